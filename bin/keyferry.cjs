@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+// Starts the bundle with the Node and the V8 flags that it is measured with (docs/architecture.md, Memory).
+'use strict';
+const { spawn } = require('node:child_process');
+const { existsSync } = require('node:fs');
+const path = require('node:path');
+
+const root = path.join(__dirname, '..');
+const bundle = path.join(root, 'dist', 'keyferry.cjs');
+if (!existsSync(bundle)) {
+  process.stderr.write('keyferry: dist/keyferry.cjs is missing; run `npm run build`\n');
+  process.exit(1);
+}
+
+/** Node 24 or newer: the one that runs this if it is, else the one that npm installed beside it. */
+function findNode() {
+  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
+  const bundled = path.join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node');
+  if (existsSync(bundled)) return bundled;
+  process.stderr.write(`keyferry: needs Node 24 or newer, this is ${process.version}\n`);
+  process.exit(1);
+}
+
+// A young generation of 1 MiB: streams of short-lived JSON would otherwise hold 9 to 11 MiB more.
+const args = ['--max-semi-space-size=1', bundle, ...process.argv.slice(2)];
+const node = findNode();
+if (typeof process.execve === 'function' && process.platform !== 'win32') {
+  process.execve(node, [node, ...args], process.env);
+} else {
+  const child = spawn(node, args, { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code, signal) => process.exit(signal ? 128 + require('node:os').constants.signals[signal] : code));
+}

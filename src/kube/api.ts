@@ -1,0 +1,85 @@
+/**
+ * The seam between the Kubernetes conventions in this folder and the wire: one request, or one stream.
+ *
+ * `HttpKubeApi` (http.ts) is the only implementation; everything else in `kube/` and above takes this interface.
+ */
+
+/** Kubernetes object metadata, as far as Keyferry reads it. */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly generation?: number;
+  readonly creationTimestamp: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+  readonly managedFields?: readonly ManagedFieldsEntry[];
+}
+
+/** One entry of `metadata.managedFields`: which fields a manager set last, never their values. */
+export interface ManagedFieldsEntry {
+  readonly manager?: string;
+  readonly operation?: string;
+  readonly subresource?: string;
+  readonly time?: string;
+  readonly fieldsV1?: Readonly<Record<string, unknown>>;
+}
+
+/** Any object of the API. */
+export interface KubeObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+}
+
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface KubeRequest {
+  readonly method: HttpMethod;
+  /** Path below the server's URL, already percent-encoded: `/api/v1/namespaces/default/secrets/x`. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** Sent as it is; pieces are written one after another so that a secret value need not be joined into a string. */
+  readonly body?: string | Uint8Array | readonly Uint8Array[];
+  /** Default `application/json` where there is a body. */
+  readonly contentType?: string;
+  /** Default `application/json`. `METADATA_ONLY` (below) asks for metadata alone. */
+  readonly accept?: string;
+  /** Time limit of the whole call in ms. Default 30,000. For a stream: until the response's head. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface KubeResponse {
+  readonly status: number;
+  /** The body's bytes; may hold secret values, so it is parsed where it is needed and dropped. */
+  readonly body: Buffer;
+}
+
+/** A response that stays open: a watch. */
+export interface KubeStream {
+  readonly status: number;
+  /** Chunks as they arrive; ends when the server ends the response, throws when the connection breaks. */
+  readonly chunks: AsyncIterable<Buffer>;
+  /** Ends the connection. Safe to call more than once. */
+  close(): void;
+}
+
+export interface KubeApi {
+  /** The cluster's name in logs, metrics and status: `local`, `tenant`, … */
+  readonly cluster: string;
+  /**
+   * One call. Honours a 429's or 503's Retry-After for all later calls of this client, but does not repeat the call itself:
+   * the caller's queue decides that.
+   * @throws ApiError for any status outside 200–299, `ConnectionError` where there was no answer, and the signal's reason on abort.
+   */
+  request(request: KubeRequest): Promise<KubeResponse>;
+  /** As `request`, but hands out the body while it arrives. Uses its own connection, outside the pool of `request`. */
+  stream(request: KubeRequest): Promise<KubeStream>;
+}
+
+/** `Accept` for an object's metadata without its content, as the API server serves it for every kind. */
+export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
