@@ -1,0 +1,265 @@
+/**
+ * What can go wrong between a request and its answer: the server said no (`ApiError`), or there was no answer
+ * (`ConnectionError`). Nothing here ever holds a request's body, or of a response's body more than the message of
+ * the API server's `Status`, shortened and without the pieces in which servers quote the request.
+ */
+
+/** One entry of `status.details.causes`: which field of the object was wrong, and how. */
+export interface StatusCause {
+  readonly field?: string;
+  readonly message?: string;
+  readonly reason?: string;
+}
+
+/** The API server's `Status` object, as far as it is used. All texts are already shortened. */
+export interface ApiStatus {
+  readonly reason: string;
+  readonly message: string;
+  readonly causes: readonly StatusCause[];
+  readonly retryAfterMs?: number;
+}
+
+/** Which call an error belongs to. The path carries names, never values; the query is left out. */
+export interface CallContext {
+  readonly cluster: string;
+  readonly method: string;
+  readonly path: string;
+}
+
+/** Longest message kept of a `Status`, in characters: enough for a validation error, too short for a payload. */
+const MAX_MESSAGE = 1024;
+const MAX_CAUSES = 16;
+
+/** Reasons that the API server gives; used where an answer is no `Status` (a proxy's HTML page, an empty body). */
+const REASON_OF_STATUS: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'RequestEntityTooLarge',
+  415: 'UnsupportedMediaType',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+};
+
+/** An answer outside 200–299. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  /** The `Status` object's reason, as `AlreadyExists`; from the HTTP status where the body was no `Status`. */
+  readonly reason: string;
+  /** The server's own words; `message` has the call before them. */
+  readonly statusMessage: string;
+  readonly causes: readonly StatusCause[];
+  /** How long the server asked us to stay away, in ms. */
+  readonly retryAfterMs: number | undefined;
+  readonly call: CallContext;
+
+  constructor(call: CallContext, status: number, answer: ApiStatus) {
+    super(`${call.method} ${call.path}: ${status} ${answer.reason}: ${answer.message}`);
+    this.status = status;
+    this.reason = answer.reason;
+    this.statusMessage = answer.message;
+    this.causes = answer.causes;
+    this.retryAfterMs = answer.retryAfterMs;
+    this.call = call;
+  }
+}
+
+/** No answer: refused, reset, not trusted, timed out, or the response broke off. Whether a write was done is unknown. */
+export class ConnectionError extends Error {
+  override readonly name: string = 'ConnectionError';
+  /** Node's code (`ECONNREFUSED`, `ECONNRESET`, `CERT_HAS_EXPIRED`, …); `ETIMEDOUT` for our own time limit. */
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Credentials could not be had (file unreadable, exec plugin failed), so that no request was sent. */
+export class CredentialError extends ConnectionError {
+  override readonly name = 'CredentialError';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super('ECREDENTIALS', message, options);
+  }
+}
+
+/** Wraps what Node's sockets throw; an error of ours passes unchanged. */
+export function toConnectionError(call: CallContext, error: unknown): ConnectionError {
+  if (error instanceof ConnectionError) return error;
+  // A refused connection to a name with several addresses is an AggregateError without a message.
+  const inner: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
+  const code = codeOf(inner) ?? codeOf(error) ?? 'ECONNECTION';
+  const text = inner instanceof Error && inner.message !== '' ? inner.message : code;
+  return new ConnectionError(code, `${call.method} ${call.path}: ${text}`, { cause: error });
+}
+
+/**
+ * Makes the error of an answer from its status, body and `Retry-After` header (seconds or a date).
+ * @param now ms since the epoch, to turn a date into a duration
+ */
+export function apiErrorOf(
+  call: CallContext,
+  status: number,
+  body: Uint8Array,
+  retryAfter: string | undefined,
+  now: number,
+): ApiError {
+  const parsed = parseStatus(body);
+  const wait = parseRetryAfter(retryAfter, now) ?? parsed?.retryAfterMs;
+  return new ApiError(call, status, {
+    reason: parsed === undefined || parsed.reason === '' ? (REASON_OF_STATUS[status] ?? 'Unknown') : parsed.reason,
+    // A body that is no Status is not quoted: it may be anything, our own request included.
+    message: parsed?.message ?? 'the answer is not a Status object',
+    causes: parsed?.causes ?? [],
+    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+  });
+}
+
+/** Reads a `Status` object; `undefined` if the bytes are something else. Also for the object of a watch's ERROR event. */
+export function parseStatus(body: Uint8Array): ApiStatus | undefined {
+  // A Status is small; something that is not need not be parsed to find that out.
+  if (body.length === 0 || body.length > 1024 * 1024 || body[0] !== 0x7b) return undefined;
+  try {
+    return statusOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
+  } catch {
+    // Not JSON: a proxy's own page. The caller says so; the text itself is of no use and may quote the request.
+    return undefined;
+  }
+}
+
+/** As `parseStatus`, for an object that is already parsed. */
+export function statusOf(value: unknown): ApiStatus | undefined {
+  if (!isRecord(value) || value['kind'] !== 'Status') return undefined;
+  const details = isRecord(value['details']) ? value['details'] : {};
+  const causes = Array.isArray(details['causes']) ? details['causes'].slice(0, MAX_CAUSES) : [];
+  const seconds = details['retryAfterSeconds'];
+  return {
+    reason: text(value['reason']) ?? '',
+    message: text(value['message']) ?? '',
+    causes: causes.filter(isRecord).map(causeOf),
+    ...(typeof seconds === 'number' && seconds > 0 ? { retryAfterMs: seconds * 1000 } : {}),
+  };
+}
+
+function causeOf(value: Record<string, unknown>): StatusCause {
+  const [field, message, reason] = [text(value['field']), text(value['message']), text(value['reason'])];
+  return {
+    ...(field === undefined ? {} : { field }),
+    ...(message === undefined ? {} : { message }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+/** A server's text without quotations of the request, and bounded. */
+function text(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const clean = value
+    // Decoders of API servers before 1.23 answer with the bytes around a mistake: `error found in #10 byte of ...|<body>`.
+    .replace(
+      / ?(?:error found in #\d+ byte of |bigger context )\.\.\.\|[\s\S]*/u,
+      ' [quotation of the request left out]',
+    )
+    // Server-side apply prints a value of the wrong type.
+    .replace(/&value\.value\w+\{[\s\S]*\}/u, '[value left out]');
+  return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean;
+}
+
+/** @returns ms, `undefined` for no header or one that is neither seconds nor a date */
+export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\d+$/u.test(header)) return Number(header) * 1000;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/** How long the server asked us to wait, in ms; `undefined` if it did not or if the error is another one. */
+export function retryAfterMs(error: unknown): number | undefined {
+  return error instanceof ApiError ? error.retryAfterMs : undefined;
+}
+
+export function isNotFound(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 404;
+}
+
+/** The object changed since it was read (409 `Conflict`): read again, decide again. */
+export function isConflict(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 409 && error.reason === 'Conflict';
+}
+
+export function isAlreadyExists(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 409 && error.reason === 'AlreadyExists';
+}
+
+/** The resourceVersion or the continue token is too old: 410, by either of its reasons. */
+export function isGone(error: unknown): error is ApiError {
+  return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
+}
+
+export function isForbidden(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 403;
+}
+
+export function isUnauthorized(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 401;
+}
+
+export function isThrottled(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 429;
+}
+
+/** The object fails validation (422): only its author can help. */
+export function isInvalid(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 422;
+}
+
+/** The request itself is malformed or not understood (400), as `sendInitialEvents` on servers without WatchList may be. */
+export function isBadRequest(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 400;
+}
+
+/** An object larger than the server or etcd takes: 413, or etcd's own words in a 500. */
+export function isTooLarge(error: unknown): error is ApiError {
+  return (
+    error instanceof ApiError &&
+    (error.status === 413 ||
+      /etcdserver: request is too large|trying to send message larger/u.test(error.statusMessage))
+  );
+}
+
+/** The namespace is being deleted, so that nothing can be created in it (403 with this cause; servers since 1.14). */
+export function isNamespaceTerminating(error: unknown): error is ApiError {
+  return (
+    error instanceof ApiError &&
+    error.status === 403 &&
+    (error.causes.some((cause) => cause.reason === 'NamespaceTerminating') ||
+      /because it is being terminated/u.test(error.statusMessage))
+  );
+}
+
+/** A quota of the namespace refused the write (403 by the ResourceQuota admission plugin). */
+export function isQuotaExceeded(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 403 && /exceeded quota: /u.test(error.statusMessage);
+}
+
+/** The server failed (5xx) or had no time (429): the same call may succeed later. Connection errors are not meant. */
+export function isServerTrouble(error: unknown): error is ApiError {
+  return error instanceof ApiError && (error.status >= 500 || error.status === 429);
+}
+
+function codeOf(error: unknown): string | undefined {
+  return isRecord(error) && typeof error['code'] === 'string' ? error['code'] : undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
