@@ -48,7 +48,7 @@ export interface KubeRequest {
   readonly contentType?: string;
   /** Default `application/json`. `METADATA_ONLY` (below) asks for metadata alone. */
   readonly accept?: string;
-  /** Time limit of the whole call in ms. Default 30,000. For a stream: until the response's head. */
+  /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -62,7 +62,10 @@ export interface KubeResponse {
 /** A response that stays open: a watch. */
 export interface KubeStream {
   readonly status: number;
-  /** Chunks as they arrive; ends when the server ends the response, throws when the connection breaks. */
+  /**
+   * Chunks as they arrive, to be iterated once; ends when the server ends the response or after `close`, throws `ConnectionError`
+   * when the connection breaks and the signal's reason when that is aborted.
+   */
   readonly chunks: AsyncIterable<Buffer>;
   /** Ends the connection. Safe to call more than once. */
   close(): void;
@@ -73,8 +76,10 @@ export interface KubeApi {
   readonly cluster: string;
   /**
    * One call. Honours a 429's or 503's Retry-After for all later calls of this client, but does not repeat the call itself:
-   * the caller's queue decides that.
-   * @throws ApiError for any status outside 200–299, `ConnectionError` where there was no answer, and the signal's reason on abort.
+   * the caller's queue decides that. A call whose time would be up before the hold ends is refused at once, with the same
+   * status and what is left of the wait as `retryAfterMs`. Whoever must not be held by others (a Lease) takes a client of its own.
+   * @throws ApiError for any status outside 200–299, `ConnectionError` where there was no answer, `CredentialError` (one of those)
+   * where credentials could not be had, and the signal's reason on abort.
    */
   request(request: KubeRequest): Promise<KubeResponse>;
   /** As `request`, but hands out the body while it arrives. Uses its own connection, outside the pool of `request`. */

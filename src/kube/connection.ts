@@ -1,0 +1,54 @@
+/** How a cluster is reached and who we are there. Made by `kubeconfig.ts` or `in-cluster.ts`, used by `http.ts`. */
+
+/** What TLS needs. A new object means new material: connections are then opened anew. */
+export interface TlsMaterial {
+  /** PEM bundle that the server's certificate is checked against; Node's own roots without it. */
+  readonly ca?: string | Buffer;
+  /** PEM client certificate and its key: both or none. */
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  /** Name that the server's certificate must carry, and SNI, where it is not the server URL's host. */
+  readonly servername?: string;
+  readonly rejectUnauthorized: boolean;
+}
+
+/** Headers that authenticate. A new object means new credentials. */
+export type AuthHeaders = Readonly<Record<string, string | readonly string[]>>;
+
+/**
+ * Who we are. The answers are values while they are known to be fresh, and promises only where a file must be read or
+ * a plugin be run, so that the usual call costs nothing.
+ */
+export interface CredentialSource {
+  /**
+   * @param signal ends the wait, not the work: that is shared by all callers
+   * @throws CredentialError naming the file or plugin
+   */
+  headers(signal?: AbortSignal): AuthHeaders | Promise<AuthHeaders>;
+  /** As `headers`. */
+  tls(signal?: AbortSignal): TlsMaterial | Promise<TlsMaterial>;
+  /** The server refused (401): the next answer is read anew, at most as often as the source bears. */
+  invalidate(): void;
+}
+
+export interface Connection {
+  /** The cluster's name in logs, metrics and status. */
+  readonly cluster: string;
+  /** Scheme, host, port and perhaps a path in front of every request's path. Never with a user or password. */
+  readonly server: URL;
+  readonly credentials: CredentialSource;
+  /** HTTP proxy to tunnel through (CONNECT); may carry a user and password, so it is never logged. */
+  readonly proxy?: URL;
+  /** Namespace of the context or of our own Pod; `default` where neither names one. */
+  readonly namespace: string;
+  /** Where all this was read, for people: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
+  readonly origin: string;
+}
+
+/** Credentials that never change, for servers that were started by hand (tests, the demo). */
+export function staticCredentials(
+  headers: AuthHeaders,
+  tls: TlsMaterial = { rejectUnauthorized: true },
+): CredentialSource {
+  return { headers: () => headers, tls: () => tls, invalidate: () => undefined };
+}

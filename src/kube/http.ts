@@ -1,0 +1,268 @@
+/**
+ * Calls to one API server over HTTP/1.1.
+ *
+ * A call: waits its turn (call-gate.ts) → takes the credentials → is sent (exchange.ts) → answers or throws. It is sent a
+ * second time in two cases only, in both of which the server did not carry it out or it does no harm twice:
+ * - 401, after the credentials were read anew and are others than before;
+ * - a kept connection turned out closed; then on a connection of its own, as the others in the pool may be closed too.
+ * Everything else is the caller's to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client.
+ *
+ * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
+ */
+import { type Clock, systemClock } from '../runtime/clock.ts';
+import { type Agents, openAgents } from './agents.ts';
+import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
+import { CallGate } from './call-gate.ts';
+import { CallLimit } from './call-limit.ts';
+import type { AuthHeaders, Connection, TlsMaterial } from './connection.ts';
+import { apiErrorOf, type CallContext, ConnectionError, CredentialError } from './errors.ts';
+import { type Answer, exchange, type Route, StaleConnectionError } from './exchange.ts';
+import { HttpStream } from './http-stream.ts';
+
+/** One request on the wire, for metrics. */
+export interface RequestObservation {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  /** `undefined` where there was no answer. */
+  readonly status: number | undefined;
+  /** Until the answer was read, or for a stream until its head. */
+  readonly durationMs: number;
+}
+
+export interface HttpKubeApiOptions {
+  /** Calls at once, and connections kept for them. Default 8. */
+  readonly maxSockets?: number;
+  /** Time limit of a call that names none, in ms. Default 30,000. */
+  readonly timeoutMs?: number;
+  /** Largest answer read into memory, in bytes. Default 64 MiB. Streams have no limit. */
+  readonly maxBodyBytes?: number;
+  /** Longest that one Retry-After can hold this client, in ms. Default 30,000. */
+  readonly maxHoldMs?: number;
+  /** Default `keyferry/<version>`. */
+  readonly userAgent?: string;
+  /** Called for every request sent, repeats included. Must not throw. */
+  readonly onRequest?: (observation: RequestObservation) => void;
+  readonly clock?: Clock;
+}
+
+/** Put in by the bundler. */
+declare const KEYFERRY_VERSION: string | undefined;
+
+const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
+
+export function createKubeApi(connection: Connection, options?: HttpKubeApiOptions): HttpKubeApi {
+  return new HttpKubeApi(connection, options);
+}
+
+export class HttpKubeApi implements KubeApi, AsyncDisposable {
+  readonly cluster: string;
+  readonly #connection: Connection;
+  readonly #maxSockets: number;
+  readonly #timeoutMs: number;
+  readonly #maxBodyBytes: number;
+  readonly #userAgent: string;
+  readonly #onRequest: ((observation: RequestObservation) => void) | undefined;
+  readonly #clock: Clock;
+  readonly #gate: CallGate;
+  /** Calls and streams under way. */
+  readonly #open = new Set<CallLimit>();
+  /** Every pool not yet closed: the present one, and older ones that still carry streams. */
+  readonly #pools = new Set<Agents>();
+  #agents: Agents | undefined;
+  #agentsOf: TlsMaterial | undefined;
+  #route: Route | undefined;
+  #routeOf: AuthHeaders | undefined;
+  #closed = false;
+  #drained: PromiseWithResolvers<void> | undefined;
+
+  constructor(connection: Connection, options: HttpKubeApiOptions = {}) {
+    this.cluster = connection.cluster;
+    this.#connection = connection;
+    this.#maxSockets = options.maxSockets ?? 8;
+    this.#timeoutMs = options.timeoutMs ?? 30_000;
+    this.#maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
+    const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
+    this.#userAgent = options.userAgent ?? `keyferry/${version}`;
+    this.#onRequest = options.onRequest;
+    this.#clock = options.clock ?? systemClock;
+    this.#gate = new CallGate({
+      slots: this.#maxSockets,
+      maxHoldMs: options.maxHoldMs ?? 30_000,
+      clock: this.#clock,
+    });
+  }
+
+  /** Ms for which this client still keeps away from the server as it was asked to; 0 usually. */
+  get heldForMs(): number {
+    return this.#gate.heldForMs;
+  }
+
+  async request(request: KubeRequest): Promise<KubeResponse> {
+    const limit = this.#begin(request);
+    try {
+      const turn = this.#gate.enter(limit);
+      if (turn !== undefined) await turn;
+      try {
+        return await this.#answer(request, limit, false);
+      } finally {
+        this.#gate.leave();
+      }
+    } finally {
+      this.#end(limit);
+    }
+  }
+
+  async stream(request: KubeRequest): Promise<KubeStream> {
+    const limit = this.#begin(request);
+    try {
+      const turn = this.#gate.enterStream(limit);
+      if (turn !== undefined) await turn;
+      const { stream } = await this.#answer(request, limit, true);
+      limit.check();
+      if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
+      return new HttpStream(stream, limit, () => {
+        this.#end(limit);
+      });
+    } catch (error) {
+      this.#end(limit);
+      throw error;
+    }
+  }
+
+  /** Ends all calls and streams and closes all connections. Safe to call twice. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    this.#gate.close();
+    for (const limit of this.#open) limit.cancel(this.#closedError(limit.call));
+    for (const agents of this.#pools) agents.destroy();
+    this.#pools.clear();
+    this.#agents = undefined;
+    if (this.#open.size === 0) return;
+    this.#drained ??= Promise.withResolvers<void>();
+    await this.#drained.promise;
+  }
+
+  #begin(request: KubeRequest): CallLimit {
+    const call: CallContext = { cluster: this.cluster, method: request.method, path: request.path };
+    if (this.#closed) throw this.#closedError(call);
+    const limit = new CallLimit(call, request.timeoutMs ?? this.#timeoutMs, request.signal, this.#clock);
+    this.#open.add(limit);
+    return limit;
+  }
+
+  #end(limit: CallLimit): void {
+    limit.onOver = undefined;
+    limit[Symbol.dispose]();
+    this.#open.delete(limit);
+    if (this.#open.size === 0) this.#drained?.resolve();
+  }
+
+  async #answer(request: KubeRequest, limit: CallLimit, streaming: boolean): Promise<Answer> {
+    const { credentials } = this.#connection;
+    let renewed = false;
+    for (;;) {
+      const headers = credentials.headers();
+      const auth = headers instanceof Promise ? await limit.wait('getting credentials', headers) : headers;
+      const tls = credentials.tls();
+      const material = tls instanceof Promise ? await limit.wait('reading certificates', tls) : tls;
+      limit.check();
+      const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), this.#agentsFor(material));
+      if (answer.status >= 200 && answer.status < 300) return answer;
+      const error = apiErrorOf(limit.call, answer.status, answer.body, answer.retryAfter, this.#clock.now());
+      if (REFUSALS_THAT_HOLD.has(error.status)) this.#gate.hold(error);
+      if (error.status !== 401 || renewed || !(await this.#renewed(limit, auth, material))) throw error;
+      renewed = true;
+    }
+  }
+
+  /** Whether the credentials are others now. */
+  async #renewed(limit: CallLimit, auth: AuthHeaders, material: TlsMaterial): Promise<boolean> {
+    const { credentials } = this.#connection;
+    // Another call may have had them renewed while this one was under way.
+    const present = await limit.wait('getting credentials anew', Promise.resolve(credentials.headers()));
+    if (present !== auth) return true;
+    credentials.invalidate();
+    const headers = await limit.wait('getting credentials anew', Promise.resolve(credentials.headers()));
+    const tls = await limit.wait('reading certificates anew', Promise.resolve(credentials.tls()));
+    return headers !== auth || tls !== material;
+  }
+
+  async #send(
+    request: KubeRequest,
+    limit: CallLimit,
+    streaming: boolean,
+    route: Route,
+    agents: Agents,
+  ): Promise<Answer> {
+    const options = { agent: streaming ? agents.streams : agents.api, streaming, maxBodyBytes: this.#maxBodyBytes };
+    try {
+      return await this.#observed(request, limit, route, options);
+    } catch (error) {
+      if (!(error instanceof StaleConnectionError && error.repeatable)) throw error;
+      return await this.#observed(request, limit, route, { ...options, agent: agents.streams });
+    }
+  }
+
+  async #observed(
+    request: KubeRequest,
+    limit: CallLimit,
+    route: Route,
+    options: Parameters<typeof exchange>[3],
+  ): Promise<Answer> {
+    if (this.#onRequest === undefined) return exchange(route, request, limit, options);
+    const started = this.#clock.monotonic();
+    let status: number | undefined;
+    try {
+      const answer = await exchange(route, request, limit, options);
+      ({ status } = answer);
+      return answer;
+    } finally {
+      const durationMs = this.#clock.monotonic() - started;
+      this.#onRequest({ method: request.method, path: request.path, status, durationMs });
+    }
+  }
+
+  #routeFor(auth: AuthHeaders): Route {
+    if (this.#route !== undefined && this.#routeOf === auth) return this.#route;
+    const { server } = this.#connection;
+    const headers = ['Host', server.host, 'User-Agent', this.#userAgent];
+    for (const [name, value] of Object.entries(auth)) {
+      for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
+    }
+    const secure = server.protocol === 'https:';
+    this.#routeOf = auth;
+    this.#route = {
+      secure,
+      host: server.hostname.replace(/^\[|\]$/gu, ''),
+      port: server.port === '' ? (secure ? 443 : 80) : Number(server.port),
+      basePath: server.pathname.replace(/\/+$/u, ''),
+      headers,
+    };
+    return this.#route;
+  }
+
+  #agentsFor(tls: TlsMaterial): Agents {
+    if (this.#agents !== undefined && this.#agentsOf === tls) return this.#agents;
+    const { server, proxy, origin } = this.#connection;
+    let agents: Agents;
+    try {
+      agents = openAgents({ server, proxy, tls, maxSockets: this.#maxSockets });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {
+        cause: error,
+      });
+    }
+    this.#agents?.retire();
+    for (const pool of this.#pools) if (pool !== this.#agents && pool.idle) this.#pools.delete(pool);
+    this.#pools.add(agents);
+    this.#agents = agents;
+    this.#agentsOf = tls;
+    return agents;
+  }
+
+  #closedError({ method, path }: CallContext): ConnectionError {
+    return new ConnectionError('ECLOSED', `${method} ${path}: the client was closed`);
+  }
+}

@@ -1,0 +1,64 @@
+/** Tunnels through an HTTP proxy (`proxy-url` of a kubeconfig) by CONNECT. Invariant: the callback is called exactly once. */
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import { ConnectionError } from './errors.ts';
+
+/** Longest wait for the proxy's answer, in ms; a call's own limit is usually shorter. */
+const TUNNEL_TIMEOUT_MS = 30_000;
+
+export type TunnelCallback = (error: Error | null, socket?: Socket) => void;
+
+/**
+ * Opens a connection to `host:port` through the proxy.
+ * @param done gets a socket that is connected to the target, or `ConnectionError`; the proxy's password is in neither
+ */
+export function openTunnel(proxy: URL, host: string, port: number, done: TunnelCallback): void {
+  const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const headers: Record<string, string> = { Host: target };
+  if (proxy.username !== '') {
+    const login = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+    headers['Proxy-Authorization'] = `Basic ${Buffer.from(login).toString('base64')}`;
+  }
+  const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
+  const request = send({
+    method: 'CONNECT',
+    host: proxy.hostname.replace(/^\[|\]$/gu, ''),
+    port: proxy.port === '' ? (proxy.protocol === 'https:' ? 443 : 80) : Number(proxy.port),
+    path: target,
+    headers,
+    agent: false,
+    timeout: TUNNEL_TIMEOUT_MS,
+  });
+  let finished = false;
+  const finish: TunnelCallback = (error, socket) => {
+    if (finished) return;
+    finished = true;
+    done(error, socket);
+  };
+  const fail = (why: string, cause?: unknown): void => {
+    finish(new ConnectionError('EPROXY', `proxy ${proxy.host}: no tunnel to ${target}: ${why}`, { cause }));
+  };
+  request.once('connect', (response, socket, head) => {
+    socket.setTimeout(0);
+    if (response.statusCode !== 200) {
+      socket.destroy();
+      fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());
+      return;
+    }
+    if (head.length > 0) socket.unshift(head);
+    finish(null, socket);
+  });
+  // A proxy that does not know CONNECT answers as to any other request.
+  request.once('response', (response) => {
+    response.destroy();
+    fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());
+  });
+  request.once('timeout', () => {
+    request.destroy(new Error(`no answer within ${TUNNEL_TIMEOUT_MS} ms`));
+  });
+  request.on('error', (error) => {
+    fail(error.message, error);
+  });
+  request.end();
+}
