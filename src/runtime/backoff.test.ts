@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { Backoff, KeyedBackoff, RECONNECT } from './backoff.ts';
+import { ManualClock } from './manual-clock.ts';
+
+const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+test('property: every wait lies between its bounds, and a floor is respected', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 5000 }),
+      fc.integer({ min: 1, max: 100 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.constantFrom('full' as const, 'equal' as const),
+      fc.array(fc.tuple(randoms, fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 200_000 }))), { maxLength: 2000 }),
+      (baseMs, times, factor, jitter, tries) => {
+        const maxMs = baseMs * times;
+        let random = 0;
+        const backoff = new KeyedBackoff({ baseMs, maxMs, factor, jitter, random: () => random });
+        for (const [index, [nextRandom, floorMs]] of tries.entries()) {
+          random = nextRandom;
+          const ceiling = Math.min(maxMs, baseMs * factor ** index);
+          const wait = backoff.next('k', floorMs);
+          assert.ok(wait >= floorMs);
+          assert.ok(wait <= Math.max(ceiling, floorMs * 1.1));
+          if (jitter === 'equal') assert.ok(wait >= ceiling / 2);
+        }
+        assert.equal(backoff.attempts('k'), tries.length);
+      },
+    ),
+  );
+});
+
+test('keys do not share failures, and success forgets them', () => {
+  const backoff = new KeyedBackoff({ baseMs: 100, maxMs: 1000, random: () => 0 });
+  assert.deepEqual([backoff.next('a'), backoff.next('a'), backoff.next('b')], [50, 100, 50]);
+  assert.equal(backoff.size, 2);
+  backoff.reset('a');
+  assert.deepEqual([backoff.next('a'), backoff.next('b')], [50, 100]);
+  backoff.reset('a');
+  backoff.reset('b');
+  assert.equal(backoff.size, 0);
+});
+
+test('reconnects wait longer and longer until the stream has been stable', async () => {
+  const clock = new ManualClock();
+  const backoff = new Backoff({ ...RECONNECT, clock, random: () => 0 });
+  assert.equal(backoff.next(), 400);
+  backoff.opened();
+  await clock.advance(9000);
+  assert.equal(backoff.next(), 800, 'a stream of nine seconds is no good one');
+  backoff.opened();
+  await clock.advance(10_000);
+  assert.equal(backoff.next(), 400);
+  await clock.advance(60_000);
+  assert.equal(backoff.next(), 800, 'time spent unopened is no stability');
+  for (let i = 0; i < 2000; i++) assert.ok(backoff.next() <= 30_000);
+  assert.equal(backoff.next(45_000), 45_000);
+  backoff.reset();
+  assert.equal(backoff.attempts, 0);
+});
+
+test('bad options are named', () => {
+  assert.throws(() => new KeyedBackoff({ baseMs: 0, maxMs: 1 }), /baseMs must be a positive number, got 0/);
+  assert.throws(() => new KeyedBackoff({ baseMs: 10, maxMs: 5 }), /maxMs must be at least baseMs \(10\), got 5/);
+  assert.throws(() => new KeyedBackoff({ baseMs: 1, maxMs: 5, factor: 0.5 }), /factor must be at least 1, got 0.5/);
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { ByteCache } from './byte-cache.ts';
+
+const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('set' as const), key, bytes: fc.integer({ min: 0, max: 60 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('get' as const), key }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), key }) },
+);
+
+test('property: never above the limit, drops what was used longest ago, and only as much as needed', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 100 }), fc.integer({ min: 0, max: 100 }), (steps, maxBytes) => {
+      let left = 0;
+      const cache = new ByteCache<number>({ maxBytes, onLeave: () => left++ });
+      let entered = 0;
+      /** Least recently used first. */
+      let model: { key: string; bytes: number }[] = [];
+      for (const step of steps) {
+        const known = model.find((entry) => entry.key === step.key);
+        const others = model.filter((entry) => entry.key !== step.key);
+        if (step.do === 'get') {
+          assert.equal(cache.get(step.key), known?.bytes);
+          if (known !== undefined) model = [...others, known];
+        } else if (step.do === 'delete') {
+          assert.equal(cache.delete(step.key), known !== undefined);
+          model = others;
+        } else {
+          const fits = step.bytes <= maxBytes;
+          assert.equal(cache.set(step.key, step.bytes, step.bytes), fits);
+          model = others;
+          if (fits) {
+            entered++;
+            while (sum(model) + step.bytes > maxBytes) model.shift();
+            model.push({ key: step.key, bytes: step.bytes });
+          }
+        }
+        assert.ok(cache.bytes <= maxBytes);
+        assert.equal(cache.bytes, sum(model));
+        assert.equal(cache.size, model.length);
+        assert.equal(left, entered - model.length);
+      }
+      cache.clear();
+      assert.deepEqual([cache.bytes, cache.size, left], [0, 0, entered]);
+    }),
+  );
+});
+
+test('says why an entry left', () => {
+  const departures: string[] = [];
+  const cache = new ByteCache<string>({
+    maxBytes: 10,
+    onLeave: (key, value, why) => departures.push(`${key}=${value} ${why}`),
+  });
+  cache.set('a', '1', 4);
+  cache.set('b', '2', 4);
+  cache.get('a');
+  cache.set('c', '3', 4);
+  cache.set('a', '4', 5);
+  cache.delete('c');
+  cache.set('a', '5', 11);
+  assert.deepEqual(departures, ['b=2 evicted', 'a=1 replaced', 'c=3 deleted', 'a=4 replaced']);
+  assert.equal(cache.size, 0);
+});
+
+test('bad sizes are named', () => {
+  assert.throws(() => new ByteCache({ maxBytes: -1 }), /maxBytes must be 0 or more, got -1/);
+  assert.throws(
+    () => new ByteCache<number>({ maxBytes: 1 }).set('a', 1, Number.NaN),
+    /bytes must be 0 or more, got NaN/,
+  );
+});
+
+function sum(entries: readonly { bytes: number }[]): number {
+  return entries.reduce((total, entry) => total + entry.bytes, 0);
+}

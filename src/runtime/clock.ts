@@ -1,0 +1,67 @@
+/**
+ * Time as a dependency, so that everything that waits or measures can be tested without waiting.
+ *
+ * Two readings on purpose: `now` is the wall clock (what goes into statuses and leases, may jump when the machine's
+ * clock is set), `monotonic` only moves forward at the speed of time and is what durations are measured with.
+ */
+
+/** A pending call. Cancelling it twice, or after it ran, does nothing. */
+export interface Timer extends Disposable {
+  cancel(): void;
+}
+
+export interface TimerOptions {
+  /** `true`: the timer alone does not keep the process alive. Default `false`. */
+  readonly unref?: boolean;
+}
+
+export interface Clock {
+  /** Wall clock, ms since 1970. */
+  now(): number;
+  /** Ms since an arbitrary start; never goes back. */
+  monotonic(): number;
+  /** Calls `run` once, `ms` from now (a negative `ms` counts as 0; no upper limit). */
+  setTimeout(run: () => void, ms: number, options?: TimerOptions): Timer;
+}
+
+/** Node reads a longer delay as 1 ms (with a warning), so longer waits are made of several timers. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+class SystemTimer implements Timer {
+  #handle: NodeJS.Timeout | undefined;
+  readonly #run: () => void;
+  readonly #unref: boolean;
+
+  constructor(run: () => void, ms: number, unref: boolean) {
+    this.#run = run;
+    this.#unref = unref;
+    this.#arm(ms);
+  }
+
+  #arm(ms: number): void {
+    const rest = ms - LONGEST_TIMEOUT_MS;
+    this.#handle =
+      rest > 0
+        ? setTimeout(() => {
+            this.#arm(rest);
+          }, LONGEST_TIMEOUT_MS)
+        : setTimeout(this.#run, ms);
+    if (this.#unref) this.#handle.unref();
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+    this.#handle = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.cancel();
+  }
+}
+
+/** The machine's clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimeout: (run, ms, options) => new SystemTimer(run, ms, options?.unref ?? false),
+};

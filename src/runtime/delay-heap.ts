@@ -1,0 +1,110 @@
+/**
+ * Keys with a due time, earliest first: a binary heap in which every entry knows its place, so that a key can be moved
+ * or taken out without leaving a dead entry behind.
+ *
+ * Invariants: a key is in the heap at most once; `#heap[e.place] === e` for every entry; a parent is never due after
+ * its children; keys of equal time come out in the order they went in.
+ */
+
+interface Entry {
+  readonly key: string;
+  /** The key goes behind others once it is due. Normal wins over low where both were asked for. */
+  low: boolean;
+  at: number;
+  order: number;
+  place: number;
+}
+
+export class DelayHeap {
+  readonly #heap: Entry[] = [];
+  readonly #entries = new Map<string, Entry>();
+  #order = 0;
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** When the first key is due. */
+  get nextAt(): number | undefined {
+    return this.#heap[0]?.at;
+  }
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  /** Puts the key in; if it is there, the earlier of the two times wins. */
+  put(key: string, at: number, low = false): void {
+    const known = this.#entries.get(key);
+    if (known !== undefined && !low) known.low = false;
+    if (known === undefined) {
+      const entry = { key, low, at, order: this.#order++, place: this.#heap.length };
+      this.#entries.set(key, entry);
+      this.#heap.push(entry);
+      this.#up(entry);
+    } else if (at < known.at) {
+      known.at = at;
+      known.order = this.#order++;
+      this.#up(known);
+    }
+  }
+
+  delete(key: string): boolean {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    this.#entries.delete(key);
+    const last = this.#heap.pop();
+    if (last !== undefined && last !== entry) {
+      this.#place(last, entry.place);
+      this.#up(last);
+      this.#down(last);
+    }
+    return true;
+  }
+
+  /** Removes and returns the first key that is due at `now`, if any is. */
+  shift(now: number): { readonly key: string; readonly low: boolean } | undefined {
+    const first = this.#heap[0];
+    if (first === undefined || first.at > now) return undefined;
+    this.delete(first.key);
+    return first;
+  }
+
+  clear(): void {
+    this.#heap.length = 0;
+    this.#entries.clear();
+  }
+
+  #up(entry: Entry): void {
+    for (;;) {
+      const parent = entry.place === 0 ? undefined : this.#heap[(entry.place - 1) >> 1];
+      if (parent === undefined || !before(entry, parent)) return;
+      this.#swap(entry, parent);
+    }
+  }
+
+  #down(entry: Entry): void {
+    for (;;) {
+      const left = this.#heap[2 * entry.place + 1];
+      const right = this.#heap[2 * entry.place + 2];
+      const child = left !== undefined && right !== undefined && before(right, left) ? right : left;
+      if (child === undefined || !before(child, entry)) return;
+      this.#swap(entry, child);
+    }
+  }
+
+  #swap(a: Entry, b: Entry): void {
+    const place = a.place;
+    this.#place(a, b.place);
+    this.#place(b, place);
+  }
+
+  #place(entry: Entry, place: number): void {
+    entry.place = place;
+    this.#heap[place] = entry;
+  }
+}
+
+function before(a: Entry, b: Entry): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}

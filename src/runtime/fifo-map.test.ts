@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { FifoMap } from './fifo-map.ts';
+
+const key = fc.integer({ min: 0, max: 20 }).map((n) => `k${n}`);
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('set' as const), key, value: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), key }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('shift' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('clear' as const) }) },
+);
+
+test('property: behaves as a Map of which the first entry is taken', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      const fifo = new FifoMap<number>();
+      const model = new Map<string, number>();
+      for (const step of steps) {
+        if (step.do === 'set') {
+          fifo.set(step.key, step.value);
+          model.set(step.key, step.value);
+        } else if (step.do === 'delete') assert.equal(fifo.delete(step.key), model.delete(step.key));
+        else if (step.do === 'clear') {
+          fifo.clear();
+          model.clear();
+        } else {
+          const first = model.entries().next().value;
+          assert.deepEqual(fifo.shift(), first);
+          if (first !== undefined) model.delete(first[0]);
+        }
+        assert.equal(fifo.size, model.size);
+        assert.equal(fifo.peek(), model.values().next().value);
+      }
+      assert.deepEqual([...fifo.entries()], [...model.entries()]);
+    }),
+  );
+});

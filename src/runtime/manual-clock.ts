@@ -1,0 +1,81 @@
+/**
+ * A clock for tests that moves only when told.
+ *
+ * Timers fire in order of their due time (equal times: in order of creation). Between two firings the event loop gets a
+ * turn, so that promises settled by the first can set timers that fire within the same `advance`.
+ */
+import type { Clock, Timer } from './clock.ts';
+
+interface Pending {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+export class ManualClock implements Clock {
+  #elapsed = 0;
+  #wall: number;
+  readonly #pending = new Set<Pending>();
+
+  /** @param startMs wall clock at the beginning, ms since 1970 */
+  constructor(startMs = Date.UTC(2026, 0, 1)) {
+    this.#wall = startMs;
+  }
+
+  /** How many timers wait; a test that ends with more than 0 has leaked one. */
+  get pendingTimers(): number {
+    return this.#pending.size;
+  }
+
+  now(): number {
+    return this.#wall;
+  }
+
+  monotonic(): number {
+    return this.#elapsed;
+  }
+
+  setTimeout(run: () => void, ms: number): Timer {
+    const timer: Pending = { at: this.#elapsed + Math.max(0, ms), run };
+    this.#pending.add(timer);
+    const cancel = (): void => {
+      this.#pending.delete(timer);
+    };
+    return { cancel, [Symbol.dispose]: cancel };
+  }
+
+  /** Moves both readings forward by `ms` and fires what becomes due on the way. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsed + ms;
+    await turn();
+    for (let next = this.#nextDue(end); next !== undefined; next = this.#nextDue(end)) {
+      this.#moveTo(next.at);
+      this.#pending.delete(next);
+      next.run();
+      await turn();
+    }
+    this.#moveTo(end);
+  }
+
+  /** Sets the wall clock as an administrator or NTP would: timers and `monotonic` do not notice. */
+  jump(ms: number): void {
+    this.#wall += ms;
+  }
+
+  #moveTo(elapsed: number): void {
+    this.#wall += elapsed - this.#elapsed;
+    this.#elapsed = elapsed;
+  }
+
+  #nextDue(end: number): Pending | undefined {
+    let first: Pending | undefined;
+    for (const timer of this.#pending) {
+      if (timer.at <= end && (first === undefined || timer.at < first.at)) first = timer;
+    }
+    return first;
+  }
+}
+
+/** Two turns: one for what was scheduled, one for what that scheduled in its own promises. */
+async function turn(): Promise<void> {
+  for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
