@@ -249,6 +249,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     try {
       agents = openAgents({ server, proxy, tls, maxSockets: this.#maxSockets });
     } catch (error) {
+      // Read in the middle of a rotation, certificate and key do not fit: the next call reads them again.
+      this.#connection.credentials.invalidate();
       const why = error instanceof Error ? error.message : String(error);
       throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {
         cause: error,
