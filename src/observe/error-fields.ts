@@ -1,0 +1,104 @@
+/**
+ * Turns whatever was thrown into a few short texts that may be logged or printed.
+ *
+ * Errors of this program never hold secret values, but errors of the language and of Node can: `JSON.parse` quotes
+ * the text that it could not read, and Node's argument checks quote the argument. Those quotes are cut off here. Own
+ * fields of an error (`input`, `body`, `response`, …) are never read.
+ */
+
+/** What is kept of an error. All texts are capped. */
+export interface ErrorFields {
+  readonly type: string;
+  readonly message: string;
+  /** Node's or our code: `ECONNREFUSED`. */
+  readonly code?: string | number;
+  /** HTTP status of an answer. */
+  readonly status?: number;
+  /** The API server's reason: `Conflict`. */
+  readonly reason?: string;
+  /** `type: message` of the causes, outermost first. */
+  readonly cause?: string;
+  /** Frames only; the first lines of a stack repeat the message. */
+  readonly stack?: string;
+}
+
+const MAX_MESSAGE = 1024;
+const MAX_SHORT = 128;
+const MAX_STACK = 4096;
+const MAX_CAUSES = 4;
+
+/** Picks the printable fields of something thrown. Never throws. `withStack` adds the stack's frames. */
+export function errorFields(thrown: unknown, withStack = false): ErrorFields {
+  // A thrown text may be anything, so only its type is told.
+  if (!(thrown instanceof Error)) return { type: 'NotAnError', message: `a thrown ${typeof thrown}` };
+  const code = field(thrown, 'code');
+  const status = field(thrown, 'status');
+  const reason = field(thrown, 'reason');
+  const cause = causesOf(thrown);
+  const stack = withStack ? framesOf(thrown) : '';
+  return {
+    type: typeOf(thrown),
+    message: messageOf(thrown),
+    ...(typeof code === 'string' || typeof code === 'number' ? { code: capped(code) } : {}),
+    ...(typeof status === 'number' ? { status } : {}),
+    ...(typeof reason === 'string' && reason !== '' ? { reason: cap(reason, MAX_SHORT) } : {}),
+    ...(cause === '' ? {} : { cause }),
+    ...(stack === '' ? {} : { stack }),
+  };
+}
+
+/** One line for a terminal: the message and the causes that say more than it. */
+export function errorText(thrown: unknown): string {
+  const { message, cause } = errorFields(thrown);
+  return cause === undefined || message.includes(cause) ? message : `${message} (${cause})`;
+}
+
+/** Shortens a text to `max` characters; the last one is `…` if something is missing. */
+export function cap(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
+}
+
+function capped(code: string | number): string | number {
+  return typeof code === 'number' ? code : cap(code, MAX_SHORT);
+}
+
+function typeOf(error: Error): string {
+  return cap(typeof error.name === 'string' && error.name !== '' ? error.name : 'Error', MAX_SHORT);
+}
+
+function messageOf(error: Error): string {
+  const message = typeof error.message === 'string' ? error.message : '';
+  if (error instanceof SyntaxError && message.includes('JSON')) {
+    const position = /at position \d+/.exec(message)?.[0];
+    return position === undefined ? 'not valid JSON' : `not valid JSON ${position}`;
+  }
+  const code = field(error, 'code');
+  if (typeof code === 'string' && code.startsWith('ERR_INVALID_')) {
+    return cap(message.replace(/[.;,]? Received[\s\S]*$/, ''), MAX_MESSAGE);
+  }
+  // A refused connection to a name with several addresses is an AggregateError without a message.
+  if (message === '' && error instanceof AggregateError) {
+    const inner: unknown = error.errors[0];
+    if (inner instanceof Error && inner !== error) return messageOf(inner);
+  }
+  return cap(message, MAX_MESSAGE);
+}
+
+function causesOf(error: Error): string {
+  const texts: string[] = [];
+  let cause: unknown = error.cause;
+  while (cause instanceof Error && texts.length < MAX_CAUSES) {
+    texts.push(`${typeOf(cause)}: ${messageOf(cause)}`);
+    cause = cause.cause;
+  }
+  return cap(texts.join(' ← '), MAX_MESSAGE);
+}
+
+function framesOf(error: Error): string {
+  const lines = typeof error.stack === 'string' ? error.stack.split('\n') : [];
+  return cap(lines.filter((line) => /^ {4}at /.test(line)).join('\n'), MAX_STACK);
+}
+
+function field(error: Error, name: 'code' | 'status' | 'reason'): unknown {
+  return (error as unknown as Record<string, unknown>)[name];
+}

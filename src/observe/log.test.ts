@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, it } from 'node:test';
+import { inspect } from 'node:util';
+import * as fc from 'fast-check';
+import { errorText } from './error-fields.ts';
+import { createLog, nullLog, type Log, type LogLevel } from './log.ts';
+
+const CANARY = 'c4n4ry-s3cr3t-v4lu3';
+
+function capture(level: LogLevel): { log: Log; lines: () => Record<string, unknown>[]; raw: () => string } {
+  const written: string[] = [];
+  const log = createLog({ level, destination: { write: (line: string) => void written.push(line) } });
+  return {
+    log,
+    raw: () => written.join(''),
+    lines: () => written.map((line) => JSON.parse(line) as Record<string, unknown>),
+  };
+}
+
+/** Every encoding in which the canary could be printed. */
+function assertNoCanary(text: string): void {
+  const bytes = Buffer.from(CANARY);
+  for (const form of [CANARY, bytes.toString('base64').slice(0, 20), bytes.toString('hex'), [...bytes].join(',')]) {
+    assert.ok(!text.includes(form), `found ${form} in ${text}`);
+  }
+}
+
+describe('log', () => {
+  it('writes one JSON object a line: level name, ISO time, msg, fields', () => {
+    const { log, lines } = capture('info');
+    log.info('copied', { controller: 'mirrors', mirror: 'a/b', durationMs: 12, synced: true });
+    const [line] = lines();
+    assert.ok(line);
+    assert.match(String(line['time']), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    assert.deepEqual(
+      { ...line, time: '' },
+      { level: 'info', time: '', controller: 'mirrors', mirror: 'a/b', durationMs: 12, synced: true, msg: 'copied' },
+    );
+  });
+
+  it('writes its level and above', () => {
+    for (const [level, expected] of [
+      ['debug', ['debug', 'info', 'warn', 'error']],
+      ['info', ['info', 'warn', 'error']],
+      ['warn', ['warn', 'error']],
+      ['error', ['error']],
+    ] as const) {
+      const { log, lines } = capture(level);
+      for (const method of ['debug', 'info', 'warn', 'error'] as const) log[method]('x');
+      assert.deepEqual(
+        lines().map((line) => line['level']),
+        expected,
+      );
+      assert.equal(log.isDebug, level === 'debug');
+    }
+  });
+
+  it('gives children the fields of their parents, and a line wins over both without repeating the key', () => {
+    const { log, lines, raw } = capture('info');
+    log.child({ controller: 'mirrors', namespace: 'a' }).child({ name: 'b' }).info('x', { namespace: 'c' });
+    const [line] = lines();
+    assert.deepEqual([line?.['controller'], line?.['namespace'], line?.['name']], ['mirrors', 'c', 'b']);
+    assert.equal(raw().split('"namespace"').length, 2);
+  });
+
+  it('drops objects, buffers and unknown fields, however they are passed', () => {
+    class SecretBytes {
+      readonly bytes = Buffer.from(CANARY);
+      toString(): string {
+        return CANARY;
+      }
+      toJSON(): string {
+        return CANARY;
+      }
+      [inspect.custom](): string {
+        return CANARY;
+      }
+    }
+    const secret = { metadata: { name: 'x' }, data: { password: Buffer.from(CANARY).toString('base64') } };
+    for (const value of [new SecretBytes(), Buffer.from(CANARY), secret, [CANARY], () => CANARY, Symbol(CANARY)]) {
+      const { log, lines, raw } = capture('debug');
+      log.info('x', value as never);
+      log.info('x', { name: value, count: value, error: value, status: value, data: value } as never);
+      log.child({ source: value, extra: value } as never).warn('x', { target: value } as never);
+      log.error(value as never, { err: value, msg: value, req: value } as never);
+      assert.equal(lines().length, 4);
+      assertNoCanary(raw());
+    }
+    const { log, raw } = capture('debug');
+    log.info('x', { password: CANARY, value: CANARY } as never);
+    log.info('x', CANARY as never);
+    log.info('x', { count: CANARY } as never);
+    assertNoCanary(raw());
+  });
+
+  it('writes of an error its type, message, code, status, reason and causes, and frames only at debug', () => {
+    const cause = Object.assign(new TypeError('inner'), { code: 'ECONNRESET' });
+    const error = Object.assign(new Error('outer', { cause }), {
+      code: 'E1',
+      status: 409,
+      reason: 'Conflict',
+      body: CANARY,
+    });
+    const info = capture('info');
+    info.log.error('x', { error });
+    assert.deepEqual(info.lines()[0]?.['error'], {
+      type: 'Error',
+      message: 'outer',
+      code: 'E1',
+      status: 409,
+      reason: 'Conflict',
+      cause: 'TypeError: inner',
+    });
+    const debug = capture('debug');
+    debug.log.error('x', { error });
+    const logged = debug.lines()[0]?.['error'] as Record<string, string>;
+    assert.match(logged['stack'] ?? '', /^ {4}at .*log\.test\.ts/);
+    assert.ok(!logged['stack']?.includes('outer'));
+    assertNoCanary(debug.raw());
+  });
+
+  it('does not repeat what the language and Node quote in their errors', () => {
+    const attempts: (() => unknown)[] = [
+      () => JSON.parse(CANARY),
+      () => JSON.parse(`{"a":"${CANARY}`),
+      () => JSON.parse(`{"a": ${CANARY}}`),
+      () => Buffer.concat(CANARY as never),
+      () => Buffer.alloc(CANARY as never),
+      () => new URL(CANARY),
+      () => {
+        throw CANARY;
+      },
+    ];
+    for (const attempt of attempts) {
+      const { log, raw } = capture('debug');
+      try {
+        attempt();
+        assert.fail('should have thrown');
+      } catch (error) {
+        log.error('x', { error });
+        log.error('x', { error: new Error('reading the value', { cause: error }) });
+        assertNoCanary(errorText(error));
+      }
+      assertNoCanary(raw());
+    }
+  });
+
+  it('never throws and never writes more than a few kB, whatever it is given', () => {
+    fc.assert(
+      fc.property(fc.anything(), fc.string({ maxLength: 20_000 }), (value, text) => {
+        const { log, raw } = capture('debug');
+        log.warn(text, { error: value, name: text, attempt: value } as never);
+        log.info(value as never, value as never);
+        assert.ok(raw().length < 64_000);
+      }),
+      { numRuns: 200 },
+    );
+    const looped = new Error('loop');
+    looped.cause = looped;
+    const { log, lines } = capture('info');
+    log.error('x'.repeat(5000), { error: looped, name: 'n'.repeat(5000) });
+    assert.equal(String(lines()[0]?.['msg']).length, 1024);
+    assert.equal(String(lines()[0]?.['name']).length, 512);
+  });
+
+  it('writes to standard error, and all of it before the process ends', () => {
+    const script = `const { createLog } = await import(${JSON.stringify(new URL('log.ts', import.meta.url).href)});
+      const log = createLog({ level: 'info' }); for (let i = 0; i < 2000; i++) log.info('line', { count: i }); process.exit(3);`;
+    const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    assert.equal(child.status, 3);
+    assert.equal(child.stdout, '');
+    assert.equal(child.stderr.trim().split('\n').length, 2000);
+  });
+
+  it('has a log that writes nothing', () => {
+    nullLog.child({ name: 'x' }).error('x', { error: new Error('x') });
+    assert.equal(nullLog.isDebug, false);
+  });
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createMetrics } from './metrics.ts';
+
+/** The sample lines whose name is exactly `name`. */
+function samples(text: string, name: string): string[] {
+  return text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+}
+
+describe('metrics', () => {
+  it('tells of the process without collectors of its own running', async () => {
+    const text = await createMetrics('1.2.3').text();
+    for (const name of [
+      'process_cpu_seconds_total',
+      'process_resident_memory_bytes',
+      'process_start_time_seconds',
+      'nodejs_heap_size_total_bytes',
+      'nodejs_heap_size_used_bytes',
+      ...(process.platform === 'linux' ? ['process_open_fds'] : []),
+    ]) {
+      const [line] = samples(text, name);
+      assert.ok(Number(line?.split(' ')[1]) > 0, `${name}: ${line}`);
+    }
+    assert.deepEqual(samples(text, 'keyferry_build_info'), [
+      `keyferry_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
+    ]);
+    assert.match(text, /# TYPE process_cpu_seconds_total counter/);
+  });
+
+  it('keeps two sets of metrics apart', async () => {
+    const [a, b] = [createMetrics('1'), createMetrics('1')];
+    a.writes.inc({ cluster: 'local', kind: 'Secret', verb: 'create', result: 'ok' });
+    assert.equal(samples(await a.text(), 'keyferry_writes_total').length, 1);
+    assert.equal(samples(await b.text(), 'keyferry_writes_total').length, 0);
+  });
+
+  it('has the names and labels of the original mirrors operator, and drops them with the mirror', async () => {
+    const metrics = createMetrics('1');
+    for (const mirror of ['default/a', 'default/b']) {
+      metrics.mirrors.synced(mirror, 'secret', 'namespaces');
+      metrics.mirrors.synced(mirror, 'secret', 'namespaces');
+      metrics.mirrors.setNamespaces(mirror, 'secret', 7);
+      metrics.mirrors.leaseRenewed(mirror, 'http://vault:8200');
+      metrics.mirrors.leaseRenewFailed(mirror, 'http://vault:8200', 403);
+      metrics.mirrors.leaseRenewFailed(mirror, 'http://vault:8200', undefined);
+    }
+    metrics.mirrors.removeMirror('default/b');
+    metrics.mirrors.removeMirror('default/never-seen');
+    const ours = (await metrics.text()).split('\n').filter((line) => line.startsWith('mirrors_'));
+    assert.deepEqual(ours, [
+      'mirrors_sync_total{mirror="default/a",source_type="secret",destination_type="namespaces"} 2',
+      'mirrors_ns_current_count{mirror="default/a",source_type="secret"} 7',
+      'mirrors_vault_lease_renew_ok_total{mirror="default/a",vault="http://vault:8200"} 1',
+      'mirrors_vault_lease_renew_error_total{mirror="default/a",vault="http://vault:8200",http_code="403"} 1',
+      'mirrors_vault_lease_renew_error_total{mirror="default/a",vault="http://vault:8200",http_code="-"} 1',
+    ]);
+    metrics.mirrors.synced('default/b', 'vault', 'vault');
+    assert.match(await metrics.text(), /mirrors_sync_total\{mirror="default\/b",source_type="vault",[^\n]* 1\n/);
+  });
+
+  it('reads queues, watches, claims and cache at the scrape, and forgets a source that is taken out', async () => {
+    const metrics = createMetrics('1');
+    let depth = 3;
+    const remove = metrics.queues.add(() => [{ queue: 'rules', depth, oldestAgeSeconds: 0.5, retries: 2 }]);
+    metrics.watches.add(() => [
+      { cluster: 'local', kind: 'Secret', watch: 'copies', synced: true, idleSeconds: 12.5 },
+      { cluster: 'local', kind: 'Namespace', watch: 'all', synced: false, idleSeconds: 0 },
+    ]);
+    metrics.claims.add(() => [
+      { system: 'mirrors', state: 'synced', count: 10 },
+      { system: 'mirrors', state: 'conflict', count: 2 },
+    ]);
+    metrics.payloadCacheBytes.add(() => [{ labels: {}, value: 1000 }]);
+    metrics.payloadCacheBytes.add(() => [{ labels: {}, value: 24 }]);
+    metrics.leader.set({}, 1);
+    let text = await metrics.text();
+    for (const expected of [
+      'keyferry_queue_depth{queue="rules"} 3',
+      'keyferry_queue_oldest_age_seconds{queue="rules"} 0.5',
+      'keyferry_queue_retries_total{queue="rules"} 2',
+      'keyferry_watch_last_activity_seconds{cluster="local",kind="Secret",watch="copies"} 12.5',
+      'keyferry_watch_synced{cluster="local",kind="Secret",watch="copies"} 1',
+      'keyferry_watch_synced{cluster="local",kind="Namespace",watch="all"} 0',
+      'keyferry_claims{system="mirrors",state="synced"} 10',
+      'keyferry_claims{system="mirrors",state="conflict"} 2',
+      'keyferry_conflicts{system="mirrors"} 2',
+      'keyferry_payload_cache_bytes 1024',
+      'keyferry_leader 1',
+    ]) {
+      assert.ok(text.includes(`${expected}\n`), `${expected} is missing in\n${text}`);
+    }
+    depth = 0;
+    text = await metrics.text();
+    assert.ok(text.includes('keyferry_queue_depth{queue="rules"} 0\n'));
+    assert.ok(text.includes('keyferry_queue_retries_total{queue="rules"} 2\n'), 'read anew, not added up');
+    remove();
+    assert.deepEqual(samples(await metrics.text(), 'keyferry_queue_depth'), []);
+  });
+
+  it('counts requests into buckets', async () => {
+    const metrics = createMetrics('1');
+    metrics.kubeRequests.inc({ cluster: 'local', method: 'GET', code: '200' });
+    metrics.kubeRequestSeconds.observe({ cluster: 'local', method: 'GET' }, 0.02);
+    const text = await metrics.text();
+    assert.match(text, /keyferry_kube_request_duration_seconds_bucket\{le="0.01",cluster="local",method="GET"\} 0/);
+    assert.match(text, /keyferry_kube_request_duration_seconds_bucket\{le="0.025",cluster="local",method="GET"\} 1/);
+  });
+
+  it('lets a system add its own, and refuses a name that is taken', async () => {
+    const metrics = createMetrics('1');
+    const { registry } = metrics;
+    registry.counter('kubelb_ccm_sync_secret_reconcile_total', 'Reconciles', ['namespace', 'result']).inc({
+      namespace: 'a',
+      result: 'success',
+    });
+    assert.match(await metrics.text(), /kubelb_ccm_sync_secret_reconcile_total\{namespace="a",result="success"\} 1/);
+    assert.throws(() => registry.gauge('keyferry_leader', 'x', []), /keyferry_leader/);
+  });
+});

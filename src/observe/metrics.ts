@@ -1,0 +1,184 @@
+/** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
+import { MetricRegistry, type Counter, type Gauge, type Histogram, type Sample } from './metric-registry.ts';
+import { MirrorMetrics } from './mirror-metrics.ts';
+import { addProcessMetrics } from './process-metrics.ts';
+import { SourceSet } from './source-set.ts';
+
+/** A work queue as it stands. */
+export interface QueueSnapshot {
+  readonly queue: string;
+  /** Keys that wait to be worked on. */
+  readonly depth: number;
+  /** How long the oldest of them has waited; 0 if there is none. */
+  readonly oldestAgeSeconds: number;
+  /** Keys put back after a failure, since the start. */
+  readonly retries: number;
+}
+
+/** A watch as it stands. */
+export interface WatchSnapshot {
+  readonly cluster: string;
+  readonly kind: string;
+  /** Tells watches of one kind apart: `copies`, `sources`, … */
+  readonly watch: string;
+  /** Whether the first list has been taken in. */
+  readonly synced: boolean;
+  /** Time since the server last sent something, a bookmark included. */
+  readonly idleSeconds: number;
+}
+
+/** How many claims of a system are in a state. The state `conflict` is also counted as a conflict. */
+export interface ClaimSnapshot {
+  readonly system: string;
+  readonly state: string;
+  readonly count: number;
+}
+
+export interface VaultMetrics {
+  readonly requests: Counter<'vault' | 'operation' | 'code'>;
+  readonly logins: Counter<'vault' | 'method' | 'result'>;
+  /** New versions of a KV secret: 0 an hour in a settled cluster. */
+  readonly versionsWritten: Counter<'vault' | 'system'>;
+}
+
+export interface Metrics {
+  /** Where a system adds its own. */
+  readonly registry: MetricRegistry;
+  readonly mirrors: MirrorMetrics;
+  /** Read at each scrape, as the next three. */
+  readonly queues: SourceSet<QueueSnapshot>;
+  readonly watches: SourceSet<WatchSnapshot>;
+  readonly claims: SourceSet<ClaimSnapshot>;
+  readonly payloadCacheBytes: SourceSet<Sample<never>>;
+  readonly watchRestarts: Counter<'cluster' | 'kind' | 'reason'>;
+  /** Writes of copies; `verb` is create, update, …; `result` is `ok` or the API server's reason. */
+  readonly writes: Counter<'cluster' | 'kind' | 'verb' | 'result'>;
+  /** `code` is the HTTP status, or `error` where there was no answer. */
+  readonly kubeRequests: Counter<'cluster' | 'method' | 'code'>;
+  readonly kubeRequestSeconds: Histogram<'cluster' | 'method'>;
+  readonly eventsDropped: Counter<'reason'>;
+  readonly vault: VaultMetrics;
+  /** 1 while this process may write, 0 while another one does. */
+  readonly leader: Gauge<never>;
+  /** The Prometheus text format. */
+  text(): Promise<string>;
+}
+
+/** Makes the metrics of a process, with its own registry. `version` is Keyferry's. */
+export function createMetrics(version: string): Metrics {
+  const registry = new MetricRegistry();
+  const queues = new SourceSet<QueueSnapshot>();
+  const watches = new SourceSet<WatchSnapshot>();
+  const claims = new SourceSet<ClaimSnapshot>();
+  addProcessMetrics(registry);
+  addQueueMetrics(registry, queues);
+  addWatchMetrics(registry, watches);
+  addClaimMetrics(registry, claims);
+  const build = registry.gauge('keyferry_build_info', 'Always 1; the labels say what is running.', ['version', 'node']);
+  build.set({ version, node: process.versions.node }, 1);
+  return {
+    registry,
+    mirrors: new MirrorMetrics(registry),
+    queues,
+    watches,
+    claims,
+    payloadCacheBytes: registry.sampled('keyferry_payload_cache_bytes', 'Size of the payloads kept for writes.', []),
+    watchRestarts: registry.counter('keyferry_watch_restarts_total', 'Watches opened again, by reason.', [
+      'cluster',
+      'kind',
+      'reason',
+    ]),
+    writes: registry.counter('keyferry_writes_total', 'Writes of copies, by result.', [
+      'cluster',
+      'kind',
+      'verb',
+      'result',
+    ]),
+    kubeRequests: registry.counter('keyferry_kube_requests_total', 'Requests to API servers, by HTTP status.', [
+      'cluster',
+      'method',
+      'code',
+    ]),
+    kubeRequestSeconds: registry.histogram(
+      'keyferry_kube_request_duration_seconds',
+      'Duration of requests to API servers; watches are not counted.',
+      ['cluster', 'method'],
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    ),
+    eventsDropped: registry.counter('keyferry_events_dropped_total', 'Kubernetes events that were not sent.', [
+      'reason',
+    ]),
+    vault: {
+      requests: registry.counter('keyferry_vault_requests_total', 'Requests to Vault, by HTTP status.', [
+        'vault',
+        'operation',
+        'code',
+      ]),
+      logins: registry.counter('keyferry_vault_logins_total', 'Logins to Vault, by result.', [
+        'vault',
+        'method',
+        'result',
+      ]),
+      versionsWritten: registry.counter('keyferry_vault_versions_written_total', 'Versions written to Vault KV.', [
+        'vault',
+        'system',
+      ]),
+    },
+    leader: registry.gauge('keyferry_leader', '1 while this process is the leader.', []),
+    text: () => registry.text(),
+  };
+}
+
+function addQueueMetrics(registry: MetricRegistry, queues: SourceSet<QueueSnapshot>): void {
+  const read = (value: (queue: QueueSnapshot) => number) => () =>
+    queues.read().map((queue) => ({ labels: { queue: queue.queue }, value: value(queue) }));
+  registry.derived(
+    'keyferry_queue_depth',
+    'Keys that wait in a queue.',
+    ['queue'],
+    read((queue) => queue.depth),
+  );
+  registry.derived(
+    'keyferry_queue_oldest_age_seconds',
+    'How long the oldest key of a queue has waited.',
+    ['queue'],
+    read((queue) => queue.oldestAgeSeconds),
+  );
+  registry.derived(
+    'keyferry_queue_retries_total',
+    'Keys put back into a queue after a failure.',
+    ['queue'],
+    read((queue) => queue.retries),
+    'counter',
+  );
+}
+
+function addWatchMetrics(registry: MetricRegistry, watches: SourceSet<WatchSnapshot>): void {
+  const read = (value: (watch: WatchSnapshot) => number) => () =>
+    watches.read().map((item) => {
+      const { cluster, kind, watch } = item;
+      return { labels: { cluster, kind, watch }, value: value(item) };
+    });
+  const labels = ['cluster', 'kind', 'watch'] as const;
+  registry.derived(
+    'keyferry_watch_last_activity_seconds',
+    'Seconds since the API server last sent something on a watch.',
+    labels,
+    read((watch) => watch.idleSeconds),
+  );
+  registry.derived(
+    'keyferry_watch_synced',
+    '1 once the first list of a watch has been taken in.',
+    labels,
+    read((watch) => (watch.synced ? 1 : 0)),
+  );
+}
+
+function addClaimMetrics(registry: MetricRegistry, claims: SourceSet<ClaimSnapshot>): void {
+  registry.derived('keyferry_claims', 'Claims, by state.', ['system', 'state'], () =>
+    claims.read().map(({ system, state, count }) => ({ labels: { system, state }, value: count })),
+  );
+  registry.derived('keyferry_conflicts', 'Claims on a target that is not ours or is claimed twice.', ['system'], () =>
+    claims.read().map(({ system, state, count }) => ({ labels: { system }, value: state === 'conflict' ? count : 0 })),
+  );
+}

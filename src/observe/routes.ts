@@ -1,0 +1,67 @@
+/** What the status server can answer: the reply type and the routes that every process has. */
+import type { CheckList } from './checks.ts';
+import type { Metrics } from './metrics.ts';
+
+export interface RouteRequest {
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** Answers a GET; for HEAD the body is left out by the server. Something thrown becomes a 500 and a log line. */
+export type RouteHandler = (request: RouteRequest) => Reply | Promise<Reply>;
+
+/** Handlers by exact path. */
+export type Routes = Readonly<Record<string, RouteHandler>>;
+
+/** A plain text answer. */
+export function textReply(status: number, body: string): Reply {
+  return { status, contentType: 'text/plain; charset=utf-8', body };
+}
+
+/** A JSON answer. */
+export function jsonReply(status: number, value: unknown): Reply {
+  return { status, contentType: 'application/json', body: `${JSON.stringify(value)}\n` };
+}
+
+/** `/metrics` */
+export function metricsRoutes(metrics: Metrics): Routes {
+  return {
+    '/metrics': async () => ({
+      status: 200,
+      contentType: metrics.registry.contentType,
+      body: await metrics.text(),
+    }),
+  };
+}
+
+/**
+ * `/healthz`: that the process answers shows that its event loop turns; `liveness` holds the checks of its own loops. A
+ * restart must be able to help, so an API server that is away is no reason to fail.
+ * `/readyz`: 200 only when all of `readiness` is fulfilled. `?verbose` lists every check, as the API server's own does.
+ */
+export function probeRoutes(liveness: CheckList, readiness: CheckList): Routes {
+  return {
+    '/healthz': (request) => probe('healthz', liveness, request),
+    '/readyz': (request) => probe('readyz', readiness, request),
+  };
+}
+
+function probe(name: string, checks: CheckList, request: RouteRequest): Reply {
+  const results = checks.run();
+  const ok = results.every((result) => result.ok);
+  const told = request.query.has('verbose') ? results : results.filter((result) => !result.ok);
+  const lines = told.map((result) => {
+    const message = result.message === undefined ? '' : `: ${result.message}`;
+    return `[${result.ok ? '+' : '-'}]${result.name} ${result.ok ? 'ok' : 'failed'}${message}`;
+  });
+  if (!ok) lines.push(`${name} check failed`);
+  else if (told.length > 0) lines.push(`${name} check passed`);
+  else lines.push('ok');
+  return textReply(ok ? 200 : 503, `${lines.join('\n')}\n`);
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request, type IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { describe, it } from 'node:test';
+import { CheckList } from './checks.ts';
+import { formatAddress, parseListenAddress } from './listen-address.ts';
+import { createLog, nullLog } from './log.ts';
+import { createMetrics } from './metrics.ts';
+import { jsonReply, metricsRoutes, probeRoutes, textReply, type Routes } from './routes.ts';
+import { ListenError, StatusServer } from './status-server.ts';
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+function call(port: number, path: string, method = 'GET'): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port, path, method, agent: false }, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => (body += chunk));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+const loopback = parseListenAddress('127.0.0.1:0');
+
+function open(server: StatusServer, routes: Routes): Promise<{ port: number }> {
+  return server.listen({ address: loopback, flag: 'status-address', routes });
+}
+
+describe('status server', () => {
+  it('serves metrics, with the content type of the format', async () => {
+    await using server = new StatusServer(nullLog);
+    const { port } = await open(server, metricsRoutes(createMetrics('1')));
+    const answer = await call(port, '/metrics');
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8');
+    assert.match(answer.body, /^keyferry_build_info\{/m);
+  });
+
+  it('is not ready until every check is fulfilled, and says which are not', async () => {
+    const [liveness, readiness] = [new CheckList(), new CheckList()];
+    let synced = false;
+    const remove = readiness.add({ name: 'leader', check: () => ({ ok: false, message: 'held by other' }) });
+    readiness.addSource(() => [{ name: 'watch/Secret', check: () => ({ ok: synced, message: 'no list yet' }) }]);
+    readiness.add({ name: 'always', check: () => ({ ok: true }) });
+    await using server = new StatusServer(nullLog);
+    const { port } = await open(server, probeRoutes(liveness, readiness));
+
+    let answer = await call(port, '/readyz');
+    assert.equal(answer.status, 503);
+    assert.equal(
+      answer.body,
+      '[-]leader failed: held by other\n[-]watch/Secret failed: no list yet\nreadyz check failed\n',
+    );
+    synced = true;
+    remove();
+    answer = await call(port, '/readyz');
+    assert.deepEqual([answer.status, answer.body], [200, 'ok\n']);
+    answer = await call(port, '/readyz?verbose');
+    assert.equal(answer.body, '[+]watch/Secret ok: no list yet\n[+]always ok\nreadyz check passed\n');
+    assert.equal((await call(port, '/healthz')).status, 200, 'liveness has its own checks');
+  });
+
+  it('fails the liveness probe when a loop says so, or its check throws', async () => {
+    const liveness = new CheckList();
+    await using server = new StatusServer(nullLog);
+    const { port } = await open(server, probeRoutes(liveness, new CheckList()));
+    const remove = liveness.add({ name: 'targets', check: () => ({ ok: false, message: 'stuck for 300 s' }) });
+    assert.deepEqual(await call(port, '/healthz').then(({ status, body }) => [status, body]), [
+      503,
+      '[-]targets failed: stuck for 300 s\nhealthz check failed\n',
+    ]);
+    remove();
+    liveness.add({
+      name: 'rules',
+      check: () => {
+        throw new Error('no such loop');
+      },
+    });
+    assert.match((await call(port, '/healthz')).body, /\[-\]rules failed: no such loop/);
+  });
+
+  it('answers on several listeners, each with its own routes', async () => {
+    await using server = new StatusServer(nullLog);
+    const a = await open(server, { '/healthz': () => jsonReply(503, { notReady: ['*v1.Secret'] }) });
+    const b = await open(server, { '/metrics': () => textReply(200, 'b') });
+    const answer = await call(a.port, '/healthz');
+    assert.deepEqual([answer.status, answer.headers['content-type']], [503, 'application/json']);
+    assert.deepEqual(JSON.parse(answer.body), { notReady: ['*v1.Secret'] });
+    assert.equal((await call(a.port, '/metrics')).status, 404);
+    assert.equal((await call(b.port, '/metrics')).body, 'b');
+  });
+
+  it('knows only GET and HEAD, and only its paths', async () => {
+    await using server = new StatusServer(nullLog);
+    const { port } = await open(server, { '/x': ({ query }) => textReply(200, `${query.get('q')}`) });
+    assert.equal((await call(port, '/x?q=a%20b?c')).body, 'a b?c');
+    const head = await call(port, '/x?q=abc', 'HEAD');
+    assert.deepEqual([head.status, head.headers['content-length'], head.body], [200, '3', '']);
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const answer = await call(port, '/x', method);
+      assert.deepEqual([answer.status, answer.headers['allow']], [405, 'GET, HEAD'], method);
+    }
+    for (const path of ['/', '/x/', '/constructor', '/__proto__', '//x', '/%78']) {
+      assert.equal((await call(port, path)).status, 404, path);
+    }
+  });
+
+  it('answers 500 and logs when a handler throws; the answer does not say why', async () => {
+    const lines: string[] = [];
+    const log = createLog({ level: 'error', destination: { write: (line: string) => void lines.push(line) } });
+    await using server = new StatusServer(log);
+    const { port } = await open(server, { '/x': () => Promise.reject(new Error('inside')) });
+    const answer = await call(port, '/x');
+    assert.deepEqual([answer.status, answer.body], [500, 'internal error\n']);
+    assert.match(lines.join(''), /"message":"inside"/);
+  });
+
+  it('says which flag and address could not be had', async () => {
+    await using server = new StatusServer(nullLog);
+    const { port } = await open(server, {});
+    const address = { host: '127.0.0.1', port };
+    await assert.rejects(server.listen({ address, flag: 'metrics-bind-address', routes: {} }), (error: unknown) => {
+      assert.ok(error instanceof ListenError);
+      assert.equal(error.message, `--metrics-bind-address: cannot listen on 127.0.0.1:${port}: EADDRINUSE`);
+      return true;
+    });
+  });
+
+  it('stops although a client holds its connection open, and opens nothing afterwards', async () => {
+    const server = new StatusServer(nullLog);
+    const { port } = await open(server, { '/x': () => textReply(200, 'x') });
+    // One client that was answered and stays, and one that never finishes its request.
+    const idle = connect(port, '127.0.0.1');
+    idle.write('GET /x HTTP/1.1\r\nhost: a\r\n\r\n');
+    await once(idle, 'data');
+    const slow = connect(port, '127.0.0.1');
+    await once(slow, 'connect');
+    slow.write('GET /x HTTP/1.1\r\n');
+    const ends = [idle, slow].map((socket) => {
+      // A reset is one of the ways in which the server may end it.
+      socket.on('error', () => undefined);
+      return once(socket.resume(), 'close');
+    });
+    const started = performance.now();
+    await server.stop();
+    await server.stop();
+    assert.ok(performance.now() - started < 3000);
+    await Promise.all(ends);
+    await assert.rejects(call(port, '/x'), /ECONNREFUSED/);
+    await assert.rejects(open(server, {}), ListenError);
+  });
+});
+
+describe('listen address', () => {
+  it('reads what Go programs take', () => {
+    for (const [text, host, port] of [
+      [':8080', '', 8080],
+      ['127.0.0.1:0', '127.0.0.1', 0],
+      ['[::]:9102', '::', 9102],
+      ['[fe80::1%eth0]:1', 'fe80::1%eth0', 1],
+      ['localhost:65535', 'localhost', 65_535],
+    ] as const) {
+      assert.deepEqual(parseListenAddress(text), { host, port });
+      assert.equal(formatAddress({ host, port }), text);
+    }
+  });
+
+  it('refuses anything else', () => {
+    for (const text of ['', '8080', ':', 'a:b', ':65536', ':-1', '::1:80', 'http://a:80', 'a b:80', '[::1]', ':80 ']) {
+      assert.throws(() => parseListenAddress(text), RangeError, text);
+    }
+  });
+});

@@ -1,0 +1,146 @@
+/**
+ * Serves metrics and probes over plain HTTP, on as many listeners as the flags name.
+ *
+ * Each listener has its own routes: the original mirrors operator has metrics and probes on two ports, and the
+ * replicator's `/healthz` has an answer of its own.
+ *
+ * A listener is: being opened → listening → closed. `stop` closes all, lets running answers end for a second, then
+ * cuts their connections; no listener can be opened afterwards.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { formatAddress, type ListenAddress } from './listen-address.ts';
+import type { Log } from './log.ts';
+import { textReply, type Reply, type Routes } from './routes.ts';
+
+export interface ListenOptions {
+  readonly address: ListenAddress;
+  /** The flag that gave the address, for the error when it cannot be had. */
+  readonly flag: string;
+  readonly routes: Routes;
+}
+
+/** The address could not be listened on; the message names it and the flag. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
+
+/** How long a client may take for its request's head, and for all of it, in ms. */
+const HEADERS_TIMEOUT = 5_000;
+const REQUEST_TIMEOUT = 10_000;
+const KEEP_ALIVE_TIMEOUT = 5_000;
+const STOP_GRACE = 1_000;
+const MAX_CONNECTIONS = 64;
+const MAX_HEADER_BYTES = 8_192;
+
+export class StatusServer {
+  readonly #log: Log;
+  readonly #servers = new Set<Server>();
+  #stopped = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /**
+   * Opens a listener and answers the address that it has: with the real port where 0 was asked for.
+   * @throws ListenError if the address is taken, not ours, or not allowed.
+   */
+  async listen(options: ListenOptions): Promise<{ readonly host: string; readonly port: number }> {
+    if (this.#stopped) throw new ListenError('the status server is stopped');
+    const server = createServer(
+      {
+        headersTimeout: HEADERS_TIMEOUT,
+        requestTimeout: REQUEST_TIMEOUT,
+        keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+        connectionsCheckingInterval: HEADERS_TIMEOUT,
+        maxHeaderSize: MAX_HEADER_BYTES,
+      },
+      (request, response) => void this.#answer(options.routes, request, response),
+    );
+    server.maxConnections = MAX_CONNECTIONS;
+    this.#servers.add(server);
+    try {
+      await opened(server, options.address);
+    } catch (error) {
+      this.#servers.delete(server);
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+      const message = `--${options.flag}: cannot listen on ${formatAddress(options.address)}: ${code}`;
+      throw new ListenError(message, { cause: error });
+    }
+    if (this.#stopped) {
+      // Stopped while the host's name was looked up: `stop` had nothing to close yet.
+      await closed(server);
+      throw new ListenError('the status server is stopped');
+    }
+    server.on('error', (error) => this.#log.error('the status server failed', { flag: options.flag, error }));
+    const bound = server.address() as AddressInfo;
+    this.#log.info('listening', {
+      flag: options.flag,
+      address: formatAddress({ host: bound.address, port: bound.port }),
+    });
+    return { host: bound.address, port: bound.port };
+  }
+
+  /** Closes every listener. Safe to call more than once. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const servers = [...this.#servers];
+    this.#servers.clear();
+    await Promise.all(servers.map((server) => closed(server)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #answer(routes: Routes, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const reply = await this.#reply(routes, request);
+    response.writeHead(reply.status, {
+      'content-type': reply.contentType,
+      'content-length': Buffer.byteLength(reply.body),
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...(reply.status === 405 ? { allow: 'GET, HEAD' } : {}),
+      // A connection that was kept alive would hold up the stop.
+      ...(this.#stopped ? { connection: 'close' } : {}),
+    });
+    response.end(request.method === 'HEAD' ? undefined : reply.body);
+  }
+
+  async #reply(routes: Routes, request: IncomingMessage): Promise<Reply> {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return textReply(405, 'method not allowed\n');
+    const [path = '/', ...query] = (request.url ?? '/').split('?');
+    const handler = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    if (handler === undefined) return textReply(404, 'not found\n');
+    try {
+      return await handler({ path, query: new URLSearchParams(query.join('?')) });
+    } catch (error) {
+      this.#log.error('a status request failed', { path, error });
+      return textReply(500, 'internal error\n');
+    }
+  }
+}
+
+function opened(server: Server, address: ListenAddress): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.once('close', () => reject(new ListenError('the status server is stopped')));
+    server.listen({ port: address.port, ...(address.host === '' ? {} : { host: address.host }) }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), STOP_GRACE);
+    // An error here only says that the server was not open, which is what is wanted.
+    server.close(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
