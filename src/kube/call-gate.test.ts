@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../runtime/manual-clock.ts';
+import { CallGate } from './call-gate.ts';
+import { CallLimit } from './call-limit.ts';
+import { ApiError, ConnectionError, isThrottled } from './errors.ts';
+
+const CALL = { cluster: 'local', method: 'GET', path: '/x' };
+
+function setUp(slots: number, maxHoldMs = 30_000) {
+  const clock = new ManualClock();
+  const gate = new CallGate({ slots, maxHoldMs, clock });
+  const limit = (ms = 10_000, signal?: AbortSignal): CallLimit => new CallLimit(CALL, ms, signal, clock);
+  const throttled = (ms: number): ApiError =>
+    new ApiError(CALL, 429, { reason: 'TooManyRequests', message: '', causes: [], retryAfterMs: ms });
+  return { clock, gate, limit, throttled };
+}
+
+/** What became of a promise so far. */
+function watched(promise: Promise<void> | undefined): { state: string; error?: unknown } {
+  const seen: { state: string; error?: unknown } = { state: promise === undefined ? 'in' : 'waiting' };
+  promise?.then(
+    () => (seen.state = 'in'),
+    (error: unknown) => Object.assign(seen, { state: 'refused', error }),
+  );
+  return seen;
+}
+
+test('slots are given in order, and one that gives up is passed over', async () => {
+  const { clock, gate, limit } = setUp(2);
+  const abort = new AbortController();
+  const calls = [limit(), limit(), limit(10_000, abort.signal), limit(), limit()];
+  const turns = calls.map((call) => watched(gate.enter(call)));
+  assert.deepEqual(
+    turns.map((turn) => turn.state),
+    ['in', 'in', 'waiting', 'waiting', 'waiting'],
+  );
+  abort.abort(new Error('no longer needed'));
+  gate.leave();
+  await clock.advance(0);
+  assert.deepEqual(
+    turns.map((turn) => turn.state),
+    ['in', 'in', 'refused', 'in', 'waiting'],
+  );
+  assert.match(String(turns[2]?.error), /no longer needed/u);
+});
+
+test('the time limit counts the wait for a slot, and says so', async () => {
+  const { clock, gate, limit } = setUp(1);
+  gate.enter(limit());
+  const late = watched(gate.enter(limit(500)));
+  await clock.advance(500);
+  assert.ok(late.error instanceof ConnectionError);
+  assert.equal(late.error.code, 'ETIMEDOUT');
+  assert.match(late.error.message, /within 500 ms \(while waiting for a free connection\)/u);
+});
+
+test('while held nobody is let in, waiting or new, call or stream', async () => {
+  const { clock, gate, limit, throttled } = setUp(1);
+  gate.enter(limit());
+  const waiting = watched(gate.enter(limit()));
+  gate.hold(throttled(2000));
+  gate.leave();
+  const fresh = watched(gate.enter(limit()));
+  const stream = watched(gate.enterStream(limit()));
+  await clock.advance(1999);
+  assert.deepEqual([waiting.state, fresh.state, stream.state], ['waiting', 'waiting', 'waiting']);
+  assert.equal(gate.heldForMs, 1);
+  await clock.advance(1);
+  assert.deepEqual([waiting.state, fresh.state, stream.state], ['in', 'waiting', 'in']);
+  assert.equal(gate.heldForMs, 0);
+  gate.leave();
+  await clock.advance(0);
+  assert.equal(fresh.state, 'in');
+});
+
+test('whose time is up before the hold ends is refused at once, with what is left to wait', async () => {
+  const { clock, gate, limit, throttled } = setUp(1);
+  gate.hold(throttled(5000));
+  await clock.advance(1000);
+  const short = watched(gate.enter(limit(4000)));
+  const long = watched(gate.enter(limit(4001)));
+  await clock.advance(0);
+  assert.equal(long.state, 'waiting');
+  assert.ok(isThrottled(short.error));
+  assert.equal(short.error.retryAfterMs, 4000);
+  // An extension of the hold reaches who waits already.
+  gate.hold(throttled(9000));
+  await clock.advance(0);
+  assert.ok(isThrottled(long.error));
+  assert.equal(long.error.retryAfterMs, 9000);
+});
+
+test('a hold is bounded, and a shorter wish does not shorten a longer one', async () => {
+  const { clock, gate, throttled } = setUp(1, 3000);
+  gate.hold(throttled(3_600_000));
+  gate.hold(throttled(10));
+  assert.equal(gate.heldForMs, 3000);
+  await clock.advance(3000);
+  assert.equal(gate.heldForMs, 0);
+  assert.equal(clock.pendingTimers, 0);
+});

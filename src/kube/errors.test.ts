@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  ApiError,
+  apiErrorOf,
+  ConnectionError,
+  CredentialError,
+  isAlreadyExists,
+  isConflict,
+  isForbidden,
+  isGone,
+  isInvalid,
+  isNamespaceTerminating,
+  isNotFound,
+  isQuotaExceeded,
+  isServerTrouble,
+  isThrottled,
+  isTooLarge,
+  isUnauthorized,
+  parseRetryAfter,
+  parseStatus,
+  retryAfterMs,
+  toConnectionError,
+} from './errors.ts';
+
+const CALL = { cluster: 'local', method: 'POST', path: '/api/v1/namespaces/a/secrets' };
+const NOW = Date.UTC(2026, 0, 1);
+
+function errorOf(code: number, status: object, retryAfter?: string): ApiError {
+  const body = Buffer.from(JSON.stringify({ kind: 'Status', apiVersion: 'v1', code, ...status }));
+  return apiErrorOf(CALL, code, body, retryAfter, NOW);
+}
+
+describe('an answer becomes an error', () => {
+  test('with the words of the Status, its causes and the call', () => {
+    const causes = [{ reason: 'FieldValueRequired', message: 'Required value', field: 'metadata.name' }];
+    const error = errorOf(422, { reason: 'Invalid', message: 'Secret "" is invalid', details: { causes } });
+    assert.equal(error.message, 'POST /api/v1/namespaces/a/secrets: 422 Invalid: Secret "" is invalid');
+    assert.deepEqual(error.causes, causes);
+    assert.ok(isInvalid(error));
+  });
+
+  test('without quoting an answer that is no Status', () => {
+    for (const body of ['<html>s3cret</html>', '{"kind":"Secret","data":{"a":"s3cret"}}', '{"kind":"Status"', '']) {
+      const error = apiErrorOf(CALL, 502, Buffer.from(body), undefined, NOW);
+      assert.doesNotMatch(error.message, /s3cret/u);
+      assert.equal(error.reason, 'Unknown');
+    }
+    assert.equal(apiErrorOf(CALL, 404, Buffer.alloc(0), undefined, NOW).reason, 'NotFound');
+  });
+
+  test('without the pieces in which servers quote the request', () => {
+    const quotations = [
+      'Secret in version "v1" cannot be handled: error decoding from json: illegal base64 data at input byte 0, error found in #10 byte of ...|"s3cret"}|..., bigger context ...|{"data":{"x":"s3cret"}}|...',
+      'failed to create typed patch object: .data.x: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"s3cret":1}}',
+    ];
+    for (const message of quotations) {
+      const error = errorOf(400, { reason: 'BadRequest', message, details: { causes: [{ message }] } });
+      assert.doesNotMatch(JSON.stringify([error, error.message, error.stack]), /s3cret/u);
+    }
+    assert.ok(errorOf(400, { message: 'x'.repeat(100_000) }).message.length < 1200);
+  });
+
+  test('with the wait that header or details ask for', () => {
+    assert.equal(retryAfterMs(errorOf(429, { reason: 'TooManyRequests' }, '3')), 3000);
+    assert.equal(retryAfterMs(errorOf(429, { details: { retryAfterSeconds: 2 } })), 2000);
+    assert.equal(retryAfterMs(errorOf(503, {}, new Date(NOW + 5000).toUTCString())), 5000);
+    assert.equal(retryAfterMs(errorOf(503, {})), undefined);
+    assert.equal(retryAfterMs(new Error('other')), undefined);
+    assert.equal(parseRetryAfter('soon', NOW), undefined);
+    assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:00:00 GMT', NOW), 0);
+  });
+});
+
+test('every kind of answer is told from the others', () => {
+  const terminating = {
+    reason: 'Forbidden',
+    message: 'unable to create new content in namespace a because it is being terminated',
+  };
+  const table: readonly [ApiError, readonly ((error: unknown) => boolean)[]][] = [
+    [errorOf(404, { reason: 'NotFound' }), [isNotFound]],
+    [errorOf(409, { reason: 'Conflict' }), [isConflict]],
+    [errorOf(409, { reason: 'AlreadyExists' }), [isAlreadyExists]],
+    [errorOf(410, { reason: 'Expired' }), [isGone]],
+    [errorOf(410, { reason: 'Gone' }), [isGone]],
+    [errorOf(401, {}), [isUnauthorized]],
+    [errorOf(403, { reason: 'Forbidden' }), [isForbidden]],
+    [errorOf(403, terminating), [isForbidden, isNamespaceTerminating]],
+    [
+      errorOf(403, { details: { causes: [{ reason: 'NamespaceTerminating' }] } }),
+      [isForbidden, isNamespaceTerminating],
+    ],
+    [errorOf(403, { message: 'exceeded quota: q, requested: secrets=1' }), [isForbidden, isQuotaExceeded]],
+    [errorOf(413, {}), [isTooLarge]],
+    [errorOf(500, { message: 'etcdserver: request is too large' }), [isTooLarge, isServerTrouble]],
+    [errorOf(429, {}), [isThrottled, isServerTrouble]],
+    [errorOf(503, {}), [isServerTrouble]],
+  ];
+  const all = [
+    isNotFound,
+    isConflict,
+    isAlreadyExists,
+    isGone,
+    isUnauthorized,
+    isForbidden,
+    isNamespaceTerminating,
+    isQuotaExceeded,
+    isTooLarge,
+    isServerTrouble,
+    isThrottled,
+    isInvalid,
+  ];
+  for (const [error, expected] of table) {
+    for (const is of all) assert.equal(is(error), expected.includes(is), `${is.name} of ${error.message}`);
+  }
+  for (const is of all) assert.equal(is(new ConnectionError('ECONNRESET', 'x')), false);
+});
+
+test('a Status is read from bytes, and nothing else is', () => {
+  assert.deepEqual(parseStatus(Buffer.from('{"kind":"Status","reason":"Expired","message":"too old"}')), {
+    reason: 'Expired',
+    message: 'too old',
+    causes: [],
+  });
+  for (const text of ['', '[]', 'null', '{', '{"kind":"Secret"}']) {
+    assert.equal(parseStatus(Buffer.from(text)), undefined, text);
+  }
+});
+
+test('what sockets throw becomes a ConnectionError with code and cause, ours passes', () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED ::1:1'), { code: 'ECONNREFUSED' });
+  for (const thrown of [refused, Object.assign(new AggregateError([refused]), { code: 'ECONNREFUSED' })]) {
+    const error = toConnectionError(CALL, thrown);
+    assert.equal(error.code, 'ECONNREFUSED');
+    assert.match(error.message, /^POST \/api.*connect ECONNREFUSED/u);
+    assert.equal(error.cause, thrown);
+  }
+  const ours = new CredentialError('no token');
+  assert.equal(toConnectionError(CALL, ours), ours);
+});

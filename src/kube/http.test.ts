@@ -1,0 +1,343 @@
+/** The transport against small servers, for what a real API server does only when it is unwell. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import type { AuthHeaders, Connection } from './connection.ts';
+import { staticCredentials } from './connection.ts';
+import { ApiError, ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
+import { createKubeApi, type HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
+
+async function serve(t: TestContext, listener: RequestListener): Promise<{ server: Server; url: URL }> {
+  const server = createServer(listener);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { server, url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`) };
+}
+
+function connect(t: TestContext, server: URL, options?: HttpKubeApiOptions, more?: Partial<Connection>): HttpKubeApi {
+  const credentials = staticCredentials({ Authorization: 'Bearer t' });
+  const connection = { cluster: 'local', server, credentials, namespace: 'default', origin: 'test', ...more };
+  const api = createKubeApi(connection, options);
+  t.after(() => api[Symbol.asyncDispose]());
+  return api;
+}
+
+const GET = { method: 'GET', path: '/x' } as const;
+const POST = { method: 'POST', path: '/x', body: '{}' } as const;
+
+test('a request carries its pieces, headers and query, below the path of the server', async (t) => {
+  const seen: unknown[] = [];
+  const { url } = await serve(t, (request, response) => {
+    const pieces: Buffer[] = [];
+    request.on('data', (piece: Buffer) => pieces.push(piece));
+    request.on('end', () => {
+      const { host, accept, authorization } = request.headers;
+      const agent = request.headers['user-agent'];
+      const [type, length, groups] = ['content-type', 'content-length', 'impersonate-group'].map(
+        (name) => request.headers[name],
+      );
+      seen.push([request.method, request.url, Buffer.concat(pieces).toString()], {
+        host,
+        accept,
+        authorization,
+        agent,
+        type,
+        length,
+        groups,
+      });
+      response.end('{}');
+    });
+  });
+  const auth: AuthHeaders = { Authorization: 'Bearer t', 'Impersonate-Group': ['a', 'b'] };
+  const api = connect(
+    t,
+    new URL('/k8s/c-1/', url),
+    { userAgent: 'keyferry/1' },
+    { credentials: staticCredentials(auth) },
+  );
+  const query = { fieldManager: 'a b&c', force: true, limit: 5, continue: undefined };
+  const body = [Buffer.from('{"a":'), Buffer.from('"ä"}')];
+  await api.request({
+    method: 'PATCH',
+    path: '/api',
+    query,
+    body,
+    contentType: 'application/apply-patch+yaml',
+    accept: 'x/y',
+  });
+  assert.deepEqual(seen, [
+    ['PATCH', '/k8s/c-1/api?fieldManager=a%20b%26c&force=true&limit=5', '{"a":"ä"}'],
+    {
+      host: url.host,
+      accept: 'x/y',
+      authorization: 'Bearer t',
+      agent: 'keyferry/1',
+      type: 'application/apply-patch+yaml',
+      length: '10',
+      groups: 'a, b',
+    },
+  ]);
+});
+
+test('1,000 calls use no more connections than allowed and leave no listener behind', async (t) => {
+  const sockets = new Set<Socket>();
+  const { url } = await serve(t, (request, response) => {
+    sockets.add(request.socket);
+    request.resume().on('end', () => response.writeHead(201).end('{}'));
+  });
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): unknown => warnings.push(warning);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  const seen: RequestObservation[] = [];
+  const api = connect(t, url, { maxSockets: 4, onRequest: (observation) => seen.push(observation) });
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 1000 }, () => api.request({ ...POST, signal })));
+  assert.equal(sockets.size, 4);
+  assert.deepEqual([seen.length, seen[0]?.method, seen[0]?.path, seen[0]?.status], [1000, 'POST', '/x', 201]);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(warnings, []);
+});
+
+test('the time limit covers waiting for a connection and waiting for the answer', async (t) => {
+  const { url } = await serve(t, () => undefined);
+  const api = connect(t, url, { maxSockets: 1 });
+  const calls = [api.request({ ...GET, timeoutMs: 60 }), api.request({ ...GET, timeoutMs: 30 })];
+  const [first, second] = await Promise.allSettled(calls);
+  for (const [outcome, stage] of [
+    [first, 'the answer'],
+    [second, 'a free connection'],
+  ] as const) {
+    assert.ok(outcome?.status === 'rejected' && outcome.reason instanceof ConnectionError);
+    assert.equal(outcome.reason.code, 'ETIMEDOUT');
+    assert.match(outcome.reason.message, new RegExp(stage, 'u'));
+  }
+});
+
+test('an abort ends a call at once with the reason of the signal, before and while it runs', async (t) => {
+  const { url, server } = await serve(t, () => undefined);
+  const api = connect(t, url);
+  const abort = new AbortController();
+  const call = api.request({ ...GET, signal: abort.signal });
+  await once(server, 'request');
+  const reason = new Error('shutting down');
+  abort.abort(reason);
+  await assert.rejects(call, reason);
+  await assert.rejects(api.request({ ...GET, signal: abort.signal }), reason);
+});
+
+test('an answer larger than allowed, or broken off, is a ConnectionError', async (t) => {
+  const { url } = await serve(t, (request, response) => {
+    if (request.url === '/large') response.end('x'.repeat(2000));
+    else response.writeHead(200, { 'Content-Length': '100' }).write('half', () => request.socket.destroy());
+  });
+  const api = connect(t, url, { maxBodyBytes: 1000 });
+  await assert.rejects(api.request({ ...GET, path: '/large' }), { name: 'ConnectionError', code: 'EMSGSIZE' });
+  await assert.rejects(api.request({ ...GET, path: '/half' }), { name: 'ConnectionError', code: 'ECONNRESET' });
+});
+
+test('no server is a ConnectionError with its code', async (t) => {
+  const { server, url } = await serve(t, () => undefined);
+  server.close();
+  const api = connect(t, url);
+  await assert.rejects(api.request(GET), { name: 'ConnectionError', code: 'ECONNREFUSED' });
+  await assert.rejects(api.stream(GET), { name: 'ConnectionError', code: 'ECONNREFUSED' });
+});
+
+test('Retry-After holds what waits and what comes later, so that a refusal is no storm', async (t) => {
+  const arrivals: number[] = [];
+  const { url } = await serve(t, (_request, response) => {
+    arrivals.push(performance.now());
+    if (arrivals.length === 1) response.writeHead(429, { 'Retry-After': '1' }).end();
+    else response.end('{}');
+  });
+  const api = connect(t, url, { maxSockets: 1 });
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => api.request(GET)));
+  const [first, ...others] = outcomes;
+  assert.ok(first?.status === 'rejected' && isThrottled(first.reason) && first.reason.retryAfterMs === 1000);
+  assert.ok(others.every((outcome) => outcome.status === 'fulfilled'));
+  const [at = 0, next = 0] = arrivals;
+  assert.ok(next - at >= 990, `the second came ${next - at} ms after the refusal`);
+});
+
+test('a hold that outlasts the time of a call refuses it without asking the server', async (t) => {
+  let asked = 0;
+  const { url } = await serve(t, (_request, response) => {
+    asked += 1;
+    response.writeHead(503, { 'Retry-After': '20' }).end();
+  });
+  const api = connect(t, url);
+  await assert.rejects(api.request(GET), ApiError);
+  await assert.rejects(api.request({ ...GET, timeoutMs: 5000 }), { status: 503, reason: 'ServiceUnavailable' });
+  await assert.rejects(api.stream({ ...GET, timeoutMs: 5000 }), { status: 503 });
+  assert.equal(asked, 1);
+  assert.ok(api.heldForMs > 19_000);
+});
+
+test('401 has the credentials renewed and the call repeated once, for calls and streams', async (t) => {
+  const tokens: (string | undefined)[] = [];
+  const { url } = await serve(t, (request, response) => {
+    tokens.push(request.headers.authorization);
+    response.writeHead(request.headers.authorization === 'Bearer 1' ? 200 : 401).end('{}');
+  });
+  const renewing = () => {
+    let [at, stale] = [0, false];
+    let headers: AuthHeaders = { Authorization: 'Bearer 0' };
+    return {
+      headers: () => {
+        if (!stale) return headers;
+        stale = false;
+        at += 1;
+        headers = { Authorization: `Bearer ${at}` };
+        return Promise.resolve(headers);
+      },
+      tls: () => ({ rejectUnauthorized: true }),
+      invalidate: () => {
+        stale = true;
+      },
+    };
+  };
+  const answer = await connect(t, url, {}, { credentials: renewing() }).request(POST);
+  assert.equal(answer.status, 200);
+  const stream = await connect(t, url, {}, { credentials: renewing() }).stream(GET);
+  stream.close();
+  assert.deepEqual(tokens, ['Bearer 0', 'Bearer 1', 'Bearer 0', 'Bearer 1']);
+});
+
+test('401 with credentials that stay the same is not repeated', async (t) => {
+  let asked = 0;
+  const { url } = await serve(t, (_request, response) => {
+    asked += 1;
+    response.writeHead(401).end();
+  });
+  await assert.rejects(connect(t, url).request(GET), isUnauthorized);
+  assert.equal(asked, 1);
+});
+
+test('a kept connection that turns out closed: GET is repeated, POST never', async (t) => {
+  const seen: string[] = [];
+  const used = new Set<Socket>();
+  const { url } = await serve(t, (request, response) => {
+    seen.push(request.method ?? '');
+    if (used.has(request.socket)) {
+      request.socket.resetAndDestroy();
+      return;
+    }
+    used.add(request.socket);
+    request.resume();
+    response.end('{}');
+  });
+  const api = connect(t, url, { maxSockets: 1 });
+  await api.request(GET);
+  assert.equal((await api.request(GET)).status, 200);
+  await api.request(GET);
+  await assert.rejects(api.request(POST), { name: 'ConnectionError', code: 'ECONNRESET' });
+  assert.deepEqual(seen, ['GET', 'GET', 'GET', 'GET', 'POST']);
+});
+
+test('a refused stream has the words of the Status', async (t) => {
+  const { url } = await serve(t, (_request, response) => {
+    response.writeHead(410).end('{"kind":"Status","reason":"Expired","message":"too old resource version"}');
+  });
+  await assert.rejects(connect(t, url).stream(GET), {
+    status: 410,
+    reason: 'Expired',
+    statusMessage: 'too old resource version',
+  });
+});
+
+test('a stream gives chunks as they come, outlasts the time limit and ends with the response', async (t) => {
+  let write: (text: string | undefined) => void = () => undefined;
+  const { url } = await serve(t, (_request, response) => {
+    write = (text) => (text === undefined ? response.end() : response.write(text));
+    response.flushHeaders();
+  });
+  const stream = await connect(t, url).stream({ ...GET, timeoutMs: 20 });
+  const late = setTimeout(() => write('1'), 60);
+  const seen: string[] = [];
+  for await (const chunk of stream.chunks) {
+    seen.push(chunk.toString());
+    write(seen.length === 1 ? '2' : undefined);
+  }
+  clearTimeout(late);
+  assert.deepEqual(seen, ['1', '2']);
+  stream.close();
+});
+
+test('a stream that breaks throws, one that is closed ends, one that is aborted throws the reason', async (t) => {
+  const sockets: Socket[] = [];
+  const { url } = await serve(t, (request, response) => {
+    sockets.push(request.socket);
+    response.write('x');
+  });
+  const api = connect(t, url);
+  const abort = new AbortController();
+  const read = async (then: () => void): Promise<number> => {
+    const stream = await api.stream({ ...GET, signal: abort.signal });
+    let chunks = 0;
+    for await (const _chunk of stream.chunks) {
+      chunks += 1;
+      if (then === close) stream.close();
+      else then();
+    }
+    return chunks;
+  };
+  const close = (): void => undefined;
+  await assert.rejects(
+    read(() => sockets.at(-1)?.destroy()),
+    { name: 'ConnectionError', code: 'ECONNRESET' },
+  );
+  assert.equal(await read(close), 1);
+  const reason = new Error('lost the lease');
+  await assert.rejects(
+    read(() => abort.abort(reason)),
+    reason,
+  );
+});
+
+test('a slow reader slows the server', async (t) => {
+  let written = 0;
+  const { url } = await serve(t, (_request, response) => {
+    const piece = Buffer.alloc(64 * 1024);
+    const more = (): void => {
+      do written += piece.length;
+      while (response.write(piece) && written < 256 * 1024 * 1024);
+    };
+    response.on('drain', more);
+    more();
+  });
+  const stream = await connect(t, url).stream(GET);
+  const iterator = stream.chunks[Symbol.asyncIterator]();
+  await iterator.next();
+  // Until nothing more goes through: that is what is held in the kernel and in Node, and it is bounded.
+  for (let before = -1; before !== written;) {
+    before = written;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.ok(written < 32 * 1024 * 1024, `${written} bytes were taken from the server`);
+  stream.close();
+});
+
+test('closing the client ends everything, and nothing can be started after it', async (t) => {
+  const { url, server } = await serve(t, (request, response) => {
+    if (request.url === '/watch') response.write('x');
+  });
+  const api = connect(t, url, { maxSockets: 1 });
+  const stream = await api.stream({ ...GET, path: '/watch' });
+  const calls = [api.request(GET), api.request(GET)].map((call) => call.catch((error: unknown) => error));
+  await once(server, 'request');
+  await api[Symbol.asyncDispose]();
+  const closed = { name: 'ConnectionError', code: 'ECLOSED' };
+  for (const call of calls) await assert.rejects(Promise.reject(await call), closed);
+  await assert.rejects(async () => {
+    for await (const _chunk of stream.chunks);
+  }, closed);
+  await assert.rejects(api.request(GET), closed);
+  await assert.rejects(api.stream(GET), closed);
+});
