@@ -1,0 +1,77 @@
+/** The SecretMirrors of the cluster, as a watch brings them and as our own writes answer. */
+import type { KubeObject } from '../../kube/api.ts';
+import type { WatchSink } from '../../kube/watcher.ts';
+import type { RuleKey } from '../../copy/keys.ts';
+import { MIRRORS_SYSTEM, type SecretMirror } from './api.ts';
+
+/** A mirror came, went, or says something else than before (its status does not count). */
+export type OnMirror = (rule: RuleKey, initial: boolean) => void;
+
+export function mirrorRule(namespace: string, name: string): RuleKey {
+  return `${MIRRORS_SYSTEM}:${namespace}/${name}`;
+}
+
+/** `<namespace>/<name>`, as in the mark on copies. */
+export function mirrorName(rule: RuleKey): string {
+  return rule.slice(MIRRORS_SYSTEM.length + 1);
+}
+
+export class MirrorStore {
+  readonly #mirrors = new Map<RuleKey, SecretMirror>();
+  readonly #onChange: OnMirror;
+
+  constructor(onChange: OnMirror) {
+    this.#onChange = onChange;
+  }
+
+  get(rule: RuleKey): SecretMirror | undefined {
+    return this.#mirrors.get(rule);
+  }
+
+  all(): Iterable<[RuleKey, SecretMirror]> {
+    return this.#mirrors;
+  }
+
+  get size(): number {
+    return this.#mirrors.size;
+  }
+
+  readonly sink: WatchSink = {
+    upsert: (object, initial) => {
+      this.put(object, initial);
+    },
+    remove: ({ metadata }) => {
+      this.#drop(mirrorRule(metadata.namespace ?? '', metadata.name));
+    },
+    prune: (keys) => {
+      for (const rule of this.#mirrors.keys()) if (!keys.has(mirrorName(rule))) this.#drop(rule);
+    },
+  };
+
+  /** Takes in a mirror unless it is older than what is known. */
+  put(object: KubeObject, initial = false): void {
+    const rule = mirrorRule(object.metadata.namespace ?? '', object.metadata.name);
+    const before = this.#mirrors.get(rule);
+    if (before !== undefined && Number(object.metadata.resourceVersion) < Number(before.metadata.resourceVersion)) return;
+    const after = lean(object as SecretMirror);
+    this.#mirrors.set(rule, after);
+    if (before === undefined || ruleVersion(before) !== ruleVersion(after)) this.#onChange(rule, initial);
+  }
+
+  #drop(rule: RuleKey): void {
+    if (this.#mirrors.delete(rule)) this.#onChange(rule, false);
+  }
+}
+
+/** Changes with everything in a mirror that its claims depend on, and not with its status. */
+export function ruleVersion({ metadata }: SecretMirror): string {
+  const deleting = metadata.deletionTimestamp === undefined ? '' : ' deleting';
+  return `${metadata.uid} ${metadata.generation ?? 0} ${(metadata.finalizers ?? []).join(',')}${deleting}`;
+}
+
+/** Without what nobody here reads: annotations may hold a whole former version of the object. */
+function lean(mirror: SecretMirror): SecretMirror {
+  const { managedFields: _, annotations: __, ...metadata } = mirror.metadata;
+  return { ...mirror, metadata };
+}
+

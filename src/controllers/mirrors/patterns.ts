@@ -1,0 +1,75 @@
+/**
+ * The namespace patterns of SecretMirrors: RE2 syntax, as in the original, so that no pattern can take more than linear time.
+ *
+ * `full` (default): a pattern stands for the whole name. `search`: it may match anywhere in it, as the original does, which lets
+ * `project-a-.+` into `evil-project-a-x`.
+ */
+import { RE2JS } from 're2js';
+
+export type RegexMode = 'full' | 'search';
+
+export type Pattern = NamespacePattern | { readonly error: string };
+
+/** A pattern that could be compiled, and what it said of the namespaces that there are. */
+export class NamespacePattern {
+  readonly #test: (namespace: string) => boolean;
+  readonly #verdicts = new Map<string, boolean>();
+
+  constructor(test: (namespace: string) => boolean) {
+    this.#test = test;
+  }
+
+  matches(namespace: string): boolean {
+    let verdict = this.#verdicts.get(namespace);
+    if (verdict === undefined) this.#verdicts.set(namespace, (verdict = this.#test(namespace)));
+    return verdict;
+  }
+
+  forget(namespace: string): void {
+    this.#verdicts.delete(namespace);
+  }
+}
+
+/** A name without any special character: most patterns in practice, and no engine is needed for it. */
+const LITERAL = /^[a-z0-9-]+$/;
+
+/** Compiles patterns once for all mirrors that use them, and remembers their verdicts. */
+export class PatternCache {
+  readonly #mode: RegexMode;
+  readonly #patterns = new Map<string, Pattern>();
+
+  constructor(mode: RegexMode) {
+    this.#mode = mode;
+  }
+
+  get(source: string): Pattern {
+    let pattern = this.#patterns.get(source);
+    if (pattern === undefined) this.#patterns.set(source, (pattern = this.#compile(source)));
+    return pattern;
+  }
+
+  /** Forgets the patterns that nobody uses any more. */
+  keepOnly(used: ReadonlySet<string>): void {
+    for (const source of this.#patterns.keys()) if (!used.has(source)) this.#patterns.delete(source);
+  }
+
+  /** A namespace is gone: nobody will ask for it soon. */
+  forgetNamespace(namespace: string): void {
+    for (const pattern of this.#patterns.values()) if ('matches' in pattern) pattern.forget(namespace);
+  }
+
+  get size(): number {
+    return this.#patterns.size;
+  }
+
+  #compile(source: string): Pattern {
+    if (this.#mode === 'full' && LITERAL.test(source)) return new NamespacePattern((namespace) => namespace === source);
+    try {
+      const regex = RE2JS.compile(source);
+      const full = this.#mode === 'full';
+      return new NamespacePattern((namespace) => (full ? regex.testExact(namespace) : regex.test(namespace)));
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

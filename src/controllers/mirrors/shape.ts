@@ -1,0 +1,105 @@
+/** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
+import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
+import { LAST_APPLIED, type Observed } from '../../copy/observed.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
+
+/** Selects our copies on the server. The value is the system. */
+export const COPY_LABEL = 'keyferry.dev/copy';
+/** On copies whose mirror says `deletePolicy: retain`: they stay when nobody wants them any more. */
+export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
+const OWN_PREFIX = 'keyferry.dev/';
+
+/**
+ * Labels and annotations that say something of the source object that is not true of a copy: who manages it (a copy with Argo CD's
+ * or Helm's marks is pruned or fought over), or how another copier treats it.
+ */
+const NEVER_COPIED_PREFIXES = [
+  OWN_PREFIX,
+  `${MIRRORS_GROUP}/`,
+  'meta.helm.sh/',
+  'helm.sh/',
+  'argocd.argoproj.io/',
+  'kustomize.toolkit.fluxcd.io/',
+  'helm.toolkit.fluxcd.io/',
+  'k8s-replicator/',
+  'replicator.v1.mittwald.de/',
+  'reflector.v1.k8s.emberstack.com/',
+  'kubed.appscode.com/',
+  'kubelb.k8c.io/',
+  'kubernetes.io/service-account.',
+];
+const NEVER_COPIED = new Set([LAST_APPLIED, 'app.kubernetes.io/managed-by', 'app.kubernetes.io/instance']);
+
+export function isCopied(key: string): boolean {
+  return !NEVER_COPIED.has(key) && !NEVER_COPIED_PREFIXES.some((prefix) => key.startsWith(prefix));
+}
+
+export interface MirrorShapeOptions {
+  /** `<namespace>/<name>` of the mirror. */
+  readonly owner: string;
+  readonly retain: boolean;
+}
+
+export class MirrorShape implements Shape {
+  readonly id: string;
+  readonly #options: MirrorShapeOptions;
+  /** The last source seen, and what its copies carry: the same for all of them. */
+  #last: { version: string; labels: Wanted; annotations: Wanted } | undefined;
+
+  constructor(options: MirrorShapeOptions) {
+    this.#options = options;
+    this.id = `mirror ${options.owner} ${options.retain ? 'retain' : 'delete'}`;
+  }
+
+  desire(source: SourceView, _observed: Observed | undefined, now: number): Desire {
+    switch (source.state) {
+      case 'unknown':
+        return { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
+      case 'missing':
+        return { kind: 'wait', reason: source.reason, message: source.message };
+      case 'failed':
+        return { kind: 'fail', reason: source.reason, message: source.message };
+      case 'present':
+        break;
+      default:
+        return source satisfies never;
+    }
+    if (this.#last?.version !== source.version) {
+      this.#last = {
+        version: source.version,
+        labels: { ...copied(source.labels), [COPY_LABEL]: 'mirrors' },
+        annotations: {
+          ...copied(source.annotations),
+          [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
+          [MIRROR_ANNOTATIONS.sourceType]: 'secret',
+          [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
+        },
+      };
+    }
+    return {
+      kind: 'be',
+      labels: this.#last.labels,
+      annotations: this.#last.annotations,
+      stamps: {
+        [MIRROR_ANNOTATIONS.parentVersion]: source.version,
+        [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now),
+      },
+      data: 'source',
+    };
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[MIRROR_ANNOTATIONS.parentVersion];
+  }
+}
+
+function copied(map: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => isCopied(key)));
+}
+
+/** A time as Go's `Time.String` prints it, which is what the original writes into `last-sync-at`. */
+export function goTime(ms: number): string {
+  const iso = new Date(ms).toISOString();
+  const fraction = iso.slice(20, 23).replace(/0+$/, '');
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)}${fraction === '' ? '' : `.${fraction}`} +0000 UTC`;
+}

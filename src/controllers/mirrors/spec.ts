@@ -1,0 +1,97 @@
+/**
+ * A SecretMirror's spec as it is meant: defaults filled in, problems found. Objects may come from a time before the CRD checked
+ * anything, so nothing is taken for granted here.
+ */
+import {
+  FORBIDDEN_SECRET_TYPES,
+  MIRROR_DEFAULTS,
+  type DeletePolicy,
+  type DestinationType,
+  type SecretMirror,
+  type SourceType,
+  type VaultBlock,
+} from './api.ts';
+import type { NamespacePattern, PatternCache } from './patterns.ts';
+
+export interface EffectiveSpec {
+  readonly sourceType: SourceType;
+  readonly sourceName: string;
+  readonly sourceVault: VaultBlock | undefined;
+  readonly destinationType: DestinationType;
+  readonly destinationVault: VaultBlock | undefined;
+  /** In the order of the spec; those that cannot be compiled are left out. */
+  readonly matchers: readonly NamespacePattern[];
+  readonly patterns: readonly string[];
+  readonly secretType: string | undefined;
+  readonly deletePolicy: DeletePolicy;
+  readonly pollPeriodSeconds: number;
+  /** Each names the field. The rest of the spec is still carried out. */
+  readonly problems: readonly string[];
+}
+
+export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache): EffectiveSpec {
+  const { source, destination } = mirror.spec ?? {};
+  const problems: string[] = [];
+  const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
+  const list = destinationType === 'namespaces' ? (destination?.namespaces ?? []) : [];
+  if (destinationType === 'namespaces' && list.length === 0) {
+    problems.push('spec.destination.namespaces: destination namespaces are empty');
+  }
+  const matchers: NamespacePattern[] = [];
+  for (const [index, text] of list.entries()) {
+    const field = `spec.destination.namespaces[${index}]`;
+    if (text === '') {
+      problems.push(`${field}: destination namespace #${index} is empty`);
+      continue;
+    }
+    const pattern = patterns.get(text);
+    if ('error' in pattern) {
+      problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
+    } else {
+      matchers.push(pattern);
+    }
+  }
+  const { secretType } = destination ?? {};
+  if (secretType !== undefined && (FORBIDDEN_SECRET_TYPES as readonly string[]).includes(secretType)) {
+    problems.push(`spec.destination.secretType: Secrets of type ${secretType} are never created`);
+  }
+  const poll = mirror.spec?.pollPeriodSeconds ?? 0;
+  return {
+    sourceType: source?.type ?? MIRROR_DEFAULTS.sourceType,
+    sourceName: nonEmpty(source?.name) ?? mirror.metadata.name,
+    sourceVault: source?.vault,
+    destinationType,
+    destinationVault: destination?.vault,
+    matchers,
+    patterns: list,
+    secretType,
+    deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
+    pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,
+    problems,
+  };
+}
+
+/**
+ * What the original writes back into the spec together with its finalizer: every default, as a merge patch. `undefined`: the
+ * spec says it all.
+ */
+export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
+  const wanted = {
+    source: { type: spec.sourceType, name: spec.sourceName },
+    destination: { type: spec.destinationType },
+    deletePolicy: spec.deletePolicy,
+    pollPeriodSeconds: spec.pollPeriodSeconds,
+  };
+  const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};
+  const complete =
+    source?.type === wanted.source.type &&
+    source.name === wanted.source.name &&
+    destination?.type === wanted.destination.type &&
+    deletePolicy === wanted.deletePolicy &&
+    pollPeriodSeconds === wanted.pollPeriodSeconds;
+  return complete ? undefined : wanted;
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}

@@ -1,0 +1,226 @@
+/**
+ * The SecretMirror system: mirrors in, claims out, status back.
+ */
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { RunResult } from '../../runtime/keyed-queue-options.ts';
+import { SingleFlight } from '../../runtime/single-flight.ts';
+import type { Claim, Owner, SourceView } from '../../copy/claim.ts';
+import type { Entry } from '../../copy/claim-book.ts';
+import type { HolderKey, RuleKey } from '../../copy/keys.ts';
+import type { Namespaces } from '../../copy/namespaces.ts';
+import { FIELD_MANAGER, type Observed } from '../../copy/observed.ts';
+import type { EngineView, Evaluation, RuleNews, RuleState, RuleSystem } from '../../copy/system.ts';
+import {
+  MIRROR_ANNOTATIONS,
+  MIRRORS_GROUP,
+  MIRRORS_SYSTEM,
+  MIRRORS_VERSION,
+  SECRET_MIRROR_FINALIZER,
+  SECRET_MIRROR_KIND,
+  SECRET_MIRROR_PLURAL,
+  type SecretMirror,
+  type SecretMirrorStatus,
+} from './api.ts';
+import { mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import type { PatternCache } from './patterns.ts';
+import { MirrorShape, RETAIN_ANNOTATION } from './shape.ts';
+import { effectiveSpec, type EffectiveSpec, missingDefaults } from './spec.ts';
+import { foldStatus, type MirrorEvent, sameStatus } from './status.ts';
+
+export interface MirrorSystemOptions {
+  readonly api: KubeApi;
+  readonly mirrors: MirrorStore;
+  readonly namespaces: Namespaces;
+  readonly patterns: PatternCache;
+  /** Key of a Secret in the cluster. */
+  readonly secretKey: (namespace: string, name: string) => HolderKey;
+  readonly viewOf: (source: HolderKey) => SourceView;
+  readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
+  /** A mirror has been brought up to date. */
+  readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
+  /** A mirror is gone. */
+  readonly onGone: (mirror: string) => void;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+}
+
+const MERGE_PATCH = 'application/merge-patch+json';
+
+export class MirrorSystem implements RuleSystem {
+  readonly name = MIRRORS_SYSTEM;
+  readonly #options: MirrorSystemOptions;
+  readonly #lookUps = new SingleFlight<RuleState>();
+  /** What was last written: a CRD that does not know a field drops it, and must not make us write it for ever. */
+  readonly #written = new Map<RuleKey, SecretMirrorStatus>();
+
+  constructor(options: MirrorSystemOptions) {
+    this.#options = options;
+  }
+
+  /** The rules that a namespace may concern. */
+  *rulesFor(namespace: string): Iterable<RuleKey> {
+    for (const [rule, mirror] of this.#options.mirrors.all()) {
+      const spec = effectiveSpec(mirror, this.#options.patterns);
+      if (spec.matchers.some((pattern) => pattern.matches(namespace))) yield rule;
+    }
+  }
+
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { api, mirrors, patterns } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
+    const finalizers = mirror.metadata.finalizers ?? [];
+    const spec = missingDefaults(mirror, effectiveSpec(mirror, patterns));
+    const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
+    if (marked && spec === undefined) return;
+    const patch = {
+      metadata: {
+        resourceVersion: mirror.metadata.resourceVersion,
+        ...(marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] }),
+      },
+      ...(spec === undefined ? {} : { spec }),
+    };
+    const { body } = await api.request({
+      method: 'PATCH',
+      path: pathOf(mirror),
+      query: { fieldManager: FIELD_MANAGER },
+      body: JSON.stringify(patch),
+      contentType: MERGE_PATCH,
+      signal,
+    });
+    mirrors.put(JSON.parse(body.toString()) as KubeObject);
+  }
+
+  evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
+    const { mirrors, namespaces, patterns, secretKey } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined) return undefined;
+    const { metadata } = mirror;
+    const home = metadata.namespace ?? '';
+    const spec = effectiveSpec(mirror, patterns);
+    const owner: Owner = {
+      key: rule,
+      title: `${SECRET_MIRROR_KIND} ${home}/${metadata.name}`,
+      rank: `${metadata.creationTimestamp} ${metadata.uid}`,
+    };
+    const retain = spec.deletePolicy === 'retain';
+    const deleting = metadata.deletionTimestamp !== undefined;
+    if (deleting && retain) return { owner, version: ruleVersion(mirror), claims: [], sources: [] };
+    const source = secretKey(home, spec.sourceName);
+    const shape = new MirrorShape({ owner: `${home}/${metadata.name}`, retain });
+    const mode = deleting ? 'release' : 'own';
+    const claims: Claim[] = [];
+    for (const namespace of namespaces.names()) {
+      if (!spec.matchers.some((pattern) => pattern.matches(namespace))) continue;
+      const target = secretKey(namespace, spec.sourceName);
+      if (target !== source) claims.push({ owner, target, mode, source: deleting ? undefined : source, shape });
+    }
+    if (deleting) {
+      for (const target of view.ownedBy(rule)) claims.push({ owner, target, mode, source: undefined, shape });
+    }
+    return { owner, version: ruleVersion(mirror), claims, sources: deleting ? [] : [source] };
+  }
+
+  ownerOf(observed: Observed): RuleKey | undefined {
+    const mark = observed.annotations[MIRROR_ANNOTATIONS.ownedBy];
+    if (mark === undefined) return undefined;
+    const [namespace, name, ...rest] = mark.split('/');
+    if (!namespace || !name || rest.length > 0) return undefined;
+    return mirrorRule(namespace, name);
+  }
+
+  async lookUp(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
+    return await this.#lookUps.run(rule, async (signal) => await this.#lookUp(rule, signal), signal);
+  }
+
+  async #lookUp(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
+    const [namespace = '', name = ''] = mirrorName(rule).split('/');
+    try {
+      const { body } = await this.#options.api.request({ method: 'GET', path: pathTo(namespace, name), signal });
+      return { state: 'there', version: ruleVersion(JSON.parse(body.toString()) as SecretMirror) };
+    } catch (error) {
+      if (isNotFound(error)) return { state: 'gone' };
+      throw error;
+    }
+  }
+
+  dispose(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
+    // The copy itself says that it stays: its mirror may be gone, or may have changed its mind after leaving it behind.
+    if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
+    const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
+    if (mirror === undefined) return 'delete';
+    return effectiveSpec(mirror, this.#options.patterns).deletePolicy === 'retain' ? 'keep' : 'delete';
+  }
+
+  async report(
+    rule: RuleKey,
+    entries: Iterable<Entry>,
+    news: RuleNews,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { mirrors, patterns, viewOf, secretKey, now } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined) {
+      this.#written.delete(rule);
+      this.#options.onGone(mirrorName(rule));
+      return undefined;
+    }
+    if (mirror.metadata.deletionTimestamp !== undefined) {
+      const all = [...entries];
+      if (all.every(({ outcome }) => outcome.state === 'released')) await this.#letGo(mirror, signal);
+      return undefined;
+    }
+    const spec = effectiveSpec(mirror, patterns);
+    const previous = this.#written.get(rule) ?? mirror.status;
+    const source = viewOf(secretKey(mirror.metadata.namespace ?? '', spec.sourceName));
+    const result = foldStatus({ mirror, spec, entries, source, writes: news.writes, previous, now: now() });
+    if (result === undefined) return undefined;
+    if (!sameStatus(previous, result.status)) await this.#writeStatus(rule, mirror, result.status, signal);
+    for (const event of result.events) this.#options.recordEvent(mirror, event);
+    if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
+    return undefined;
+  }
+
+  async #writeStatus(rule: RuleKey, mirror: SecretMirror, status: SecretMirrorStatus, signal: AbortSignal): Promise<void> {
+    const { api, mirrors } = this.#options;
+    const { body } = await api.request({
+      method: 'PATCH',
+      path: `${pathOf(mirror)}/status`,
+      query: { fieldManager: FIELD_MANAGER },
+      body: JSON.stringify({ metadata: { uid: mirror.metadata.uid }, status }),
+      contentType: MERGE_PATCH,
+      signal,
+    });
+    this.#written.set(rule, status);
+    mirrors.put(JSON.parse(body.toString()) as KubeObject);
+  }
+
+  /** Every copy is gone that had to go: the mirror may go too. */
+  async #letGo(mirror: SecretMirror, signal: AbortSignal): Promise<void> {
+    const finalizers = mirror.metadata.finalizers ?? [];
+    if (!finalizers.includes(SECRET_MIRROR_FINALIZER)) return;
+    const { uid, resourceVersion } = mirror.metadata;
+    const rest = finalizers.filter((finalizer) => finalizer !== SECRET_MIRROR_FINALIZER);
+    try {
+      await this.#options.api.request({
+        method: 'PATCH',
+        path: pathOf(mirror),
+        query: { fieldManager: FIELD_MANAGER },
+        body: JSON.stringify({ metadata: { uid, resourceVersion, finalizers: rest } }),
+        contentType: MERGE_PATCH,
+        signal,
+      });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+function pathTo(namespace: string, name: string): string {
+  return `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/namespaces/${namespace}/${SECRET_MIRROR_PLURAL}/${name}`;
+}
+
+function pathOf({ metadata }: SecretMirror): string {
+  return pathTo(metadata.namespace ?? '', metadata.name);
+}

@@ -1,0 +1,172 @@
+/**
+ * All claims there are, found by rule, by target and by source, each with its outcome.
+ *
+ * Invariants: a claim stands in all three indexes or in none; of one rule there is at most one claim of a mode on a target;
+ * no index keeps an empty set. The book is derived state: it can be thrown away and filled again from the rules.
+ */
+import { type Claim, type ClaimMode, type Outcome, type Owner, PENDING } from './claim.ts';
+import type { HolderKey, RuleKey } from './keys.ts';
+
+/** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
+export interface Entry {
+  readonly claim: Claim;
+  outcome: Outcome;
+}
+
+/** What a change of a rule's claims or sources touched. */
+export interface BookChange {
+  /** Targets on which a claim came, went or changed. */
+  readonly targets: readonly HolderKey[];
+  /** Sources that no rule depended on before. */
+  readonly addedSources: readonly HolderKey[];
+  /** Sources that no rule depends on any more. */
+  readonly droppedSources: readonly HolderKey[];
+}
+
+type ClaimId = `${ClaimMode} ${HolderKey}`;
+
+export class ClaimBook {
+  readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
+  readonly #byTarget = new Map<HolderKey, Entry[]>();
+  readonly #bySource = new Map<HolderKey, Set<Entry>>();
+  readonly #sourcesOf = new Map<RuleKey, readonly HolderKey[]>();
+  readonly #rulesOn = new Map<HolderKey, Set<RuleKey>>();
+
+  /**
+   * Makes `claims` the claims of the rule; an empty list forgets them. Outcomes of claims that stay as they were stay.
+   * @param sources what the rule depends on, whether it has claims or not
+   */
+  replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly HolderKey[]): BookChange {
+    const before = this.#byRule.get(rule) ?? new Map<ClaimId, Entry>();
+    const after = new Map<ClaimId, Entry>();
+    const targets: HolderKey[] = [];
+    const added: Entry[] = [];
+    for (const claim of claims) {
+      const id: ClaimId = `${claim.mode} ${claim.target}`;
+      if (after.has(id)) continue;
+      const old = before.get(id);
+      if (old !== undefined && same(old.claim, claim)) {
+        after.set(id, old);
+        continue;
+      }
+      const entry: Entry = { claim, outcome: PENDING };
+      after.set(id, entry);
+      added.push(entry);
+      targets.push(claim.target);
+    }
+    for (const entry of added) this.#insert(entry);
+    for (const [id, entry] of before) {
+      if (after.get(id) === entry) continue;
+      if (!after.has(id)) targets.push(entry.claim.target);
+      this.#remove(entry);
+    }
+    if (after.size > 0) this.#byRule.set(rule, after);
+    else this.#byRule.delete(rule);
+    return { targets, ...this.#depend(rule, sources) };
+  }
+
+  #depend(rule: RuleKey, sources: readonly HolderKey[]): Pick<BookChange, 'addedSources' | 'droppedSources'> {
+    const before = this.#sourcesOf.get(rule) ?? [];
+    const addedSources: HolderKey[] = [];
+    const droppedSources: HolderKey[] = [];
+    for (const source of sources) {
+      const rules = this.#rulesOn.get(source);
+      if (rules !== undefined) rules.add(rule);
+      else {
+        this.#rulesOn.set(source, new Set([rule]));
+        addedSources.push(source);
+      }
+    }
+    for (const source of before) {
+      if (sources.includes(source)) continue;
+      const rules = this.#rulesOn.get(source);
+      rules?.delete(rule);
+      if (rules?.size === 0) {
+        this.#rulesOn.delete(source);
+        droppedSources.push(source);
+      }
+    }
+    if (sources.length > 0) this.#sourcesOf.set(rule, sources);
+    else this.#sourcesOf.delete(rule);
+    return { addedSources, droppedSources };
+  }
+
+  /** Rules that depend on `source`. */
+  rulesOn(source: HolderKey): Iterable<RuleKey> {
+    return this.#rulesOn.get(source) ?? [];
+  }
+
+  /** Claims on `target`, in no order. */
+  on(target: HolderKey): readonly Entry[] {
+    return this.#byTarget.get(target) ?? [];
+  }
+
+  /** Targets that should hold the content of `source`. */
+  *targetsOf(source: HolderKey): Iterable<HolderKey> {
+    for (const entry of this.#bySource.get(source) ?? []) yield entry.claim.target;
+  }
+
+  /** Claims of `rule`. */
+  of(rule: RuleKey): Iterable<Entry> {
+    return this.#byRule.get(rule)?.values() ?? [];
+  }
+
+  has(rule: RuleKey): boolean {
+    return this.#byRule.has(rule);
+  }
+
+  /** Notes what became of a claim. @returns whether that is news */
+  settle(entry: Entry, outcome: Outcome): boolean {
+    const { state, reason, message } = entry.outcome;
+    if (state === outcome.state && reason === outcome.reason && message === outcome.message) return false;
+    entry.outcome = outcome;
+    return true;
+  }
+
+  /** How many claims are in each state, for metrics. */
+  counts(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const entries of this.#byTarget.values()) {
+      for (const { claim, outcome } of entries) {
+        const key = `${claim.owner.key.slice(0, claim.owner.key.indexOf(':'))} ${outcome.state}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+    }
+    return counts;
+  }
+
+  #insert(entry: Entry): void {
+    const { target, source } = entry.claim;
+    const entries = this.#byTarget.get(target);
+    if (entries === undefined) this.#byTarget.set(target, [entry]);
+    else entries.push(entry);
+    if (source === undefined) return;
+    const users = this.#bySource.get(source);
+    if (users === undefined) this.#bySource.set(source, new Set([entry]));
+    else users.add(entry);
+  }
+
+  #remove(entry: Entry): void {
+    const { target, source } = entry.claim;
+    const entries = this.#byTarget.get(target)?.filter((other) => other !== entry) ?? [];
+    if (entries.length > 0) this.#byTarget.set(target, entries);
+    else this.#byTarget.delete(target);
+    if (source === undefined) return;
+    const users = this.#bySource.get(source);
+    users?.delete(entry);
+    if (users?.size === 0) this.#bySource.delete(source);
+  }
+}
+
+function same(a: Claim, b: Claim): boolean {
+  return (
+    a.source === b.source && a.shape.id === b.shape.id && a.owner.rank === b.owner.rank && a.owner.title === b.owner.title
+  );
+}
+
+/** The order in which owners come first to a target that several want. */
+export function byRank(a: { readonly claim: { readonly owner: Owner } }, b: { readonly claim: { readonly owner: Owner } }): number {
+  const [left, right] = [a.claim.owner, b.claim.owner];
+  if (left.rank !== right.rank) return left.rank < right.rank ? -1 : 1;
+  return left.key < right.key ? -1 : Number(left.key > right.key);
+}

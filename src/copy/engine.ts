@@ -1,0 +1,246 @@
+/**
+ * The engine: three level-triggered loops over three keyed queues.
+ *
+ *   rules    recompute a rule's claims, put the difference into the book, enqueue the targets touched
+ *   targets  take all claims on one target, plan, do one write, note the outcome
+ *   status   tell a rule's user what became of its claims, at most once a second
+ *
+ * Handlers only enqueue keys. The targets' queue starts when every watch has been listed and every rule evaluated once, so that
+ * "nobody wants this" is never said too early; and even then a copy is deleted only after its owner was looked up.
+ */
+import { ConnectionError, isServerTrouble, isThrottled, retryAfterMs } from '../kube/errors.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { KeyedQueue } from '../runtime/keyed-queue.ts';
+import type { Priority, RunResult } from '../runtime/keyed-queue-options.ts';
+import type { Entry } from './claim-book.ts';
+import { ClaimBook } from './claim-book.ts';
+import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
+import type { Observed } from './observed.ts';
+import type { OwnerFate } from './plan.ts';
+import type { RuleSystem, TargetBackend } from './system.ts';
+
+export interface EngineOptions {
+  readonly clock?: Clock;
+  /** Targets written at once. Default 16. */
+  readonly targetConcurrency?: number;
+  /** A loop's run failed and will be repeated. */
+  readonly onError: (loop: 'rules' | 'targets' | 'status', key: string, error: unknown, retryInMs: number | undefined) => void;
+  /** Sources that claims ask for begin and cease to be followed. */
+  readonly onSource: (source: HolderKey, wanted: boolean) => void;
+}
+
+/** Failures that pass by themselves become a rule's business only after this many tries in a row (about 5 s). */
+const PATIENCE = 6;
+/** A status is written at most this often, ms. */
+const STATUS_INTERVAL_MS = 1000;
+/** Waits a little for the rest of a burst, ms. */
+const STATUS_DELAY_MS = 50;
+const RULE_CONCURRENCY = 4;
+const STATUS_CONCURRENCY = 4;
+
+export class Engine {
+  readonly book = new ClaimBook();
+  readonly #options: EngineOptions;
+  readonly #systems = new Map<string, RuleSystem>();
+  readonly #backends = new Map<string, TargetBackend>();
+  readonly #rules: KeyedQueue;
+  readonly #targets: KeyedQueue;
+  readonly #status: KeyedQueue;
+  readonly #evaluated = new Map<RuleKey, string>();
+  readonly #owned = new Map<RuleKey, Set<HolderKey>>();
+  readonly #writes = new Map<RuleKey, number>();
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    const clock = options.clock ?? systemClock;
+    this.#rules = new KeyedQueue({
+      name: 'rules',
+      clock,
+      retryAfterMs,
+      onError: (key, error, retryInMs) => options.onError('rules', key, error, retryInMs),
+    });
+    this.#targets = new KeyedQueue({
+      name: 'targets',
+      clock,
+      retryAfterMs,
+      onError: (key, error, retryInMs, attempt) => {
+        options.onError('targets', key, error, retryInMs);
+        if (attempt >= PATIENCE || !isPassing(error)) this.#backends.get(backendOf(key))?.failed(key, error);
+      },
+    });
+    this.#status = new KeyedQueue({
+      name: 'status',
+      clock,
+      retryAfterMs,
+      minIntervalMs: STATUS_INTERVAL_MS,
+      onError: (key, error, retryInMs) => options.onError('status', key, error, retryInMs),
+    });
+  }
+
+  addSystem(system: RuleSystem): void {
+    this.#systems.set(system.name, system);
+  }
+
+  /** @param name first part of the target keys: a cluster's name, or `vault` */
+  addBackend(name: string, backend: TargetBackend): void {
+    this.#backends.set(name, backend);
+  }
+
+  get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
+    return [
+      { name: 'rules', queue: this.#rules },
+      { name: 'targets', queue: this.#targets },
+      { name: 'status', queue: this.#status },
+    ];
+  }
+
+  /**
+   * Starts the loops. Call it when the watches are synced and the rules that they brought are enqueued; for a standby that
+   * takes over, everything is looked at again.
+   */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#rules.start(async (key, runSignal) => await this.#runRule(key, runSignal), { concurrency: RULE_CONCURRENCY });
+    // All rules first: a target whose claims are not in the book yet looks unwanted.
+    await this.#rules.idle(signal);
+    this.#targets.start(async (key, runSignal) => await this.#runTarget(key, runSignal), {
+      concurrency: this.#options.targetConcurrency ?? 16,
+    });
+    this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), { concurrency: STATUS_CONCURRENCY });
+  }
+
+  /** Lets running work end within `drainMs`, then aborts it. */
+  async stop(drainMs = 0): Promise<void> {
+    await this.#rules.stop({ drainMs });
+    await this.#targets.stop({ drainMs });
+    await this.#status.stop({ drainMs });
+  }
+
+  /** A rule may have changed. */
+  touchRule(rule: RuleKey, priority: Priority = 'normal'): void {
+    this.#rules.add(rule, { priority });
+  }
+
+  /** A target may not be as it should. */
+  touchTarget(target: HolderKey, priority: Priority = 'normal'): void {
+    this.#targets.add(target, { priority });
+  }
+
+  /** A source may hold something else. */
+  touchSource(source: HolderKey, priority: Priority = 'normal'): void {
+    for (const target of this.book.targetsOf(source)) this.#targets.add(target, { priority });
+    for (const rule of this.book.rulesOn(source)) this.touchStatus(rule);
+  }
+
+  touchStatus(rule: RuleKey): void {
+    this.#status.add(rule, { delayMs: STATUS_DELAY_MS });
+  }
+
+  /** An object changed that may be source, target or both. Keeps the index of marks, enqueues what it concerns. */
+  objectChanged(key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
+    const was = before === undefined ? undefined : this.ownerOf(before, key);
+    const is = after === undefined ? undefined : this.ownerOf(after, key);
+    if (was !== is) {
+      if (was !== undefined) this.#disown(was, key);
+      if (is !== undefined) this.#own(is, key);
+    }
+    const priority = initial ? 'low' : 'normal';
+    if (was !== undefined || is !== undefined || this.book.on(key).length > 0) this.touchTarget(key, priority);
+    this.touchSource(key, priority);
+  }
+
+  /** The rule that a mark on the object names, whichever system made it. */
+  ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined {
+    for (const system of this.#systems.values()) {
+      const owner = system.ownerOf(observed, target);
+      if (owner !== undefined) return owner;
+    }
+    return undefined;
+  }
+
+  ownedBy(rule: RuleKey): Iterable<HolderKey> {
+    return this.#owned.get(rule) ?? [];
+  }
+
+  /** An outcome is news, or a write was done for the claim. */
+  outcomeChanged(entry: Entry, wrote: boolean): void {
+    const { key } = entry.claim.owner;
+    if (wrote) this.#writes.set(key, (this.#writes.get(key) ?? 0) + 1);
+    this.touchStatus(key);
+  }
+
+  /** Whether a rule whose mark stands on an unclaimed target is gone, or is there and does not want it. Asks the server. */
+  async fateOf(
+    rule: RuleKey,
+    target: HolderKey,
+    observed: Observed,
+    signal: AbortSignal,
+  ): Promise<OwnerFate | 'later'> {
+    const system = this.#systemOf(rule);
+    const state = await system.lookUp(rule, signal);
+    if (state.state === 'gone') return system.dispose(rule, observed, false);
+    // What the server has is not what the claims were made from: the watch is behind, and will enqueue the rule.
+    if (this.#evaluated.get(rule) !== state.version) return 'later';
+    if (this.book.on(target).some(({ claim }) => claim.owner.key === rule)) return 'later';
+    return system.dispose(rule, observed, true);
+  }
+
+  async #runRule(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
+    const system = this.#systemOf(rule);
+    await system.prepare?.(rule, signal);
+    const evaluation = system.evaluate(rule, this);
+    const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
+    for (const source of change.addedSources) this.#options.onSource(source, true);
+    for (const source of change.droppedSources) this.#options.onSource(source, false);
+    for (const target of change.targets) this.touchTarget(target);
+    if (evaluation === undefined) {
+      this.#evaluated.delete(rule);
+      this.#writes.delete(rule);
+      for (const target of this.ownedBy(rule)) this.touchTarget(target);
+    } else {
+      this.#evaluated.set(rule, evaluation.version);
+    }
+    this.touchStatus(rule);
+    return undefined;
+  }
+
+  async #runTarget(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const backend = this.#backends.get(backendOf(target));
+    if (backend === undefined) throw new Error(`no backend for the target ${target}`);
+    return await backend.reconcile(target, signal);
+  }
+
+  async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const writes = this.#writes.get(rule) ?? 0;
+    const result = await this.#systemOf(rule).report(rule, this.book.of(rule), { writes }, signal);
+    const rest = (this.#writes.get(rule) ?? 0) - writes;
+    if (rest > 0) this.#writes.set(rule, rest);
+    else this.#writes.delete(rule);
+    return result;
+  }
+
+  #systemOf(rule: RuleKey): RuleSystem {
+    const name = rule.slice(0, rule.indexOf(':'));
+    const system = this.#systems.get(name);
+    if (system === undefined) throw new Error(`no system for the rule ${rule}`);
+    return system;
+  }
+
+  #own(rule: RuleKey, target: HolderKey): void {
+    const targets = this.#owned.get(rule);
+    if (targets === undefined) this.#owned.set(rule, new Set([target]));
+    else targets.add(target);
+  }
+
+  #disown(rule: RuleKey, target: HolderKey): void {
+    const targets = this.#owned.get(rule);
+    targets?.delete(target);
+    if (targets?.size === 0) this.#owned.delete(rule);
+    // A rule that is waiting for its last copy to go.
+    this.touchStatus(rule);
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof ConnectionError || isServerTrouble(error) || isThrottled(error);
+}

@@ -1,0 +1,86 @@
+/**
+ * What the engine has to know of a kind of object that it copies: where its content is. Everything else about a kind is
+ * metadata, which is alike for all.
+ */
+import { randomInt } from 'node:crypto';
+
+/** A field of the object that holds content: a map of keys to values. */
+export interface ContentField {
+  readonly name: string;
+  /** How a value stands in JSON: base64 of its bytes, or plain text. */
+  readonly encoding: 'base64' | 'text';
+}
+
+export interface Kind {
+  readonly kind: string;
+  readonly apiVersion: string;
+  /** Path of the API group: `/api/v1`. */
+  readonly groupPath: string;
+  readonly plural: string;
+  /** Sorted as they are written. The first always stands in the object, even empty. */
+  readonly fields: readonly [ContentField, ...ContentField[]];
+  /** Whether objects of this kind have a `type` that cannot be changed. */
+  readonly typed: boolean;
+  /** The least content that the API server takes for a type: by field, then by key. */
+  minimal(type: string): Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+const utf8 = (text: string): string => Buffer.from(text).toString('base64');
+
+const ALPHANUMERICS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** A password that nobody knows: an empty one could be let in somewhere. Length as in k8s-replicator. */
+function randomPassword(): string {
+  return Array.from({ length: 128 }, () => ALPHANUMERICS.charAt(randomInt(ALPHANUMERICS.length))).join('');
+}
+
+export const SECRET: Kind = {
+  kind: 'Secret',
+  apiVersion: 'v1',
+  groupPath: '/api/v1',
+  plural: 'secrets',
+  fields: [{ name: 'data', encoding: 'base64' }],
+  typed: true,
+  minimal(type) {
+    switch (type) {
+      case 'kubernetes.io/dockercfg':
+        return { data: { '.dockercfg': utf8('{}') } };
+      case 'kubernetes.io/dockerconfigjson':
+        return { data: { '.dockerconfigjson': utf8('{}') } };
+      case 'kubernetes.io/basic-auth':
+        return { data: { password: utf8(randomPassword()), username: '' } };
+      case 'kubernetes.io/ssh-auth':
+        return { data: { 'ssh-privatekey': utf8('empty') } };
+      case 'kubernetes.io/tls':
+        return { data: { 'tls.crt': '', 'tls.key': '' } };
+      default:
+        return { data: {} };
+    }
+  },
+};
+
+export const CONFIG_MAP: Kind = {
+  kind: 'ConfigMap',
+  apiVersion: 'v1',
+  groupPath: '/api/v1',
+  plural: 'configmaps',
+  fields: [
+    { name: 'data', encoding: 'text' },
+    { name: 'binaryData', encoding: 'base64' },
+  ],
+  typed: false,
+  minimal: () => ({ data: {} }),
+};
+
+/**
+ * Types of Secrets that are never created from anyone's input: the first makes the control plane mint a token of any
+ * ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator), the second lets nodes join the cluster.
+ */
+const FORBIDDEN_TYPES: ReadonlySet<string> = new Set([
+  'kubernetes.io/service-account-token',
+  'bootstrap.kubernetes.io/token',
+]);
+
+export function isForbiddenType(type: string): boolean {
+  return FORBIDDEN_TYPES.has(type);
+}

@@ -1,0 +1,166 @@
+/**
+ * Everything that is known of the objects of one kind in one cluster, and the only place that reads their content: the
+ * index (metadata), the focus (which objects it follows), and a small cache of contents by version.
+ */
+import { ByteCache } from '../runtime/byte-cache.ts';
+import { SingleFlight } from '../runtime/single-flight.ts';
+import type { KubeApi, KubeObject } from '../kube/api.ts';
+import { isNotFound } from '../kube/errors.ts';
+import type { SourceView } from './claim.ts';
+import { Content } from './content.ts';
+import { Focus, type FocusOptions } from './focus.ts';
+import { holderKey, parseHolderKey, type HolderKey } from './keys.ts';
+import type { Kind } from './kind.ts';
+import { ObjectIndex, type OnChange } from './object-index.ts';
+import type { Gist } from './plan.ts';
+
+/** Contents kept for the copies that are still to be written, in bytes of JSON. */
+const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
+/** How many versions of a source are remembered by their gist. */
+const GISTS_KEPT = 4;
+
+export interface KubeStoreOptions {
+  readonly api: KubeApi;
+  readonly kind: Kind;
+  readonly onChange: OnChange;
+  readonly onKnown: (key: HolderKey) => void;
+  readonly watcher?: FocusOptions['watcher'];
+  readonly singlesLimit?: number;
+}
+
+/** An object as it was read, with its content. */
+export interface ReadObject {
+  readonly key: HolderKey;
+  readonly content: Content;
+  readonly immutable: boolean;
+  readonly object: KubeObject;
+}
+
+export class KubeStore {
+  readonly kind: Kind;
+  readonly api: KubeApi;
+  readonly index: ObjectIndex;
+  readonly focus: Focus;
+  readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
+  readonly #loads = new SingleFlight<ReadObject | undefined>();
+  readonly #gists = new Map<HolderKey, Map<string, Gist>>();
+
+  constructor(options: KubeStoreOptions) {
+    this.kind = options.kind;
+    this.api = options.api;
+    this.index = new ObjectIndex(options.api.cluster, options.kind.kind, options.onChange);
+    this.focus = new Focus({
+      api: options.api,
+      kind: options.kind,
+      index: this.index,
+      onKnown: options.onKnown,
+      ...(options.watcher === undefined ? {} : { watcher: options.watcher }),
+      ...(options.singlesLimit === undefined ? {} : { singlesLimit: options.singlesLimit }),
+    });
+  }
+
+  get cachedBytes(): number {
+    return this.#contents.bytes;
+  }
+
+  key(namespace: string, name: string): HolderKey {
+    return holderKey(this.api.cluster, this.kind.kind, namespace, name);
+  }
+
+  /** Follows a source. @see forget */
+  want(key: HolderKey): void {
+    this.focus.want(key);
+  }
+
+  forget(key: HolderKey): void {
+    this.focus.unwant(key);
+    this.#gists.delete(key);
+  }
+
+  /** What is known of a source without reading it. */
+  view(key: HolderKey): SourceView {
+    const { namespace, name } = parseHolderKey(key);
+    const record = this.index.get(namespace, name);
+    if (record !== undefined) {
+      return {
+        state: 'present',
+        version: record.resourceVersion,
+        labels: record.labels,
+        annotations: record.annotations,
+      };
+    }
+    if (!this.focus.isKnown(key)) return { state: 'unknown' };
+    const what = this.kind.kind.toLowerCase();
+    return { state: 'missing', reason: 'NoSecret', message: `${what} ${namespace}/${name} not found, waiting to appear` };
+  }
+
+  /** The gist of a source at one version, if this process has read it. */
+  gist(key: HolderKey, version: string): Gist | undefined {
+    return this.#gists.get(key)?.get(version);
+  }
+
+  /**
+   * The content of a source, at `version` or newer. Reads it once however many ask, and takes note of what else it learns: the
+   * index is as new as the content afterwards.
+   * @returns undefined if it is not there any more
+   */
+  async load(key: HolderKey, version: string, signal?: AbortSignal): Promise<Content | undefined> {
+    const cached = this.#contents.get(`${key}@${version}`);
+    if (cached !== undefined) return cached;
+    const read = await this.#loads.run(key, (signal) => this.read(key, signal), signal);
+    if (read === undefined) return undefined;
+    const { content } = read;
+    this.#contents.set(`${key}@${content.version}`, content, content.bytes);
+    this.#remember(key, content);
+    this.index.learn(read.object.metadata);
+    return content;
+  }
+
+  /** Reads one object with its content, past all caches. */
+  async read(key: HolderKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
+    try {
+      const { body } = await this.api.request({
+        method: 'GET',
+        path: this.path(key),
+        ...(signal === undefined ? {} : { signal }),
+      });
+      const object = JSON.parse(body.toString()) as KubeObject & Readonly<Record<string, unknown>>;
+      const { metadata } = object;
+      return {
+        key,
+        content: Content.ofObject(this.kind, object, metadata.resourceVersion),
+        immutable: object['immutable'] === true,
+        object: { metadata },
+      };
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Path of an object; of its collection without a name. */
+  path(key: HolderKey, part: 'object' | 'collection' = 'object'): string {
+    const { namespace, name } = parseHolderKey(key);
+    const collection = `${this.kind.groupPath}/namespaces/${namespace}/${this.kind.plural}`;
+    return part === 'object' ? `${collection}/${name}` : collection;
+  }
+
+  async stop(): Promise<void> {
+    await this.focus.stop();
+    this.#contents.clear();
+  }
+
+  #remember(key: HolderKey, content: Content): void {
+    let versions = this.#gists.get(key);
+    if (versions === undefined) this.#gists.set(key, (versions = new Map()));
+    versions.set(content.version, gistOf(content));
+    for (const oldest of versions.keys()) {
+      if (versions.size <= GISTS_KEPT) break;
+      versions.delete(oldest);
+    }
+  }
+}
+
+export function gistOf(content: Content): Gist {
+  return { digest: content.digest, keys: content.keys, type: content.type };
+}

@@ -1,0 +1,377 @@
+/**
+ * Makes targets in a cluster true: gathers the facts about one target, lets `plan` decide, does that one write, notes the outcome.
+ *
+ * What is remembered of a target between runs is only there to save reading, and can be lost at any time:
+ * - `held`: which content our own write (or a reading) put at which version;
+ * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
+ * - `focused`: the target is followed by name, because something that is not ours stands there.
+ */
+import { ApiError, isAlreadyExists, isConflict, isInvalid, isNamespaceTerminating, isNotFound } from '../kube/errors.ts';
+import type { RunResult } from '../runtime/keyed-queue-options.ts';
+import { type Claim, type Outcome, RELEASED, SYNCED } from './claim.ts';
+import type { ClaimBook, Entry } from './claim-book.ts';
+import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
+import { Content } from './content.ts';
+import { gistOf, type KubeStore } from './kube-store.ts';
+import { KubeWriter } from './kube-writer.ts';
+import { observe, type Observed } from './observed.ts';
+import { type Facts, type Held, type OwnerFate, plan, type Plan, winnerOf } from './plan.ts';
+import type { SourceReader } from './sources.ts';
+
+export type WriteVerb = 'create' | 'update' | 'delete';
+
+export interface KubeTargetsOptions {
+  readonly store: KubeStore;
+  readonly book: ClaimBook;
+  readonly sources: SourceReader;
+  /** The rule that a mark on `observed` names. */
+  readonly ownerOf: (observed: Observed, target: HolderKey) => RuleKey | undefined;
+  /**
+   * Looks up whether that rule is gone or does not want the target. `later`: it cannot be said yet.
+   */
+  readonly fateOf: (rule: RuleKey, target: HolderKey, observed: Observed, signal: AbortSignal) => Promise<OwnerFate | 'later'>;
+  /** A claim's outcome is news, or a write was done for it. */
+  readonly onOutcome: (entry: Entry, wrote: boolean) => void;
+  readonly onWrite: (target: HolderKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+}
+
+/** More facts than these are never needed for one plan; more rounds mean that the target changes faster than we read. */
+const MAX_ROUNDS = 8;
+/** A namespace that is going or gone: its own event ends the wait, this is for the case that it came and went unseen. */
+const NAMESPACE_RETRY_MS = 3000;
+const LATER_MS = 1000;
+/** A target that changes under every attempt. */
+const RACE_RETRY_MS = 200;
+
+interface Memory {
+  held?: Held;
+  deleted?: string;
+  focused?: boolean;
+}
+
+/** Facts that one run has found out for itself. */
+interface Findings {
+  /** As it was read in this run; `null`: it was not there. */
+  read?: Observed | null;
+  ownerFate?: OwnerFate;
+  frozen?: boolean;
+}
+
+export class KubeTargets {
+  readonly #options: KubeTargetsOptions;
+  readonly #writer: KubeWriter;
+  readonly #memory = new Map<HolderKey, Memory>();
+
+  constructor(options: KubeTargetsOptions) {
+    this.#options = options;
+    this.#writer = new KubeWriter(options.store);
+  }
+
+  /** One run of the target loop. @throws what the API answered, where it is worth trying again */
+  async reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const found: Findings = {};
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const facts = this.#facts(target, found);
+      const decision = plan(facts);
+      if (decision.do === 'need') {
+        const later = await this.#find(decision.fact, target, facts, found, signal);
+        if (later !== undefined) return later;
+        continue;
+      }
+      const result = await this.#act(target, facts, decision, found, signal);
+      if (result !== 'again') return result;
+    }
+    return { requeueAfterMs: RACE_RETRY_MS };
+  }
+
+  #facts(target: HolderKey, found: Findings): Facts {
+    const { store, book, sources, ownerOf, now } = this.#options;
+    const { namespace, name } = parseHolderKey(target);
+    const indexed = store.index.get(namespace, name);
+    const observed = newer(indexed, found.read ?? undefined);
+    const known = store.focus.isKnown(target) || found.read === null;
+    const memory = this.#memory.get(target);
+    return {
+      entries: book.on(target),
+      presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
+      observed,
+      markedBy: observed === undefined ? undefined : ownerOf(observed, target),
+      goingAway: memory?.deleted !== undefined && (observed === undefined || memory.deleted === observed.uid) && indexed !== undefined,
+      viewOf: (claim) => sources.view(claim.source),
+      gistOf: (claim) => sources.gist(claim.source),
+      held: memory?.held,
+      ownerFate: found.ownerFate,
+      frozen: found.frozen ?? false,
+      now: now(),
+    };
+  }
+
+  async #find(
+    fact: 'source' | 'target' | 'owner',
+    target: HolderKey,
+    facts: Facts,
+    found: Findings,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    switch (fact) {
+      case 'source': {
+        const filled = facts.entries.filter(({ claim }) => facts.gistOf(claim) === undefined);
+        let gone = true;
+        for (const { claim } of filled) {
+          if (claim.source === undefined || facts.viewOf(claim).state !== 'present') continue;
+          if ((await this.#options.sources.load(claim.source, signal)) !== undefined) gone = false;
+        }
+        // It went while we looked; the watch will say so.
+        return gone ? { requeueAfterMs: LATER_MS } : undefined;
+      }
+      case 'target':
+        await this.#read(target, found, signal);
+        return undefined;
+      case 'owner': {
+        const { markedBy, observed } = facts;
+        if (markedBy === undefined || observed === undefined) return undefined;
+        const fate = await this.#options.fateOf(markedBy, target, observed, signal);
+        if (fate === 'later') return { requeueAfterMs: LATER_MS };
+        found.ownerFate = fate;
+        return undefined;
+      }
+      default:
+        return fact satisfies never;
+    }
+  }
+
+  async #read(target: HolderKey, found: Findings, signal: AbortSignal): Promise<void> {
+    const read = await this.#options.store.read(target, signal);
+    if (read === undefined) {
+      found.read = null;
+      return;
+    }
+    found.read = observe(read.object.metadata);
+    this.#hold(target, found.read.resourceVersion, read.content);
+    if (read.immutable) found.frozen = true;
+  }
+
+  async #act(
+    target: HolderKey,
+    facts: Facts,
+    decision: Exclude<Plan, { do: 'need' }>,
+    found: Findings,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined | 'again'> {
+    this.#follow(target, decision.do === 'conflict');
+    switch (decision.do) {
+      case 'nothing':
+        this.#settle(facts.entries, undefined, false);
+        this.#tidy(target);
+        return undefined;
+      case 'wait':
+        this.#settle(facts.entries, { state: 'waiting', reason: decision.reason, message: decision.message }, false);
+        return undefined;
+      case 'fail':
+        this.#settle(facts.entries, { state: 'error', reason: decision.reason, message: decision.message }, false);
+        return undefined;
+      case 'conflict':
+        this.#settle(facts.entries, { state: 'conflict', reason: 'Conflict', message: decision.message }, false);
+        return undefined;
+      case 'delete':
+        return await this.#delete(target, facts, found, signal);
+      case 'replace':
+        // First the deletion; the watch's word that it is gone brings the creation.
+        return await this.#delete(target, facts, found, signal);
+      case 'create':
+      case 'update':
+        return await this.#write(target, facts, decision, found, signal);
+      default:
+        return decision satisfies never;
+    }
+  }
+
+  async #write(
+    target: HolderKey,
+    facts: Facts,
+    decision: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    found: Findings,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined | 'again'> {
+    const { store, onWrite } = this.#options;
+    const { claim, wish } = decision;
+    const verb = facts.observed === undefined ? 'create' : 'update';
+    const content = await this.#content(decision, facts, signal);
+    if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    try {
+      const meta =
+        facts.observed === undefined
+          ? await this.#writer.create(target, wish, content ?? minimalContent(store, wish.type), signal)
+          : await this.#writer.update(target, facts.observed, wish, content, signal);
+      onWrite(target, verb, true, claim);
+      const held = facts.held;
+      const before = facts.observed;
+      if (content !== undefined) this.#hold(target, meta.resourceVersion, content, wish.type);
+      else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
+        this.#remember(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
+      }
+      store.index.learn(meta);
+      this.#settle(facts.entries, undefined, true);
+      return undefined;
+    } catch (error) {
+      onWrite(target, verb, false, claim);
+      return await this.#refused(error, target, facts, found, signal);
+    }
+  }
+
+  /** `undefined`: the data stay as they are. */
+  async #content(
+    { claim, wish, withData }: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    facts: Facts,
+    signal: AbortSignal,
+  ): Promise<Content | undefined | 'gone'> {
+    if (!withData || wish.data === 'keep') return undefined;
+    if (wish.data === 'minimal') return minimalContent(this.#options.store, wish.type);
+    if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
+    return (await this.#options.sources.load(claim.source, signal)) ?? 'gone';
+  }
+
+  /** The server said no: finds out why, or gives the error to the queue. */
+  async #refused(
+    error: unknown,
+    target: HolderKey,
+    facts: Facts,
+    found: Findings,
+    signal: AbortSignal,
+  ): Promise<RunResult | 'again'> {
+    if (isAlreadyExists(error) || isConflict(error)) {
+      await this.#read(target, found, signal);
+      return 'again';
+    }
+    if (facts.observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
+      const { namespace } = parseHolderKey(target);
+      const message = `namespace ${namespace} is going away or gone`;
+      this.#settle(facts.entries, { state: 'waiting', reason: 'NamespaceTerminating', message }, false);
+      return { requeueAfterMs: NAMESPACE_RETRY_MS };
+    }
+    if (facts.observed !== undefined && isNotFound(error)) {
+      found.read = null;
+      return { requeueAfterMs: RACE_RETRY_MS };
+    }
+    if (facts.observed !== undefined && isInvalid(error) && isFrozen(error) && found.frozen !== true) {
+      found.frozen = true;
+      return 'again';
+    }
+    throw error;
+  }
+
+  async #delete(
+    target: HolderKey,
+    facts: Facts,
+    found: Findings,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined | 'again'> {
+    const { observed } = facts;
+    if (observed === undefined) return undefined;
+    const claim = winnerOf(facts.entries)?.claim;
+    try {
+      await this.#writer.delete(target, observed, signal);
+    } catch (error) {
+      this.#options.onWrite(target, 'delete', false, claim);
+      return await this.#refused(error, target, facts, found, signal);
+    }
+    this.#options.onWrite(target, 'delete', true, claim);
+    const { namespace, name } = parseHolderKey(target);
+    delete this.#remember(target).held;
+    if (this.#options.store.index.get(namespace, name) === undefined) {
+      // No watch follows it (a copy without our label): what we read in this run is all that we know, and it is gone.
+      found.read = null;
+      delete this.#remember(target).deleted;
+      return 'again';
+    }
+    this.#remember(target).deleted = observed.uid;
+    return undefined;
+  }
+
+  /** The object behind `target` is gone: nothing that was remembered of it holds any more. */
+  left(target: HolderKey): void {
+    const memory = this.#memory.get(target);
+    if (memory === undefined) return;
+    delete memory.held;
+    delete memory.deleted;
+    this.#tidy(target);
+  }
+
+  /** A write failed for good reason, again and again: says so in the outcomes. */
+  failed(target: HolderKey, error: unknown): void {
+    const reason = error instanceof ApiError ? error.reason : 'ConnectionError';
+    const text = error instanceof ApiError ? error.statusMessage : error instanceof Error ? error.message : String(error);
+    this.#settle(this.#options.book.on(target), { state: 'error', reason, message: text }, false);
+  }
+
+  /** Notes `outcome` for whoever decides the target; without one, that all is as it should be. */
+  #settle(entries: readonly Entry[], outcome: Outcome | undefined, wrote: boolean): void {
+    const winner = winnerOf(entries);
+    for (const entry of entries) {
+      let mine: Outcome;
+      if (entry.claim.mode === 'own' && winner !== undefined && entry !== winner) {
+        const message = `${winner.claim.owner.title} claims the same target and is older`;
+        mine = { state: 'conflict', reason: 'Conflict', message };
+      } else if (entry.claim.mode === 'release') {
+        mine = outcome ?? RELEASED;
+      } else {
+        mine = outcome ?? SYNCED;
+      }
+      const news = this.#options.book.settle(entry, mine);
+      const wroteForIt = wrote && (entry === winner || winner === undefined);
+      if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
+    }
+  }
+
+  /** Follows a target by name as long as something that is not ours stands there. */
+  #follow(target: HolderKey, follow: boolean): void {
+    const followed = this.#memory.get(target)?.focused === true;
+    if (follow === followed) return;
+    if (follow) {
+      this.#remember(target).focused = true;
+      this.#options.store.focus.want(target);
+    } else {
+      delete this.#remember(target).focused;
+      this.#options.store.focus.unwant(target);
+      this.#tidy(target);
+    }
+  }
+
+  #hold(target: HolderKey, resourceVersion: string, content: Content, type?: string): void {
+    const gist = gistOf(content);
+    const held = { resourceVersion, gist: type === undefined || type === '' ? gist : { ...gist, type } };
+    this.#remember(target).held = held;
+  }
+
+  #remember(target: HolderKey): Memory {
+    let memory = this.#memory.get(target);
+    if (memory === undefined) this.#memory.set(target, (memory = {}));
+    return memory;
+  }
+
+  #tidy(target: HolderKey): void {
+    const memory = this.#memory.get(target);
+    if (memory === undefined) return;
+    if (this.#options.book.on(target).length === 0) delete memory.held;
+    if (Object.keys(memory).length === 0) this.#memory.delete(target);
+  }
+}
+
+function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
+  if (indexed === undefined || read === undefined) return indexed ?? read;
+  return Number(read.resourceVersion) > Number(indexed.resourceVersion) ? read : indexed;
+}
+
+function minimalContent(store: KubeStore, type: string | undefined): Content {
+  return Content.ofFields(store.kind, store.kind.minimal(type ?? ''), type ?? '', '');
+}
+
+/** Whether a 422 says that the object cannot be changed at all, rather than that the new content is bad. */
+function isFrozen(error: ApiError): boolean {
+  return error.causes.some(
+    ({ field, message }) =>
+      /immutable/i.test(message ?? '') && (field === 'type' || field === 'data' || field === 'immutable' || field === 'binaryData'),
+  );
+}

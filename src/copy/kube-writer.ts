@@ -1,0 +1,128 @@
+/**
+ * The writes to one kind of object in one cluster. Each is one request, and each carries what it rests on: a create cannot
+ * overwrite, an update and a delete name the version that they were planned for.
+ */
+import type { KubeObject, ObjectMeta } from '../kube/api.ts';
+import { METADATA_ONLY } from '../kube/api.ts';
+import { isNotFound } from '../kube/errors.ts';
+import type { Wanted } from './claim.ts';
+import type { Content } from './content.ts';
+import { parseHolderKey, type HolderKey } from './keys.ts';
+import { isForbiddenType } from './kind.ts';
+import type { KubeStore } from './kube-store.ts';
+import { FIELD_MANAGER, type Observed } from './observed.ts';
+import type { Wish } from './plan.ts';
+
+const QUERY = { fieldManager: FIELD_MANAGER };
+
+export class KubeWriter {
+  readonly #store: KubeStore;
+
+  constructor(store: KubeStore) {
+    this.#store = store;
+  }
+
+  /** Creates the target. @throws ApiError AlreadyExists, whoever's it is */
+  async create(key: HolderKey, wish: Wish, content: Content, signal: AbortSignal): Promise<ObjectMeta> {
+    const { kind } = this.#store;
+    const { namespace, name } = parseHolderKey(key);
+    const type = wish.type ?? content.type;
+    if (isForbiddenType(type)) throw new TypeError(`refused to create a Secret of type ${type}`);
+    const metadata = {
+      name,
+      namespace,
+      labels: present(wish.labels),
+      annotations: present({ ...wish.annotations, ...wish.stamps }),
+    };
+    const head = JSON.stringify({
+      apiVersion: kind.apiVersion,
+      kind: kind.kind,
+      metadata,
+      ...(type === '' ? {} : { type }),
+    });
+    const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
+    for (const { field, json } of content.pieces) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
+    pieces.push(Buffer.from('}'));
+    return await this.#send('POST', this.#store.path(key, 'collection'), pieces, 'application/json', signal);
+  }
+
+  /**
+   * Changes what differs, and the data as a whole where `content` is given. Labels and annotations that are not named in the
+   * wish stay as they are.
+   * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
+   */
+  async update(
+    key: HolderKey,
+    observed: Observed,
+    wish: Wish,
+    content: Content | undefined,
+    signal: AbortSignal,
+  ): Promise<ObjectMeta> {
+    // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
+    // guards the uid as well.
+    const operations: unknown[] = [
+      { op: 'replace', path: '/metadata/resourceVersion', value: observed.resourceVersion },
+      ...changes('/metadata/labels', observed.labels, wish.labels),
+      ...changes('/metadata/annotations', observed.annotations, { ...wish.annotations, ...wish.stamps }),
+    ];
+    if (content !== undefined && content.type !== '' && wish.type !== '') {
+      // The type cannot be changed; naming it makes the server say so instead of leaving a copy of the wrong type.
+      operations.push({ op: 'add', path: '/type', value: wish.type ?? content.type });
+    }
+    const text = JSON.stringify(operations);
+    const pieces: Buffer[] = [Buffer.from(text.slice(0, -1))];
+    if (content !== undefined) {
+      for (const { name } of this.#store.kind.fields) {
+        const json = content.pieces.find(({ field }) => field === name)?.json.bytes() ?? Buffer.from('{}');
+        pieces.push(Buffer.from(`,{"op":"add","path":"/${name}","value":`), json, Buffer.from('}'));
+      }
+    }
+    pieces.push(Buffer.from(']'));
+    return await this.#send('PATCH', this.#store.path(key), pieces, 'application/json-patch+json', signal);
+  }
+
+  /** Deletes the target as it was observed. Being gone already is as good. @throws ApiError Conflict if it changed since */
+  async delete(key: HolderKey, observed: Observed, signal: AbortSignal): Promise<void> {
+    const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
+    try {
+      await this.#store.api.request({
+        method: 'DELETE',
+        path: this.#store.path(key),
+        body: JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions }),
+        signal,
+      });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async #send(
+    method: 'POST' | 'PATCH',
+    path: string,
+    body: readonly Buffer[],
+    contentType: string,
+    signal: AbortSignal,
+  ): Promise<ObjectMeta> {
+    const request = { method, path, query: QUERY, body, contentType, accept: METADATA_ONLY, signal };
+    const response = await this.#store.api.request(request);
+    return (JSON.parse(response.body.toString()) as KubeObject).metadata;
+  }
+}
+
+function present(wanted: Wanted): Record<string, string> {
+  return Object.fromEntries(Object.entries(wanted).filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+/** JSON patch operations (RFC 6902) that turn `actual` into what is wanted of it. */
+function changes(path: string, actual: Readonly<Record<string, string>>, wanted: Wanted): unknown[] {
+  const differing = Object.entries(wanted).filter(([key, value]) =>
+    value === null ? key in actual : actual[key] !== value,
+  );
+  if (differing.length === 0) return [];
+  // An operation on a member of a map that is not there fails, so an empty one is added as a whole.
+  if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(wanted) }];
+  return differing.map(([key, value]) => {
+    const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    return value === null ? { op: 'remove', path: member } : { op: 'add', path: member, value };
+  });
+}

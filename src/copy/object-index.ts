@@ -1,0 +1,155 @@
+/**
+ * What is known of the objects of one kind in one cluster, fed by several watches and by our own writes.
+ *
+ * No single watch sees every object that matters (one selects our copies by label, others follow single sources), so a record
+ * remembers which feeds vouch for it. Invariants:
+ * - a record is there as long as at least one feed vouches for it;
+ * - it never goes back to an older resourceVersion of the same object;
+ * - "not here" means *absent* only for what a complete feed covers; else it means *unknown*.
+ */
+import type { KubeObject, ObjectMeta } from '../kube/api.ts';
+import type { WatchSink } from '../kube/watcher.ts';
+import { holderKey, type HolderKey } from './keys.ts';
+import { observe, type Observed } from './observed.ts';
+
+/** A bit that stands for one feed. */
+type FeedBit = number;
+
+/** Our own writes vouch for an object until a watch brings it, or brings its deletion. */
+const SELF: FeedBit = 1;
+
+interface Slot {
+  record: Observed;
+  feeds: FeedBit;
+}
+
+/** `before`/`after` are undefined where the object was/is not known. `initial`: seen in a first list. */
+export type OnChange = (key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean) => void;
+
+export class ObjectIndex {
+  readonly cluster: string;
+  readonly kind: string;
+  readonly #onChange: OnChange;
+  readonly #slots = new Map<string, Map<string, Slot>>();
+  #nextBit: FeedBit = 2;
+  #size = 0;
+
+  constructor(cluster: string, kind: string, onChange: OnChange) {
+    this.cluster = cluster;
+    this.kind = kind;
+    this.#onChange = onChange;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(namespace: string, name: string): Observed | undefined {
+    return this.#slots.get(namespace)?.get(name)?.record;
+  }
+
+  *keys(): Iterable<HolderKey> {
+    for (const [namespace, names] of this.#slots) {
+      for (const name of names.keys()) yield holderKey(this.cluster, this.kind, namespace, name);
+    }
+  }
+
+  /** Takes in what one of our own writes answered. */
+  learn(meta: ObjectMeta): void {
+    this.#put(SELF, meta, false);
+  }
+
+  /** A sink for one watch. `accepts` says whether an object matters; without it all do. */
+  feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
+    const bit = this.#newBit();
+    const sink: WatchSink = {
+      upsert: ({ metadata }, initial) => {
+        if (accepts === undefined || accepts(metadata)) this.#put(bit, metadata, initial);
+        else this.#withdraw(bit, metadata.namespace ?? '', metadata.name);
+      },
+      remove: ({ metadata }: KubeObject) => {
+        this.#withdraw(bit, metadata.namespace ?? '', metadata.name, metadata.uid);
+      },
+      prune: (keys, resourceVersion) => {
+        for (const [namespace, names] of this.#slots) {
+          for (const [name, slot] of names) {
+            if (keys.has(`${namespace}/${name}`)) continue;
+            // A write of ours that is newer than the list is not refuted by it.
+            const refuted = !isOlder(resourceVersion, slot.record.resourceVersion);
+            if ((slot.feeds & (refuted ? bit | SELF : bit)) !== 0) this.#withdraw(bit, namespace, name, undefined, refuted);
+          }
+        }
+      },
+    };
+    return {
+      sink,
+      withdraw: (namespace, name) => {
+        this.#withdraw(bit, namespace, name);
+      },
+    };
+  }
+
+  #newBit(): FeedBit {
+    const bit = this.#nextBit;
+    // Bits of a 32-bit integer; single watches share one feed (focus.ts), so a handful is in use.
+    if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
+    this.#nextBit *= 2;
+    return bit;
+  }
+
+  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean): void {
+    const namespace = meta.namespace ?? '';
+    let names = this.#slots.get(namespace);
+    if (names === undefined) this.#slots.set(namespace, (names = new Map()));
+    const slot = names.get(meta.name);
+    if (slot === undefined) {
+      const record = observe(meta);
+      names.set(meta.name, { record, feeds: bit });
+      this.#size += 1;
+      this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
+      return;
+    }
+    const before = slot.record;
+    if (bit === SELF) slot.feeds |= SELF;
+    else slot.feeds = (slot.feeds | bit) & ~SELF;
+    if (before.resourceVersion === meta.resourceVersion || isOlder(meta.resourceVersion, before.resourceVersion)) return;
+    slot.record = observe(meta);
+    this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
+  }
+
+  /**
+   * @param uid of the object that is gone: a newer object of the same name stays
+   * @param gone it is gone for our own writes too
+   */
+  #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, gone = uid !== undefined): void {
+    const names = this.#slots.get(namespace);
+    const slot = names?.get(name);
+    if (names === undefined || slot === undefined) return;
+    if (uid !== undefined && slot.record.uid !== uid) return;
+    slot.feeds &= gone ? ~(bit | SELF) : ~bit;
+    if (slot.feeds !== 0) return;
+    names.delete(name);
+    if (names.size === 0) this.#slots.delete(namespace);
+    this.#size -= 1;
+    this.#onChange(this.#key(namespace, name), slot.record, undefined, false);
+  }
+
+  #key(namespace: string, name: string): HolderKey {
+    return holderKey(this.cluster, this.kind, namespace, name);
+  }
+}
+
+export interface ObjectFeed {
+  readonly sink: WatchSink;
+  /** This feed no longer vouches for the object. */
+  withdraw(namespace: string, name: string): void;
+}
+
+/**
+ * Resource versions of one cluster can be compared as numbers (KEP-5504; true of every etcd-backed server before it);
+ * if ever they are something else, the latest word counts.
+ */
+function isOlder(version: string, than: string): boolean {
+  const [a, b] = [Number(version), Number(than)];
+  return Number.isFinite(a) && Number.isFinite(b) && a < b;
+}

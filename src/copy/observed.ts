@@ -1,0 +1,93 @@
+/**
+ * What is kept of a watched object: enough to plan with, nothing that could be secret.
+ *
+ * `last-applied-configuration` (it holds the values of a Secret that was made by `kubectl apply`) and `managedFields` are
+ * dropped on arrival. Of the latter one thing is kept, because it is how tampering is seen without reading values: the
+ * data keys that we were the last to write, and whether anybody else wrote any.
+ */
+import type { ManagedFieldsEntry, ObjectMeta } from '../kube/api.ts';
+
+/** Our name in `metadata.managedFields`. */
+export const FIELD_MANAGER = 'keyferry';
+export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+export interface Observed {
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** RFC 3339, as the server gave it. */
+  readonly created: string;
+  readonly deleting: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** The data keys that only we have written, joined; `undefined` if anybody else had a hand in the data, type or immutability. */
+  readonly ownKeys: string | undefined;
+  /** The labels and annotations that we were the last to write: what of them is no longer wished for goes. */
+  readonly ownLabels: readonly string[];
+  readonly ownAnnotations: readonly string[];
+}
+
+const NONE: Readonly<Record<string, string>> = Object.freeze({});
+const NO_KEYS: readonly string[] = Object.freeze([]);
+
+/** Condenses an object's metadata. */
+export function observe(meta: ObjectMeta): Observed {
+  return {
+    uid: meta.uid,
+    resourceVersion: meta.resourceVersion,
+    created: meta.creationTimestamp,
+    deleting: meta.deletionTimestamp !== undefined,
+    labels: meta.labels ?? NONE,
+    annotations: withoutLastApplied(meta.annotations),
+    ...ownFields(meta.managedFields),
+  };
+}
+
+function withoutLastApplied(annotations: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
+  if (annotations === undefined) return NONE;
+  if (!(LAST_APPLIED in annotations)) return annotations;
+  const { [LAST_APPLIED]: _, ...rest } = annotations;
+  return rest;
+}
+
+/** Joins data keys as `Observed.ownKeys` has them. No key of a Secret or ConfigMap has a comma. */
+export function joinKeys(keys: Iterable<string>): string {
+  return [...keys].sort().join(',');
+}
+
+/** Fields of a Secret or ConfigMap beside its metadata. */
+const CONTENT_FIELDS = ['f:data', 'f:stringData', 'f:binaryData', 'f:type', 'f:immutable'];
+const DATA_FIELDS = ['f:data', 'f:binaryData'];
+
+type FieldSet = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+function ownFields(
+  entries: readonly ManagedFieldsEntry[] | undefined,
+): Pick<Observed, 'ownKeys' | 'ownLabels' | 'ownAnnotations'> {
+  const keys: string[] = [];
+  let labels = NO_KEYS;
+  let annotations = NO_KEYS;
+  let own = false;
+  let foreign = false;
+  for (const { manager, fieldsV1 } of entries ?? []) {
+    const fields = fieldsV1 as FieldSet | undefined;
+    if (fields === undefined) continue;
+    if (manager !== FIELD_MANAGER) {
+      foreign ||= CONTENT_FIELDS.some((field) => field in fields);
+      continue;
+    }
+    own = true;
+    for (const field of DATA_FIELDS) keys.push(...members(fields[field]));
+    const metadata = fields['f:metadata'] as FieldSet | undefined;
+    labels = members(metadata?.['f:labels']);
+    annotations = members(metadata?.['f:annotations']);
+  }
+  return { ownKeys: own && !foreign ? joinKeys(keys) : undefined, ownLabels: labels, ownAnnotations: annotations };
+}
+
+/** Names of the members of a field that is a map: `{"f:a": {}, ".": {}}` → `a`. */
+function members(field: Readonly<Record<string, unknown>> | undefined): readonly string[] {
+  if (field === undefined) return NO_KEYS;
+  return Object.keys(field)
+    .filter((key) => key.startsWith('f:'))
+    .map((key) => key.slice(2));
+}

@@ -1,0 +1,247 @@
+/**
+ * Decides, from what is known of one target, the one thing to do about it. Pure: the same facts give the same plan, and doing
+ * what it says leads to facts for which it says `nothing`.
+ *
+ * Where a fact is missing the plan asks for it (`need`) instead of guessing; the caller gets it and asks again:
+ * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that the target's mark
+ *   names is really gone, or really does not want it.
+ */
+import { byRank, type Entry } from './claim-book.ts';
+import type { Claim, Desire, SourceView, Wanted } from './claim.ts';
+import type { RuleKey } from './keys.ts';
+import { isForbiddenType } from './kind.ts';
+import type { Observed } from './observed.ts';
+
+/** What is remembered of content once its values are dropped: enough to compare. */
+export interface Gist {
+  readonly digest: string;
+  /** As `Observed.ownKeys`. */
+  readonly keys: string;
+  /** '' for a kind without types. */
+  readonly type: string;
+}
+
+/** Content that is known to stand in the target at one of its versions. */
+export interface Held {
+  readonly resourceVersion: string;
+  readonly gist: Gist;
+}
+
+/** What became of the rule that a target's mark names. */
+export type OwnerFate = 'delete' | 'keep';
+
+export interface Facts {
+  readonly entries: readonly Entry[];
+  /** `unknown`: not in the caches, but it may be there. */
+  readonly presence: 'present' | 'absent' | 'unknown';
+  readonly observed: Observed | undefined;
+  /** The rule that the target's mark names. */
+  readonly markedBy: RuleKey | undefined;
+  /** A deletion of ours is under way. */
+  readonly goingAway: boolean;
+  readonly viewOf: (claim: Claim) => SourceView;
+  /** The gist of the source's content at the version of its view, if it was read. */
+  readonly gistOf: (claim: Claim) => Gist | undefined;
+  readonly held: Held | undefined;
+  /** Asked for by `need owner`. */
+  readonly ownerFate: OwnerFate | undefined;
+  /** The server refused to change the target as it is (another type, or immutable). */
+  readonly frozen: boolean;
+  readonly now: number;
+}
+
+export type Wish = Extract<Desire, { kind: 'be' }>;
+
+export type Plan =
+  | { readonly do: 'nothing' }
+  | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string }
+  /** Somebody else's object is in the way. */
+  | { readonly do: 'conflict'; readonly message: string }
+  | { readonly do: 'create' | 'update' | 'replace'; readonly claim: Claim; readonly wish: Wish; readonly withData: boolean }
+  | { readonly do: 'delete' }
+  | { readonly do: 'need'; readonly fact: 'source' | 'target' | 'owner' };
+
+const NOTHING: Plan = { do: 'nothing' };
+
+/** The claim that decides that the target exists, if any. */
+export function winnerOf(entries: readonly Entry[]): Entry | undefined {
+  let winner: Entry | undefined;
+  for (const entry of entries) {
+    if (entry.claim.mode === 'own' && (winner === undefined || byRank(entry, winner) < 0)) winner = entry;
+  }
+  return winner;
+}
+
+/** The claim that decides what the target holds, if it is not the winner's. */
+export function fillerOf(entries: readonly Entry[]): Entry | undefined {
+  return entries.find(({ claim }) => claim.mode === 'fill');
+}
+
+export function plan(facts: Facts): Plan {
+  const winner = winnerOf(facts.entries)?.claim;
+  if (winner !== undefined) return planOwned(facts, winner);
+  if (facts.entries.some(({ claim }) => claim.mode === 'release')) {
+    const released = planRelease(facts);
+    if (released !== undefined) return released;
+  } else if (facts.observed !== undefined && facts.markedBy !== undefined) {
+    const unwanted = planUnwanted(facts);
+    if (unwanted.do !== 'nothing') return unwanted;
+  }
+  const filler = fillerOf(facts.entries)?.claim;
+  return filler === undefined ? NOTHING : planFill(facts, filler);
+}
+
+function planOwned(facts: Facts, claim: Claim): Plan {
+  const { observed } = facts;
+  const view = facts.viewOf(claim);
+  if (observed === undefined) {
+    // In doubt the create finds out: it cannot overwrite anything.
+    if (facts.goingAway) return { do: 'wait', reason: 'Terminating', message: 'the old copy is being deleted' };
+    return planWrite(facts, claim, view, undefined, 'create');
+  }
+  if (observed.deleting || facts.goingAway) {
+    return { do: 'wait', reason: 'Terminating', message: 'the object of this name is being deleted' };
+  }
+  if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
+  const previous = facts.entries.find((entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill');
+  if (previous !== undefined) {
+    // Another rule's copy, and that rule gives way: the mark changes hands. Marks of another system are not rewritten.
+    const sameSystem = systemOf(previous.claim.owner.key) === systemOf(claim.owner.key);
+    return planWrite(facts, claim, view, observed, sameSystem ? 'update' : 'replace');
+  }
+  if (facts.markedBy === undefined) {
+    return { do: 'conflict', message: 'an object of this name is there that is not a copy' };
+  }
+  if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
+  if (facts.ownerFate === 'delete') return { do: 'delete' };
+  return { do: 'conflict', message: `a copy that belongs to ${facts.markedBy} is there` };
+}
+
+/** The owner is being deleted: what it marked goes. `undefined`: nothing to release here. */
+function planRelease(facts: Facts): Plan | undefined {
+  const { observed, markedBy } = facts;
+  if (observed === undefined) {
+    return facts.presence === 'unknown' && !facts.goingAway ? { do: 'need', fact: 'target' } : undefined;
+  }
+  const mine = facts.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
+  if (!mine) return undefined;
+  if (observed.deleting || facts.goingAway) {
+    return { do: 'wait', reason: 'Terminating', message: 'the copy is being deleted' };
+  }
+  return { do: 'delete' };
+}
+
+/** The mark names a rule that has no claim here. */
+function planUnwanted(facts: Facts): Plan {
+  if (facts.observed?.deleting === true || facts.goingAway) return NOTHING;
+  if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
+  return facts.ownerFate === 'delete' ? { do: 'delete' } : NOTHING;
+}
+
+function planFill(facts: Facts, claim: Claim): Plan {
+  const { observed } = facts;
+  if (observed === undefined || observed.deleting) return NOTHING;
+  return planWrite(facts, claim, facts.viewOf(claim), observed, 'update');
+}
+
+function planWrite(
+  facts: Facts,
+  claim: Claim,
+  view: SourceView,
+  observed: Observed | undefined,
+  verb: 'create' | 'update' | 'replace',
+): Plan {
+  let desire = claim.shape.desire(view, observed, facts.now);
+  let from = claim;
+  const filler = claim.mode === 'own' ? fillerOf(facts.entries)?.claim : undefined;
+  if (filler !== undefined && observed !== undefined && desire.kind === 'be' && desire.data !== 'source') {
+    // `own` decides that the target exists and its metadata, `fill` its data.
+    const filled = filler.shape.desire(facts.viewOf(filler), observed, facts.now);
+    if (filled.kind === 'be') {
+      from = filler;
+      desire = {
+        ...desire,
+        data: filled.data,
+        labels: { ...desire.labels, ...filled.labels },
+        annotations: { ...desire.annotations, ...filled.annotations },
+        stamps: { ...desire.stamps, ...filled.stamps },
+      };
+    }
+  }
+  if (desire.kind === 'wait') return { do: 'wait', reason: desire.reason, message: desire.message };
+  if (desire.kind === 'fail') return { do: 'fail', reason: desire.reason, message: desire.message };
+  if (desire.data === 'source') {
+    const gist = facts.gistOf(from);
+    if (gist === undefined) return { do: 'need', fact: 'source' };
+    if (isForbiddenType(gist.type)) {
+      return { do: 'fail', reason: 'RefusedType', message: `Secrets of type ${gist.type} are never copied` };
+    }
+  }
+  if (observed === undefined || verb === 'replace') return { do: verb, claim: from, wish: desire, withData: true };
+  const data = desire.data === 'source' ? planData(facts, from, observed) : desire.data === 'keep' ? 'current' : 'stale';
+  if (data === 'source' || data === 'target') return { do: 'need', fact: data };
+  if (claim.mode === 'own') desire = withoutLeftovers(desire, observed);
+  if (data === 'current' && matches(desire, observed)) return NOTHING;
+  if (data === 'frozen' || facts.frozen) {
+    if (claim.mode === 'own') return { do: 'replace', claim: from, wish: desire, withData: true };
+    return { do: 'fail', reason: 'Immutable', message: 'the object cannot be changed: it is immutable, or of another type' };
+  }
+  return { do: 'update', claim: from, wish: desire, withData: data === 'stale' };
+}
+
+/**
+ * Whether the target holds its source's content, found out with as little reading as possible: `current`, `stale`, `frozen` (it
+ * cannot hold it, being of another type), or what has to be read to know.
+ */
+function planData(facts: Facts, claim: Claim, observed: Observed): 'current' | 'stale' | 'frozen' | 'source' | 'target' {
+  const gist = facts.gistOf(claim);
+  if (gist === undefined) return 'source';
+  const { held } = facts;
+  if (held?.resourceVersion === observed.resourceVersion) {
+    if (claim.mode === 'own' && gist.type !== held.gist.type) return 'frozen';
+    return gist.digest === held.gist.digest ? 'current' : 'stale';
+  }
+  // Not written by us in this life of the process. Its metadata says which version it holds and that nobody else had a hand in its
+  // data: as good as read. The keys must agree too, because a removed key leaves no trace but its absence.
+  if (held === undefined && untouched(facts, claim, observed) && observed.ownKeys === gist.keys) return 'current';
+  return 'target';
+}
+
+function untouched(facts: Facts, claim: Claim, observed: Observed): boolean {
+  const view = facts.viewOf(claim);
+  return observed.ownKeys !== undefined && view.state === 'present' && claim.shape.heldVersion(observed) === view.version;
+}
+
+/** Labels and annotations that we once wrote and that are not wished for any more (the source lost them) go. */
+function withoutLeftovers(wish: Wish, observed: Observed): Wish {
+  const labels = leftovers(observed.ownLabels, observed.labels, wish.labels);
+  const annotations = leftovers(observed.ownAnnotations, observed.annotations, { ...wish.annotations, ...wish.stamps });
+  if (labels === undefined && annotations === undefined) return wish;
+  return { ...wish, labels: { ...wish.labels, ...labels }, annotations: { ...wish.annotations, ...annotations } };
+}
+
+function leftovers(
+  own: readonly string[],
+  actual: Readonly<Record<string, string>>,
+  wanted: Wanted,
+): Record<string, null> | undefined {
+  const left = own.filter((key) => key in actual && !(key in wanted));
+  return left.length === 0 ? undefined : Object.fromEntries(left.map((key) => [key, null]));
+}
+
+/** Whether labels and annotations are as wished; stamps do not count. */
+export function matches(wish: Wish, observed: Observed): boolean {
+  return agrees(wish.labels, observed.labels) && agrees(wish.annotations, observed.annotations);
+}
+
+function agrees(wanted: Wanted, actual: Readonly<Record<string, string>>): boolean {
+  for (const key in wanted) {
+    const value = wanted[key];
+    if (value === null ? key in actual : actual[key] !== value) return false;
+  }
+  return true;
+}
+
+function systemOf(rule: RuleKey): string {
+  return rule.slice(0, rule.indexOf(':'));
+}

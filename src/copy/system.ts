@@ -1,0 +1,59 @@
+/** What a dialect gives the engine: rules in, claims out, and somebody to tell what became of them. */
+import type { RunResult } from '../runtime/keyed-queue-options.ts';
+import type { Claim, Owner } from './claim.ts';
+import type { Entry } from './claim-book.ts';
+import type { HolderKey, RuleKey } from './keys.ts';
+import type { Observed } from './observed.ts';
+
+/** What the engine knows that a system may ask for while it evaluates a rule. */
+export interface EngineView {
+  /** Targets that carry the rule's mark. */
+  ownedBy(rule: RuleKey): Iterable<HolderKey>;
+}
+
+export interface Evaluation {
+  readonly owner: Owner;
+  /** Version of the rule that was evaluated. */
+  readonly version: string;
+  readonly claims: readonly Claim[];
+  /** What the rule depends on, also while it has no claims: followed as long as it is named here. */
+  readonly sources: readonly HolderKey[];
+}
+
+/** What a live look at a rule says. */
+export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
+
+export interface RuleSystem {
+  /** First part of the rule keys: `mirrors`. */
+  readonly name: string;
+  /**
+   * Turns a rule into claims, from caches alone. `undefined`: there is no such rule (any more).
+   */
+  evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined;
+  /** Brings the rule object itself into shape before it is evaluated (a finalizer, defaults). Throws to be called again. */
+  prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
+  /** The rule that the marks of this system on an object name. */
+  ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined;
+  /** Asks the server, not the cache. */
+  lookUp(rule: RuleKey, signal: AbortSignal): Promise<RuleState>;
+  /** What is to become of a target that its rule does not want: `keep` leaves it for ever. `ruleThere`: the rule still exists. */
+  dispose(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
+  /**
+   * Writes what became of the rule's claims where its user sees it. Called after something changed, at most once a second.
+   * @param entries the rule's claims
+   */
+  report(rule: RuleKey, entries: Iterable<Entry>, news: RuleNews, signal: AbortSignal): Promise<RunResult | undefined>;
+}
+
+/** What has happened to a rule's targets since the last successful report. */
+export interface RuleNews {
+  /** Writes that were done for it. */
+  readonly writes: number;
+}
+
+/** A backend in which targets live. */
+export interface TargetBackend {
+  reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined>;
+  /** A target's run has failed for the `attempt`-th time in a row. */
+  failed(target: HolderKey, error: unknown): void;
+}

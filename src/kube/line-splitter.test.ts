@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { LineSplitter } from './line-splitter.ts';
+
+test('any cutting of a text into chunks gives the same lines', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'grapheme' }).map((s) => s.replaceAll('\n', ''))), fc.infiniteStream(fc.integer({ min: 1, max: 9 })), (lines, cuts) => {
+      const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+      const splitter = new LineSplitter();
+      const seen: string[] = [];
+      for (let at = 0; at < text.length; ) {
+        const size = cuts.next().value as number;
+        splitter.push(text.subarray(at, at + size), (line) => seen.push(line.toString()));
+        at += size;
+      }
+      assert.deepEqual(seen, lines.filter((line) => line !== ''));
+      assert.equal(splitter.pendingBytes, 0);
+    }),
+  );
+});
+
+test('an unfinished line stays pending, and one that is too long is an error', () => {
+  const splitter = new LineSplitter(8);
+  const seen: string[] = [];
+  splitter.push(Buffer.from('{}\n{"a'), (line) => seen.push(line.toString()));
+  assert.deepEqual(seen, ['{}']);
+  assert.equal(splitter.pendingBytes, 3);
+  assert.throws(() => splitter.push(Buffer.from('123456'), () => assert.fail('no line is complete')), RangeError);
+});

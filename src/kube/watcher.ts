@@ -1,0 +1,380 @@
+/**
+ * Follows one collection of the API: lists it, then watches it, for ever, and tells a sink what is there.
+ *
+ *   listing ──list complete──▶ watching ──stream ends──▶ resuming ──▶ watching
+ *      ▲                          │                          │
+ *      └──────410 Gone────────────┴──────────────────────────┘        stop() from anywhere ▶ stopped
+ *
+ * - listing: the first list, streamed as a watch (WatchList, KEP-3157) where the server has it, in pages elsewhere. When it
+ *   is complete the sink drops what it holds and the list did not name: so a deletion in any gap is seen.
+ * - watching: one open stream, followed from its `#resourceVersion`.
+ * - resuming: the stream ended (its time was up) or broke: the same again from where it stood, after a jittered back-off when
+ *   it broke. Only a 410 (the server no longer knows that version) goes back to listing.
+ *
+ * The watcher holds no objects. It knows how fresh it is: connected or not, since when, and when the last byte came. A
+ * stream without a byte for longer than the server's bookmarks allow is dead, whatever TCP says, and is opened again.
+ */
+import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
+import { sleep } from '../runtime/abort.ts';
+import { Backoff, RECONNECT, type ReconnectOptions } from '../runtime/backoff.ts';
+import { METADATA_ONLY, type KubeApi, type KubeObject, type KubeStream } from './api.ts';
+import { ApiError, isBadRequest, isGone, isInvalid, retryAfterMs, statusOf } from './errors.ts';
+import { LineSplitter } from './line-splitter.ts';
+
+/** Takes what a watcher sees. Calls come in order and must not wait or throw. */
+export interface WatchSink {
+  /** `object` is there, as it is now. `initial`: it is part of a list, not news. */
+  upsert(object: KubeObject, initial: boolean): void;
+  /** `object` was deleted, or no longer matches the selector. It is as it was last seen. */
+  remove(object: KubeObject): void;
+  /** A list is complete: what is not among `keys` (`namespace/name`, or `name`) was not there at `resourceVersion`. */
+  prune(keys: ReadonlySet<string>, resourceVersion: string): void;
+}
+
+export interface WatchTarget {
+  /** Short, for logs and metrics: `secretmirrors`, `secrets/copies`. */
+  readonly name: string;
+  /** Path of the collection: `/api/v1/secrets`. */
+  readonly path: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** `true`: metadata alone travels. */
+  readonly metadataOnly: boolean;
+}
+
+export interface WatcherOptions {
+  readonly api: KubeApi;
+  readonly target: WatchTarget;
+  readonly sink: WatchSink;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly reconnect?: ReconnectOptions;
+  /** A stream that has brought a bookmark and then no byte for this long (ms) is dead. Bookmarks come every 60–75 s. Default 90,000. */
+  readonly idleLimitMs?: number;
+  /** Called once per stream that broke (not for one whose time was up). */
+  readonly onTrouble?: (error: unknown, retryInMs: number) => void;
+  /** Called at every change of `health` that readiness may care for. */
+  readonly onChange?: () => void;
+}
+
+export interface WatchHealth {
+  readonly name: string;
+  /** The first list has been complete once. */
+  readonly synced: boolean;
+  readonly connected: boolean;
+  /** Ms since the last byte, or since the connection was lost. */
+  readonly silentMs: number;
+  /** Streams opened again after trouble. */
+  readonly restarts: number;
+  /** Why it is not connected. */
+  readonly error?: string;
+}
+
+/** Ms without a byte after which a stream is dead that has brought a bookmark: they come every 60 to 75 s. */
+const IDLE_WITH_BOOKMARKS_MS = 90_000;
+/** Ms without a byte after which a stream that never brought a bookmark is dead: above every `timeoutSeconds` that we ask for. */
+const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
+/** A stream that ends regularly, but within this many ms, counts as trouble. */
+const SHORT_STREAM_MS = 1000;
+/** Page of a list, as in client-go. */
+const PAGE_SIZE = 500;
+/** A list in pages, ms a page. */
+const PAGE_TIMEOUT_MS = 60_000;
+const INITIAL_END = 'k8s.io/initial-events-end';
+
+interface WatchEvent {
+  readonly type: string;
+  readonly object: KubeObject;
+}
+
+interface ObjectList {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly KubeObject[];
+}
+
+/** The stream brought nothing for too long. */
+export class StalledWatchError extends Error {
+  override readonly name = 'StalledWatchError';
+}
+
+export class Watcher {
+  readonly #options: WatcherOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #backoff: Backoff;
+  readonly #stop = new AbortController();
+  readonly #synced = Promise.withResolvers<void>();
+  #resourceVersion: string | undefined;
+  #streamedList = true;
+  #stream: KubeStream | undefined;
+  #hasSynced = false;
+  #connected = false;
+  #sawBookmark = false;
+  #silentSince: number;
+  #restarts = 0;
+  #error: string | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: WatcherOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#backoff = new Backoff({ ...RECONNECT, clock: this.#clock, ...options.reconnect });
+    this.#silentSince = this.#clock.monotonic();
+    this.#synced.promise.catch(() => {
+      // Nobody need wait for the first list; a stop before it is not an error of its own.
+    });
+  }
+
+  start(): this {
+    this.#running ??= this.#run();
+    return this;
+  }
+
+  /** Settles when the first list is complete; rejects when the watcher is stopped before. */
+  get synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  get health(): WatchHealth {
+    return {
+      name: this.#options.target.name,
+      synced: this.#hasSynced,
+      connected: this.#connected,
+      silentMs: this.#clock.monotonic() - this.#silentSince,
+      restarts: this.#restarts,
+      ...(this.#error === undefined ? {} : { error: this.#error }),
+    };
+  }
+
+  /** Something that this stream should have brought has not come: opens it again from where it stands. */
+  reopen(): void {
+    this.#stream?.close();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#stream?.close();
+    await this.#running;
+    this.#synced.reject(new Error(`the watch of ${this.#options.target.name} was stopped`));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        if (this.#resourceVersion === undefined && !this.#streamedList) await this.#listInPages(signal);
+        await this.#follow(signal);
+      } catch (error) {
+        if (signal.aborted) break;
+        await this.#recover(error, signal);
+      }
+    }
+    this.#connected = false;
+  }
+
+  async #recover(error: unknown, signal: AbortSignal): Promise<void> {
+    this.#lost(error instanceof Error ? error.message : String(error));
+    if (isGone(error) || isTooNew(error)) {
+      this.#resourceVersion = undefined;
+    } else if (this.#streamedList && this.#resourceVersion === undefined && (isBadRequest(error) || isInvalid(error))) {
+      // Servers without WatchList (before 1.32, 1.33) refuse `sendInitialEvents`.
+      this.#streamedList = false;
+      return;
+    }
+    this.#restarts += 1;
+    const retryInMs = this.#backoff.next(retryAfterMs(error));
+    this.#options.onTrouble?.(error, retryInMs);
+    await sleep(retryInMs, signal, this.#clock).catch(() => {
+      // Aborted: the loop's condition ends it.
+    });
+  }
+
+  #lost(error?: string): void {
+    if (this.#connected) this.#silentSince = this.#clock.monotonic();
+    this.#connected = false;
+    this.#error = error;
+    this.#options.onChange?.();
+  }
+
+  /** One stream, from its opening to its end. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { api, target } = this.#options;
+    const initial = this.#resourceVersion === undefined;
+    const timeoutSeconds = Math.round(240 + 50 * this.#random());
+    const stream = await api.stream({
+      method: 'GET',
+      path: target.path,
+      accept: acceptOf(target),
+      query: {
+        watch: 1,
+        allowWatchBookmarks: true,
+        timeoutSeconds,
+        ...selectorsOf(target),
+        ...(initial
+          ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
+          : { resourceVersion: this.#resourceVersion }),
+      },
+      signal,
+    });
+    this.#stream = stream;
+    this.#backoff.opened();
+    this.#connected = true;
+    this.#error = undefined;
+    this.#silentSince = this.#clock.monotonic();
+    this.#options.onChange?.();
+    const openedAt = this.#clock.monotonic();
+    const guard = this.#guard(stream);
+    try {
+      await this.#consume(stream, initial ? new Set<string>() : undefined);
+    } catch (error) {
+      throw guard.stalled ? new StalledWatchError(`no byte for ${guard.limitMs} ms`, { cause: error }) : error;
+    } finally {
+      guard.cancel();
+      this.#stream = undefined;
+      stream.close();
+    }
+    if (guard.stalled) throw new StalledWatchError(`no byte for ${guard.limitMs} ms`);
+    // The regular end of a stream costs no back-off, unless the server ends it as soon as it is open.
+    if (this.#clock.monotonic() - openedAt < SHORT_STREAM_MS) throw new Error('the server ended the watch at once');
+    this.#lost();
+  }
+
+  async #consume(stream: KubeStream, listed: Set<string> | undefined): Promise<void> {
+    const splitter = new LineSplitter();
+    let pending = listed;
+    const onLine = (line: Buffer): void => {
+      const event = JSON.parse(line.toString()) as WatchEvent;
+      if (this.#take(event, pending)) pending = undefined;
+    };
+    for await (const chunk of stream.chunks) {
+      this.#silentSince = this.#clock.monotonic();
+      splitter.push(chunk, onLine);
+    }
+    if (splitter.pendingBytes > 0) throw new Error('the watch was cut off in the middle of a line');
+    if (pending !== undefined) throw new Error('the watch ended before its list was complete');
+  }
+
+  /** @returns true when `event` completes the list */
+  #take(event: WatchEvent, listed: Set<string> | undefined): boolean {
+    const { sink } = this.#options;
+    switch (event.type) {
+      case 'ADDED':
+      case 'MODIFIED':
+        listed?.add(objectKey(event.object));
+        sink.upsert(event.object, listed !== undefined);
+        break;
+      case 'DELETED':
+        listed?.delete(objectKey(event.object));
+        sink.remove(event.object);
+        break;
+      case 'BOOKMARK':
+        this.#sawBookmark = true;
+        break;
+      case 'ERROR':
+        throw watchError(this.#options.api.cluster, this.#options.target.path, event.object);
+      default:
+        throw new Error(`the watch brought an event of unknown type ${JSON.stringify(event.type)}`);
+    }
+    // Within a streamed list the versions of single objects say nothing about how far the stream is.
+    if (listed === undefined) {
+      this.#resourceVersion = event.object.metadata.resourceVersion;
+      return false;
+    }
+    if (event.type !== 'BOOKMARK' || event.object.metadata.annotations?.[INITIAL_END] !== 'true') return false;
+    this.#resourceVersion = event.object.metadata.resourceVersion;
+    this.#complete(listed, this.#resourceVersion);
+    return true;
+  }
+
+  #complete(listed: ReadonlySet<string>, resourceVersion: string): void {
+    this.#options.sink.prune(listed, resourceVersion);
+    this.#hasSynced = true;
+    this.#synced.resolve();
+    this.#options.onChange?.();
+  }
+
+  async #listInPages(signal: AbortSignal): Promise<void> {
+    const { api, target, sink } = this.#options;
+    const listed = new Set<string>();
+    let page: ObjectList | undefined;
+    do {
+      const { body } = await api.request({
+        method: 'GET',
+        path: target.path,
+        accept: acceptOf(target, 'List'),
+        query: { limit: PAGE_SIZE, continue: page?.metadata.continue, ...selectorsOf(target) },
+        timeoutMs: PAGE_TIMEOUT_MS,
+        signal,
+      });
+      page = JSON.parse(body.toString()) as ObjectList;
+      for (const object of page.items) {
+        listed.add(objectKey(object));
+        sink.upsert(object, true);
+      }
+    } while ((page.metadata.continue ?? '') !== '');
+    this.#resourceVersion = page.metadata.resourceVersion;
+    this.#complete(listed, this.#resourceVersion);
+  }
+
+  /** Closes `stream` when it has been silent for too long. */
+  #guard(stream: KubeStream): Guard {
+    const limitMs = (): number =>
+      this.#sawBookmark ? (this.#options.idleLimitMs ?? IDLE_WITH_BOOKMARKS_MS) : IDLE_WITHOUT_BOOKMARKS_MS;
+    const check = (): void => {
+      const silentMs = this.#clock.monotonic() - this.#silentSince;
+      if (silentMs >= limitMs()) {
+        guard.stalled = true;
+        guard.limitMs = limitMs();
+        stream.close();
+      } else {
+        arm();
+      }
+    };
+    const arm = (): void => {
+      const limit = this.#options.idleLimitMs ?? IDLE_WITH_BOOKMARKS_MS;
+      timer = this.#clock.setTimeout(check, limit / 4, { unref: true });
+    };
+    let timer: Timer;
+    arm();
+    const guard: Guard = { stalled: false, limitMs: 0, cancel: () => timer.cancel() };
+    return guard;
+  }
+}
+
+interface Guard {
+  stalled: boolean;
+  limitMs: number;
+  cancel(): void;
+}
+
+/** `namespace/name`, or `name` for what has no namespace. */
+export function objectKey(object: KubeObject): string {
+  const { namespace, name } = object.metadata;
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+function acceptOf(target: WatchTarget, list: '' | 'List' = ''): string {
+  return target.metadataOnly ? METADATA_ONLY.replace('PartialObjectMetadata', `PartialObjectMetadata${list}`) : 'application/json';
+}
+
+function selectorsOf(target: WatchTarget): Record<string, string | undefined> {
+  return { labelSelector: target.labelSelector, fieldSelector: target.fieldSelector };
+}
+
+/** The server's etcd was set back: it waits for a version that will not come. */
+function isTooNew(error: unknown): boolean {
+  return error instanceof ApiError && /too large resource version/i.test(error.message);
+}
+
+/** An ERROR event's object is a Status. */
+function watchError(cluster: string, path: string, object: unknown): Error {
+  const status = statusOf(object);
+  const code = (object as { code?: unknown }).code;
+  if (status === undefined) return new Error('the watch brought an error that is not a Status');
+  return new ApiError({ cluster, method: 'GET', path }, typeof code === 'number' ? code : 500, status);
+}
