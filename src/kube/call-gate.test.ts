@@ -47,7 +47,7 @@ test('slots are given in order, and one that gives up is passed over', async () 
 
 test('the time limit counts the wait for a slot, and says so', async () => {
   const { clock, gate, limit } = setUp(1);
-  gate.enter(limit());
+  assert.equal(gate.enter(limit()), undefined);
   const late = watched(gate.enter(limit(500)));
   await clock.advance(500);
   assert.ok(late.error instanceof ConnectionError);
@@ -57,7 +57,7 @@ test('the time limit counts the wait for a slot, and says so', async () => {
 
 test('while held nobody is let in, waiting or new, call or stream', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
-  gate.enter(limit());
+  assert.equal(gate.enter(limit()), undefined);
   const waiting = watched(gate.enter(limit()));
   gate.hold(throttled(2000));
   gate.leave();

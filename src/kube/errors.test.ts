@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  ApiError,
+  type ApiError,
   apiErrorOf,
   ConnectionError,
   CredentialError,

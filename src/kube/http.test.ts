@@ -281,7 +281,8 @@ test('a stream that breaks throws, one that is closed ends, one that is aborted 
   const read = async (then: () => void): Promise<number> => {
     const stream = await api.stream({ ...GET, signal: abort.signal });
     let chunks = 0;
-    for await (const _chunk of stream.chunks) {
+    for await (const chunk of stream.chunks) {
+      assert.ok(chunk.length > 0);
       chunks += 1;
       if (then === close) stream.close();
       else then();
@@ -336,7 +337,7 @@ test('closing the client ends everything, and nothing can be started after it', 
   const closed = { name: 'ConnectionError', code: 'ECLOSED' };
   for (const call of calls) await assert.rejects(Promise.reject(await call), closed);
   await assert.rejects(async () => {
-    for await (const _chunk of stream.chunks);
+    for await (const chunk of stream.chunks) assert.ok(chunk.length > 0);
   }, closed);
   await assert.rejects(api.request(GET), closed);
   await assert.rejects(api.stream(GET), closed);

@@ -1,0 +1,221 @@
+/** TLS and proxies, with certificates made for the run by the openssl command; left out where there is none. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test, type TestContext } from 'node:test';
+import type { TLSSocket } from 'node:tls';
+import { staticCredentials, type TlsMaterial } from './connection.ts';
+import { createKubeApi, type HttpKubeApi } from './http.ts';
+
+const GET = { method: 'GET', path: '/x' } as const;
+const NO_OPENSSL = spawnSync('openssl', ['version']).error === undefined ? false : 'there is no openssl command';
+
+let dir = '';
+const pem = (name: string): Buffer => readFileSync(join(dir, name));
+
+/** `<name>.crt` and `<name>.key`, signed by the test's CA. */
+function issue(name: string, san: string): void {
+  const at = (file: string): string => join(dir, file);
+  const run = (...args: string[]): unknown => execFileSync('openssl', args, { stdio: 'pipe', cwd: dir });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', at(`${name}.key`)];
+  const issuer = name === 'ca' ? [] : ['-CA', at('ca.crt'), '-CAkey', at('ca.key')];
+  const extension = name === 'ca' ? 'basicConstraints=critical,CA:TRUE' : `subjectAltName=${san}`;
+  run(
+    'req',
+    '-x509',
+    ...key,
+    '-out',
+    at(`${name}.crt`),
+    '-subj',
+    `/CN=${name}`,
+    '-days',
+    '1',
+    '-addext',
+    extension,
+    ...issuer,
+  );
+}
+
+async function listen(t: TestContext, server: HttpServer): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** A server that answers with the client certificate's name. */
+async function serveTls(t: TestContext): Promise<{ url: URL; reused: boolean[] }> {
+  const reused: boolean[] = [];
+  const options = {
+    cert: pem('server.crt'),
+    key: pem('server.key'),
+    ca: pem('ca.crt'),
+    requestCert: true,
+    rejectUnauthorized: false,
+  };
+  const server = createHttpsServer(options, (request, response) => {
+    response.end((request.socket as TLSSocket).getPeerCertificate().subject?.CN ?? 'nobody');
+  });
+  server.on('secureConnection', (socket) => reused.push(socket.isSessionReused()));
+  return { url: new URL(`https://localhost:${await listen(t, server)}`), reused };
+}
+
+function connect(t: TestContext, server: URL, tls: TlsMaterial, proxy?: URL): HttpKubeApi {
+  const credentials = staticCredentials({}, tls);
+  const base = { cluster: 'local', server, credentials, namespace: 'default', origin: 'test' };
+  const api = createKubeApi(proxy === undefined ? base : { ...base, proxy });
+  t.after(() => api[Symbol.asyncDispose]());
+  return api;
+}
+
+describe('TLS', { skip: NO_OPENSSL }, () => {
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'keyferry-tls-'));
+    issue('ca', '');
+    issue('server', 'DNS:localhost,DNS:api.example');
+    issue('alice', 'DNS:alice');
+    issue('bob', 'DNS:bob');
+  });
+  after(() => rmSync(dir, { recursive: true }));
+
+  const trusting = (more: Partial<TlsMaterial> = {}): TlsMaterial => ({
+    ca: pem('ca.crt'),
+    rejectUnauthorized: true,
+    ...more,
+  });
+  const as = (name: string): TlsMaterial => trusting({ cert: pem(`${name}.crt`), key: pem(`${name}.key`) });
+
+  test('the server is checked against CA and name', async (t) => {
+    const { url } = await serveTls(t);
+    const byAddress = new URL(url);
+    byAddress.hostname = '127.0.0.1';
+    assert.equal((await connect(t, url, trusting()).request(GET)).body.toString(), 'nobody');
+    assert.equal((await connect(t, byAddress, trusting({ servername: 'api.example' })).request(GET)).status, 200);
+    assert.equal((await connect(t, byAddress, { rejectUnauthorized: false }).request(GET)).status, 200);
+    await assert.rejects(connect(t, byAddress, trusting()).request(GET), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+    await assert.rejects(connect(t, url, trusting({ servername: 'other' })).request(GET), {
+      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    });
+    await assert.rejects(connect(t, url, { rejectUnauthorized: true }).stream(GET), /ConnectionError: .*certificate/u);
+  });
+
+  test('sessions are used again and idle connections are kept', async (t) => {
+    const { url, reused } = await serveTls(t);
+    const api = connect(t, url, as('alice'));
+    for (let calls = 0; calls < 3; calls++) await api.request(GET);
+    assert.equal(reused.length, 1);
+    for (let streams = 0; streams < 2; streams++) {
+      const stream = await api.stream(GET);
+      for await (const chunk of stream.chunks) assert.equal(chunk.toString(), 'alice');
+    }
+    assert.deepEqual(reused, [false, false, true]);
+  });
+
+  test('a rotated client certificate opens new connections, and calls under way are not cut', async (t) => {
+    const { url, reused } = await serveTls(t);
+    let tls = as('alice');
+    const credentials = { ...staticCredentials({}), tls: () => tls };
+    const api = createKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'test' });
+    t.after(() => api[Symbol.asyncDispose]());
+    const stream = await api.stream(GET);
+    assert.equal((await api.request(GET)).body.toString(), 'alice');
+    const underWay = api.request(GET);
+    tls = as('bob');
+    assert.equal((await api.request(GET)).body.toString(), 'bob');
+    assert.equal((await underWay).body.toString(), 'alice');
+    for await (const chunk of stream.chunks) assert.equal(chunk.toString(), 'alice');
+    assert.equal(reused.length, 3);
+  });
+
+  test('a certificate and a key that do not belong together are a CredentialError, and are read again', async (t) => {
+    const { url } = await serveTls(t);
+    let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
+    const credentials = { headers: () => ({}), tls: () => tls, invalidate: () => (tls = as('alice')) };
+    const api = createKubeApi({ cluster: 'local', server: url, credentials, namespace: 'default', origin: 'here' });
+    t.after(() => api[Symbol.asyncDispose]());
+    await assert.rejects(api.request(GET), { name: 'CredentialError', message: /^here: .*key values mismatch/u });
+    assert.equal((await api.request(GET)).body.toString(), 'alice');
+  });
+
+  test('a proxy is tunnelled through, and the server is checked beyond it', async (t) => {
+    const { url } = await serveTls(t);
+    const { proxy, tunnels } = await serveProxy(t, (target) => target === url.host);
+    proxy.username = 'us%40er';
+    proxy.password = 'pa:ss';
+    const api = connect(t, url, as('alice'), proxy);
+    await api.request(GET);
+    assert.equal((await api.request(GET)).body.toString(), 'alice');
+    const stream = await api.stream(GET);
+    for await (const chunk of stream.chunks) assert.equal(chunk.toString(), 'alice');
+    const login = `Basic ${Buffer.from('us@er:pa:ss').toString('base64')}`;
+    assert.deepEqual(tunnels, [login, login]);
+    await assert.rejects(connect(t, url, { rejectUnauthorized: true }, proxy).request(GET), /certificate/u);
+  });
+});
+
+/** An HTTP proxy that knows CONNECT only. */
+async function serveProxy(
+  t: TestContext,
+  allows: (target: string) => boolean,
+): Promise<{ proxy: URL; tunnels: unknown[] }> {
+  const tunnels: unknown[] = [];
+  const server = createHttpServer((_request, response) => response.writeHead(405).end());
+  server.on('connect', (request, socket: Socket) => {
+    if (!allows(request.url ?? '')) {
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+      return;
+    }
+    tunnels.push(request.headers['proxy-authorization']);
+    const beyond = connectTcp(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      beyond.pipe(socket).pipe(beyond);
+    });
+    beyond.on('error', () => socket.destroy());
+    socket.on('error', () => beyond.destroy());
+    // Only what our side closes ends the test's process: a tunnel left open would keep it alive.
+    socket.on('close', () => beyond.destroy());
+  });
+  return { proxy: new URL(`http://127.0.0.1:${await listen(t, server)}`), tunnels };
+}
+
+test('a proxy that refuses is named without its password; plain http goes through a tunnel too', async (t) => {
+  const server = createHttpServer((_request, response) => response.end('{}'));
+  const url = new URL(`http://127.0.0.1:${await listen(t, server)}`);
+  const { proxy } = await serveProxy(t, (target) => target === url.host);
+  assert.equal((await connect(t, url, { rejectUnauthorized: true }, proxy).request(GET)).status, 200);
+  const withPassword = new URL(`http://u:s3cret@${proxy.host}`);
+  const refused = connect(t, new URL('https://127.0.0.1:1'), { rejectUnauthorized: true }, withPassword).request(GET);
+  await assert.rejects(refused, (error: Error & { code: string }) => {
+    assert.equal(error.code, 'EPROXY');
+    assert.match(error.message, /proxy 127\.0\.0\.1:\d+: no tunnel to 127\.0\.0\.1:1: it answered 407/u);
+    assert.doesNotMatch(`${error.message} ${String(error.cause)}`, /s3cret/u);
+    return true;
+  });
+  const dead = connect(t, url, { rejectUnauthorized: true }, new URL('http://127.0.0.1:1')).stream(GET);
+  await assert.rejects(dead, { code: 'EPROXY', message: /ECONNREFUSED/u });
+});
+
+test('a client that is closed while the proxy thinks leaves no connection behind', async (t) => {
+  const server = createHttpServer();
+  const arrived = Promise.withResolvers<Socket>();
+  server.on('connect', (_request, socket: Socket) => arrived.resolve(socket));
+  const proxy = new URL(`http://127.0.0.1:${await listen(t, server)}`);
+  const api = connect(t, new URL('http://127.0.0.1:1'), { rejectUnauthorized: true }, proxy);
+  const call = api.request(GET).catch((error: unknown) => error);
+  const socket = await arrived.promise;
+  await api[Symbol.asyncDispose]();
+  assert.equal(((await call) as { code?: string }).code, 'ECLOSED');
+  const ended = once(socket.resume(), 'end');
+  socket.write('HTTP/1.1 200 OK\r\n\r\n');
+  await ended;
+  socket.destroy();
+});
