@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { Console } from 'node:console';
+import { Writable } from 'node:stream';
+import { describe, it } from 'node:test';
+import { format, inspect } from 'node:util';
+import { serialize } from 'node:v8';
+
+import * as fc from 'fast-check';
+import { pino } from 'pino';
+
+import { NotBase64Error, NotUtf8Error, SecretBytes } from './secret-bytes.ts';
+
+const VALUE = 'correct horse battery staple';
+const REDACTED = `[SecretBytes ${VALUE.length} bytes]`;
+
+function sink(): { stream: Writable; text: () => string } {
+  const chunks: string[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk.toString());
+      done();
+    },
+  });
+  return { stream, text: () => chunks.join('') };
+}
+
+describe('SecretBytes', () => {
+  it('prints its length only, whoever prints it', () => {
+    const secret = SecretBytes.fromUtf8(VALUE);
+    const base64 = Buffer.from(VALUE).toString('base64');
+    const console = sink();
+    new Console(console.stream).log('%s %o %O %j', secret, secret, secret, secret, secret, { secret });
+    const pinoLog = sink();
+    pino({}, pinoLog.stream).info({ secret, nested: { list: [secret] } }, 'message %s %o', secret, secret);
+    const printed: readonly string[] = [
+      String(secret),
+      // oxlint-disable-next-line typescript/restrict-template-expressions, typescript/no-base-to-string
+      `${secret}`,
+      secret.toString(),
+      inspect(secret),
+      inspect({ deep: [new Map([['k', secret]])] }, { showHidden: true, depth: null, getters: true }),
+      JSON.stringify({ secret }),
+      format('%s|%o|%O|%j', secret, secret, secret, secret),
+      console.text(),
+      pinoLog.text(),
+    ];
+    for (const text of printed) {
+      assert.ok(text.includes(REDACTED), text);
+      assert.ok(!text.includes('horse') && !text.includes(base64), text);
+    }
+    assert.ok(!serialize(secret).includes('horse'));
+    assert.deepEqual(Object.keys(secret), []);
+    const shown = new assert.AssertionError({ actual: secret, expected: SecretBytes.fromUtf8('x'), operator: 'equal' });
+    assert.ok(!shown.message.includes('horse'));
+  });
+
+  it('gives any bytes back exactly', () => {
+    fc.assert(
+      fc.property(fc.uint8Array(), (bytes) => {
+        const secret = SecretBytes.fromBytes(bytes);
+        assert.deepEqual(new Uint8Array(secret.bytes()), bytes);
+        assert.ok(SecretBytes.fromBase64(secret.base64()).equals(secret));
+      }),
+    );
+  });
+
+  it('gives any well-formed text back exactly, a byte order mark included', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        assert.equal(SecretBytes.fromUtf8(text).utf8(), text);
+      }),
+      { examples: [['\uFEFFx'], [''], ['\0'], ['🔑'], ['x'.repeat(100_000)]] },
+    );
+  });
+
+  it('refuses what is not UTF-8 without saying what it is', () => {
+    assert.throws(() => SecretBytes.fromBytes(Uint8Array.of(0x61, 0xff)).utf8(), NotUtf8Error);
+    assert.throws(() => SecretBytes.fromUtf8('half \uD83D'), NotUtf8Error);
+  });
+
+  it('takes canonical standard base64 only', () => {
+    assert.equal(SecretBytes.fromBase64('aGk=').utf8(), 'hi');
+    assert.equal(SecretBytes.fromBase64('').length, 0);
+    for (const bad of ['aGk', 'aGk=\n', ' aGk=', 'aGl=', 'a', '-_8=', 'aGk==', 'aGk=aGk=', 'hellothere']) {
+      assert.throws(() => SecretBytes.fromBase64(bad), NotBase64Error, bad);
+    }
+  });
+
+  it('does not share its bytes with anyone', () => {
+    const given = Buffer.from('abc');
+    const secret = SecretBytes.fromBytes(given);
+    given.fill(0);
+    secret.bytes().fill(0);
+    assert.equal(secret.utf8(), 'abc');
+  });
+
+  it('compares by content', () => {
+    const secret = SecretBytes.fromUtf8('abc');
+    assert.ok(secret.equals(SecretBytes.fromUtf8('abc')));
+    assert.ok(!secret.equals(SecretBytes.fromUtf8('abd')));
+    assert.ok(!secret.equals(SecretBytes.fromUtf8('abcd')));
+  });
+
+  it('is not read as empty after wiping', () => {
+    const secret = SecretBytes.fromUtf8('abc');
+    secret.wipe();
+    assert.equal(secret.length, 0);
+    assert.throws(() => secret.utf8(), /wiped/);
+    assert.throws(() => secret.base64(), /wiped/);
+    assert.throws(() => secret.equals(SecretBytes.fromUtf8('')), /wiped/);
+  });
+});

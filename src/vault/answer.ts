@@ -1,0 +1,155 @@
+/**
+ * What a status and body from Vault mean. The rules were taken from a running Vault 1.13; statuses from
+ * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
+ */
+import type { VaultErrorKind } from './errors.ts';
+import type { Answer } from './exchange.ts';
+import {
+  booleanMember,
+  isJsonObject,
+  type JsonObject,
+  numberMember,
+  objectMember,
+  parseJson,
+  stringMember,
+  stringsMember,
+} from './json.ts';
+
+/** What a login or a token renewal answers. Holds the token. */
+export interface VaultAuth {
+  readonly clientToken: string;
+  readonly accessor: string | undefined;
+  readonly policies: readonly string[];
+  /** Seconds; 0: does not expire. */
+  readonly ttlSeconds: number;
+  readonly renewable: boolean;
+  readonly batch: boolean;
+}
+
+/** An answer of 200–299, or a 404 that carries data (a deleted version of KV 2). */
+export interface VaultResponse {
+  readonly status: number;
+  /** May hold secret values. */
+  readonly data: JsonObject | undefined;
+  /** Empty where there is no lease. */
+  readonly leaseId: string;
+  readonly leaseSeconds: number;
+  readonly renewable: boolean;
+  readonly auth: VaultAuth | undefined;
+  readonly warnings: readonly string[];
+}
+
+export interface Failure {
+  readonly kind: VaultErrorKind;
+  /** Vault's words, not yet scrubbed. Empty where the body was not Vault's. */
+  readonly errors: readonly string[];
+  readonly retryAfterMs: number | undefined;
+}
+
+/** KV 2 says so in a warning to a 404 or in an error to a 400. */
+const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
+
+/** @param nowMs wall clock, for a Retry-After that is a date */
+export function readAnswer(answer: Answer, nowMs: number): VaultResponse | Failure {
+  const retryAfterMs = retryAfter(answer.headers['retry-after'], nowMs);
+  const body = parseBody(answer.body);
+  const ok = answer.status >= 200 && answer.status < 300;
+  if (body === undefined) return { kind: kindOf(answer.status, []), errors: hintFrom(answer.body), retryAfterMs };
+  const data = objectMember(body, 'data');
+  if (ok || (answer.status === 404 && data !== undefined)) return responseFrom(answer.status, body, data);
+  const errors = [...stringsMember(body, 'errors'), ...stringsMember(body, 'warnings')].map((text) => text.trim());
+  return { kind: kindOf(answer.status, errors), errors: errors.filter((text) => text !== ''), retryAfterMs };
+}
+
+function responseFrom(status: number, body: JsonObject, data: JsonObject | undefined): VaultResponse {
+  return {
+    status,
+    data,
+    leaseId: stringMember(body, 'lease_id') ?? '',
+    leaseSeconds: numberMember(body, 'lease_duration') ?? 0,
+    renewable: booleanMember(body, 'renewable') ?? false,
+    auth: authFrom(objectMember(body, 'auth')),
+    warnings: stringsMember(body, 'warnings'),
+  };
+}
+
+function authFrom(auth: JsonObject | undefined): VaultAuth | undefined {
+  const clientToken = stringMember(auth, 'client_token');
+  if (clientToken === undefined || clientToken === '') return undefined;
+  return {
+    clientToken,
+    accessor: stringMember(auth, 'accessor') || undefined,
+    policies: stringsMember(auth, 'policies'),
+    ttlSeconds: numberMember(auth, 'lease_duration') ?? 0,
+    renewable: booleanMember(auth, 'renewable') ?? false,
+    batch: stringMember(auth, 'token_type') === 'batch',
+  };
+}
+
+/** `undefined`: not a JSON object. No body at all (204) is an empty one. */
+function parseBody(bytes: Buffer): JsonObject | undefined {
+  if (bytes.byteLength === 0) return {};
+  try {
+    const value = parseJson(bytes.toString('utf8'));
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    // The error would quote the body, which may hold a secret value or come from anyone's server.
+    return undefined;
+  }
+}
+
+/** Of a body that is not JSON only this one is repeated: Go's answer to plain HTTP on a TLS port. */
+function hintFrom(body: Buffer): readonly string[] {
+  const known = 'Client sent an HTTP request to an HTTPS server.';
+  return body.subarray(0, 200).toString('latin1').includes(known) ? [known] : [];
+}
+
+function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
+  const says = (pattern: RegExp): boolean => errors.some((text) => pattern.test(text));
+  switch (status) {
+    case 400:
+    case 405:
+      if (says(/check-and-set parameter/)) return 'casMismatch';
+      if (says(/^(?:lease not found|invalid lease|lease (?:is not renewable|expired))/)) return 'leaseGone';
+      // For seconds after a KV mount was made or raised to version 2.
+      if (says(/^Upgrading from non-versioned/)) return 'unavailable';
+      if (says(VERSIONED_PATH) || says(/unsupported (?:path|operation)/)) return 'invalidPath';
+      return 'badRequest';
+    case 403:
+      return 'permissionDenied';
+    case 404:
+      return says(/no handler for route|unsupported path/) || says(VERSIONED_PATH) ? 'invalidPath' : 'notFound';
+    case 412:
+      return 'stale';
+    case 413:
+      return 'tooLarge';
+    case 429:
+      return 'throttled';
+    case 472:
+    case 473:
+      return 'standby';
+    case 502:
+    case 504:
+      return 'unavailable';
+    case 501:
+    case 503:
+      return says(/sealed/i) ? 'sealed' : 'unavailable';
+    default:
+      if (status >= 300 && status < 400) return 'redirect';
+      if (status >= 500) return 'serverError';
+      return status >= 400 ? 'badRequest' : 'badResponse';
+  }
+}
+
+/** Seconds or an HTTP date (RFC 9110 §10.2.3), in ms from now. */
+function retryAfter(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined;
+  const seconds = Number(header);
+  const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(header) - nowMs;
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
+}
+
+/** Whether Vault said that the path lacks the `data/` of a KV 2 mount. */
+export function isVersionedPathWarning(errors: readonly string[]): boolean {
+  return errors.some((text) => VERSIONED_PATH.test(text));
+}

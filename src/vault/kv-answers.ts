@@ -1,0 +1,93 @@
+/**
+ * What Vault's answers say about an entry: there, not there, deleted, destroyed; and the shapes of KV 1, KV 2 and others.
+ */
+import type { VaultResponse } from './answer.ts';
+import { booleanMember, type JsonObject, numberMember, objectMember, stringMember } from './json.ts';
+import type { SessionResponse } from './session.ts';
+import { VaultValues } from './values.ts';
+
+/** A lease as it was granted with values. Times are wall-clock ms since 1970. */
+export interface LeaseGrant {
+  readonly leaseId: string;
+  readonly durationSeconds: number;
+  readonly renewable: boolean;
+  /** When it was asked for: its life is counted from no later. */
+  readonly issuedAt: number;
+  /** The token it dies with; see `VaultSession.tokenDeadline`. */
+  readonly tokenId: string;
+}
+
+export interface FoundEntry {
+  readonly state: 'found';
+  readonly values: VaultValues;
+  /** KV 2 only. */
+  readonly version?: number;
+  /** RFC 3339; KV 2 only. */
+  readonly createdTime?: string;
+  /** Dynamic credentials: of another mount than KV. */
+  readonly lease?: LeaseGrant;
+}
+
+/**
+ * Nothing to copy, for one of three reasons: nobody ever wrote it (`missing`); its latest version is soft-deleted and
+ * may come back (`deleted`); its latest version is destroyed for good (`destroyed`).
+ */
+export interface AbsentEntry {
+  readonly state: 'missing' | 'deleted' | 'destroyed';
+  /** The latest version, which the next write must name; 0 for `missing`. */
+  readonly version: number;
+  /** RFC 3339, for `deleted`. */
+  readonly deletionTime?: string;
+}
+
+export type KvEntry = FoundEntry | AbsentEntry;
+
+/** What the metadata of an entry tells. */
+export type KvHead = AbsentEntry | Omit<FoundEntry, 'values' | 'lease'>;
+
+export const MISSING: AbsentEntry = { state: 'missing', version: 0 };
+
+/** `undefined`: not the answer of a KV 2 mount. */
+export function versionedEntry(response: VaultResponse): KvEntry | undefined {
+  const metadata = objectMember(response.data, 'metadata');
+  const version = numberMember(metadata, 'version');
+  if (response.data === undefined || !('data' in response.data) || version === undefined) return undefined;
+  const values = objectMember(response.data, 'data');
+  if (values === undefined || response.status === 404) return absent(version, metadata);
+  const createdTime = stringMember(metadata, 'created_time');
+  return { state: 'found', values: VaultValues.fromJson(values), version, ...(createdTime && { createdTime }) };
+}
+
+/** `undefined`: no data where there must be some. */
+export function plainEntry(response: SessionResponse, askedAt: number): FoundEntry | undefined {
+  if (response.data === undefined || response.status === 404) return undefined;
+  const values = VaultValues.fromJson(response.data);
+  if (response.leaseId === '') return { state: 'found', values };
+  const lease: LeaseGrant = {
+    leaseId: response.leaseId,
+    durationSeconds: response.leaseSeconds,
+    renewable: response.renewable,
+    issuedAt: askedAt,
+    tokenId: response.tokenId,
+  };
+  return { state: 'found', values, lease };
+}
+
+/** @param now wall clock, ms: a version may be set to be deleted later */
+export function entryHead(data: JsonObject | undefined, now: number): KvHead | undefined {
+  const version = numberMember(data, 'current_version');
+  if (version === undefined) return undefined;
+  if (version === 0) return MISSING;
+  const current = objectMember(objectMember(data, 'versions'), String(version));
+  const deletionTime = stringMember(current, 'deletion_time') ?? '';
+  const deleted = deletionTime !== '' && Date.parse(deletionTime) <= now;
+  if (deleted || booleanMember(current, 'destroyed') === true) return absent(version, current);
+  const createdTime = stringMember(current, 'created_time');
+  return { state: 'found', version, ...(createdTime && { createdTime }) };
+}
+
+function absent(version: number, metadata: JsonObject | undefined): AbsentEntry {
+  if (booleanMember(metadata, 'destroyed') === true) return { state: 'destroyed', version };
+  const deletionTime = stringMember(metadata, 'deletion_time');
+  return { state: 'deleted', version, ...(deletionTime && { deletionTime }) };
+}

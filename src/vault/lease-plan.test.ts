@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import * as fc from 'fast-check';
+
+import { leasePlan, type LeaseTimes } from './lease-plan.ts';
+
+const HOUR = 3_600_000;
+const lease: LeaseTimes = { issuedAt: 0, expiresAt: HOUR, fullSeconds: 3_600, renewable: true };
+
+describe('leasePlan', () => {
+  it('renews at two thirds, a little earlier by jitter', () => {
+    assert.deepEqual(leasePlan(lease, 0, 0), { action: 'wait', at: (HOUR * 2) / 3, next: 'renew' });
+    assert.deepEqual(leasePlan(lease, (HOUR * 2) / 3, 0), { action: 'renew', at: (HOUR * 2) / 3, next: 'renew' });
+    const { at } = leasePlan(lease, 0, 0.999);
+    assert.ok(at < (HOUR * 2) / 3 && at > HOUR * 0.63, String(at));
+  });
+
+  it('uses credentials whose renewal was cut until shortly before their end', () => {
+    const cut = { ...lease, expiresAt: HOUR / 2 };
+    assert.deepEqual(leasePlan(cut, 1_000, 0), { action: 'wait', at: HOUR / 2 - 360_000, next: 'replace' });
+    assert.equal(leasePlan(cut, HOUR / 2 - 360_000, 0).action, 'replace');
+  });
+
+  it('does not take a second lost to rounding for a cut', () => {
+    assert.equal(leasePlan({ ...lease, fullSeconds: 5, expiresAt: 4_000 }, 0, 0).next, 'renew');
+  });
+
+  it('replaces what cannot be renewed, and what has ended', () => {
+    assert.equal(leasePlan({ ...lease, renewable: false }, 0, 0).next, 'replace');
+    assert.equal(leasePlan(lease, HOUR + 1, 0).action, 'replace');
+  });
+
+  it('replaces before the token dies on which the lease hangs', () => {
+    const tokenDeadline = HOUR / 4;
+    assert.deepEqual(leasePlan({ ...lease, tokenDeadline }, 0, 0), {
+      action: 'wait',
+      at: HOUR / 4 - 360_000,
+      next: 'replace',
+    });
+    assert.equal(leasePlan({ ...lease, tokenDeadline: 0 }, 0, 0).action, 'replace');
+    assert.equal(leasePlan({ ...lease, tokenDeadline: 10 * HOUR }, 0, 0).next, 'renew');
+  });
+
+  it('leaves a margin of 15 minutes at most, and a third of a short lease', () => {
+    const month = { ...lease, expiresAt: 720 * HOUR, fullSeconds: 720 * 3_600, renewable: false };
+    assert.equal(leasePlan(month, 0, 0).at, 720 * HOUR - 900_000);
+    assert.equal(leasePlan({ ...lease, expiresAt: 6_000, fullSeconds: 6, renewable: false }, 0, 0).at, 4_000);
+  });
+
+  it('always acts before the end, and says when', () => {
+    const times = fc.record({
+      life: fc.integer({ min: 1_000, max: 10 * HOUR }),
+      full: fc.integer({ min: 1, max: 36_000 }),
+      renewable: fc.boolean(),
+      deadline: fc.option(fc.integer({ min: 0, max: 20 * HOUR }), { nil: undefined }),
+      jitter: fc.double({ min: 0, max: 0.999, noNaN: true }),
+    });
+    fc.assert(
+      fc.property(times, ({ life, full, renewable, deadline, jitter }) => {
+        const given = { issuedAt: 0, expiresAt: life, fullSeconds: full, renewable, tokenDeadline: deadline };
+        const plan = leasePlan(given, 0, jitter);
+        const end = Math.min(life, deadline ?? Infinity);
+        assert.ok(plan.at < Math.max(end, 1), `acts at ${plan.at}, ends at ${end}`);
+        if (plan.action === 'wait') assert.equal(leasePlan(given, plan.at, jitter).action, plan.next);
+      }),
+    );
+  });
+});

@@ -1,0 +1,57 @@
+/**
+ * When to renew a lease and when to replace it. Pure: times in, decision out. All times are ms since 1970.
+ *
+ * - It is renewed at two thirds of its life (a little earlier by `jitter`), whatever anyone's poll period is.
+ * - A renewal that brought less than was asked for was cut by `max_ttl`: no further one would help. The credentials are
+ *   then used until `margin` before their end, and replaced.
+ * - The same holds for a lease that is not renewable, and for one whose token dies first: Vault revokes a token's leases
+ *   with it.
+ * - `margin` is the time that the new credentials have to reach their users: a tenth of the lease, 30 s at least, but no
+ *   more than a third of the lease and no more than 15 minutes.
+ */
+
+export interface LeaseTimes {
+  /** Of the last renewal, or of the grant. */
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+  /** What is asked for at each renewal: the duration of the grant, seconds. */
+  readonly fullSeconds: number;
+  readonly renewable: boolean;
+  /** When the token that it hangs on dies; `Infinity` or `undefined`: not before the lease, as far as is known. */
+  readonly tokenDeadline?: number | undefined;
+}
+
+export interface LeasePlan {
+  readonly action: 'renew' | 'replace' | 'wait';
+  /** For `wait`: when to ask again; else `now`. */
+  readonly at: number;
+  /** For `wait`: what will then be due. */
+  readonly next: 'renew' | 'replace';
+}
+
+/** A renewal may lose a second to rounding. */
+const CAPPED_BELOW = 0.9;
+const SLACK_MS = 1_000;
+const SHORTEST_MARGIN_MS = 30_000;
+const LONGEST_MARGIN_MS = 900_000;
+
+/** @param jitter 0 ≤ jitter < 1; the same for one lease from call to call */
+export function leasePlan(lease: LeaseTimes, now: number, jitter: number): LeasePlan {
+  const fullMs = lease.fullSeconds * 1_000;
+  const lifeMs = lease.expiresAt - lease.issuedAt;
+  const tokenDeadline = lease.tokenDeadline ?? Infinity;
+  const end = Math.min(lease.expiresAt, tokenDeadline);
+  const capped = lifeMs < fullMs * CAPPED_BELOW && lifeMs < fullMs - SLACK_MS;
+  const extendable = lease.renewable && !capped && tokenDeadline > lease.expiresAt && now < end;
+  return extendable
+    ? due('renew', lease.expiresAt - (lifeMs / 3) * (1 + 0.1 * jitter), now)
+    : due('replace', end - marginOf(fullMs), now);
+}
+
+function due(action: 'renew' | 'replace', at: number, now: number): LeasePlan {
+  return at <= now ? { action, at: now, next: action } : { action: 'wait', at, next: action };
+}
+
+function marginOf(fullMs: number): number {
+  return Math.min(Math.max(fullMs / 10, SHORTEST_MARGIN_MS), fullMs / 3, LONGEST_MARGIN_MS);
+}

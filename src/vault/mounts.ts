@@ -1,0 +1,148 @@
+/**
+ * What is mounted at a path: a KV store of version 1 or 2, or something else (database, pki, …) that is read as it is.
+ *
+ * Vault tells through `sys/internal/ui/mounts/<path>`, which every token may ask about mounts that its policies name
+ * (the call the vault CLI makes for `vault kv`). Where it does not tell, the path's shape decides: a `data` segment after
+ * the first one means version 2. A mount is remembered for ten minutes, or until a call shows that it is another.
+ */
+import type { Clock } from '../runtime/clock.ts';
+import { SingleFlight } from '../runtime/single-flight.ts';
+import { isVaultError, VaultError } from './errors.ts';
+import { objectMember, stringMember } from './json.ts';
+import { normalizePath, VaultPathError } from './path.ts';
+import type { VaultSession } from './session.ts';
+
+export type MountKind = 'kv1' | 'kv2' | 'other';
+
+export interface Mount {
+  /** With a slash at the end: `secret/`. */
+  readonly path: string;
+  readonly kind: MountKind;
+}
+
+/** A path, resolved. */
+export interface EntryPath {
+  readonly mount: Mount;
+  /** Whether Vault told, or the path's shape was all there is. */
+  readonly known: boolean;
+  /** Where the values are read and written. */
+  readonly dataPath: string;
+  /** KV 2 only. */
+  readonly metadataPath: string | undefined;
+}
+
+interface Remembered {
+  readonly mount: Mount;
+  readonly until: number;
+}
+
+const REMEMBER_MS = 600_000;
+
+export class Mounts {
+  readonly #session: VaultSession;
+  readonly #clock: Clock;
+  readonly #mounts = new Map<string, Remembered>();
+  readonly #lookups = new SingleFlight<Mount | undefined>();
+
+  constructor(session: VaultSession, clock: Clock) {
+    this.#session = session;
+    this.#clock = clock;
+  }
+
+  /**
+   * @param path as a user writes it: with or without a leading slash, for KV 2 with or without `data/` after the mount
+   * @throws VaultError: `invalidPath` for what is no path, else what kept Vault from answering
+   */
+  async resolve(path: string, signal?: AbortSignal): Promise<EntryPath> {
+    const entry = await this.#resolve(this.#normal(path), signal);
+    if (entry.dataPath.endsWith('/') || entry.dataPath.length < entry.mount.path.length) {
+      const reason = `the path ${JSON.stringify(path)} names a mount, not an entry in it`;
+      throw new VaultError(reason, { kind: 'invalidPath', addr: this.#session.addr });
+    }
+    return entry;
+  }
+
+  /** A call showed that the mount is not what we took it for (or is gone). */
+  forget(path: EntryPath): void {
+    this.#mounts.delete(path.mount.path);
+  }
+
+  async #resolve(normal: string, signal: AbortSignal | undefined): Promise<EntryPath> {
+    const known = this.#remembered(normal);
+    if (known !== undefined) return entryPath(known, normal, true);
+    // All who ask about one first segment at a time most likely mean one mount; those who do not ask after that.
+    const flight = normal.split('/', 1)[0] ?? normal;
+    const answer = await this.#lookups.run(flight, (shared) => this.#lookUp(normal, shared), signal);
+    const mount = answer ?? this.#remembered(normal);
+    if (mount !== undefined && within(mount, normal)) return entryPath(mount, normal, true);
+    const own = await this.#lookups.run(normal, (shared) => this.#lookUp(normal, shared), signal);
+    return own === undefined ? entryPath(mountByShape(normal), normal, false) : entryPath(own, normal, true);
+  }
+
+  #normal(path: string): string {
+    try {
+      return normalizePath(path);
+    } catch (cause) {
+      if (!(cause instanceof VaultPathError)) throw cause;
+      throw new VaultError(cause.message, { kind: 'invalidPath', addr: this.#session.addr, cause });
+    }
+  }
+
+  #remembered(path: string): Mount | undefined {
+    const now = this.#clock.monotonic();
+    for (const [key, { mount, until }] of this.#mounts) {
+      if (until <= now) this.#mounts.delete(key);
+      else if (within(mount, path)) return mount;
+    }
+    return undefined;
+  }
+
+  /** `undefined`: Vault does not tell. */
+  async #lookUp(path: string, signal: AbortSignal): Promise<Mount | undefined> {
+    const request = { method: 'GET', path: `sys/internal/ui/mounts/${path}`, signal } as const;
+    try {
+      const { data } = await this.#session.request(request);
+      const mounted = stringMember(data, 'path');
+      if (mounted === undefined) return undefined;
+      const kind = kindOf(stringMember(data, 'type'), stringMember(objectMember(data, 'options'), 'version'));
+      const mount: Mount = { path: mounted.endsWith('/') ? mounted : `${mounted}/`, kind };
+      // In an Enterprise namespace that is written in the path the answer is relative to it: of no use here.
+      if (!within(mount, path)) return undefined;
+      this.#mounts.set(mount.path, { mount, until: this.#clock.monotonic() + REMEMBER_MS });
+      return mount;
+    } catch (error) {
+      if (isVaultError(error, 'permissionDenied', 'notFound', 'invalidPath', 'badRequest')) return undefined;
+      throw error;
+    }
+  }
+}
+
+function within(mount: Mount, path: string): boolean {
+  return `${path}/`.startsWith(mount.path);
+}
+
+function kindOf(type: string | undefined, version: string | undefined): MountKind {
+  if (type === 'kv') return version === '2' ? 'kv2' : 'kv1';
+  // The names of KV 1 before it was called so, and of the token's own store.
+  return type === 'generic' || type === 'cubbyhole' ? 'kv1' : 'other';
+}
+
+function mountByShape(path: string): Mount {
+  const segments = path.split('/');
+  const data = segments.indexOf('data', 1);
+  if (data < 0 || data === segments.length - 1) return { path: `${segments[0] ?? ''}/`, kind: 'kv1' };
+  return { path: `${segments.slice(0, data).join('/')}/`, kind: 'kv2' };
+}
+
+/** The same path if it is in a KV 2 mount after all, whose path is the first segment. */
+export function asVersioned(path: EntryPath): EntryPath {
+  return entryPath({ path: path.mount.path, kind: 'kv2' }, path.dataPath, false);
+}
+
+function entryPath(mount: Mount, path: string, known: boolean): EntryPath {
+  if (mount.kind !== 'kv2') return { mount, known, dataPath: path, metadataPath: undefined };
+  const entry = path.slice(mount.path.length);
+  // `data/app` is how the API writes the entry `app`. An entry that is itself called `data` is `data` or `data/data`.
+  const name = entry.startsWith('data/') ? entry.slice('data/'.length) : entry;
+  return { mount, known, dataPath: `${mount.path}data/${name}`, metadataPath: `${mount.path}metadata/${name}` };
+}

@@ -1,0 +1,31 @@
+/**
+ * Paths below `/v1/`: as users write them, and as they go into a URL.
+ */
+
+/** The path is none. The message names it and what is wrong with it. */
+export class VaultPathError extends Error {
+  override readonly name = 'VaultPathError';
+}
+
+/**
+ * The path without leading, trailing and doubled slashes.
+ * @throws VaultPathError for an empty path, a `.` or `..` segment (which Vault would resolve to another path), a
+ *   control character or half a surrogate pair
+ */
+export function normalizePath(path: string): string {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  if (segments.length === 0) throw new VaultPathError(`the path ${JSON.stringify(path)} is empty`);
+  if (segments.includes('.') || segments.includes('..')) {
+    throw new VaultPathError(`the path ${JSON.stringify(path)} has a "." or ".." segment`);
+  }
+  // oxlint-disable-next-line no-control-regex
+  if (/[\u0000-\u001F\u007F]/.test(path) || !path.isWellFormed()) {
+    throw new VaultPathError(`the path ${JSON.stringify(path)} has a character that no path may have`);
+  }
+  return segments.join('/');
+}
+
+/** Every segment percent-encoded, the slashes kept. */
+export function encodePath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/');
+}

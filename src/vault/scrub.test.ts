@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import * as fc from 'fast-check';
+
+import { scrub } from './scrub.ts';
+
+const one = (text: string, ...secrets: string[]): string => scrub([text], secrets)[0] ?? '';
+
+describe('scrub', () => {
+  it('takes out what was sent, in every form that it may come back in', () => {
+    const secret = 'p"ss\nwörd';
+    for (const form of [
+      secret,
+      JSON.stringify(secret),
+      Buffer.from(secret).toString('base64'),
+      encodeURIComponent(secret),
+    ]) {
+      assert.match(one(`error converting input ${form} for field`, secret), /input "?\[redacted\]"? for field/);
+    }
+  });
+
+  it('takes out short values only where they stand alone', () => {
+    assert.equal(one('value "ab" is about a cab', 'ab', ''), 'value "[redacted]" is about a cab');
+    assert.equal(one('a $& b', '$&'), 'a [redacted] b');
+  });
+
+  it('takes out anything that looks like a token', () => {
+    const token = `hvs.CAESI${'x'.repeat(40)}`;
+    assert.equal(one(`bad token ${token}!`), 'bad token [redacted]!');
+  });
+
+  it('gives bounded single lines, and not many', () => {
+    assert.equal(
+      one('1 error occurred:\n\t* permission denied\u001B[31m\n'),
+      '1 error occurred: * permission denied [31m',
+    );
+    assert.equal(one('é'.repeat(1_000)).length, 301);
+    assert.equal(scrub(Array<string>(100).fill('x'), []).length, 5);
+  });
+
+  it('never lets a value of four or more letters through', () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 4 }), fc.string(), fc.string(), (secret, before, after) => {
+        fc.pre(!'[redacted]'.includes(secret.trim()) && secret.trim().length >= 4);
+        assert.ok(!one(`${before}${secret}${after}`, secret).includes(secret));
+      }),
+    );
+  });
+});

@@ -1,0 +1,74 @@
+/**
+ * A limit on how many calls one server has at a time; the rest wait in order of arrival.
+ */
+import { AbortedError } from '../runtime/abort.ts';
+
+interface Waiter {
+  readonly admit: () => void;
+}
+
+export class Slots {
+  readonly #limit: number;
+  readonly #waiting = new Set<Waiter>();
+  #taken = 0;
+
+  /** @throws RangeError */
+  constructor(limit: number) {
+    if (!(Number.isInteger(limit) && limit > 0)) throw new RangeError(`limit must be a positive integer, got ${limit}`);
+    this.#limit = limit;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /**
+   * Waits for a slot.
+   * @returns what gives it back (with `using`)
+   * @throws AbortedError when the signal is aborted before there is one
+   */
+  async take(signal: AbortSignal): Promise<Disposable> {
+    if (signal.aborted) throw new AbortedError('waiting for a free call', signal.reason);
+    if (this.#taken < this.#limit) this.#taken++;
+    else await this.#wait(signal);
+    let held = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (held) this.#giveBack();
+        held = false;
+      },
+    };
+  }
+
+  #wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        this.#waiting.delete(waiter);
+        reject(new AbortedError('waiting for a free call', signal.reason));
+      };
+      const waiter: Waiter = {
+        admit: () => {
+          signal.removeEventListener('abort', onAbort);
+          resolve();
+        },
+      };
+      this.#waiting.add(waiter);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  /** A slot goes straight to the first in line, so that nobody can overtake it. */
+  #giveBack(): void {
+    const [first] = this.#waiting;
+    if (first === undefined) {
+      this.#taken--;
+      return;
+    }
+    this.#waiting.delete(first);
+    first.admit();
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Where a Vault is and how its certificate is checked: the settings of a connection, validated once.
+ */
+import { createHash, X509Certificate } from 'node:crypto';
+
+import { VaultError } from './errors.ts';
+
+export interface VaultTargetOptions {
+  /** `https://vault.example:8200`, with a path where a proxy needs one. */
+  readonly addr: string;
+  /** Vault Enterprise's and OpenBao's namespace, sent as `X-Vault-Namespace`. */
+  readonly namespace?: string | undefined;
+  /** PEM; replaces the machine's roots. */
+  readonly caBundle?: string | undefined;
+  /** The name to ask for and to find in the certificate, where it is not the address's host. */
+  readonly tlsServerName?: string | undefined;
+  readonly insecureSkipVerify?: boolean | undefined;
+}
+
+export interface VaultTarget {
+  readonly url: URL;
+  /** Scheme, host and port: the name of this Vault in messages and metrics. */
+  readonly origin: string;
+  readonly namespace: string | undefined;
+  readonly caBundle: string | undefined;
+  readonly tlsServerName: string | undefined;
+  readonly insecureSkipVerify: boolean;
+  /** Same key: same server, checked in the same way. Calls share connections, limit and circuit by this. */
+  readonly connectionKey: string;
+}
+
+/** @throws VaultError `invalidTarget` naming the field and, where it cannot hold a credential, the value */
+export function parseTarget(options: VaultTargetOptions): VaultTarget {
+  const url = parseAddress(options.addr);
+  const namespace = trimSlashes(options.namespace);
+  const caBundle = emptyToUndefined(options.caBundle);
+  const tlsServerName = emptyToUndefined(options.tlsServerName);
+  const insecureSkipVerify = options.insecureSkipVerify ?? false;
+  // oxlint-disable-next-line no-control-regex
+  if (namespace !== undefined && /[^\u0021-\u007E]/.test(namespace)) {
+    throw invalid(url.origin, `namespace ${JSON.stringify(namespace)} has a character that no header may have`);
+  }
+  if (caBundle !== undefined) checkBundle(url.origin, caBundle);
+  const tls = [url.href, caBundle ?? '', tlsServerName ?? '', String(insecureSkipVerify)];
+  const connectionKey = createHash('sha256').update(JSON.stringify(tls)).digest('hex');
+  return { url, origin: url.origin, namespace, caBundle, tlsServerName, insecureSkipVerify, connectionKey };
+}
+
+function parseAddress(addr: string): URL {
+  const url = URL.parse(addr.trim());
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw invalid(withoutUserInfo(addr), 'addr must be a URL that begins with http:// or https://');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw invalid(url.origin, 'addr must not hold a user name or password');
+  }
+  if (url.search !== '' || url.hash !== '') throw invalid(url.origin, 'addr must have no query and no fragment');
+  // A user who copied the address of an API call means the same server.
+  url.pathname = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '');
+  return url;
+}
+
+function checkBundle(origin: string, pem: string): void {
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+  if (certificates.length === 0) throw invalid(origin, 'caBundle holds no PEM certificate');
+  for (const [index, certificate] of certificates.entries()) {
+    if (!isCertificate(certificate)) throw invalid(origin, `certificate ${index + 1} of caBundle cannot be read`);
+  }
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    // OpenSSL's words are about bytes; the caller names the certificate.
+    return false;
+  }
+}
+
+/** An address that is no URL may still begin with `user:password@`. */
+function withoutUserInfo(addr: string): string {
+  return JSON.stringify(addr.slice(addr.lastIndexOf('@') + 1).slice(0, 200));
+}
+
+function invalid(addr: string, reason: string): VaultError {
+  return new VaultError(reason, { kind: 'invalidTarget', addr });
+}
+
+function emptyToUndefined(text: string | undefined): string | undefined {
+  return text === undefined || text.trim() === '' ? undefined : text;
+}
+
+function trimSlashes(text: string | undefined): string | undefined {
+  return emptyToUndefined(text?.trim().replace(/^\/+|\/+$/g, ''));
+}

@@ -1,0 +1,145 @@
+/**
+ * The rule by which Vault's JSON values and the bytes of a Secret become each other. Nothing is guessed.
+ *
+ * From Vault:
+ * - a string is its UTF-8 bytes; with `encoding: base64` it is strict standard base64 of the bytes;
+ * - anything else is its JSON text, without white space and with sorted keys: `42`, `true`, `null`, `{"a":1}`. Numbers
+ *   keep the digits that Vault sent (KV version 2 itself keeps numbers as 64-bit floats). `encoding` does not apply.
+ *
+ * To Vault: always a string; the text, or with `encoding: base64` the standard base64 of the bytes. Bytes that are not
+ * UTF-8 have no plain form: without `base64` they are an error.
+ */
+import { inspect } from 'node:util';
+
+import { NotBase64Error, NotUtf8Error, SecretBytes } from '../runtime/secret-bytes.ts';
+import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
+
+/** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
+export type ValueEncoding = 'plain' | 'base64';
+
+/** Some values of an entry cannot be converted. Names the keys, nothing of the values. */
+export class ValueConversionError extends Error {
+  override readonly name = 'ValueConversionError';
+  readonly keys: readonly string[];
+
+  constructor(reason: string, keys: readonly string[]) {
+    super(`${reason}: ${keys.map((key) => JSON.stringify(key)).join(', ')}`);
+    this.keys = keys;
+  }
+}
+
+/** The values of one entry in Vault. Printing it gives the number of keys only. */
+export class VaultValues {
+  readonly #values: ReadonlyMap<string, JsonValue>;
+
+  constructor(values: Iterable<readonly [string, JsonValue]>) {
+    this.#values = new Map(values);
+  }
+
+  static fromJson(object: JsonObject): VaultValues {
+    return new VaultValues(Object.entries(object));
+  }
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#values.keys();
+  }
+
+  has(key: string): boolean {
+    return this.#values.has(key);
+  }
+
+  get(key: string): JsonValue | undefined {
+    return this.#values.get(key);
+  }
+
+  entries(): IterableIterator<[string, JsonValue]> {
+    return this.#values.entries();
+  }
+
+  /** A copy with these on top; for adding a property and keeping the others. */
+  with(more: VaultValues): VaultValues {
+    return new VaultValues([...this.#values, ...more.#values]);
+  }
+
+  equals(other: VaultValues): boolean {
+    if (this.size !== other.size) return false;
+    for (const [key, value] of this.#values) {
+      const theirs = other.#values.get(key);
+      if (theirs === undefined || (theirs !== value && canonicalJson(theirs) !== canonicalJson(value))) return false;
+    }
+    return true;
+  }
+
+  /** One JSON object. Holds the values. */
+  toCanonicalJson(): string {
+    return canonicalJson(Object.fromEntries(this.#values));
+  }
+
+  /** Every string and JSON text in it, for taking them out of error texts. */
+  texts(): readonly string[] {
+    return [...this.#values.values()].map((value) => (typeof value === 'string' ? value : canonicalJson(value)));
+  }
+
+  toString(): string {
+    return `[VaultValues ${this.size} keys]`;
+  }
+
+  toJSON(): string {
+    return this.toString();
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+}
+
+/** @throws ValueConversionError naming the keys whose string is not strict base64 (or has half a surrogate pair) */
+export function toSecretData(values: VaultValues, encoding: ValueEncoding = 'plain'): Map<string, SecretBytes> {
+  const data = new Map<string, SecretBytes>();
+  const bad: string[] = [];
+  for (const [key, value] of values.entries()) {
+    try {
+      data.set(key, toSecretBytes(value, encoding));
+    } catch (error) {
+      if (!(error instanceof NotBase64Error || error instanceof NotUtf8Error)) throw error;
+      bad.push(key);
+    }
+  }
+  const wanted = encoding === 'base64' ? 'strict standard base64' : 'well-formed text';
+  if (bad.length > 0) throw new ValueConversionError(`not ${wanted} in vault`, bad);
+  return data;
+}
+
+/** @throws ValueConversionError naming the keys whose bytes are not UTF-8 (never with `base64`) */
+export function toVaultValues(data: ReadonlyMap<string, SecretBytes>, encoding: ValueEncoding = 'plain'): VaultValues {
+  const values: [string, string][] = [];
+  const bad: string[] = [];
+  for (const [key, secret] of data) {
+    try {
+      values.push([key, encoding === 'base64' ? secret.base64() : secret.utf8()]);
+    } catch (error) {
+      if (!(error instanceof NotUtf8Error)) throw error;
+      bad.push(key);
+    }
+  }
+  if (bad.length > 0) throw new ValueConversionError('not valid UTF-8, so only `encoding: base64` can carry it', bad);
+  return new VaultValues(values);
+}
+
+/** One value. @throws NotBase64Error, NotUtf8Error */
+export function toSecretBytes(value: JsonValue, encoding: ValueEncoding = 'plain'): SecretBytes {
+  if (typeof value !== 'string') return SecretBytes.fromUtf8(canonicalJson(value));
+  return encoding === 'base64' ? SecretBytes.fromBase64(value) : SecretBytes.fromUtf8(value);
+}
+
+/**
+ * The keys that no Kubernetes Secret may have: letters, digits, `-`, `_` and `.` only, 1–253 of them, not `.`, and not
+ * beginning with `..` (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation).
+ */
+export function invalidSecretKeys(keys: Iterable<string>): readonly string[] {
+  return [...keys].filter((key) => !/^[-._a-zA-Z0-9]{1,253}$/.test(key) || key === '.' || key.startsWith('..'));
+}
