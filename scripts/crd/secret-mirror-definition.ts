@@ -1,0 +1,54 @@
+/** The CustomResourceDefinition of SecretMirror. Users read its columns in `kubectl get`; their order is the original's. */
+import {
+  MIRRORS_GROUP,
+  MIRRORS_VERSION,
+  SECRET_MIRROR_KIND,
+  SECRET_MIRROR_PLURAL,
+} from '../../src/controllers/mirrors/api.ts';
+import { customResourceDefinition } from './definition.ts';
+import type { PrinterColumn } from './definition.ts';
+import { secretMirror } from './secret-mirror.ts';
+import { secretMirrorV1alpha1 } from './secret-mirror-v1alpha1.ts';
+
+const SOURCE_NAME: PrinterColumn = { name: 'Source Name', type: 'string', jsonPath: '.spec.source.name' };
+
+const LAST_COLUMNS: readonly PrinterColumn[] = [
+  { name: 'Poll Period', type: 'integer', jsonPath: '.spec.pollPeriodSeconds' },
+  { name: 'Mirror Status', type: 'string', jsonPath: '.status.mirrorStatus' },
+  { name: 'Last Sync Time', type: 'string', jsonPath: '.status.lastSyncTime' },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+];
+
+export const secretMirrorDefinition = customResourceDefinition({
+  group: MIRRORS_GROUP,
+  kind: SECRET_MIRROR_KIND,
+  plural: SECRET_MIRROR_PLURAL,
+  singular: 'secretmirror',
+  versions: [
+    {
+      name: 'v1alpha1',
+      storage: false,
+      schema: secretMirrorV1alpha1,
+      deprecationWarning:
+        'mirrors.kts.studio/v1alpha1 SecretMirror is not converted: write v1alpha2, for a write through v1alpha1 drops its fields',
+      columns: [
+        SOURCE_NAME,
+        { name: 'Dest Namespace', type: 'string', jsonPath: '.spec.destination.namespace' },
+        { name: 'Dest Namespace Regex', type: 'string', jsonPath: '.spec.destination.namespaceRegex' },
+        ...LAST_COLUMNS,
+      ],
+    },
+    {
+      name: MIRRORS_VERSION,
+      storage: true,
+      schema: secretMirror,
+      columns: [
+        { name: 'Source Type', type: 'string', jsonPath: '.spec.source.type' },
+        SOURCE_NAME,
+        { name: 'Destination Type', type: 'string', jsonPath: '.spec.destination.type' },
+        { name: 'Delete Policy', type: 'string', jsonPath: '.spec.deletePolicy' },
+        ...LAST_COLUMNS,
+      ],
+    },
+  ],
+});

@@ -1,0 +1,155 @@
+/** The `vault` block of a SecretMirror's source and destination: its schema, and the rules for when it is in use. */
+import { z } from 'zod';
+import { NAME_OR_EMPTY, NAMESPACE_OR_EMPTY, rules } from './rules.ts';
+import type { Rule } from './rules.ts';
+
+const text = (description: string) => z.string().meta({ description });
+
+const secretRef = z
+  .object({
+    name: z
+      .string()
+      .max(253)
+      .meta({ description: 'Name of the Secret.', ...rules(NAME_OR_EMPTY) })
+      .exactOptional(),
+    namespace: z
+      .string()
+      .max(63)
+      .meta({
+        description:
+          "Namespace of the Secret. Default: the mirror's own namespace. Another namespace is refused unless the operator runs with --allow-cross-namespace-auth.",
+        ...rules(NAMESPACE_OR_EMPTY),
+      })
+      .exactOptional(),
+  })
+  .meta({ description: 'The Secret that holds the credentials.' });
+
+const approle = z
+  .object({
+    secretRef: secretRef.exactOptional(),
+    appRolePath: text('Mount path of the auth method. Default: approle.').exactOptional(),
+    roleIDKey: text('Key of the Secret that holds the role ID. Default: role-id.').exactOptional(),
+    secretIDKey: text('Key of the Secret that holds the secret ID. Default: secret-id.').exactOptional(),
+  })
+  .meta({ description: 'Logs in with an AppRole.' });
+
+const token = z
+  .object({
+    secretRef: secretRef.exactOptional(),
+    tokenKey: text('Key of the Secret that holds the token. Default: token.').exactOptional(),
+  })
+  .meta({ description: 'Uses a token as it is. An AppRole is safer: its tokens are short-lived.' });
+
+const kubernetes = z
+  .object({
+    role: z.string().min(1).meta({ description: "Role of Vault's Kubernetes auth method." }),
+    mountPath: text('Mount path of the auth method. Default: kubernetes.').exactOptional(),
+    serviceAccountRef: z
+      .object({
+        name: z
+          .string()
+          .min(1)
+          .max(253)
+          .meta({ description: 'Name of the ServiceAccount.', ...rules(NAME_OR_EMPTY) }),
+        audiences: z
+          .array(z.string().min(1))
+          .max(16)
+          .meta({ description: "Audiences of the token that is shown to Vault. Default: the API server's own." })
+          .exactOptional(),
+      })
+      .meta({ description: "The ServiceAccount, in the mirror's own namespace, in whose name to log in." }),
+  })
+  .meta({ description: 'Logs in with the token of a ServiceAccount, made for the purpose and short-lived.' });
+
+export const vaultBlock = z.object({
+  addr: z
+    .string()
+    .max(2048)
+    .meta({ description: 'URL of the Vault server, with http:// or https://.' })
+    .exactOptional(),
+  path: z
+    .string()
+    .max(4096)
+    .meta({ description: 'Path of the secret. For a KV engine of version 2, with or without data/ after the mount.' })
+    .exactOptional(),
+  auth: z
+    .object({
+      approle: approle.exactOptional(),
+      token: token.exactOptional(),
+      kubernetes: kubernetes.exactOptional(),
+    })
+    .meta({ description: 'How to log in. The first that is complete counts: approle, token, kubernetes.' })
+    .exactOptional(),
+  encoding: z
+    .enum(['plain', 'base64'])
+    .meta({ description: 'How values stand in Vault: as plain UTF-8 text, or base64-encoded. Default: plain.' })
+    .exactOptional(),
+  caBundle: z
+    .string()
+    .max(1_048_576)
+    .meta({
+      description: "PEM certificates that the server's certificate is verified against, in place of the system's.",
+      ...rules({
+        rule: "self == '' || self.contains('-----BEGIN CERTIFICATE-----')",
+        message: 'must hold PEM certificates (-----BEGIN CERTIFICATE-----)',
+      }),
+    })
+    .exactOptional(),
+  tlsServerName: z
+    .string()
+    .max(253)
+    .meta({ description: "Name that the server's certificate must be for, where it is not the host of addr." })
+    .exactOptional(),
+  namespace: z
+    .string()
+    .max(1024)
+    .regex(/^[!-~]*$/)
+    .meta({ description: 'Vault namespace (Vault Enterprise, OpenBao).' })
+    .exactOptional(),
+});
+
+/**
+ * Rules for the object that holds `type` and `vault`. They say nothing unless the type is `vault`: a block that is not in
+ * use may be half-written.
+ */
+export function vaultRules(side: 'source' | 'destination'): readonly Rule[] {
+  const unused = "self.type != 'vault'";
+  const noBlock = `${unused} || !has(self.vault)`;
+  const noAuth = `${noBlock} || !has(self.vault.auth)`;
+  const has = (method: string): string => `has(self.vault.auth.${method})`;
+  const named = (method: string): string => `self.vault.auth.?${method}.?secretRef.?name.orValue('') != ''`;
+  const required = (field: string, rule: string): Rule => ({
+    rule,
+    message: `${side}.${field} must be specified`,
+    fieldPath: `.${field}`,
+    reason: 'FieldValueRequired',
+  });
+  const addrText = `${side}.vault.addr must be a URL with http:// or https://`;
+  return [
+    required('vault', `${unused} || has(self.vault)`),
+    required('vault.addr', `${noBlock} || self.vault.?addr.orValue('') != ''`),
+    {
+      rule:
+        `${noBlock} || self.vault.?addr.orValue('') == '' || ` +
+        "(isURL(self.vault.addr) && url(self.vault.addr).getScheme() in ['http', 'https'] && url(self.vault.addr).getHostname() != '')",
+      message: addrText,
+      messageExpression: `'${addrText}, not "' + self.vault.addr + '"'`,
+      fieldPath: '.vault.addr',
+    },
+    required('vault.path', `${noBlock} || self.vault.?path.orValue('') != ''`),
+    {
+      rule: `${noBlock} || (has(self.vault.auth) && (${has('approle')} || ${has('token')} || ${has('kubernetes')}))`,
+      message: `${side}.vault.auth must hold one of approle, token, kubernetes`,
+      fieldPath: '.vault.auth',
+      reason: 'FieldValueRequired',
+    },
+    required(
+      'vault.auth.approle.secretRef.name',
+      `${noAuth} || !${has('approle')} || ${named('approle')} || ${has('token')} || ${has('kubernetes')}`,
+    ),
+    required(
+      'vault.auth.token.secretRef.name',
+      `${noAuth} || !${has('token')} || ${named('token')} || ${named('approle')} || ${has('kubernetes')}`,
+    ),
+  ];
+}

@@ -1,0 +1,34 @@
+/**
+ * Writes the generated files; with `--check` only compares, and fails where one is not up to date.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { generatedFiles } from './crd/generated-files.ts';
+
+const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+
+let stale = 0;
+for (const [name, content] of generatedFiles()) {
+  const file = fileURLToPath(new URL(`../${name}`, import.meta.url));
+  if (current(file) === content) continue;
+  stale += 1;
+  if (values.check) {
+    console.error(`${name} is not up to date: run \`npm run gen\``);
+  } else {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    console.log(`wrote ${name}`);
+  }
+}
+if (values.check && stale > 0) process.exitCode = 1;
+
+function current(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,209 @@
+/** Specs of SecretMirrors that the API server takes, and those that it refuses, with the words that it must say. */
+
+/** A spec as a user could write it: right or wrong. */
+export type AnySpec = Readonly<Record<string, unknown>> | undefined;
+
+const NAMED_TOKEN = { token: { secretRef: { name: 'vault-token' } } };
+const BLOCK = { addr: 'https://vault.example.com', path: 'secret/data/app', auth: NAMED_TOKEN };
+
+const toNamespaces = (...namespaces: readonly string[]): AnySpec => ({ destination: { namespaces } });
+const toVault = (change: Readonly<Record<string, unknown>>): AnySpec => ({
+  destination: { type: 'vault', vault: { ...BLOCK, ...change } },
+});
+const fromVault = (vault: unknown): AnySpec => ({
+  source: { type: 'vault', ...(vault === undefined ? {} : { vault }) },
+  destination: { namespaces: ['a'] },
+});
+const withAuth = (auth: unknown): AnySpec => toVault({ auth });
+
+const PATTERN = 'a destination namespace has a problem compiling: each must be a regular expression as RE2 knows them';
+const ADDR =
+  'spec.destination.vault.addr: Invalid value: destination.vault.addr must be a URL with http:// or https://';
+const NAME =
+  "must be a valid object name: lower case letters, digits, '-' and '.', with a letter or digit at both ends";
+
+/** Title, spec, and what the refusal must contain. */
+export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
+  ['no spec', undefined, 'spec: Required value: spec must be specified'],
+  ['no destination', {}, 'spec.destination.namespaces: Required value: destination namespaces are empty'],
+  [
+    'no list of namespaces',
+    { destination: {} },
+    'spec.destination.namespaces: Required value: destination namespaces are empty',
+  ],
+  [
+    'an empty list of namespaces',
+    toNamespaces(),
+    'spec.destination.namespaces: Required value: destination namespaces are empty',
+  ],
+  [
+    'an empty namespace',
+    toNamespaces(''),
+    'spec.destination.namespaces: Required value: destination namespace #0 is empty',
+  ],
+  ['an empty namespace among others', toNamespaces('a', 'b', ''), 'destination namespace #2 is empty'],
+  [
+    'an invalid pattern',
+    toNamespaces('a', 'b('),
+    `spec.destination.namespaces: Invalid value: "array": error parsing regexp: missing closing ): \`b(\` evaluating rule: ${PATTERN}`,
+  ],
+  ['a pattern that only others than RE2 know', toNamespaces('(?=a)'), '`(?=`', PATTERN],
+  ['too many patterns', toNamespaces(...Array<string>(1001).fill('a')), 'spec.destination.namespaces: Too many: 1001'],
+  ['a pattern beyond measure', toNamespaces('a'.repeat(4097)), 'spec.destination.namespaces[0]: Too long'],
+  [
+    'an unknown type of destination',
+    { destination: { type: 'files', namespaces: ['a'] } },
+    'spec.destination.type: Unsupported value: "files": supported values: "namespaces", "vault"',
+  ],
+  [
+    'an unknown type of source',
+    { source: { type: 'file' }, destination: { namespaces: ['a'] } },
+    'spec.source.type: Unsupported value: "file": supported values: "secret", "vault"',
+  ],
+  [
+    'no vault block at the destination',
+    { destination: { type: 'vault' } },
+    'spec.destination.vault: Required value: destination.vault must be specified',
+  ],
+  [
+    'an empty vault block',
+    { destination: { type: 'vault', vault: {} } },
+    'spec.destination.vault.addr: Required value: destination.vault.addr must be specified',
+    'spec.destination.vault.path: Required value: destination.vault.path must be specified',
+    'spec.destination.vault.auth: Required value: destination.vault.auth must hold one of approle, token, kubernetes',
+  ],
+  [
+    'no vault block at the source',
+    fromVault(undefined),
+    'spec.source.vault: Required value: source.vault must be specified',
+  ],
+  [
+    'an empty vault block at the source',
+    fromVault({}),
+    'spec.source.vault.addr: Required value: source.vault.addr must be specified',
+    'spec.source.vault.path: Required value: source.vault.path must be specified',
+    'spec.source.vault.auth: Required value: source.vault.auth must hold one of approle, token, kubernetes',
+  ],
+  ['an empty address', toVault({ addr: '' }), 'destination.vault.addr must be specified'],
+  ['an address without scheme', toVault({ addr: 'vault.example.com' }), `${ADDR}, not "vault.example.com"`],
+  ['an address without scheme, with port', toVault({ addr: 'vault:8200' }), `${ADDR}, not "vault:8200"`],
+  ['an address of another scheme', toVault({ addr: 'ftp://vault' }), `${ADDR}, not "ftp://vault"`],
+  ['an address without host', toVault({ addr: 'https://' }), `${ADDR}, not "https://"`],
+  ['an address of several lines', toVault({ addr: 'https://a\nb' }), ADDR],
+  [
+    'an empty path',
+    toVault({ path: '' }),
+    'spec.destination.vault.path: Required value: destination.vault.path must be specified',
+  ],
+  ['no auth block', withAuth({}), 'destination.vault.auth must hold one of approle, token, kubernetes'],
+  [
+    'an AppRole without Secret',
+    withAuth({ approle: {} }),
+    'spec.destination.vault.auth.approle.secretRef.name: Required value: destination.vault.auth.approle.secretRef.name must be specified',
+  ],
+  [
+    'a token without Secret',
+    withAuth({ token: { secretRef: { name: '' } } }),
+    'spec.destination.vault.auth.token.secretRef.name: Required value: destination.vault.auth.token.secretRef.name must be specified',
+  ],
+  [
+    'AppRole and token without Secrets: the token is the one that counts',
+    withAuth({ approle: {}, token: {} }),
+    'destination.vault.auth.token.secretRef.name must be specified',
+  ],
+  [
+    'a ServiceAccount login without its fields',
+    withAuth({ kubernetes: {} }),
+    'spec.destination.vault.auth.kubernetes.role: Required value',
+    'spec.destination.vault.auth.kubernetes.serviceAccountRef: Required value',
+  ],
+  [
+    'a ServiceAccount login with empty fields',
+    withAuth({ kubernetes: { role: '', serviceAccountRef: { name: '' } } }),
+    'spec.destination.vault.auth.kubernetes.role in body should be at least 1 chars long',
+    'spec.destination.vault.auth.kubernetes.serviceAccountRef.name in body should be at least 1 chars long',
+  ],
+  [
+    'impossible names of a Secret',
+    withAuth({ token: { secretRef: { name: '../x', namespace: 'A' } } }),
+    `spec.destination.vault.auth.token.secretRef.name: Invalid value: "../x": ${NAME}`,
+    'spec.destination.vault.auth.token.secretRef.namespace: Invalid value: "A": must be a valid namespace name',
+  ],
+  ['an unknown encoding', toVault({ encoding: 'hex' }), 'spec.destination.vault.encoding: Unsupported value: "hex"'],
+  [
+    'a CA bundle that is none',
+    toVault({ caBundle: 'L3RtcA==' }),
+    'spec.destination.vault.caBundle: Invalid value: "L3RtcA==": must hold PEM certificates',
+  ],
+  [
+    'a Vault namespace with a line break',
+    toVault({ namespace: 'a\nb' }),
+    'spec.destination.vault.namespace in body should match',
+  ],
+  [
+    'an impossible name',
+    { source: { name: 'My_Secret' }, destination: { namespaces: ['a'] } },
+    `spec.source.name: Invalid value: "My_Secret": ${NAME}`,
+  ],
+  [
+    'a name of 254 characters',
+    { source: { name: 'a'.repeat(254) }, destination: { namespaces: ['a'] } },
+    'spec.source.name: Too long: may not be more than 253 bytes',
+  ],
+  ...['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'].map(
+    (secretType) =>
+      [
+        `copies of type ${secretType}`,
+        { destination: { namespaces: ['a'], secretType } },
+        `spec.destination.secretType: Invalid value: "${secretType}": must not be kubernetes.io/service-account-token or bootstrap.kubernetes.io/token`,
+      ] as const,
+  ),
+  [
+    'an unknown deletePolicy',
+    { destination: { namespaces: ['a'] }, deletePolicy: 'keep' },
+    'spec.deletePolicy: Unsupported value: "keep": supported values: "delete", "retain"',
+  ],
+  [
+    'a negative pollPeriodSeconds',
+    { destination: { namespaces: ['a'] }, pollPeriodSeconds: -1 },
+    'spec.pollPeriodSeconds: Invalid value: -1: spec.pollPeriodSeconds in body should be greater than or equal to 0',
+  ],
+];
+
+/** Title and spec. */
+export const ACCEPTED: readonly (readonly [string, AnySpec])[] = [
+  ['no source: the name is the mirror’s', toNamespaces('a')],
+  ['an empty source name', { source: { name: '' }, destination: { namespaces: ['a'] } }],
+  ['a name of 253 characters', { source: { name: 'a'.repeat(253) }, destination: { namespaces: ['a'] } }],
+  ['pollPeriodSeconds 0', { destination: { namespaces: ['a'] }, pollPeriodSeconds: 0 }],
+  ['all that RE2 knows', toNamespaces('(?i)A\\d', '[[:alpha:]]+', '\\pL{1,5}', '^a$', '\\Aa\\z', '(?P<n>a)', '.*')],
+  ['1,000 patterns', toNamespaces(...Array<string>(1000).fill('team-(a|b|c)-.+'))],
+  ['a pattern of 4,096 characters', toNamespaces('a'.repeat(4096))],
+  ['a vault block that is not in use', { destination: { namespaces: ['a'], vault: {} } }],
+  ['namespaces that are not in use', { destination: { type: 'vault', namespaces: [], vault: BLOCK } }],
+  ['an IPv6 address with port and path', toVault({ addr: 'http://[::1]:8200/base' })],
+  ['a scheme in upper case', toVault({ addr: 'HTTPS://vault.example.com' })],
+  ['an AppRole without Secret beside a token', withAuth({ approle: { secretRef: { name: '' } }, ...NAMED_TOKEN })],
+  ['a token without Secret beside an AppRole', withAuth({ approle: { secretRef: { name: 'a' } }, token: {} })],
+  [
+    'a ServiceAccount login beside an AppRole without Secret',
+    withAuth({ approle: {}, kubernetes: { role: 'r', serviceAccountRef: { name: 'app', audiences: ['vault'] } } }),
+  ],
+  ['a Secret of another namespace', withAuth({ token: { secretRef: { name: 'vault.token', namespace: 'other' } } })],
+  [
+    'everything',
+    {
+      source: { type: 'vault', name: 'x', vault: { ...BLOCK, encoding: 'base64', namespace: 'team/a' } },
+      destination: { namespaces: ['a'], secretType: 'kubernetes.io/tls' },
+      deletePolicy: 'retain',
+      pollPeriodSeconds: 5,
+    },
+  ],
+  [
+    'a CA bundle',
+    toVault({
+      caBundle: '# ours\n-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n',
+      tlsServerName: 'vault',
+    }),
+  ],
+];

@@ -1,0 +1,200 @@
+/** The SecretMirror CRD on a real API server: what it takes, what it refuses and how, what users see, and old objects. */
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { crds } from '../../../src/cli/crds.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { ControlPlane } from '../../servers/control-plane.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { ACCEPTED, REFUSED } from './crd-cases.ts';
+import type { AnySpec } from './crd-cases.ts';
+
+const here = new URL('./', import.meta.url);
+const ours: Json = parse(crds());
+const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
+const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors';
+const MIRRORS_V1ALPHA1 = MIRRORS.replace('v1alpha2', 'v1alpha1');
+const TABLE = { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' };
+
+let server: ControlPlane;
+let api: TestApi;
+
+before(async () => {
+  server = await startControlPlane({ controllerManager: false });
+  api = server.api;
+});
+after(() => server.stop());
+
+const mirror = (name: string, spec: AnySpec, version = 'v1alpha2'): Json => ({
+  apiVersion: `mirrors.kts.studio/${version}`,
+  kind: 'SecretMirror',
+  metadata: { name, namespace: 'default', finalizers: ['mirrors.kts.studio/finalizer'] },
+  ...(spec === undefined ? {} : { spec }),
+});
+
+/** What the API server says to a new mirror that is not kept; by default as strict with unknown fields as kubectl is. */
+const offer = (spec: AnySpec, fieldValidation = 'Strict'): Promise<{ status: number; body: Json }> =>
+  api.raw('POST', MIRRORS, { body: mirror('offered', spec), query: { dryRun: 'All', fieldValidation } });
+
+const taken = async (spec: AnySpec, fieldValidation = 'Strict'): Promise<Json> => {
+  const { status, body } = await offer(spec, fieldValidation);
+  assert.equal(status, 201, body.message);
+  return body;
+};
+
+/** A changed CRD is in force a moment after it is written; ours is the one that refuses a mirror without spec. */
+const inForce = (definition: 'ours' | 'permissive'): Promise<boolean> =>
+  waitFor(async () => (await offer(undefined)).status === (definition === 'ours' ? 422 : 201), {
+    message: `the ${definition} CRD to be in force`,
+  });
+
+describe('a permissive CRD is replaced in place', () => {
+  /** Objects that the permissive CRD takes and ours would refuse, by name. */
+  const invalid: Record<string, AnySpec> = {
+    'no-spec': undefined,
+    'no-destination': { source: { name: 'a' } },
+    'no-namespaces': { destination: { namespaces: [] } },
+    'any-namespace': { destination: { namespaces: [''] } },
+    'bad-pattern': { destination: { namespaces: ['a', 'b('] } },
+    'long-pattern': { destination: { namespaces: ['a'.repeat(5000)] } },
+    'many-patterns': { destination: { namespaces: Array<string>(2000).fill('a') } },
+    'no-vault': { source: { type: 'vault' }, destination: { type: 'vault' } },
+    'no-auth': { destination: { type: 'vault', vault: { addr: 'vault', path: '', auth: {} } } },
+    'no-auth-secret': {
+      destination: { type: 'vault', vault: { auth: { approle: {}, token: { secretRef: { name: 'A' } } } } },
+    },
+    'bad-name': { source: { name: 'A_b' }, destination: { namespaces: ['a'] } },
+    'bad-period': { destination: { namespaces: ['a'] }, pollPeriodSeconds: -5 },
+  };
+  const names = [...Object.keys(invalid), 'v1alpha1', 'valid'];
+
+  before(async () => {
+    await api.apply(parse(readFileSync(new URL('permissive-crd.yaml', here), 'utf8')));
+    await inForce('permissive');
+    for (const [name, spec] of Object.entries(invalid)) await api.create(mirror(name, spec));
+    await api.create(mirror('valid', { destination: { namespaces: ['a'] } }));
+    const spec = { source: { name: 'a' }, destination: { namespaceRegex: 'x' } };
+    await api.call('POST', MIRRORS_V1ALPHA1, { body: mirror('v1alpha1', spec, 'v1alpha1') });
+    await api.apply(ours);
+    await inForce('ours');
+  });
+
+  it('keeps every object', async () => {
+    const kept = (await api.list(MIRRORS)).map((item) => item.metadata.name as string);
+    assert.deepEqual(kept.sort(), names.toSorted());
+  });
+
+  for (const name of names) {
+    it(`${name}: gets its status, can be labelled, and loses its finalizer`, async () => {
+      const path = `${MIRRORS}/${name}`;
+      const status = {
+        mirrorStatus: 'Error',
+        lastSyncTime: '1970-01-01T00:00:00Z',
+        observedGeneration: 1,
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'False',
+            reason: 'Invalid',
+            message: 'm',
+            lastTransitionTime: '2024-01-01T00:00:00Z',
+          },
+        ],
+      };
+      const written = await api.patch(`${path}/status`, { status });
+      assert.deepEqual(written.status, status);
+      await api.replace(path, { ...written, metadata: { ...written.metadata, labels: { a: 'b' } } });
+      assert.equal(await api.delete(path), true);
+      await api.patch(path, { metadata: { finalizers: null } });
+      assert.equal(await api.find(path), undefined);
+    });
+  }
+});
+
+describe('the CRD', () => {
+  it('can be created on a cluster that never had it', async () => {
+    await api.delete(DEFINITION);
+    await waitFor(async () => (await api.find(DEFINITION)) === undefined, { message: 'the CRD to go' });
+    const [made] = await api.apply(ours);
+    assert.equal(made.spec.conversion.strategy, 'None');
+    const types = (await api.get(DEFINITION)).status.conditions.map((condition: Json) => condition.type);
+    assert.deepEqual(types.sort(), ['Established', 'NamesAccepted'], 'NonStructuralSchema would stand here');
+    await inForce('ours');
+  });
+
+  for (const file of readdirSync(new URL('manifests/', here))) {
+    it(`takes the manifest ${file}`, async () => {
+      const object: Json = parse(readFileSync(new URL(`manifests/${file}`, here), 'utf8'));
+      await api.call('PATCH', await api.pathOf(object), {
+        body: object,
+        contentType: 'application/apply-patch+yaml',
+        query: { fieldManager: 'test', fieldValidation: 'Strict' },
+      });
+    });
+  }
+
+  for (const [title, spec, ...words] of REFUSED) {
+    it(`refuses ${title}`, async () => {
+      const answer = await offer(spec);
+      assert.equal(answer.status, 422, JSON.stringify(answer.body));
+      for (const word of words)
+        assert.ok(answer.body.message.includes(word), `${word}\nis not in\n${answer.body.message}`);
+    });
+  }
+
+  for (const [title, spec] of ACCEPTED) {
+    it(`takes ${title}`, async () => {
+      await taken(spec);
+    });
+  }
+
+  it('defaults the types and nothing else', async () => {
+    const { spec, status } = await taken({ source: {}, destination: { namespaces: ['a'] } });
+    assert.deepEqual(spec, { source: { type: 'secret' }, destination: { type: 'namespaces', namespaces: ['a'] } });
+    assert.equal(status, undefined);
+  });
+
+  it('drops unknown fields, and says so to whoever asks', async () => {
+    const spec = { destination: { namespaces: ['a'], namespaceRegex: 'b' } };
+    assert.deepEqual((await taken(spec, 'Ignore')).spec.destination, { type: 'namespaces', namespaces: ['a'] });
+    const strict = await offer(spec);
+    assert.equal(strict.status, 400);
+    assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
+  });
+
+  it('shows the columns that its users know', async () => {
+    await api.create(mirror('table', { source: {}, destination: { namespaces: ['a'] }, pollPeriodSeconds: 60 }));
+    await api.patch(`${MIRRORS}/table/status`, { status: { lastSyncTime: '1970-01-01T00:00:00Z' } });
+    const table = await api.get(`${MIRRORS}/table`, TABLE);
+    assert.deepEqual(columns(table), [
+      'Name string',
+      'Source Type string',
+      'Source Name string',
+      'Destination Type string',
+      'Delete Policy string',
+      'Poll Period integer',
+      'Mirror Status string',
+      'Last Sync Time string',
+      'Age date',
+    ]);
+    const cells = ['table', 'secret', null, 'namespaces', null, 60, 'Pending', '1970-01-01T00:00:00Z'];
+    assert.deepEqual(table.rows[0].cells.slice(0, -1), cells);
+    const first = await api.get(`${MIRRORS_V1ALPHA1}/table`, TABLE);
+    assert.deepEqual(columns(first), [
+      'Name string',
+      'Source Name string',
+      'Dest Namespace string',
+      'Dest Namespace Regex string',
+      'Poll Period integer',
+      'Mirror Status string',
+      'Last Sync Time string',
+      'Age date',
+    ]);
+  });
+});
+
+function columns(table: { columnDefinitions: { name: string; type: string }[] }): string[] {
+  return table.columnDefinitions.map(({ name, type }) => `${name} ${type}`);
+}
