@@ -1,0 +1,233 @@
+/**
+ * The running operator: one engine, the clusters that it works on, and the controllers whose APIs are installed.
+ *
+ *   opening watches ──all listed──▶ standby ──elected (or no election)──▶ working ──▶ stopped
+ *
+ * A standby has everything but the loops: its caches are warm, and it writes nothing.
+ */
+import type { Config } from '../config/config.ts';
+import { startMirrors, type MirrorsController, MIRRORS_API_PATH } from '../controllers/mirrors/controller.ts';
+import type { MirrorEvent } from '../controllers/mirrors/status.ts';
+import { MIRRORS_API_VERSION, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR_KIND, type SecretMirror } from '../controllers/mirrors/api.ts';
+import { Cluster } from '../copy/cluster.ts';
+import { ClusterBackend } from '../copy/cluster-backend.ts';
+import { Engine } from '../copy/engine.ts';
+import { parseHolderKey } from '../copy/keys.ts';
+import { SourceRouter } from '../copy/sources.ts';
+import type { KubeApi } from '../kube/api.ts';
+import { ApiError, isNotFound } from '../kube/errors.ts';
+import type { WatchHealth } from '../kube/watcher.ts';
+import { EventRecorder } from '../kube/events.ts';
+import type { CheckResult } from '../observe/checks.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { sleep } from '../runtime/abort.ts';
+import { systemClock } from '../runtime/clock.ts';
+
+export interface OperatorOptions {
+  readonly config: Config;
+  readonly api: KubeApi;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** How long a watch may be without a connection before we say that we are not up to date, ms. */
+const DISCONNECTED_LIMIT_MS = 3000;
+/** How often it is looked whether an API has been installed since, ms. Only while it is not. */
+const DISCOVERY_INTERVAL_MS = 30_000;
+/** How long running writes may take to end at a stop, ms. */
+const DRAIN_MS = 3000;
+/** A worker that takes longer than any of its calls may is stuck, ms. */
+const STUCK_MS = 300_000;
+
+export class Operator {
+  readonly #options: OperatorOptions;
+  readonly #engine: Engine;
+  readonly #cluster: Cluster;
+  readonly #events: EventRecorder;
+  readonly #mirrorControllers: MirrorsController[] = [];
+  #working = false;
+
+  constructor(options: OperatorOptions) {
+    const { api, log, metrics, config } = options;
+    this.#options = options;
+    const sources = new SourceRouter();
+    this.#engine = new Engine({
+      targetConcurrency: config.kube.maxConcurrentWrites,
+      onError: (loop, key, error, retryInMs) => {
+        log.warn('will be tried again', { queue: loop, [loop === 'targets' ? 'target' : 'owner']: key, error, retryInMs });
+      },
+      onSource: (source, wanted) => {
+        if (wanted) sources.want(source);
+        else sources.forget(source);
+      },
+    });
+    const engine = this.#engine;
+    this.#cluster = new Cluster({
+      api,
+      onNamespace: (name, there, initial) => {
+        for (const controller of this.#mirrorControllers) controller.namespaceChanged(name, there, initial);
+      },
+      onObject: (key, before, after, initial) => {
+        if (after === undefined || (before !== undefined && before.uid !== after.uid)) backend.left(key);
+        engine.objectChanged(key, before, after, initial);
+      },
+      onKnown: (key) => {
+        engine.touchSource(key);
+        engine.touchTarget(key);
+      },
+      onTrouble: (watch, error, retryInMs) => {
+        const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
+        metrics.watchRestarts.inc({ cluster: api.cluster, kind: watch, reason });
+        log.warn('a watch broke and will be opened again', { cluster: api.cluster, watch, error, retryInMs });
+      },
+    });
+    const backend = new ClusterBackend(this.#cluster, {
+      book: engine.book,
+      sources,
+      ownerOf: (observed, target) => engine.ownerOf(observed, target),
+      fateOf: async (rule, target, observed, signal) => await engine.fateOf(rule, target, observed, signal),
+      onOutcome: (entry, wrote) => {
+        engine.outcomeChanged(entry, wrote);
+      },
+      onWrite: (target, verb, ok, claim) => {
+        const { cluster, kind, namespace, name } = parseHolderKey(target);
+        metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
+        if (!ok) return;
+        log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { owner: claim.owner.title }) });
+      },
+      now: () => systemClock.now(),
+    });
+    sources.add(api.cluster, backend);
+    engine.addBackend(api.cluster, backend);
+    this.#events = new EventRecorder({
+      api,
+      component: MIRRORS_EVENT_COMPONENT,
+      instance: config.leaderElect.identity,
+      onDrop: ({ reason }) => {
+        metrics.eventsDropped.inc({ reason });
+      },
+    });
+    this.#addMetrics();
+  }
+
+  /** Opens the watches of every controller that may run. Settles when they are listed, so that we are a warm standby. */
+  async open(signal: AbortSignal): Promise<void> {
+    const { config, log } = this.#options;
+    if (config.controllers.includes('mirrors')) {
+      if (!config.controllersNamed) await this.#installed(signal, MIRRORS_API_PATH, 'mirrors');
+      this.#cluster.watchNamespaces();
+      this.#mirrorControllers.push(
+        startMirrors({
+          engine: this.#engine,
+          cluster: this.#cluster,
+          regexMode: config.mirrors.regexMode,
+          metrics: this.#options.metrics.mirrors,
+          recordEvent: (mirror, event) => {
+            this.#recordEvent(mirror, event);
+          },
+          now: () => systemClock.now(),
+        }),
+      );
+    }
+    await this.#cluster.synced();
+    log.info('caches are synced');
+  }
+
+  /** Starts the loops: we are the one that writes. */
+  async work(signal: AbortSignal): Promise<void> {
+    this.#options.metrics.leader.set({}, 1);
+    this.#options.log.info('working');
+    await this.#engine.start(signal);
+    this.#working = true;
+  }
+
+  async stop(): Promise<void> {
+    this.#options.metrics.leader.set({}, 0);
+    await this.#engine.stop(this.#working ? DRAIN_MS : 0);
+    await this.#events.stop();
+    await this.#cluster.stop();
+  }
+
+  /** Whether the picture is complete and fresh. */
+  readiness(): CheckResult[] {
+    const health = this.#cluster.health;
+    if (health.length === 0) return [{ ok: false, message: 'no watch is open yet' }];
+    return health.map((watch) => freshness(watch));
+  }
+
+  /** Whether a worker hangs. */
+  liveness(): CheckResult {
+    for (const { name, queue } of this.#engine.queues) {
+      const { longestRunningMs } = queue.metrics();
+      if (longestRunningMs > STUCK_MS) {
+        return { ok: false, message: `a worker of ${name} has been busy for ${Math.round(longestRunningMs / 1000)} s` };
+      }
+    }
+    return { ok: true };
+  }
+
+  async #installed(signal: AbortSignal, path: string, controller: string): Promise<void> {
+    for (let told = false; ; ) {
+      try {
+        await this.#options.api.request({ method: 'GET', path, signal });
+        return;
+      } catch (error) {
+        signal.throwIfAborted();
+        const missing = isNotFound(error);
+        if (!told) {
+          this.#options.log.warn(missing ? 'its API is not installed; waiting for it' : 'cannot look for its API', {
+            controller,
+            path,
+            ...(missing ? {} : { error }),
+          });
+          told = missing;
+        }
+        await sleep(missing ? DISCOVERY_INTERVAL_MS : 1000, signal);
+      }
+    }
+  }
+
+  #recordEvent(mirror: SecretMirror, event: MirrorEvent): void {
+    const { name, namespace = '', uid } = mirror.metadata;
+    this.#options.log.info(event.message, { mirror: `${namespace}/${name}`, reason: event.reason });
+    this.#events.record({
+      subject: { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid },
+      ...event,
+    });
+  }
+
+  #addMetrics(): void {
+    const { metrics, api } = this.#options;
+    metrics.queues.add(() =>
+      this.#engine.queues.map(({ name, queue }) => {
+        const { depth, oldestWaitingMs, retries } = queue.metrics();
+        return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
+      }),
+    );
+    metrics.watches.add(() =>
+      this.#cluster.health.map(({ name, synced, silentMs }) => {
+        const [kind = name, ...rest] = name.split('/');
+        return { cluster: api.cluster, kind, watch: rest.join('/') || 'all', synced, idleSeconds: silentMs / 1000 };
+      }),
+    );
+    metrics.claims.add(() =>
+      [...this.#engine.book.counts()].map(([key, count]) => {
+        const [system = '', state = ''] = key.split(' ');
+        return { system, state, count };
+      }),
+    );
+    metrics.payloadCacheBytes.add(() => [
+      { labels: {}, value: [...this.#cluster.stores].reduce((sum, store) => sum + store.cachedBytes, 0) },
+    ]);
+  }
+}
+
+function freshness({ name, synced, connected, silentMs, error }: WatchHealth): CheckResult {
+  const because = error === undefined ? '' : `: ${error}`;
+  if (!synced) return { ok: false, message: `the watch of ${name} has not been listed yet${because}` };
+  if (!connected && silentMs > DISCONNECTED_LIMIT_MS) {
+    return { ok: false, message: `the watch of ${name} has been broken for ${Math.round(silentMs / 1000)} s${because}` };
+  }
+  return { ok: true, message: `${name}: last heard of ${Math.round(silentMs / 1000)} s ago` };
+}

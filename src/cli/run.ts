@@ -1,0 +1,120 @@
+/**
+ * The life of the daemon: connect, serve status, open the watches, lead if elected, work, and stop in order when told to.
+ */
+import type { Config } from '../config/config.ts';
+import { loadKubeconfig } from '../kube/kubeconfig.ts';
+import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
+import { LeaderElector } from '../kube/lease.ts';
+import { CheckList } from '../observe/checks.ts';
+import { createLog, type Log } from '../observe/log.ts';
+import { createMetrics, type Metrics } from '../observe/metrics.ts';
+import { metricsRoutes, probeRoutes } from '../observe/routes.ts';
+import { StatusServer } from '../observe/status-server.ts';
+import { anySignal } from '../runtime/abort.ts';
+import { Operator } from './operator.ts';
+import { VERSION } from './version.ts';
+
+/** After SIGTERM the process is gone within this time, ms, whatever hangs. */
+const STOP_LIMIT_MS = 4500;
+
+/**
+ * Runs until `SIGTERM` or `SIGINT`.
+ * @returns the exit code: 0 after a stop that was asked for, 1 if it ended by itself
+ */
+export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<number> {
+  const log = createLog({ level: config.logLevel });
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    log.info('stopping', { signal });
+    stop.abort(new Error(`stopped by ${signal}`));
+    setTimeout(() => {
+      log.error('did not stop in time');
+      process.exit(1);
+    }, STOP_LIMIT_MS).unref();
+  };
+  process.once('SIGTERM', onSignal).once('SIGINT', onSignal);
+  log.info('starting', { version: VERSION, node: process.versions.node, pid: process.pid });
+  for (const note of config.notes) log.warn(note);
+  try {
+    await runUntil(config, env, log, stop.signal);
+    return 0;
+  } catch (error) {
+    if (stop.signal.aborted) return 0;
+    log.error('ended', { error });
+    return 1;
+  } finally {
+    process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+  }
+}
+
+async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal: AbortSignal): Promise<void> {
+  const metrics = createMetrics(VERSION);
+  const connection = await loadKubeconfig({ path: config.kubeconfig, context: config.context, env });
+  const maxSockets = Math.max(8, config.kube.maxConcurrentWrites);
+  await using api = createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
+  const operator = new Operator({ config, api, log, metrics });
+  await using server = new StatusServer(log);
+  await listen(server, config, metrics, operator);
+  try {
+    await operator.open(signal);
+    if (config.leaderElect.enabled) await lead(config, api, log, operator, signal);
+    else await workUntil(operator, signal);
+  } finally {
+    await operator.stop();
+    log.info('stopped');
+  }
+}
+
+async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {
+  await operator.work(signal);
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}
+
+/** Works while we hold the Lease. Losing it ends the process: a fresh one has nothing to unlearn. */
+async function lead(config: Config, api: HttpKubeApi, log: Log, operator: Operator, signal: AbortSignal): Promise<void> {
+  const { leaderElect } = config;
+  using ended = anySignal(signal);
+  const elector = new LeaderElector({
+    api,
+    namespace: leaderElect.namespace ?? 'default',
+    name: leaderElect.leaseName,
+    identity: leaderElect.identity,
+    leaseDurationMs: leaderElect.leaseDurationMs,
+    renewDeadlineMs: leaderElect.renewDeadlineMs,
+    retryMs: leaderElect.retryPeriodMs,
+    onError: (error) => log.warn('leader election', { error }),
+    onLeader: (leader) => log.info('leader', { leader: leader ?? 'nobody' }),
+  });
+  let lost = false;
+  await elector.run({
+    signal: ended.signal,
+    onStartedLeading: async (leading) => {
+      await workUntil(operator, leading);
+      await operator.stop();
+      lost = !signal.aborted;
+      ended.abort(new Error('leadership was lost'));
+    },
+  });
+  if (lost) throw new Error('leadership was lost');
+}
+
+async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
+  const liveness = new CheckList();
+  liveness.add({ name: 'workers', check: () => operator.liveness() });
+  const readiness = new CheckList();
+  readiness.addSource(() =>
+    operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
+  );
+  const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
+  const probes = probeRoutes(liveness, readiness);
+  if (all !== undefined) await server.listen({ ...all, routes: { ...metricsRoutes(metrics), ...probes } });
+  if (forMetrics !== undefined) await server.listen({ ...forMetrics, routes: metricsRoutes(metrics) });
+  if (forProbes !== undefined) await server.listen({ ...forProbes, routes: probes });
+}
+
+function countRequests(cluster: string, metrics: Metrics) {
+  return ({ method, status, durationMs }: { method: string; status: number | undefined; durationMs: number }): void => {
+    metrics.kubeRequests.inc({ cluster, method, code: status === undefined ? 'error' : String(status) });
+    metrics.kubeRequestSeconds.observe({ cluster, method }, durationMs / 1000);
+  };
+}

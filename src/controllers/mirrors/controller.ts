@@ -1,0 +1,77 @@
+/** Puts the SecretMirror system on an engine: its watches, its system, its metrics and events. */
+import type { Engine } from '../../copy/engine.ts';
+import type { Cluster } from '../../copy/cluster.ts';
+import { SECRET } from '../../copy/kind.ts';
+import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
+import { MIRRORS_GROUP, MIRRORS_SYSTEM, MIRRORS_VERSION, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
+import { MirrorStore } from './mirror-store.ts';
+import { PatternCache, type RegexMode } from './patterns.ts';
+import { COPY_LABEL } from './shape.ts';
+import { effectiveSpec } from './spec.ts';
+import type { MirrorEvent } from './status.ts';
+import { MirrorSystem } from './system.ts';
+
+export interface MirrorsControllerOptions {
+  readonly engine: Engine;
+  readonly cluster: Cluster;
+  readonly regexMode: RegexMode;
+  readonly metrics: MirrorMetrics;
+  readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
+  readonly now: () => number;
+}
+
+export interface MirrorsController {
+  /** A namespace came or went. */
+  namespaceChanged(name: string, there: boolean, initial: boolean): void;
+}
+
+/** Path of the API, to see whether it is installed. */
+export const MIRRORS_API_PATH = `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
+
+/** Opens the watches and adds the system; the engine may be started when the cluster is synced. */
+export function startMirrors(options: MirrorsControllerOptions): MirrorsController {
+  const { engine, cluster, metrics } = options;
+  const secrets = cluster.store(SECRET);
+  const patterns = new PatternCache(options.regexMode);
+  const mirrors = new MirrorStore((rule, initial) => {
+    engine.touchRule(rule, initial ? 'low' : 'normal');
+  });
+  const system = new MirrorSystem({
+    api: cluster.api,
+    mirrors,
+    namespaces: cluster.namespaces,
+    patterns,
+    secretKey: (namespace, name) => secrets.key(namespace, name),
+    viewOf: (source) => secrets.view(source),
+    recordEvent: options.recordEvent,
+    onSynced: (mirror, spec, namespaces) => {
+      metrics.synced(mirror, spec.sourceType, spec.destinationType);
+      metrics.setNamespaces(mirror, spec.sourceType, namespaces);
+    },
+    onGone: (mirror) => {
+      metrics.removeMirror(mirror);
+      patterns.keepOnly(new Set([...mirrors.all()].flatMap(([, other]) => effectiveSpec(other, patterns).patterns)));
+    },
+    now: options.now,
+  });
+  engine.addSystem(system);
+  cluster.watch(
+    { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
+    mirrors.sink,
+  );
+  cluster.watch(
+    {
+      name: 'secrets/copies',
+      path: '/api/v1/secrets',
+      labelSelector: `${COPY_LABEL}=${MIRRORS_SYSTEM}`,
+      metadataOnly: true,
+    },
+    secrets.index.feed().sink,
+  );
+  return {
+    namespaceChanged: (name, there, initial) => {
+      for (const rule of system.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
+      if (!there) patterns.forgetNamespace(name);
+    },
+  };
+}
