@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { EventCorrelator, type EventInput, eventName, MAX_MESSAGE_BYTES, truncate } from './event-correlator.ts';
+
+const START = Date.UTC(2026, 10, 21);
+const subject = {
+  apiVersion: 'mirrors.kts.studio/v1alpha2',
+  kind: 'SecretMirror',
+  name: 'db',
+  namespace: 'shop',
+  uid: 'u1',
+};
+
+function event(more: Partial<EventInput> = {}): EventInput {
+  return { subject, type: 'Warning', reason: 'NoSecret', message: 'secret shop/db not found', ...more };
+}
+
+test('the same again counts up, anything else is another event', () => {
+  const correlator = new EventCorrelator();
+  const first = correlator.correlate(event(), START);
+  assert.ok(first);
+  for (let i = 1; i < 11; i++) assert.equal(correlator.correlate(event(), START + i * 30_000), first);
+  assert.deepEqual([first.count, first.firstAt, first.lastAt], [11, START, START + 300_000]);
+  const others = [
+    event({ reason: 'SyncError' }),
+    event({ type: 'Normal' }),
+    event({ message: 'else' }),
+    event({ subject: { ...subject, uid: 'u2' } }),
+  ];
+  const names = others.map((other) => correlator.correlate(other, START)?.name);
+  assert.equal(new Set([first.name, ...names]).size, 5);
+});
+
+test('after an hour of silence it is a new event', () => {
+  const correlator = new EventCorrelator();
+  const first = correlator.correlate(event(), START);
+  assert.equal(correlator.correlate(event(), START + 3_600_000), first);
+  const later = correlator.correlate(event(), START + 2 * 3_600_000 + 1);
+  assert.notEqual(later, first);
+  assert.equal(later?.count, 1);
+});
+
+test('from the tenth message of one reason on they are combined, until there was a pause', () => {
+  const correlator = new EventCorrelator();
+  const names = new Set<string | undefined>();
+  for (let i = 0; i < 9; i++) names.add(correlator.correlate(event({ message: `message ${i}` }), START + i)?.name);
+  assert.equal(names.size, 9);
+  const combined = correlator.correlate(event({ message: 'message 9' }), START + 9);
+  assert.equal(combined?.message, '(combined from similar events): message 9');
+  assert.equal(correlator.correlate(event({ message: 'message 10' }), START + 10), combined);
+  assert.deepEqual([combined?.count, combined?.message], [2, '(combined from similar events): message 10']);
+  const single = correlator.correlate(event({ message: 'message 11' }), START + 20 * 60_000);
+  assert.equal(single?.message, 'message 11');
+});
+
+test('property: of one object and type never more than 25 and one in five minutes', () => {
+  const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200 });
+  fc.assert(
+    fc.property(waits, fc.boolean(), (history, varied) => {
+      const correlator = new EventCorrelator();
+      let now = START;
+      let passed = 0;
+      for (const [index, wait] of history.entries()) {
+        now += wait;
+        if (correlator.correlate(event(varied ? { message: `${index}` } : {}), now) !== undefined) passed++;
+        assert.ok(passed <= 25 + (now - START) / 300_000);
+      }
+      assert.ok(passed >= 25);
+    }),
+  );
+});
+
+test('what was held back shows in the count of the next that is not', () => {
+  const correlator = new EventCorrelator();
+  for (let i = 0; i < 40; i++) correlator.correlate(event(), START);
+  assert.equal(correlator.correlate(event(), START), undefined);
+  assert.equal(correlator.correlate(event(), START + 300_000)?.count, 42);
+  assert.ok(correlator.correlate(event({ type: 'Normal' }), START), 'another type has its own limit');
+});
+
+test('memory is bounded: the oldest are forgotten, not the rest', () => {
+  const correlator = new EventCorrelator({ maxBytes: 64 * 1024 });
+  const first = correlator.correlate(event(), START);
+  for (let i = 0; i < 2000; i++) correlator.correlate(event({ subject: { ...subject, uid: `other-${i}` } }), START);
+  const last = event({ subject: { ...subject, uid: 'other-1999' } });
+  assert.equal(correlator.correlate(last, START)?.count, 2);
+  assert.notEqual(correlator.correlate(event(), START), first);
+});
+
+test('a long message is cut at whole characters', () => {
+  const record = new EventCorrelator().correlate(event({ message: 'ü'.repeat(2000) }), START);
+  assert.ok(record && Buffer.byteLength(record.message) <= MAX_MESSAGE_BYTES);
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), fc.integer({ min: 3, max: 80 }), (text, limit) => {
+      const cut = truncate(text, limit);
+      assert.ok(Buffer.byteLength(cut) <= limit);
+      if (cut !== text) assert.ok(cut.endsWith('…') && text.startsWith(cut.slice(0, -1)));
+    }),
+  );
+});
+
+test('names are valid whatever the object is called', () => {
+  assert.match(eventName('db', START, 0.5), /^db\.[0-9a-f]+80000$/);
+  const long = eventName(`${'a'.repeat(235)}.${'b'.repeat(17)}`, START, 0.999_999_9);
+  assert.ok(long.length <= 253);
+  for (let length = 225; length <= 253; length++)
+    assert.match(
+      eventName(`${'a'.repeat(length - 20)}${'.b'.repeat(10)}`, START, 0),
+      /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+    );
+});

@@ -1,0 +1,252 @@
+/**
+ * Writes core/v1 Events about objects, for people who run `kubectl describe`.
+ *
+ * core/v1 and not events.k8s.io/v1, because only it fills the column "From" by `source.component` and counts as
+ * "x11 over 15m" on every kubectl. `record` only notes and returns; the writing happens behind it:
+ *
+ *   noted ──▶ pending (one entry per Event object, however often it was counted up) ──▶ written
+ *                │ refused for good, or tried MAX_TRIES times, or the list is full
+ *                └──▶ dropped (counted, told to `onDrop`)
+ *
+ * Events are help, not state: nothing waits for them and no failure of theirs reaches a caller.
+ */
+import { withTimeout } from '../runtime/abort.ts';
+import { type Clock, systemClock } from '../runtime/clock.ts';
+import { KeyedQueue } from '../runtime/keyed-queue.ts';
+import type { KubeApi } from './api.ts';
+import { ApiError, isAlreadyExists, isNotFound, isServerTrouble, retryAfterMs } from './errors.ts';
+import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';
+
+export interface EventRecorderOptions {
+  readonly api: KubeApi;
+  /** Who reports, as `kubectl describe` shows it under "From": `mirrors.kts.studio`. */
+  readonly component: string;
+  /** This process: `reportingInstance`, for those who look into the object. */
+  readonly instance: string;
+  /** An event that was given up, and why. Must not throw. */
+  readonly onDrop?: (input: Pick<EventInput, 'subject' | 'reason'>, error: Error) => void;
+  /** Event objects waiting to be written, at most. Default 1,000. */
+  readonly maxPending?: number;
+  /** Limit of one write, ms. Default 5,000. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/** Since the start. */
+export interface EventCounts {
+  readonly written: number;
+  readonly dropped: number;
+  /** Held back by the limit per object. */
+  readonly suppressed: number;
+  /** Waiting to be written now. */
+  readonly pending: number;
+}
+
+/** With the waits between them some 20 s of an API server that is away. */
+const MAX_TRIES = 6;
+
+interface Pending {
+  readonly record: EventRecord;
+  tries: number;
+}
+
+export class EventRecorder {
+  readonly #options: EventRecorderOptions;
+  readonly #clock: Clock;
+  readonly #correlator: EventCorrelator;
+  readonly #queue: KeyedQueue;
+  /** Name of the Event object → what it should say. */
+  readonly #pending = new Map<string, Pending>();
+  /** Events that exist already, as far as we know: the next write is a PATCH. */
+  readonly #created = new WeakSet<EventRecord>();
+  #stopped = false;
+  #written = 0;
+  #dropped = 0;
+  #suppressed = 0;
+
+  constructor(options: EventRecorderOptions) {
+    const { clock = systemClock, random } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#correlator = new EventCorrelator({ ...(random && { random }) });
+    this.#queue = new KeyedQueue({
+      name: `events of ${options.component}`,
+      clock,
+      ...(random && { random }),
+      retryAfterMs,
+      retryBaseMs: 500,
+      retryMaxMs: 10_000,
+      // Many of the same at once become one creation and one count.
+      minIntervalMs: 1000,
+      onError: (name, error, retryInMs) => {
+        this.#failed(name, error, retryInMs);
+      },
+    });
+    this.#queue.start((name, signal) => this.#write(name, signal), { concurrency: 2 });
+  }
+
+  /** Notes an event. Never waits and never throws. */
+  record(input: EventInput): void {
+    if (this.#stopped) {
+      this.#drop(input, new Error('the recorder was stopped'));
+      return;
+    }
+    const record = this.#correlator.correlate(input, this.#clock.now());
+    if (record === undefined) {
+      this.#suppressed++;
+      return;
+    }
+    if (!this.#pending.has(record.name)) {
+      if (this.#pending.size >= (this.#options.maxPending ?? 1000)) {
+        this.#drop(input, new Error('too many events wait to be written'));
+        return;
+      }
+      this.#pending.set(record.name, { record, tries: 0 });
+    }
+    this.#queue.add(record.name);
+  }
+
+  counts(): EventCounts {
+    return {
+      written: this.#written,
+      dropped: this.#dropped,
+      suppressed: this.#suppressed,
+      pending: this.#pending.size,
+    };
+  }
+
+  /** Writes what waits, within `drainMs` (default 1,000), and drops the rest. Never rejects. */
+  async stop({ drainMs = 1000 }: { readonly drainMs?: number } = {}): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    const until = this.#clock.monotonic() + drainMs;
+    await this.#queue.stop({ drainMs, graceMs: 100 });
+    const limitMs = Math.max(0, until - this.#clock.monotonic());
+    let reason = new Error('the recorder was stopped');
+    try {
+      await withTimeout((signal) => this.#flush(signal), {
+        what: 'writing the last events',
+        limitMs,
+        clock: this.#clock,
+      });
+    } catch (error) {
+      reason = toError(error);
+    }
+    for (const { record } of this.#pending.values()) this.#drop(record, reason);
+    this.#pending.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #flush(signal: AbortSignal): Promise<void> {
+    for (const name of this.#pending.keys()) await this.#write(name, signal);
+  }
+
+  async #write(name: string, signal: AbortSignal): Promise<void> {
+    const pending = this.#pending.get(name);
+    if (pending === undefined) return;
+    const { record } = pending;
+    pending.tries++;
+    const { count } = record;
+    if (!this.#created.has(record)) await this.#create(record, signal);
+    else await this.#patch(record, signal);
+    this.#created.add(record);
+    this.#written++;
+    // Counted up meanwhile: the queue knows and comes back.
+    if (record.count === count) this.#pending.delete(name);
+    else pending.tries = 0;
+  }
+
+  async #create(record: EventRecord, signal: AbortSignal): Promise<void> {
+    try {
+      const body = JSON.stringify(this.#event(record));
+      await this.#options.api.request({ method: 'POST', path: collection(record), body, ...this.#limits(signal) });
+    } catch (error) {
+      // An earlier try of ours was carried out though its answer was lost.
+      if (!isAlreadyExists(error)) throw error;
+      await this.#patch(record, signal);
+    }
+  }
+
+  async #patch(record: EventRecord, signal: AbortSignal): Promise<void> {
+    const { count, message, lastAt } = record;
+    try {
+      await this.#options.api.request({
+        method: 'PATCH',
+        path: `${collection(record)}/${encodeURIComponent(record.name)}`,
+        contentType: 'application/merge-patch+json',
+        body: JSON.stringify({ count, message, lastTimestamp: seconds(lastAt) }),
+        ...this.#limits(signal),
+      });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      // The API server forgets Events after an hour by default; then it is written anew, with its history.
+      const body = JSON.stringify(this.#event(record));
+      await this.#options.api.request({ method: 'POST', path: collection(record), body, ...this.#limits(signal) });
+    }
+  }
+
+  #limits(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {
+    return { signal, timeoutMs: this.#options.timeoutMs ?? 5000 };
+  }
+
+  #event({ name, subject, type, reason, message, count, firstAt, lastAt }: EventRecord): unknown {
+    const { component, instance } = this.#options;
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name, namespace: namespaceOf(subject) },
+      involvedObject: subject,
+      type,
+      reason,
+      message,
+      count,
+      firstTimestamp: seconds(firstAt),
+      lastTimestamp: seconds(lastAt),
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: instance,
+    };
+  }
+
+  #failed(name: string, error: unknown, retryInMs: number | undefined): void {
+    const pending = this.#pending.get(name);
+    if (pending === undefined || (retryInMs !== undefined && isWorthRetrying(error) && pending.tries < MAX_TRIES))
+      return;
+    // After `stop` the last flush has its own go at it.
+    if (retryInMs === undefined && this.#stopped) return;
+    this.#pending.delete(name);
+    this.#queue.forget(name);
+    this.#drop(pending.record, toError(error));
+  }
+
+  #drop(input: Pick<EventInput, 'subject' | 'reason'>, error: Error): void {
+    this.#dropped++;
+    this.#options.onDrop?.(input, error);
+  }
+}
+
+/** Not: a refusal, a namespace that is gone or going, an event that the API finds invalid. */
+function isWorthRetrying(error: unknown): boolean {
+  return !(error instanceof ApiError) || isServerTrouble(error);
+}
+
+function collection({ subject }: EventRecord): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespaceOf(subject))}/events`;
+}
+
+function namespaceOf(subject: EventRecord['subject']): string {
+  return subject.namespace ?? 'default';
+}
+
+/** The API's Time has whole seconds. */
+function seconds(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/u, 'Z');
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,173 @@
+/** Events on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import type { EventInput, EventSubject } from '../../../src/kube/event-correlator.ts';
+import { EventRecorder, type EventRecorderOptions } from '../../../src/kube/events.ts';
+import type { HttpKubeApi } from '../../../src/kube/http.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { kubeApi } from './api.ts';
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await kubeApi(plane.kubeconfigPath);
+  await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+function recorder(more: Partial<EventRecorderOptions> = {}): EventRecorder {
+  return new EventRecorder({ api, component: 'mirrors.kts.studio', instance: 'keyferry-0', ...more });
+}
+
+/** A ConfigMap stands for the object; the API server does not look whether it is there. */
+function subject(name: string, more: Partial<EventSubject> = {}): EventSubject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'shop', name, uid: `uid-of-${name}`, ...more };
+}
+
+function noSecret(of: EventSubject, message = 'secret shop/db not found'): EventInput {
+  return { subject: of, type: 'Warning', reason: 'NoSecret', message };
+}
+
+/** As `kubectl describe` asks for them. */
+async function eventsOf({ uid, namespace = 'default' }: EventSubject): Promise<Json[]> {
+  return plane.api.list(`/api/v1/namespaces/${namespace}/events`, { fieldSelector: `involvedObject.uid=${uid}` });
+}
+
+async function written(recorder: EventRecorder): Promise<void> {
+  await waitFor(() => recorder.counts().pending === 0, { message: 'all events to be written' });
+}
+
+test('the same eleven times is one Event with a count of eleven, from the component', async () => {
+  await using events = recorder();
+  const mirror = subject('db');
+  events.record(noSecret(mirror));
+  await written(events);
+  for (let i = 0; i < 10; i++) events.record(noSecret(mirror));
+  await written(events);
+  const found = await eventsOf(mirror);
+  assert.equal(found.length, 1);
+  const [event] = found;
+  assert.match(event.metadata.name, /^db\.[0-9a-f]+$/);
+  assert.equal(event.metadata.namespace, 'shop');
+  assert.equal(event.count, 11);
+  assert.deepEqual(event.source, { component: 'mirrors.kts.studio' });
+  assert.equal(event.reportingComponent, 'mirrors.kts.studio');
+  assert.equal(event.reportingInstance, 'keyferry-0');
+  assert.deepEqual([event.type, event.reason, event.message], ['Warning', 'NoSecret', 'secret shop/db not found']);
+  assert.equal(event.involvedObject.kind, 'ConfigMap');
+  assert.ok(Date.parse(event.firstTimestamp) <= Date.parse(event.lastTimestamp));
+  // One creation and one count: what comes at once is written at once.
+  assert.equal(events.counts().written, 2);
+});
+
+test('many different messages of one reason become one combined Event', async () => {
+  await using events = recorder();
+  const mirror = subject('varied');
+  for (let i = 0; i < 15; i++) events.record(noSecret(mirror, `target ns-${i} is not ours`));
+  await written(events);
+  const found = await eventsOf(mirror);
+  assert.equal(found.length, 10);
+  const combined = found.find((event) => event.message.startsWith('(combined from similar events): '));
+  assert.equal(combined.count, 6);
+  assert.equal(combined.message, '(combined from similar events): target ns-14 is not ours');
+});
+
+test('a cluster-scoped object has its events in the namespace default', async () => {
+  await using events = recorder();
+  const { namespace: _, ...namespaced } = subject('shop', { kind: 'Namespace' });
+  events.record(noSecret(namespaced));
+  await written(events);
+  assert.equal((await eventsOf(namespaced)).length, 1);
+});
+
+test('an Event that is gone is written anew with its count', async () => {
+  await using events = recorder();
+  const mirror = subject('forgotten');
+  events.record(noSecret(mirror));
+  await written(events);
+  const [first] = await eventsOf(mirror);
+  await plane.api.delete(`/api/v1/namespaces/shop/events/${first.metadata.name}`);
+  events.record(noSecret(mirror));
+  await written(events);
+  const found = await eventsOf(mirror);
+  assert.deepEqual(
+    found.map((event) => [event.metadata.name, event.count]),
+    [[first.metadata.name, 2]],
+  );
+});
+
+test('long names and long messages are cut to what the server takes', async () => {
+  await using events = recorder();
+  const mirror = subject(`${'n'.repeat(240)}.${'m'.repeat(12)}`);
+  events.record(noSecret(mirror, '🔑'.repeat(1000)));
+  await written(events);
+  const [event] = await eventsOf(mirror);
+  assert.ok(Buffer.byteLength(event.message) <= 1024);
+  assert.equal(events.counts().dropped, 0);
+});
+
+test('an Event that the server refuses is dropped at once and told', async () => {
+  const drops: string[] = [];
+  await using events = recorder({ onDrop: (input, error) => drops.push(`${input.subject.name}: ${error.message}`) });
+  events.record(noSecret(subject('nowhere', { namespace: 'no-such-namespace' })));
+  await waitFor(() => drops.length > 0);
+  assert.match(drops[0] ?? '', /^nowhere: .*404 NotFound/);
+  assert.deepEqual(events.counts(), { written: 0, dropped: 1, suppressed: 0, pending: 0 });
+});
+
+test('an API server that hangs blocks nobody; events beyond the limit are dropped; the others come later', async () => {
+  const drops: string[] = [];
+  await using events = recorder({ maxPending: 5, timeoutMs: 300, onDrop: (input) => drops.push(input.subject.name) });
+  const mirrors = Array.from({ length: 8 }, (_, index) => subject(`waiting-${index}`));
+  plane.pauseApiServer();
+  try {
+    const begin = performance.now();
+    for (const mirror of mirrors) events.record(noSecret(mirror));
+    assert.ok(performance.now() - begin < 50);
+    assert.deepEqual(drops, ['waiting-5', 'waiting-6', 'waiting-7']);
+    events.record(noSecret(mirrors[0]!));
+    await staysTrue(() => events.counts().pending === 5, 500, 'five wait, and are tried again and again');
+  } finally {
+    plane.resumeApiServer();
+  }
+  await written(events);
+  assert.equal(drops.length, 3);
+  const found = await eventsOf(mirrors[0]!);
+  assert.deepEqual(
+    found.map((event) => event.count),
+    [2],
+  );
+});
+
+test('stop writes what waits, and gives up in time where it cannot', async () => {
+  const quick = recorder();
+  const mirror = subject('last-words');
+  for (let i = 0; i < 3; i++) quick.record(noSecret(mirror));
+  await quick.stop();
+  assert.deepEqual(
+    (await eventsOf(mirror)).map((event) => event.count),
+    [3],
+  );
+  quick.record(noSecret(mirror));
+  assert.equal(quick.counts().dropped, 1);
+
+  const stuck = recorder();
+  plane.pauseApiServer();
+  try {
+    stuck.record(noSecret(mirror, 'never written'));
+    const begin = performance.now();
+    await stuck.stop({ drainMs: 300 });
+    assert.ok(performance.now() - begin < 700, `${performance.now() - begin} ms`);
+    assert.deepEqual(stuck.counts(), { written: 0, dropped: 1, suppressed: 0, pending: 0 });
+  } finally {
+    plane.resumeApiServer();
+  }
+});

@@ -1,0 +1,24 @@
+/**
+ * A process that takes part in an election with the default times until it is killed: `KUBECONFIG IDENTITY`.
+ * Prints `leading` once it leads.
+ */
+import { LeaderElector } from '../../../src/kube/lease.ts';
+import { kubeApi } from './api.ts';
+
+const [kubeconfig = '', identity = ''] = process.argv.slice(2);
+await using api = await kubeApi(kubeconfig);
+const elector = new LeaderElector({
+  api,
+  namespace: 'default',
+  name: 'two-replicas',
+  identity,
+  onError: (error) => {
+    console.error(error);
+  },
+});
+await elector.run({
+  signal: new AbortController().signal,
+  onStartedLeading: () => {
+    console.log('leading');
+  },
+});

@@ -1,0 +1,236 @@
+/** Leader election on a real API server. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+
+import type { HttpKubeApi } from '../../../src/kube/http.ts';
+import type { LeaderElectorOptions } from '../../../src/kube/lease-options.ts';
+import { LeaderElector, LeadershipLostError } from '../../../src/kube/lease.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { kubeApi } from './api.ts';
+
+const SHORT = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryMs: 400 };
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await kubeApi(plane.kubeconfigPath);
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+/** One replica: runs until `stop`, and keeps what happened. */
+class Replica {
+  readonly log: string[] = [];
+  readonly errors: unknown[] = [];
+  readonly reasons: unknown[] = [];
+  readonly elector: LeaderElector;
+  /** The work ends only when this is settled, after its signal. */
+  drained: Promise<void> = Promise.resolve();
+  working = false;
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+
+  constructor(name: string, identity: string, options: Partial<LeaderElectorOptions> = SHORT) {
+    const onError = (error: unknown): void => void this.errors.push(error);
+    this.elector = new LeaderElector({ api, namespace: 'default', name, identity, onError, ...options });
+    this.#ended = this.elector.run({
+      signal: this.#stop.signal,
+      onStartedLeading: async (signal) => {
+        this.log.push('started');
+        this.working = true;
+        await new Promise<void>((resolve) => {
+          signal.addEventListener('abort', () => {
+            resolve();
+          });
+        });
+        this.reasons.push(signal.reason);
+        await this.drained;
+        this.working = false;
+      },
+      onStoppedLeading: () => this.log.push('stopped'),
+    });
+  }
+
+  async leading(timeoutMs = 10_000): Promise<number> {
+    const begin = performance.now();
+    await waitFor(() => this.working, { timeoutMs, intervalMs: 10, message: 'the replica to lead' });
+    return performance.now() - begin;
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+const read = (name: string): Promise<Json> => plane.api.get(`${LEASES}/${name}`);
+
+test('of five replicas one leads; renewals keep the record; a clean stop hands over within 3 s', async () => {
+  const replicas = Array.from({ length: 5 }, (_, index) => new Replica('five', `r${index}`, {}));
+  try {
+    await waitFor(() => replicas.some((replica) => replica.working));
+    await staysTrue(() => replicas.filter((replica) => replica.working).length === 1, 500, 'one leader');
+    const first = replicas.find((replica) => replica.working);
+    assert.ok(first);
+    const { spec } = await read('five');
+    assert.equal(spec.holderIdentity, first.elector.leader);
+    assert.equal(spec.leaseDurationSeconds, 15);
+    assert.equal(spec.leaseTransitions, 0);
+    assert.match(spec.renewTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    await plane.api.patch(`${LEASES}/five`, { metadata: { labels: { team: 'a' } } });
+    const renewed = await waitFor(async () => {
+      const lease = await read('five');
+      return lease.spec.renewTime !== spec.renewTime && lease;
+    });
+    assert.equal(renewed.spec.acquireTime, spec.acquireTime);
+    assert.deepEqual(renewed.metadata.labels, { team: 'a' });
+
+    const others = replicas.filter((replica) => replica !== first);
+    const begin = performance.now();
+    await first.stop();
+    assert.deepEqual(first.log, ['started', 'stopped']);
+    await waitFor(() => others.some((replica) => replica.working), { intervalMs: 10 });
+    assert.ok(performance.now() - begin <= 3000, `handed over after ${performance.now() - begin} ms`);
+    assert.equal((await read('five')).spec.leaseTransitions, 1);
+    assert.deepEqual(
+      replicas.flatMap((replica) => replica.errors),
+      [],
+    );
+  } finally {
+    await Promise.all(replicas.map((replica) => replica.stop()));
+  }
+  const released = await read('five');
+  assert.equal(released.spec.holderIdentity ?? '', '');
+  assert.equal(released.spec.leaseDurationSeconds, 1);
+});
+
+test('after kill -9 of the leader the standby takes over within 20 s', async () => {
+  const script = path.join(import.meta.dirname, 'lease-holder.ts');
+  const holder = spawn(process.execPath, [script, plane.kubeconfigPath, 'doomed'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    await once(holder.stdout, 'data', { signal: AbortSignal.timeout(10_000) });
+    await using standby = new Replica('two-replicas', 'survivor', {});
+    await waitFor(() => standby.elector.leader === 'doomed');
+    await staysTrue(() => !standby.working, 3000, 'the standby stands by');
+    holder.kill('SIGKILL');
+    const tookMs = await standby.leading(25_000);
+    assert.ok(tookMs <= 20_000 && tookMs > 10_000, `took over after ${tookMs} ms`);
+    assert.equal((await read('two-replicas')).spec.holderIdentity, 'survivor');
+  } finally {
+    holder.kill('SIGKILL');
+  }
+});
+
+test('an API server that hangs: the work is aborted before the lease runs out, and begins again afterwards', async () => {
+  await using replica = new Replica('hang', 'a');
+  await replica.leading();
+  const begin = performance.now();
+  plane.pauseApiServer();
+  try {
+    await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
+    const tookMs = performance.now() - begin;
+    assert.ok(tookMs < SHORT.renewDeadlineMs + 200, `aborted after ${tookMs} ms`);
+    assert.ok(replica.reasons[0] instanceof LeadershipLostError);
+    assert.equal(replica.elector.isLeader, false);
+  } finally {
+    plane.resumeApiServer();
+  }
+  await replica.leading();
+  assert.deepEqual(replica.log, ['started', 'stopped', 'started']);
+  assert.ok(replica.errors.length > 0, 'failed attempts are told');
+});
+
+test('a lease that another has written: the work is aborted and the other is not overwritten', async () => {
+  await using replica = new Replica('stolen', 'a');
+  await replica.leading();
+  const now = new Date().toISOString().replace('Z', '000Z');
+  await plane.api.patch(`${LEASES}/stolen`, {
+    spec: { holderIdentity: 'thief', leaseDurationSeconds: 2, renewTime: now },
+  });
+  const begin = performance.now();
+  await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
+  assert.ok(performance.now() - begin < 1000, 'noticed with the next renewal');
+  assert.equal((await read('stolen')).spec.holderIdentity, 'thief');
+  assert.equal(replica.elector.leader, 'thief');
+  const tookMs = await replica.leading();
+  assert.ok(tookMs > 1000, `the thief had ${tookMs} ms`);
+  assert.equal((await read('stolen')).spec.leaseTransitions, 1);
+});
+
+test('a lease deleted by hand is created again without a break', async () => {
+  await using replica = new Replica('deleted', 'a');
+  await replica.leading();
+  await plane.api.delete(`${LEASES}/deleted`);
+  await waitFor(async () => (await read('deleted')).spec.holderIdentity === 'a');
+  assert.deepEqual(replica.log, ['started']);
+  assert.deepEqual(replica.errors, []);
+});
+
+test('the lease is renewed until the work has ended, and given up only then', async () => {
+  const drained = Promise.withResolvers<void>();
+  const replica = new Replica('drain', 'a');
+  await using standby = new Replica('drain', 'b');
+  await waitFor(() => replica.working || standby.working);
+  const [leader, follower] = replica.working ? [replica, standby] : [standby, replica];
+  leader.drained = drained.promise;
+  const stopped = leader.stop();
+  // Longer than the lease: only renewals keep the other away.
+  await staysTrue(() => leader.working && !follower.working, SHORT.leaseDurationMs + 500, 'the leader drains');
+  drained.resolve();
+  await stopped;
+  assert.ok((await follower.leading()) < 1500);
+  await follower.stop();
+});
+
+test('stopping while the API server hangs ends within the limit', async () => {
+  const leader = new Replica('end', 'a', { ...SHORT, exitLimitMs: 500 });
+  await leader.leading();
+  const standby = new Replica('end', 'b', { ...SHORT, exitLimitMs: 500 });
+  await waitFor(() => standby.elector.leader === 'a');
+  plane.pauseApiServer();
+  try {
+    const begin = performance.now();
+    await Promise.all([leader.stop(), standby.stop()]);
+    assert.ok(performance.now() - begin < 900, `${performance.now() - begin} ms`);
+  } finally {
+    plane.resumeApiServer();
+  }
+});
+
+test('work that fails while leading ends the run with its error and releases the lease', async () => {
+  const failure = new Error('no port');
+  const elector = new LeaderElector({
+    api,
+    namespace: 'default',
+    name: 'fails',
+    identity: 'a',
+    onError: () => undefined,
+    ...SHORT,
+  });
+  const run = elector.run({ signal: new AbortController().signal, onStartedLeading: () => Promise.reject(failure) });
+  await assert.rejects(run, failure);
+  assert.equal((await read('fails')).spec.holderIdentity ?? '', '');
+});
+
+test('times that cannot work are refused', () => {
+  const make = (times: Partial<LeaderElectorOptions>) => (): unknown =>
+    new LeaderElector({ api, namespace: 'default', name: 'x', identity: 'a', onError: () => undefined, ...times });
+  assert.throws(make({ renewDeadlineMs: 15_000 }), /retryMs \(2000\) must be well below renewDeadlineMs \(15000\)/);
+  assert.throws(make({ retryMs: 9000 }), RangeError);
+});
