@@ -55,7 +55,7 @@ test('from the tenth message of one reason on they are combined, until there was
 });
 
 test('property: of one object and type never more than 25 and one in five minutes', () => {
-  const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200 });
+  const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200, size: 'max' });
   fc.assert(
     fc.property(waits, fc.boolean(), (history, varied) => {
       const correlator = new EventCorrelator();

@@ -13,7 +13,10 @@ test('property: every wait lies between its bounds, and a floor is respected', (
       fc.integer({ min: 1, max: 100 }),
       fc.integer({ min: 1, max: 5 }),
       fc.constantFrom('full' as const, 'equal' as const),
-      fc.array(fc.tuple(randoms, fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 200_000 }))), { maxLength: 2000 }),
+      fc.array(fc.tuple(randoms, fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 200_000 }))), {
+        maxLength: 2000,
+        size: 'max',
+      }),
       (baseMs, times, factor, jitter, tries) => {
         const maxMs = baseMs * times;
         let random = 0;

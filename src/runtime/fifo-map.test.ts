@@ -13,7 +13,7 @@ const step = fc.oneof(
 
 test('property: behaves as a Map of which the first entry is taken', () => {
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 200, size: 'max' }), (steps) => {
       const fifo = new FifoMap<number>();
       const model = new Map<string, number>();
       for (const step of steps) {

@@ -376,7 +376,7 @@ const steps = fc.array(
     { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(0, 5, 60, 1000) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
   ),
-  { maxLength: 60 },
+  { maxLength: 60, size: 'max' },
 );
 
 test('property: never twice at once, never more than allowed, never lost', async () => {
@@ -455,6 +455,7 @@ test('property: never twice at once, never more than allowed, never lost', async
 test('property: waiting keys come out normal before low, each in the order of their first wish', async () => {
   const wishes = fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), low: fc.boolean() }), {
     maxLength: 30,
+    size: 'max',
   });
   await fc.assert(
     fc.asyncProperty(wishes, async (adds) => {
