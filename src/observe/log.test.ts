@@ -4,7 +4,8 @@ import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { errorText } from './error-fields.ts';
-import { createLog, nullLog, type Log, type LogLevel } from './log.ts';
+import type { LogLevel } from './log-level.ts';
+import { createLog, nullLog, type Log } from './log.ts';
 
 const CANARY = 'c4n4ry-s3cr3t-v4lu3';
 

@@ -6,11 +6,8 @@
  * cost 10 MiB each.
  */
 import { pino, type DestinationStream, type Logger } from 'pino';
+import type { LogLevel } from './log-level.ts';
 import { checkFields, type CheckedFields, type LogFields } from './log-fields.ts';
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface Log {
   debug(msg: string, fields?: LogFields): void;

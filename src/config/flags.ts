@@ -1,0 +1,130 @@
+/** Flags as data: a table of them says how to read a command line, what its help shows, and the type of the result. */
+import { parseListenAddress, type ListenAddress } from '../observe/listen-address.ts';
+import { splitGoFlags } from './go-flags.ts';
+import { shown, UsageError } from './usage-error.ts';
+import { parseBool, parseCount, parseDuration } from './values.ts';
+
+export interface Flag<T> {
+  /** Without dashes. */
+  readonly name: string;
+  /** A boolean flag may stand without a value. */
+  readonly isBool: boolean;
+  /** What the help shows for the value: `duration`. */
+  readonly hint: string;
+  readonly help: string;
+  readonly initial: T;
+  /** What the help shows as default; empty for none. */
+  readonly initialText: string;
+  /** @throws RangeError saying what would be right; `parseFlags` adds flag and value */
+  readonly parse: (text: string) => T;
+}
+
+export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
+
+export type FlagValues<Table extends FlagTable> = {
+  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
+};
+
+export interface ParsedFlags<Table extends FlagTable> {
+  readonly values: FlagValues<Table>;
+  /** The keys of those that were on the command line. */
+  readonly given: ReadonlySet<keyof Table>;
+  /** Arguments after the flags. */
+  readonly rest: readonly string[];
+}
+
+/**
+ * Reads a command line in Go's syntax.
+ * @returns `undefined` if help is asked for
+ * @throws UsageError naming the flag and its bad value
+ */
+export function parseFlags<Table extends FlagTable>(
+  table: Table,
+  argv: readonly string[],
+): ParsedFlags<Table> | undefined {
+  const byName = new Map(Object.entries(table).map(([key, flag]) => [flag.name, { key, flag }]));
+  const split = splitGoFlags(argv, (name) => byName.get(name)?.flag.isBool);
+  if (split.help) return undefined;
+  const values: Record<string, unknown> = {};
+  for (const [key, flag] of Object.entries(table)) values[key] = flag.initial;
+  const given = new Set<keyof Table>();
+  for (const [name, text] of split.flags) {
+    const found = byName.get(name);
+    if (found === undefined) throw new UsageError(`unknown flag --${name}`);
+    values[found.key] = parseOne(found.flag, text);
+    given.add(found.key);
+  }
+  return { values: values as FlagValues<Table>, given, rest: split.rest };
+}
+
+function parseOne(flag: Flag<unknown>, text: string): unknown {
+  try {
+    return flag.parse(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new UsageError(`--${flag.name}: bad value ${shown(text)}: ${error.message}`, { cause: error });
+  }
+}
+
+export function boolFlag(name: string, initial: boolean, help: string): Flag<boolean> {
+  return { name, isBool: true, hint: '', help, initial, initialText: String(initial), parse: parseBool };
+}
+
+/** A text that may be left out; the empty text counts as left out. */
+export function textFlag(name: string, hint: string, help: string): Flag<string | undefined> {
+  const parse = (text: string): string | undefined => (text === '' ? undefined : text);
+  return { name, isBool: false, hint, help, initial: undefined, initialText: '', parse };
+}
+
+export function choiceFlag<const T extends string>(
+  name: string,
+  choices: readonly T[],
+  initial: T,
+  help: string,
+): Flag<T> {
+  const parse = (text: string): T => {
+    const choice = choices.find((candidate) => candidate === text);
+    if (choice === undefined) throw new RangeError(`must be one of ${choices.join(', ')}`);
+    return choice;
+  };
+  return { name, isBool: false, hint: choices.join('|'), help, initial, initialText: initial, parse };
+}
+
+/** A duration of at least `minMs`, in ms. `initial` as it would be written. */
+export function durationFlag(name: string, initial: string, minMs: number, help: string): Flag<number> {
+  const parse = (text: string): number => {
+    const ms = parseDuration(text);
+    if (ms < minMs) throw new RangeError(`must be at least ${minMs} ms`);
+    return ms;
+  };
+  return { name, isBool: false, hint: 'duration', help, initial: parse(initial), initialText: initial, parse };
+}
+
+export function countFlag(name: string, initial: number, min: number, max: number, help: string): Flag<number> {
+  const parse = (text: string): number => parseCount(text, min, max);
+  return { name, isBool: false, hint: 'number', help, initial, initialText: String(initial), parse };
+}
+
+/** An address with the flag that gave it, for the error when it cannot be listened on. */
+export interface ListenSetting {
+  readonly address: ListenAddress;
+  readonly flag: string;
+}
+
+/** An address to listen on; the empty text and `0` turn it off, as in controller-runtime. */
+export function addressFlag(name: string, initial: string, help: string): Flag<ListenSetting | undefined> {
+  const parse = (text: string): ListenSetting | undefined =>
+    text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name };
+  return { name, isBool: false, hint: 'address', help, initial: parse(initial), initialText: initial, parse };
+}
+
+/** A value with a parser of its own. `initial` as it would be written. */
+export function parsedFlag<T>(
+  name: string,
+  hint: string,
+  initial: string,
+  help: string,
+  parse: (text: string) => T,
+): Flag<T> {
+  return { name, isBool: false, hint, help, initial: parse(initial), initialText: initial, parse };
+}

@@ -1,0 +1,77 @@
+/** The flags of the original `k8s-replicator`: as they were for its own command, with a prefix under `run`. */
+import type { ReplicatedKind, ReplicatorConfig } from './config.ts';
+import { boolFlag, durationFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
+import { isSubdomain, parseLabels, parseList } from './values.ts';
+
+export const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
+/** The original's --status-address. */
+export const REPLICATOR_STATUS_ADDRESS = ':9102';
+
+const KINDS = ['secret', 'configmap'] as const;
+
+export function replicatorFlags(prefix: '' | 'replicator-') {
+  return {
+    annotationsPrefix: parsedFlag(
+      `${prefix}annotations-prefix`,
+      'prefix',
+      'k8s-replicator',
+      'what stands before the slash of the annotations',
+      parsePrefix,
+    ),
+    allowAll: boolFlag(`${prefix}allow-all`, false, 'sources need no annotation that allows their replication'),
+    ignoreUnknown: boolFlag(`${prefix}ignore-unknown`, false, 'accept unknown annotations with the prefix'),
+    resyncPeriod: durationFlag(
+      `${prefix}resync-period`,
+      '30m',
+      0,
+      'everything is looked at again this often; 0: never',
+    ),
+    runReplicators: parsedFlag(
+      `${prefix}run-replicators`,
+      'kinds',
+      'all',
+      'comma list of secret, configmap; or all',
+      parseKinds,
+    ),
+    createWithLabels: parsedFlag(
+      `${prefix}create-with-labels`,
+      'labels',
+      'app.kubernetes.io/managed-by=k8s-replicator',
+      'labels of created objects, as k=v,k=v; may be empty',
+      parseLabels,
+    ),
+  } satisfies FlagTable;
+}
+
+/** The original's name for --kubeconfig. */
+export const kubeConfigFlag = {
+  kubeConfig: textFlag('kube-config', 'path', 'same as --kubeconfig'),
+} satisfies FlagTable;
+
+/** The replicator's part of the Config. */
+export function replicatorConfig(values: FlagValues<ReturnType<typeof replicatorFlags>>): ReplicatorConfig {
+  return {
+    annotationsPrefix: values.annotationsPrefix,
+    allowAll: values.allowAll,
+    ignoreUnknown: values.ignoreUnknown,
+    resyncPeriodMs: values.resyncPeriod,
+    runReplicators: values.runReplicators,
+    createWithLabels: values.createWithLabels,
+  };
+}
+
+function parsePrefix(text: string): string {
+  if (!isSubdomain(text)) throw new RangeError('must be a DNS name, as k8s-replicator or replicator.example.com');
+  return text;
+}
+
+function parseKinds(text: string): readonly ReplicatedKind[] {
+  const items = parseList(text.toLowerCase());
+  if (items.includes('all')) {
+    if (items.length > 1) throw new RangeError('all stands alone');
+    return KINDS;
+  }
+  const unknown = items.find((item) => item !== 'secret' && item !== 'configmap');
+  if (items.length === 0 || unknown !== undefined) throw new RangeError('must be all, or a list of secret, configmap');
+  return KINDS.filter((kind) => items.includes(kind));
+}

@@ -1,0 +1,37 @@
+/** The flags of controller-runtime's logger, which several originals have, mapped to ours where they mean something. */
+import type { LogLevel } from '../observe/log-level.ts';
+import { boolFlag, choiceFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
+
+export const zapFlags = {
+  zapDevel: boolFlag('zap-devel', false, 'same as --log-level debug'),
+  zapEncoder: choiceFlag('zap-encoder', ['json', 'console'], 'json', 'accepted; logs are always JSON'),
+  zapLogLevel: parsedFlag('zap-log-level', 'level', 'info', 'debug, info, error or a number', parseZapLevel),
+  zapStacktraceLevel: textFlag('zap-stacktrace-level', 'level', 'accepted; stacks are logged at level debug'),
+} satisfies FlagTable;
+
+type Values = FlagValues<typeof zapFlags>;
+
+/** A level as zap's flag takes it: a name, or a number, of which each above 0 is more verbose. */
+export function parseZapLevel(text: string): LogLevel {
+  const name = text.toLowerCase();
+  if (name === 'debug' || name === 'info' || name === 'warn' || name === 'error') return name;
+  if (name === 'panic' || name === 'dpanic' || name === 'fatal') return 'error';
+  if (/^[1-9]\d{0,8}$/.test(name)) return 'debug';
+  throw new RangeError('must be debug, info, error or a number above 0');
+}
+
+/** Which level the zap flags ask for; `undefined` if they ask for none. */
+export function zapLevel(values: Values, given: ReadonlySet<string>): LogLevel | undefined {
+  if (given.has('zapLogLevel')) return values.zapLogLevel;
+  return values.zapDevel ? 'debug' : undefined;
+}
+
+/** What zap did and our log does not, as sentences for the log. */
+export function zapNotes(values: Values): string[] {
+  const notes: string[] = [];
+  if (values.zapEncoder === 'console') notes.push('--zap-encoder=console has no effect: logs are JSON');
+  if (values.zapStacktraceLevel !== undefined) {
+    notes.push('--zap-stacktrace-level has no effect: stacks are logged at --log-level debug');
+  }
+  return notes;
+}
