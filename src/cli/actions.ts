@@ -1,0 +1,47 @@
+/** What the commands do, handed to the program from outside: a command without an action does not exist. */
+import type { Config, Surroundings } from '../config/config.ts';
+import type { DaemonName } from '../config/daemon.ts';
+
+/** Which cluster a command talks to; `undefined` as in Config. */
+export interface ClusterOptions {
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+}
+
+export interface StatusOptions extends ClusterOptions {
+  /** `undefined`: all. */
+  readonly namespace: string | undefined;
+  readonly output: 'table' | 'json';
+}
+
+export interface PlanOptions extends ClusterOptions {
+  /** Paths of manifests; `-` is standard input. */
+  readonly files: readonly string[];
+  readonly output: 'table' | 'json';
+}
+
+export interface DemoOptions extends ClusterOptions {
+  /** End after the walk instead of running on. */
+  readonly once: boolean;
+}
+
+/** The exit code: 0 done, 1 failed. Something thrown is printed and gives 1, a UsageError 2. */
+export type Outcome = Promise<number>;
+
+export type DaemonAction = (config: Config) => Outcome;
+
+export interface Actions extends Partial<Readonly<Record<DaemonName, DaemonAction>>> {
+  readonly crds?: () => Outcome;
+  readonly status?: (options: StatusOptions) => Outcome;
+  readonly plan?: (options: PlanOptions) => Outcome;
+  readonly demo?: (options: DemoOptions) => Outcome;
+}
+
+/** What a command line meets besides the actions. */
+export interface CliContext {
+  readonly actions: Actions;
+  readonly surroundings: Surroundings;
+  readonly version: string;
+  readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+}

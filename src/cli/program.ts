@@ -1,0 +1,174 @@
+/** The command line as it is shown and parsed: commands, options, help. What they do comes in as actions. */
+import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
+import { DAEMONS, type Daemon, type DaemonName } from '../config/daemon.ts';
+import type { CliContext, ClusterOptions, DaemonAction, Outcome } from './actions.ts';
+import { findDaemon } from './daemon-actions.ts';
+import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
+
+const SUMMARY: Readonly<Record<DaemonName, string>> = {
+  run: 'work: every controller whose API is installed',
+  mirrors: 'SecretMirrors alone, with the flags of the original mirrors operator',
+  replicator: 'annotated Secrets and ConfigMaps alone, with the flags of k8s-replicator',
+  'syncsecret-ccm': "SyncSecrets from a tenant's cluster, with the flags of the KubeLB CCM",
+  'syncsecret-manager': 'SyncSecrets in the management cluster, with the flags of the KubeLB manager',
+  generator: 'values for ExternalSecrets that Vault does not have yet',
+};
+
+const EXAMPLES: Readonly<Record<DaemonName, readonly string[]>> = {
+  run: ['keyferry run', 'keyferry run --controllers mirrors --leader-elect --status-address :9102'],
+  mirrors: ['keyferry mirrors --leader-elect --metrics-bind-address=127.0.0.1:8080'],
+  replicator: ['keyferry replicator -allow-all -resync-period 1h'],
+  'syncsecret-ccm': ['keyferry syncsecret-ccm --cluster-name blue --kubelb-kubeconfig ~/.kube/kubelb'],
+  'syncsecret-manager': ['keyferry syncsecret-manager --namespace kubelb'],
+  generator: ['VAULT_ADDR=http://vault.vault:8200 keyferry generator --all'],
+};
+
+/**
+ * Runs one command line through the program.
+ * @returns the exit code
+ * @throws what an action throws
+ */
+export async function runProgram(context: CliContext, argv: readonly string[]): Promise<number> {
+  let code = EXIT_DONE;
+  const program = buildProgram(context, (outcome) => {
+    code = outcome;
+  });
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+    return code;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help and version that were asked for have code 0; everything else that the library ends with is a usage error,
+    // and already printed.
+    return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
+  }
+}
+
+/** The program with a command for each action. `onExitCode` gets what an action answers. */
+export function buildProgram(context: CliContext, onExitCode: (code: number) => void): Command {
+  const { actions } = context;
+  const program = new Command('keyferry')
+    .description('Carries Secrets and ConfigMaps between namespaces, clusters and Vault, and keeps every copy right.')
+    .version(context.version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    // What follows a command belongs to it: the daemons read their flags themselves.
+    .enablePositionalOptions()
+    .showSuggestionAfterError()
+    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage.');
+  quiet(program, context);
+  const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);
+  for (const name of DAEMONS) {
+    const found = findDaemon(actions, name);
+    if (found !== undefined) program.addCommand(daemonCommand(found.daemon, found.action, context, finish));
+  }
+  const { crds, status, plan, demo } = actions;
+  if (crds !== undefined) {
+    command(program, 'crds', 'print all custom resource definitions as YAML', [
+      'keyferry crds | kubectl apply -f -',
+    ]).action(() => finish(crds()));
+  }
+  if (status !== undefined) {
+    withCluster(
+      command(program, 'status', 'what is copied where, what is not, and why', ['keyferry status -n default']),
+    )
+      .option('-n, --namespace <name>', 'only what was asked for in this namespace (else in all)')
+      .addOption(outputOption())
+      .action(({ namespace, output, ...cluster }: ClusterFlags & { namespace?: string; output: 'table' | 'json' }) =>
+        finish(status({ ...clusterOf(cluster), namespace, output })),
+      );
+  }
+  if (plan !== undefined) {
+    const text = 'what these manifests would do on this cluster, without doing it';
+    withCluster(command(program, 'plan', text, ['keyferry plan mirror.yaml', 'kustomize build . | keyferry plan -']))
+      .argument('<files...>', 'manifests; - for standard input')
+      .addOption(outputOption())
+      .action((files: string[], { output, ...cluster }: ClusterFlags & { output: 'table' | 'json' }) =>
+        finish(plan({ ...clusterOf(cluster), files, output })),
+      );
+  }
+  if (demo !== undefined) {
+    const text = 'real servers on this machine, the operator, and the first example, live';
+    withCluster(command(program, 'demo', text, ['keyferry demo --once']))
+      .option('--once', 'end after the walk instead of running until Ctrl-C', false)
+      .action(({ once, ...cluster }: ClusterFlags & { once: boolean }) =>
+        finish(demo({ ...clusterOf(cluster), once })),
+      );
+  }
+  return program;
+}
+
+/** As the library hands them out: absent instead of `undefined`. */
+interface ClusterFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+function clusterOf(flags: ClusterFlags): ClusterOptions {
+  return { kubeconfig: flags.kubeconfig, context: flags.context };
+}
+
+function withCluster(target: Command): Command {
+  return target
+    .option('--kubeconfig <path>', 'cluster to talk to (else $KUBECONFIG, ~/.kube/config, in-cluster)')
+    .option('--context <name>', 'context of the kubeconfig (else its current one)');
+}
+
+function outputOption(): Option {
+  return new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table');
+}
+
+function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {
+  return describe(program.command(name), summary, examples);
+}
+
+function describe(target: Command, summary: string, examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  ${example}`).join('\n');
+  return target
+    .description(summary)
+    .helpOption('-h, --help', 'print help')
+    .addHelpText('after', `\nExamples:\n${lines}`);
+}
+
+/** No exit and no console of the library's own. */
+function quiet(target: Command, context: CliContext): void {
+  target.exitOverride();
+  target.configureOutput({ writeOut: context.stdout, writeErr: context.stderr });
+}
+
+/**
+ * A command whose arguments the library shows in its help but does not read: they follow Go's rules (config/go-flags.ts),
+ * and a daemon is read the same way whether or not the library was loaded.
+ */
+class DaemonCommand extends Command {
+  #argv: readonly string[] = [];
+
+  get argv(): readonly string[] {
+    return this.#argv;
+  }
+
+  override parseOptions(argv: string[]): ParseOptionsResult {
+    this.#argv = argv;
+    return { operands: [], unknown: [] };
+  }
+}
+
+function daemonCommand(
+  daemon: Daemon,
+  action: DaemonAction,
+  context: CliContext,
+  finish: (outcome: Outcome) => Promise<void>,
+): Command {
+  const target = new DaemonCommand(daemon.name);
+  describe(target, SUMMARY[daemon.name], EXAMPLES[daemon.name]);
+  quiet(target, context);
+  for (const flag of Object.values(daemon.flags)) {
+    const option = new Option(flag.isBool ? `--${flag.name}` : `--${flag.name} <${flag.hint}>`, flag.help);
+    if (flag.initialText !== '') option.default(flag.initialText, flag.initialText);
+    target.addOption(option);
+  }
+  return target.action(async () => {
+    const config = daemon.configure(target.argv, context.surroundings);
+    if (config === undefined) target.help();
+    else await finish(action(config));
+  });
+}
