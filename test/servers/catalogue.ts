@@ -1,0 +1,98 @@
+/**
+ * Which servers the tests, the demo and the benchmark run, and how each one is built.
+ *
+ * The versions stand in `<module>/go.mod`; everything that decides what the binary is (go.mod, go.sum, the build's
+ * arguments, the platform) goes into the key of its place in the cache, so that a change of any builds anew.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export type ServerName = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'vault' | 'helm';
+
+/** In the order of need: a caller can start the first two while the others are still being built. */
+export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
+
+export interface ServerRecipe {
+  readonly name: ServerName;
+  /** Folder of the pinned Go module. */
+  readonly moduleDir: string;
+  /** The version of the server as go.mod pins it: `v1.36.3`. */
+  readonly version: string;
+  /** The version of Go that go.mod asks for: `1.26.0`. */
+  readonly goVersion: string;
+  /** Arguments of `go build` but for `-o FILE`. */
+  readonly buildArgs: readonly string[];
+  /** Environment of `go build`, over the caller's own. */
+  readonly buildEnv: Readonly<Record<string, string>>;
+  /** Folder below the cache: name, version and a hash of all that decides the binary. */
+  readonly cacheKey: string;
+}
+
+interface Source {
+  readonly dir: string;
+  /** The module whose version is the server's. */
+  readonly module: string;
+  readonly pkg: string;
+  readonly ldflags: (version: string) => string;
+}
+
+const strip = (): string => '-s -w';
+
+/** Without these the API server calls itself v0.0.0 and clients that look at the version (Helm) refuse charts. */
+function kubernetesVersion(version: string): string {
+  const [major, minor] = version.replace(/^v/, '').split('.');
+  const set = (field: string, value: string): string => `-X k8s.io/component-base/version.${field}=${value}`;
+  return ['-s -w', set('gitVersion', version), set('gitMajor', major ?? ''), set('gitMinor', minor ?? '')].join(' ');
+}
+
+const SOURCES: Readonly<Record<ServerName, Source>> = {
+  etcd: { dir: 'etcd', module: 'go.etcd.io/etcd/server/v3', pkg: 'go.etcd.io/etcd/server/v3', ldflags: strip },
+  'kube-apiserver': {
+    dir: 'kubernetes',
+    module: 'k8s.io/kubernetes',
+    pkg: 'k8s.io/kubernetes/cmd/kube-apiserver',
+    ldflags: kubernetesVersion,
+  },
+  'kube-controller-manager': {
+    dir: 'kubernetes',
+    module: 'k8s.io/kubernetes',
+    pkg: 'k8s.io/kubernetes/cmd/kube-controller-manager',
+    ldflags: kubernetesVersion,
+  },
+  vault: {
+    dir: 'vault',
+    module: 'github.com/hashicorp/vault',
+    pkg: 'github.com/hashicorp/vault',
+    // Vault 1.13 links to unexported symbols of the runtime, which newer Go refuses without this flag.
+    ldflags: () => '-s -w -checklinkname=0',
+  },
+  helm: { dir: 'helm', module: 'helm.sh/helm/v3', pkg: 'helm.sh/helm/v3/cmd/helm', ldflags: strip },
+};
+
+export const SERVER_NAMES = Object.keys(SOURCES) as readonly ServerName[];
+
+export function isServerName(name: string): name is ServerName {
+  return Object.hasOwn(SOURCES, name);
+}
+
+/** How the server is built. @throws Error if go.mod does not pin its module. */
+export function serverRecipe(name: ServerName): ServerRecipe {
+  const source = SOURCES[name];
+  const moduleDir = path.join(import.meta.dirname, source.dir);
+  const goMod = readFileSync(path.join(moduleDir, 'go.mod'), 'utf8');
+  const goSum = readFileSync(path.join(moduleDir, 'go.sum'), 'utf8');
+  const version = new RegExp(`^(?:require)?\\s+${source.module.replaceAll('.', '\\.')} (v\\S+)`, 'm').exec(goMod)?.[1];
+  const goVersion = /^go (\S+)$/m.exec(goMod)?.[1];
+  if (version === undefined || goVersion === undefined) {
+    throw new Error(`${moduleDir}/go.mod pins no version of ${version === undefined ? source.module : 'Go'}`);
+  }
+  const buildArgs = ['-trimpath', '-ldflags', source.ldflags(version), source.pkg];
+  const buildEnv = { CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false -mod=readonly' };
+  const hash = createHash('sha256');
+  for (const part of [goMod, goSum, JSON.stringify([buildArgs, buildEnv, process.platform, process.arch])]) {
+    hash.update(part).update('\0');
+  }
+  const cacheKey = `${name}-${version}-${hash.digest('hex').slice(0, 12)}`;
+  return { name, moduleDir, version, goVersion, buildArgs, buildEnv, cacheKey };
+}

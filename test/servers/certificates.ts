@@ -1,0 +1,84 @@
+/** A certificate authority for one test run, and certificates from it. Keys are P-256: made in milliseconds. */
+import { generate } from 'selfsigned';
+
+export interface Certificate {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+export interface Subject {
+  readonly commonName: string;
+  /** For a Kubernetes client certificate: its groups. */
+  readonly organizations?: readonly string[];
+}
+
+const LOOPBACK = [
+  { type: 2, value: 'localhost' },
+  { type: 7, ip: '127.0.0.1' },
+] as const;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export class CertificateAuthority {
+  readonly certPem: string;
+  readonly #ca: { readonly key: string; readonly cert: string };
+
+  private constructor(ca: { readonly key: string; readonly cert: string }) {
+    this.#ca = ca;
+    this.certPem = ca.cert;
+  }
+
+  static async create(commonName: string): Promise<CertificateAuthority> {
+    const { private: key, cert } = await generate([{ name: 'commonName', value: commonName }], {
+      ...common(),
+      extensions: [
+        { name: 'basicConstraints', cA: true, critical: true },
+        { name: 'keyUsage', keyCertSign: true, cRLSign: true, digitalSignature: true, critical: true },
+      ],
+    });
+    return new CertificateAuthority({ key, cert });
+  }
+
+  /** For a server on 127.0.0.1 or localhost. */
+  async server(commonName: string): Promise<Certificate> {
+    return this.#issue({ commonName }, [
+      { name: 'extKeyUsage', serverAuth: true },
+      { name: 'subjectAltName', altNames: [...LOOPBACK] },
+    ]);
+  }
+
+  async client(subject: Subject): Promise<Certificate> {
+    return this.#issue(subject, [{ name: 'extKeyUsage', clientAuth: true }]);
+  }
+
+  async #issue(subject: Subject, extensions: NonNullable<Options['extensions']>): Promise<Certificate> {
+    const names = [
+      ...(subject.organizations ?? []).map((value) => ({ name: 'organizationName', value })),
+      { name: 'commonName', value: subject.commonName },
+    ];
+    const { private: keyPem, cert: certPem } = await generate(names, {
+      ...common(),
+      ca: this.#ca,
+      extensions: [
+        { name: 'basicConstraints', cA: false, critical: true },
+        { name: 'keyUsage', digitalSignature: true, critical: true },
+        ...extensions,
+      ],
+    });
+    return { certPem, keyPem };
+  }
+}
+
+type Options = NonNullable<Parameters<typeof generate>[1]>;
+
+/** Valid from yesterday, so that a clock that is a little off does not matter, for a month. */
+function common(): Pick<Options, 'keyType' | 'curve' | 'algorithm' | 'notBeforeDate' | 'notAfterDate'> {
+  const now = Date.now();
+  return {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(now - DAY_MS),
+    notAfterDate: new Date(now + 30 * DAY_MS),
+  };
+}

@@ -1,0 +1,44 @@
+/** `npm run servers [-- NAME…]`: makes the servers available and prints the folder that holds them as the last line. */
+import { parseArgs } from 'node:util';
+
+import { DEFAULT_SERVERS, isServerName, SERVER_NAMES } from './catalogue.ts';
+import type { ServerName } from './catalogue.ts';
+import { ensureServers, serversFolder } from './ensure.ts';
+
+const USAGE = `Usage: npm run servers [-- NAME…]
+
+Makes real servers available for tests, demo and benchmark, and prints the folder that holds them.
+NAME is one of ${SERVER_NAMES.join(', ')} (default: ${DEFAULT_SERVERS.join(', ')}).
+
+Looked for in $KEYFERRY_SERVERS, $KUBEBUILDER_ASSETS and the cache; else built with Go from pinned modules.
+`;
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    options: { help: { type: 'boolean', short: 'h' } },
+    allowPositionals: true,
+  });
+  if (values.help === true) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const unknown = positionals.find((name) => !isServerName(name));
+  if (unknown !== undefined) {
+    process.stderr.write(`servers: unknown server "${unknown}"; known: ${SERVER_NAMES.join(', ')}\n`);
+    return 2;
+  }
+  const names = positionals.length > 0 ? positionals.filter((name) => isServerName(name)) : DEFAULT_SERVERS;
+  const pending = ensureServers(names, { onProgress: (line) => void process.stderr.write(`servers: ${line}\n`) });
+  const paths: Partial<Record<ServerName, string>> = {};
+  for (const name of names) paths[name] = await pending[name];
+  process.stdout.write(`${await serversFolder(paths)}\n`);
+  return 0;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const isUsage = String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS');
+  process.stderr.write(`servers: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = isUsage ? 2 : 1;
+}

@@ -1,0 +1,93 @@
+/** The command lines of a control plane's servers. */
+import path from 'node:path';
+
+/** Where a control plane keeps its files, and its ports. */
+export interface Layout {
+  readonly folder: string;
+  readonly etcdPort: number;
+  readonly etcdPeerPort: number;
+  readonly apiPort: number;
+  readonly tokensFile: string;
+  readonly auditPolicyFile: string;
+  readonly auditLog: string;
+  readonly pki: string;
+}
+
+/** One line for each request, when it is answered; a watch also when it opens. */
+export const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    omitManagedFields: true
+`;
+
+const CONTROLLERS = [
+  'namespace-controller',
+  'garbage-collector-controller',
+  'serviceaccount-controller',
+  'serviceaccount-token-controller',
+];
+
+export function etcdArgs(layout: Layout): string[] {
+  const client = `http://127.0.0.1:${layout.etcdPort}`;
+  const peer = `http://127.0.0.1:${layout.etcdPeerPort}`;
+  return [
+    `--data-dir=${path.join(layout.folder, 'etcd')}`,
+    `--listen-client-urls=${client}`,
+    `--advertise-client-urls=${client}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=default=${peer}`,
+    // The data need not survive a power cut, and an fsync for each write would be what the tests measure.
+    '--unsafe-no-fsync',
+    '--log-level=warn',
+    '--quota-backend-bytes=8589934592',
+  ];
+}
+
+export function apiServerArgs(layout: Layout, audit: boolean): string[] {
+  const pki = (name: string): string => path.join(layout.pki, name);
+  return [
+    `--etcd-servers=http://127.0.0.1:${layout.etcdPort}`,
+    '--bind-address=127.0.0.1',
+    '--advertise-address=127.0.0.1',
+    `--secure-port=${layout.apiPort}`,
+    `--tls-cert-file=${pki('server.crt')}`,
+    `--tls-private-key-file=${pki('server.key')}`,
+    `--client-ca-file=${pki('ca.crt')}`,
+    `--token-auth-file=${layout.tokensFile}`,
+    '--authorization-mode=RBAC',
+    '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
+    `--service-account-key-file=${pki('service-account.key')}`,
+    `--service-account-signing-key-file=${pki('service-account.key')}`,
+    '--service-cluster-ip-range=10.0.0.0/24',
+    // The Service `kubernetes` needs an address that is not loopback; nobody asks for it here.
+    '--endpoint-reconciler-type=none',
+    '--shutdown-delay-duration=0s',
+    // Else an open watch holds up a SIGTERM for a minute.
+    '--shutdown-watch-termination-grace-period=1s',
+    ...(audit
+      ? [
+          `--audit-policy-file=${layout.auditPolicyFile}`,
+          `--audit-log-path=${layout.auditLog}`,
+          '--audit-log-mode=blocking-strict',
+        ]
+      : []),
+  ];
+}
+
+export function controllerManagerArgs(layout: Layout, kubeconfigPath: string): string[] {
+  return [
+    `--kubeconfig=${kubeconfigPath}`,
+    `--controllers=${CONTROLLERS.join(',')}`,
+    `--service-account-private-key-file=${path.join(layout.pki, 'service-account.key')}`,
+    `--root-ca-file=${path.join(layout.pki, 'ca.crt')}`,
+    '--use-service-account-credentials=false',
+    '--leader-elect=false',
+    // No port of its own: it serves only metrics and health.
+    '--secure-port=0',
+    '--kube-api-qps=500',
+    '--kube-api-burst=1000',
+  ];
+}

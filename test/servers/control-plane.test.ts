@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+
+import { TestApi } from '../support/api.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { WatchEvent } from '../support/watcher.ts';
+import { startControlPlane } from './control-plane.ts';
+import type { ControlPlane } from './control-plane.ts';
+
+describe('control plane', () => {
+  let plane: ControlPlane;
+  before(async () => {
+    plane = await startControlPlane({ audit: true, users: [{ name: 'eve', groups: ['outsiders'] }] });
+  });
+  after(() => plane.stop());
+
+  it('applies manifests, CRDs among them, and lists what was created', async () => {
+    await plane.api.apply(CRD_AND_OBJECT);
+    const boats = '/apis/test.example/v1/namespaces/default/boats';
+    assert.deepEqual(
+      (await plane.api.list(boats)).map((boat) => boat.spec.name),
+      ['Ferry'],
+    );
+    await plane.api.createMany(
+      Array.from({ length: 50 }, (_, n) => secret(`many-${n}`)),
+      8,
+    );
+    assert.equal((await plane.api.list('/api/v1/namespaces/default/secrets')).length, 50);
+    await assert.rejects(plane.api.create(secret('many-0')), {
+      name: 'TestApiError',
+      status: 409,
+      reason: 'AlreadyExists',
+    });
+  });
+
+  it('knows its users by token and by certificate, and lets RBAC decide', async () => {
+    using eve = plane.client({ user: 'eve' });
+    await assert.rejects(eve.list('/api/v1/secrets'), { status: 403, reason: 'Forbidden' });
+    const { certPem, keyPem } = await plane.clientCertificate({
+      commonName: 'root',
+      organizations: ['system:masters'],
+    });
+    using root = new TestApi({ url: plane.url, caPem: plane.caPem, clientCertPem: certPem, clientKeyPem: keyPem });
+    assert.ok((await root.list('/api/v1/namespaces')).length >= 4);
+  });
+
+  it('empties namespaces and gives service accounts a name', async () => {
+    await plane.api.apply('{apiVersion: v1, kind: Namespace, metadata: {name: short-lived}}');
+    await waitFor(() => plane.api.find('/api/v1/namespaces/short-lived/serviceaccounts/default'));
+    await plane.api.delete('/api/v1/namespaces/short-lived');
+    await waitFor(async () => (await plane.api.find('/api/v1/namespaces/short-lived')) === undefined, {
+      timeoutMs: 30_000,
+    });
+  });
+
+  it('shows events with the time of their arrival', async () => {
+    const seen: WatchEvent[] = [];
+    await using watcher = await plane.api.watch('/api/v1/namespaces/default/secrets', (event) => seen.push(event));
+    const from = performance.now();
+    await plane.api.create(secret('watched'));
+    await waitFor(() => seen.length > 0);
+    assert.equal(seen[0]?.object.metadata.name, 'watched');
+    assert.ok(seen[0].at >= from && seen[0].at <= performance.now());
+    await watcher.stop();
+  });
+
+  it('audits every request', async () => {
+    await plane.api.get('/api/v1/namespaces/default/secrets/watched');
+    await waitFor(async () => (await readFile(plane.auditLogPath, 'utf8')).includes('/secrets/watched'));
+  });
+
+  it('comes back on the same port with its data after a restart of either server', async () => {
+    await plane.restartApiServer();
+    await plane.killEtcd();
+    await plane.startEtcd();
+    await plane.apiServerReady();
+    assert.ok(await plane.api.find('/api/v1/namespaces/default/secrets/watched'));
+  });
+
+  it('says why a server does not start, and leaves nothing behind', async () => {
+    let folder = '';
+    await assert.rejects(
+      startControlPlane({ controllerManager: false, apiServerFlags: ['--no-such-flag'] }),
+      ({ message }: Error) => {
+        folder = /\((\/.*)\/kube-apiserver\.log\)/.exec(message)?.[1] ?? '';
+        return /kube-apiserver ended \(1\)[^]*unknown flag: --no-such-flag/.test(message);
+      },
+    );
+    assert.ok(folder !== '' && !existsSync(folder));
+  });
+
+  it('does not outlive a test that is killed', async () => {
+    const victim = spawn(process.execPath, ['-e', VICTIM], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let text = '';
+    victim.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    await waitFor(() => text.endsWith('\n'), { timeoutMs: 30_000 });
+    const { url, folder } = JSON.parse(text) as { url: string; folder: string };
+    victim.kill('SIGKILL');
+    await waitFor(() => !existsSync(folder), { message: `${folder} to go` });
+    await assert.rejects(fetch(url));
+  });
+});
+
+const VICTIM = `
+const { startControlPlane } = await import('./control-plane.ts');
+const { url, folder } = await startControlPlane({ controllerManager: false });
+console.log(JSON.stringify({ url, folder }));
+`;
+
+function secret(name: string): unknown {
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'default' } };
+}
+
+const CRD_AND_OBJECT = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.test.example}
+spec:
+  group: test.example
+  names: {kind: Boat, plural: boats, singular: boat}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties: {spec: {type: object, properties: {name: {type: string}}}}
+---
+apiVersion: test.example/v1
+kind: Boat
+metadata: {name: one}
+spec: {name: Ferry}
+`;

@@ -1,0 +1,275 @@
+/**
+ * A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if wanted, kube-controller-manager.
+ *
+ * States of each server: running ⇄ stopped, over the same port and (etcd) the same data. `stop` ends all for good and
+ * removes their folder. The API server is usable when `startControlPlane` resolves: /readyz answers ok and the namespace
+ * `default` is there.
+ */
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import { TestApi } from '../support/api.ts';
+import { CertificateAuthority } from './certificates.ts';
+import type { Certificate, Subject } from './certificates.ts';
+import { apiServerArgs, AUDIT_POLICY, controllerManagerArgs, etcdArgs } from './control-plane-args.ts';
+import type { Layout } from './control-plane-args.ts';
+import { ensureServer } from './ensure.ts';
+import { writeKubeconfigFile } from './kubeconfig.ts';
+import type { KubeconfigOptions } from './kubeconfig.ts';
+import { freePort } from './ports.ts';
+import { Reaper } from './reaper.ts';
+import { ServerProcess } from './server-process.ts';
+
+export interface UserOptions {
+  readonly name: string;
+  readonly groups?: readonly string[];
+}
+
+export interface ControlPlaneOptions {
+  /** Namespaces are emptied, garbage is collected and service accounts get their tokens. Default true. */
+  readonly controllerManager?: boolean;
+  /** Every request in `auditLogPath`, a JSON line each, without bodies. Default false. */
+  readonly audit?: boolean;
+  /** Users beside `admin`, known by a token; what they may do is up to RBAC objects. */
+  readonly users?: readonly UserOptions[];
+  /** Further flags of kube-apiserver: `['--max-requests-inflight=10']`. They win over ours. */
+  readonly apiServerFlags?: readonly string[];
+  /** Further flags of kube-controller-manager. */
+  readonly controllerManagerFlags?: readonly string[];
+  /** Told what is being built where a server is not there yet. */
+  readonly onProgress?: (line: string) => void;
+}
+
+const READY_TIMEOUT_MS = 60_000;
+
+export class ControlPlane {
+  readonly url: string;
+  readonly caPem: string;
+  readonly adminToken: string;
+  /** File for the admin, at `url`. */
+  readonly kubeconfigPath: string;
+  /** There is a file only with the option `audit`. */
+  readonly auditLogPath: string;
+  /** Holds all files of this control plane; removed by `stop`. */
+  readonly folder: string;
+  /** An independent client as admin. */
+  readonly api: TestApi;
+  readonly #layout: Layout;
+  readonly #options: ControlPlaneOptions;
+  readonly #ca: CertificateAuthority;
+  readonly #tokens: ReadonlyMap<string, string>;
+  #etcd: ServerProcess | undefined;
+  #apiServer: ServerProcess | undefined;
+  #controllerManager: ServerProcess | undefined;
+
+  /** Not to be called: `startControlPlane` is. */
+  constructor(
+    layout: Layout,
+    options: ControlPlaneOptions,
+    ca: CertificateAuthority,
+    tokens: ReadonlyMap<string, string>,
+    kubeconfigPath: string,
+  ) {
+    this.url = `https://127.0.0.1:${layout.apiPort}`;
+    this.caPem = ca.certPem;
+    this.adminToken = tokens.get('admin') ?? '';
+    this.kubeconfigPath = kubeconfigPath;
+    this.auditLogPath = layout.auditLog;
+    this.folder = layout.folder;
+    this.#layout = layout;
+    this.#options = options;
+    this.#ca = ca;
+    this.#tokens = tokens;
+    this.api = this.client();
+  }
+
+  /** The token of a user named in the options, or of `admin`. @throws Error for any other. */
+  tokenFor(user: string): string {
+    const token = this.#tokens.get(user);
+    if (token === undefined) throw new Error(`no user "${user}" in the options of this control plane`);
+    return token;
+  }
+
+  /** A certificate that the API server takes for this user (CN) with these groups (O). */
+  clientCertificate(subject: Subject): Promise<Certificate> {
+    return this.#ca.client(subject);
+  }
+
+  /** A kubeconfig file in this control plane's folder; by default for the admin at `url`. */
+  writeKubeconfig(options: Partial<KubeconfigOptions> = {}): Promise<string> {
+    const identity = options.clientCertPem === undefined ? { token: this.adminToken } : {};
+    return writeKubeconfigFile(this.folder, { server: this.url, caPem: this.caPem, ...identity, ...options });
+  }
+
+  /** An independent client, by default as admin at `url`. Close it. */
+  client(options: { readonly user?: string; readonly url?: string; readonly caPem?: string } = {}): TestApi {
+    return new TestApi({
+      url: options.url ?? this.url,
+      caPem: options.caPem ?? this.caPem,
+      token: this.tokenFor(options.user ?? 'admin'),
+    });
+  }
+
+  /** Where each server writes its log. */
+  logFile(server: 'etcd' | 'kube-apiserver' | 'kube-controller-manager'): string {
+    return path.join(this.folder, `${server}.log`);
+  }
+
+  async startEtcd(): Promise<void> {
+    if (this.#etcd?.running === true) return;
+    const command = await ensureServer('etcd', this.#options);
+    this.#etcd = this.#spawn('etcd', command, etcdArgs(this.#layout));
+    await this.#etcd.ready(async () => {
+      const response = await fetch(`http://127.0.0.1:${this.#layout.etcdPort}/health`);
+      return ((await response.json()) as { health: string }).health === 'true';
+    }, READY_TIMEOUT_MS);
+  }
+
+  /** SIGTERM, and SIGKILL after 2 s: etcd would wait 8 s for the API server to hang up. The data stay. */
+  async stopEtcd(): Promise<void> {
+    await this.#etcd?.stop(2_000);
+  }
+
+  /** SIGKILL. The data stay, but for what etcd had not written: it runs without fsync, which matters to a power cut only. */
+  async killEtcd(): Promise<void> {
+    await this.#etcd?.kill();
+  }
+
+  /** Starts the API server and waits until it is ready. Nothing happens if it runs. */
+  async startApiServer(): Promise<void> {
+    if (this.#apiServer?.running === true) return;
+    const command = await ensureServer('kube-apiserver', this.#options);
+    const { apiServerFlags = [], audit = false } = this.#options;
+    this.#apiServer = this.#spawn('kube-apiserver', command, [
+      ...apiServerArgs(this.#layout, audit),
+      ...apiServerFlags,
+    ]);
+    await this.apiServerReady();
+  }
+
+  /** Waits until /readyz answers ok and the namespace `default` is there. */
+  async apiServerReady(timeoutMs = READY_TIMEOUT_MS): Promise<void> {
+    const probe = async (): Promise<boolean> => {
+      const ready = await this.api.raw('GET', '/readyz', { timeoutMs: 5_000 });
+      return ready.status === 200 && (await this.api.find('/api/v1/namespaces/default')) !== undefined;
+    };
+    if (this.#apiServer === undefined) throw new Error('kube-apiserver was never started');
+    await this.#apiServer.ready(probe, timeoutMs);
+  }
+
+  /** SIGTERM: the server says goodbye to its watches and waits for requests under way. */
+  async stopApiServer(): Promise<void> {
+    await this.#apiServer?.stop();
+  }
+
+  /** SIGKILL. */
+  async killApiServer(): Promise<void> {
+    await this.#apiServer?.kill();
+  }
+
+  /** Kill (or with `graceful` stop) and start, on the same port; resolves when it is ready. */
+  async restartApiServer(options: { readonly graceful?: boolean } = {}): Promise<void> {
+    await (options.graceful === true ? this.stopApiServer() : this.killApiServer());
+    await this.startApiServer();
+  }
+
+  /** SIGSTOP: connections stay open and nothing is answered until `resumeApiServer`. */
+  pauseApiServer(): void {
+    this.#apiServer?.pause();
+  }
+
+  resumeApiServer(): void {
+    this.#apiServer?.resume();
+  }
+
+  async startControllerManager(): Promise<void> {
+    if (this.#controllerManager?.running === true) return;
+    const command = await ensureServer('kube-controller-manager', this.#options);
+    const args = [
+      ...controllerManagerArgs(this.#layout, this.kubeconfigPath),
+      ...(this.#options.controllerManagerFlags ?? []),
+    ];
+    this.#controllerManager = this.#spawn('kube-controller-manager', command, args);
+  }
+
+  async stopControllerManager(): Promise<void> {
+    await this.#controllerManager?.kill();
+  }
+
+  /** Ends all servers and removes their folder. Safe to call more than once. */
+  async stop(): Promise<void> {
+    this.api.close();
+    await Promise.all([this.#controllerManager?.kill(), this.#apiServer?.kill(), this.#etcd?.kill()]);
+    await Reaper.shared().removeFolder(this.folder);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #spawn(name: Parameters<ControlPlane['logFile']>[0], command: string, args: readonly string[]): ServerProcess {
+    return new ServerProcess({ name, command, args, logFile: this.logFile(name), cwd: this.folder });
+  }
+}
+
+/**
+ * Starts a control plane; servers that are not there are built first.
+ * @throws Error with the end of the log of a server that did not start, ServerUnavailableError where one cannot be had.
+ */
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const folder = await Reaper.shared().temporaryFolder('keyferry-control-plane-');
+  const layout: Layout = {
+    folder,
+    etcdPort: await freePort(),
+    etcdPeerPort: await freePort(),
+    apiPort: await freePort(),
+    tokensFile: path.join(folder, 'tokens.csv'),
+    auditPolicyFile: path.join(folder, 'audit-policy.yaml'),
+    auditLog: path.join(folder, 'audit.log'),
+    pki: path.join(folder, 'pki'),
+  };
+  const users = [{ name: 'admin', groups: ['system:masters'] }, ...(options.users ?? [])];
+  const tokens = new Map(users.map(({ name }) => [name, randomBytes(16).toString('hex')]));
+  const ca = await CertificateAuthority.create('keyferry-test-ca');
+  await writeFiles(layout, users, tokens, ca);
+  const kubeconfigPath = await writeKubeconfigFile(folder, {
+    server: `https://127.0.0.1:${layout.apiPort}`,
+    caPem: ca.certPem,
+    token: tokens.get('admin') ?? '',
+  });
+  const plane = new ControlPlane(layout, options, ca, tokens, kubeconfigPath);
+  try {
+    await plane.startEtcd();
+    await plane.startApiServer();
+    if (options.controllerManager ?? true) await plane.startControllerManager();
+    return plane;
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+}
+
+async function writeFiles(
+  layout: Layout,
+  users: readonly UserOptions[],
+  tokens: ReadonlyMap<string, string>,
+  ca: CertificateAuthority,
+): Promise<void> {
+  await mkdir(layout.pki);
+  const inPki = (name: string, text: string): Promise<void> =>
+    writeFile(path.join(layout.pki, name), text, { mode: 0o600 });
+  const server = await ca.server('kube-apiserver');
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const lines = users.map(
+    ({ name, groups = [] }) => `${tokens.get(name) ?? ''},${name},${name},"${groups.join(',')}"\n`,
+  );
+  await Promise.all([
+    inPki('ca.crt', ca.certPem),
+    inPki('server.crt', server.certPem),
+    inPki('server.key', server.keyPem),
+    inPki('service-account.key', privateKey.export({ type: 'sec1', format: 'pem' }).toString()),
+    writeFile(layout.tokensFile, lines.join(''), { mode: 0o600 }),
+    writeFile(layout.auditPolicyFile, AUDIT_POLICY),
+  ]);
+}

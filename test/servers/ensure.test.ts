@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, it } from 'node:test';
+
+import { withLock } from './build-lock.ts';
+import { SERVER_NAMES, serverRecipe } from './catalogue.ts';
+import { cacheFolder, ensureServer, ensureServers, findServer, serversFolder } from './ensure.ts';
+import { buildError, ServerUnavailableError } from './go-build.ts';
+
+const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
+after(() => rm(folder, { recursive: true }));
+
+/** A cache of its own and a `go` that is this shell script; `GOVERSION` it knows. */
+async function world(name: string, build: string): Promise<NodeJS.ProcessEnv> {
+  const home = path.join(folder, name);
+  await mkdir(path.join(home, 'bin'), { recursive: true });
+  const go = path.join(home, 'bin', 'go');
+  await writeFile(go, `#!/bin/sh\nif [ "$1" = env ]; then echo go1.26.0; exit 0; fi\nout=$3\n${build}\n`);
+  await chmod(go, 0o755);
+  return { PATH: `${path.join(home, 'bin')}:/usr/bin:/bin`, XDG_CACHE_HOME: path.join(home, 'cache') };
+}
+
+async function cached(env: NodeJS.ProcessEnv): Promise<string[]> {
+  return (await readdir(cacheFolder(env), { recursive: true })).filter((name) => name.includes('/'));
+}
+
+describe('servers', () => {
+  it('have a recipe each, pinned to a version', () => {
+    for (const name of SERVER_NAMES) {
+      const { version, cacheKey } = serverRecipe(name);
+      assert.match(version, /^v\d+\.\d+\.\d+$/);
+      assert.ok(cacheKey.startsWith(`${name}-${version}-`));
+    }
+  });
+
+  it('are taken from KEYFERRY_SERVERS or KUBEBUILDER_ASSETS where these hold them', async () => {
+    const env = await world('named', 'exit 1');
+    const mine = path.join(folder, 'mine');
+    await mkdir(mine);
+    await writeFile(path.join(mine, 'etcd'), '#!/bin/sh\n', { mode: 0o755 });
+    await writeFile(path.join(mine, 'vault'), 'not executable', { mode: 0o644 });
+    for (const variable of ['KEYFERRY_SERVERS', 'KUBEBUILDER_ASSETS']) {
+      const named = { ...env, [variable]: mine };
+      assert.equal(await ensureServer('etcd', { env: named }), path.join(mine, 'etcd'));
+      assert.equal(findServer('vault', named), undefined);
+    }
+  });
+
+  it('are built once, told about, and then taken from the cache', async () => {
+    const env = await world('build', 'echo "#!/bin/sh" > "$out"; chmod +x "$out"; echo x >> "$(dirname "$0")/builds"');
+    const lines: string[] = [];
+    const both = await Promise.all([1, 2].map(() => ensureServer('etcd', { env, onProgress: (l) => lines.push(l) })));
+    assert.equal(both[0], both[1]);
+    await ensureServer('etcd', { env });
+    assert.equal(await readFile(path.join(folder, 'build', 'bin', 'builds'), 'utf8'), 'x\n');
+    assert.ok(
+      lines.some((line) => line.startsWith('built etcd v')),
+      lines.join('\n'),
+    );
+    assert.deepEqual(await cached(env), [`${serverRecipe('etcd').cacheKey}/etcd`]);
+  });
+
+  it('leave nothing behind that is half built', async () => {
+    const env = await world(
+      'half',
+      'echo half > "$out"; chmod +x "$out"; echo "link: no space left on device" >&2; exit 1',
+    );
+    await assert.rejects(ensureServer('etcd', { env }), (error) => {
+      assert.ok(error instanceof ServerUnavailableError);
+      return /^cannot build etcd v\S+: the disk is full/.test(error.message);
+    });
+    assert.deepEqual(await cached(env), []);
+
+    const slow = await world('half', 'echo half > "$out"; chmod +x "$out"; exec sleep 60');
+    const aborting = new AbortController();
+    const building = ensureServer('etcd', { env: slow, signal: aborting.signal, onProgress: () => aborting.abort() });
+    await assert.rejects(building, { name: 'AbortError' });
+    assert.deepEqual(await cached(slow), []);
+  });
+
+  it('come in the given order, and one that fails does not stop the next', async () => {
+    const env = await world('order', 'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"');
+    const paths = ensureServers(['etcd', 'vault'], { env });
+    assert.match(await paths.vault, /vault$/);
+    await assert.rejects(paths.etcd, ServerUnavailableError);
+  });
+
+  it('are shown in one folder wherever they come from', async () => {
+    const env = await world('links', 'echo ok > "$out"; chmod +x "$out"');
+    const paths = ensureServers(['etcd', 'vault'], { env });
+    const together = await serversFolder({ etcd: await paths.etcd, vault: await paths.vault }, env);
+    assert.deepEqual((await readdir(together)).toSorted(), ['etcd', 'vault']);
+    assert.equal(await readFile(path.join(together, 'vault'), 'utf8'), 'ok\n');
+  });
+
+  it('say what is missing', async () => {
+    const recipe = serverRecipe('etcd');
+    const say = (stderr: string): string => buildError(recipe, stderr, 1).message;
+    assert.match(say('dial tcp: lookup proxy.invalid: no such host'), /could not be downloaded/);
+    assert.match(say('write /tmp/x: no space left on device'), /disk is full/);
+    assert.match(say('undefined: Foo'), /go build ended with 1\nundefined: Foo/);
+
+    const old = await world('old', '');
+    const go = path.join(folder, 'old', 'bin', 'go');
+    await writeFile(go, '#!/bin/sh\necho "go: go.mod requires go >= 1.26.0 (running go 1.20)" >&2; exit 1\n');
+    await assert.rejects(ensureServer('etcd', { env: old }), /Go 1\.26\.0 or newer is needed: .*running go 1\.20/);
+  });
+});
+
+describe('the build lock', () => {
+  it('lets one in at a time', async () => {
+    const file = path.join(folder, 'one.lock');
+    let inside = 0;
+    const most: number[] = [];
+    const enter = (): Promise<void> =>
+      withLock(
+        file,
+        async () => {
+          inside += 1;
+          most.push(inside);
+          await new Promise((resolve) => setImmediate(resolve));
+          inside -= 1;
+        },
+        () => undefined,
+      );
+    await Promise.all([enter(), enter(), enter()]);
+    assert.deepEqual(most, [1, 1, 1]);
+  });
+
+  it('is taken over from a holder that is gone', async () => {
+    const gone = spawn('/bin/true');
+    await new Promise((resolve) => gone.once('exit', resolve));
+    const file = path.join(folder, 'stale.lock');
+    const { hostname } = await import('node:os');
+    await writeFile(file, JSON.stringify({ pid: gone.pid, host: hostname() }));
+    assert.equal(
+      await withLock(
+        file,
+        () => Promise.resolve('mine'),
+        () => undefined,
+      ),
+      'mine',
+    );
+  });
+});

@@ -1,0 +1,129 @@
+/**
+ * Makes real servers available: from a folder the user names, from the cache, else by a build from pinned Go modules.
+ */
+import { createHash } from 'node:crypto';
+import { accessSync, constants, statSync } from 'node:fs';
+import { mkdir, rename, rm, symlink } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+
+import { withLock } from './build-lock.ts';
+import { serverRecipe } from './catalogue.ts';
+import type { ServerName } from './catalogue.ts';
+import { goBuild } from './go-build.ts';
+
+export interface EnsureOptions {
+  /** Told one line at a time what is being built, and that it still is. Default: nothing is said. */
+  readonly onProgress?: (line: string) => void;
+  /** Default `process.env`. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly signal?: AbortSignal;
+}
+
+/** Where built servers are kept: `$XDG_CACHE_HOME/keyferry/servers`, else `~/.cache/keyferry/servers`. */
+export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
+  const base = env['XDG_CACHE_HOME'];
+  return path.join(
+    base !== undefined && path.isAbsolute(base) ? base : path.join(homedir(), '.cache'),
+    'keyferry/servers',
+  );
+}
+
+/** The path of the server if it is there already, in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache. */
+export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const folders = [env['KEYFERRY_SERVERS'], env['KUBEBUILDER_ASSETS']].filter(
+    (folder) => folder !== undefined && folder !== '',
+  );
+  const candidates = [...folders.map((folder) => path.resolve(folder as string, name)), cachedPath(name, env)];
+  return candidates.find((file) => isExecutable(file));
+}
+
+/**
+ * The path of one server, built if need be.
+ * @throws ServerUnavailableError naming what is missing: Go, the network, room on the disk.
+ */
+export async function ensureServer(name: ServerName, options: EnsureOptions = {}): Promise<string> {
+  const env = options.env ?? process.env;
+  const found = findServer(name, env);
+  if (found !== undefined) return found;
+  const onProgress = options.onProgress ?? ((): void => undefined);
+  await mkdir(cacheFolder(env), { recursive: true });
+  let toldAt = -Infinity;
+  return withLock(
+    path.join(cacheFolder(env), 'build.lock'),
+    async () => {
+      const target = cachedPath(name, env);
+      if (!isExecutable(target)) await goBuild(serverRecipe(name), target, { onProgress, env, signal: options.signal });
+      return target;
+    },
+    (holder) => {
+      if (performance.now() - toldAt < 5_000) return;
+      toldAt = performance.now();
+      onProgress(`waiting for ${name}: process ${holder} is building`);
+    },
+    options.signal,
+  );
+}
+
+/**
+ * Several servers, made one after another in the given order; each promise settles as soon as its server is there, so
+ * that a control plane can start while Vault is still being built. One failure does not stop the next.
+ */
+export function ensureServers<N extends ServerName>(
+  names: readonly N[],
+  options: EnsureOptions = {},
+): Readonly<Record<N, Promise<string>>> {
+  const paths = {} as Record<N, Promise<string>>;
+  let previous: Promise<unknown> = Promise.resolve();
+  for (const name of names) {
+    const after = previous;
+    const mine = after.then(
+      () => ensureServer(name, options),
+      () => ensureServer(name, options),
+    );
+    // The caller may look at this promise only after an earlier one failed: that is no unhandled rejection.
+    mine.catch(() => undefined);
+    paths[name] = mine;
+    previous = mine;
+  }
+  return paths;
+}
+
+/**
+ * One folder that holds all of these servers under their own names: theirs if they share one, else a folder of links in
+ * the cache.
+ */
+export async function serversFolder(
+  paths: Readonly<Partial<Record<ServerName, string>>>,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string> {
+  const files = Object.values(paths);
+  const folders = new Set(files.map((file) => path.dirname(file)));
+  const [only] = folders;
+  if (only !== undefined && folders.size === 1) return only;
+  const key = createHash('sha256').update(JSON.stringify(files.toSorted())).digest('hex').slice(0, 12);
+  const folder = path.join(cacheFolder(env), `bin-${key}`);
+  await mkdir(folder, { recursive: true });
+  for (const file of files) {
+    const draft = path.join(folder, `.${path.basename(file)}.${process.pid}`);
+    await rm(draft, { force: true });
+    await symlink(file, draft);
+    await rename(draft, path.join(folder, path.basename(file)));
+  }
+  return folder;
+}
+
+function cachedPath(name: ServerName, env: NodeJS.ProcessEnv): string {
+  return path.join(cacheFolder(env), serverRecipe(name).cacheKey, name);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch (error) {
+    // Not there or not ours to run: either way it cannot be used, and the search goes on.
+    void error;
+    return false;
+  }
+}

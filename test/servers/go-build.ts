@@ -1,0 +1,123 @@
+/** Builds one server from its pinned Go module, with errors that name what is missing. */
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import type { ServerRecipe } from './catalogue.ts';
+
+const PROGRESS_MS = 5_000;
+
+/** A server that cannot be had; the message says what is missing and what to do. */
+export class ServerUnavailableError extends Error {
+  override readonly name = 'ServerUnavailableError';
+}
+
+export interface BuildOptions {
+  readonly onProgress: (line: string) => void;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Builds into `target`. The compiler writes to a name of its own beside it, which becomes `target` by a rename only when
+ * the build has succeeded: an interrupted build leaves no broken binary.
+ * @throws ServerUnavailableError where Go, the network or room on the disk is missing, or the build fails.
+ */
+export async function goBuild(recipe: ServerRecipe, target: string, options: BuildOptions): Promise<void> {
+  const go = await findGo(recipe, options.env);
+  const folder = path.dirname(target);
+  await mkdir(folder, { recursive: true });
+  await removePartials(folder);
+  const partial = `${target}.partial-${randomUUID()}`;
+  try {
+    await runBuild(go, recipe, partial, options);
+    await rename(partial, target);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw error;
+  }
+}
+
+/** What builds that were killed left behind. Called under the build lock: no living build owns one. */
+async function removePartials(folder: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name.includes('.partial-'));
+  await Promise.all(names.map((name) => rm(path.join(folder, name), { force: true })));
+}
+
+async function runBuild(go: string, recipe: ServerRecipe, output: string, options: BuildOptions): Promise<void> {
+  const startedAt = performance.now();
+  const label = `${recipe.name} ${recipe.version}`;
+  options.onProgress(`building ${label}`);
+  const progress = setInterval(() => {
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
+    options.onProgress(`building ${label}: ${seconds} s (a few minutes at first, then cached)`);
+  }, PROGRESS_MS);
+  try {
+    const child = spawn(go, ['build', '-o', output, ...recipe.buildArgs], {
+      cwd: recipe.moduleDir,
+      env: { ...options.env, ...recipe.buildEnv },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      signal: options.signal,
+    });
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr = (stderr + text).slice(-64 * 1024);
+    });
+    const code = await new Promise<number | string | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code, signal) => resolve(code ?? signal));
+    });
+    if (code !== 0) throw buildError(recipe, stderr, code);
+  } finally {
+    clearInterval(progress);
+  }
+  options.onProgress(`built ${label} in ${Math.round((performance.now() - startedAt) / 1000)} s`);
+}
+
+/** What a failed `go build` lacked, told from what it wrote. */
+export function buildError(recipe: ServerRecipe, stderr: string, code: number | string | null): ServerUnavailableError {
+  const tail = stderr.trim().split('\n').slice(-12).join('\n');
+  const because = (reason: string): ServerUnavailableError =>
+    new ServerUnavailableError(`cannot build ${recipe.name} ${recipe.version}: ${reason}\n${tail}`);
+  if (/no space left on device|disk quota exceeded/i.test(stderr)) {
+    return because(
+      'the disk is full. The build needs about 4 GB in the Go build cache, the module cache and $TMPDIR together',
+    );
+  }
+  if (
+    /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i.test(
+      stderr,
+    )
+  ) {
+    return because(
+      'a Go module could not be downloaded. The first build needs the network (see `go help goproxy` for a proxy)',
+    );
+  }
+  return because(`go build ended with ${code ?? 'no exit code'}`);
+}
+
+async function findGo(recipe: ServerRecipe, env: NodeJS.ProcessEnv): Promise<string> {
+  const candidates = ['go', ...(env['GOROOT'] ? [path.join(env['GOROOT'], 'bin', 'go')] : []), '/usr/local/go/bin/go'];
+  for (const candidate of candidates) {
+    try {
+      // In the module's folder: there Go switches to the toolchain that go.mod asks for, or says that it must not.
+      await promisify(execFile)(candidate, ['env', 'GOVERSION'], { cwd: recipe.moduleDir, env });
+      return candidate;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+      const said = (error as { stderr?: string }).stderr?.trim() || String(error);
+      throw new ServerUnavailableError(
+        `cannot build ${recipe.name}: Go ${recipe.goVersion} or newer is needed: ${said}`,
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+  throw new ServerUnavailableError(
+    `cannot build ${recipe.name}: Go is not installed. Install Go ${recipe.goVersion} or newer, ` +
+      'or set KEYFERRY_SERVERS to a folder that holds the binaries',
+  );
+}

@@ -1,0 +1,27 @@
+/** Free TCP ports on loopback. */
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+
+/**
+ * Below the range that systems take outgoing connections' ports from (32768 on Linux, 49152 elsewhere): a port of a
+ * server that is stopped for a while must not be taken by some client before the server is back.
+ */
+const FIRST = 20_000;
+const LAST = 32_000;
+
+/** A port that nothing listens on. @throws Error when none was found in 100 tries. */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const port = randomInt(FIRST, LAST);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free TCP port found on 127.0.0.1 between ${FIRST} and ${LAST}`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}

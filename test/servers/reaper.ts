@@ -1,0 +1,80 @@
+/**
+ * Nothing outlives this process: one small shell holds the read end of a pipe, knows which processes and temporary
+ * folders are ours, and ends them when the pipe closes, however we died (exit, crash, kill -9).
+ *
+ * Protocol, a line each: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell is in a session of its own so that Ctrl-C in a
+ * terminal does not end it before us, and is not waited for: it ends because we do.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Socket } from 'node:net';
+
+const SCRIPT = `
+pids=' '; folders=
+while IFS= read -r line; do
+  case $line in
+    +/*) folders="$folders
+\${line#+}" ;;
+    +*) pids="$pids\${line#+} " ;;
+    -/*) gone=\${line#-}; kept=
+      while IFS= read -r folder; do
+        [ -n "$folder" ] && [ "$folder" != "$gone" ] && kept="$kept
+$folder"
+      done <<END
+$folders
+END
+      folders=$kept ;;
+    -*) pid=\${line#-}; case $pids in *" $pid "*) pids="\${pids%% $pid *} \${pids#* $pid }" ;; esac ;;
+  esac
+done
+for pid in $pids; do kill -9 "$pid" 2>/dev/null; done
+printf '%s\\n' "$folders" | while IFS= read -r folder; do
+  if [ -n "$folder" ]; then rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }; fi
+done
+`;
+
+/** One a process is enough, and module state is what "one a process" means; `shared()` makes it at first use. */
+const holder: { reaper?: Reaper } = {};
+
+export class Reaper {
+  readonly #pipe: Socket;
+
+  private constructor() {
+    const shell = spawn('/bin/sh', ['-c', SCRIPT], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+    shell.unref();
+    // Typed as a Writable; a child's stdin pipe is a net.Socket.
+    this.#pipe = shell.stdin as Socket;
+    this.#pipe.unref();
+    this.#pipe.on('error', (error) => {
+      process.emitWarning(`the reaper of server processes is gone: ${error.message}`);
+    });
+  }
+
+  static shared(): Reaper {
+    holder.reaper ??= new Reaper();
+    return holder.reaper;
+  }
+
+  addProcess(pid: number): void {
+    this.#pipe.write(`+${pid}\n`);
+  }
+
+  /** To be called once the process has ended: its id may belong to someone else from then on. */
+  removeProcess(pid: number): void {
+    this.#pipe.write(`-${pid}\n`);
+  }
+
+  /** A new folder in the system's temporary folder that goes when we do. */
+  async temporaryFolder(prefix: string): Promise<string> {
+    const folder = await mkdtemp(path.join(tmpdir(), prefix));
+    this.#pipe.write(`+${folder}\n`);
+    return folder;
+  }
+
+  async removeFolder(folder: string): Promise<void> {
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    this.#pipe.write(`-${folder}\n`);
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * One server as a child process with its log in a file.
+ *
+ * States: running → ended (by `stop`, `kill` or by itself). `stop` and `kill` may be called in any state and more than once.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+
+import { Reaper } from './reaper.ts';
+
+export interface ServerProcessOptions {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly logFile: string;
+  readonly cwd?: string;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+const STOP_TIMEOUT_MS = 20_000;
+
+export class ServerProcess {
+  readonly name: string;
+  readonly logFile: string;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<void>;
+  #spawnError: Error | undefined;
+
+  constructor(options: ServerProcessOptions) {
+    this.name = options.name;
+    this.logFile = options.logFile;
+    const log = openSync(options.logFile, 'a');
+    try {
+      this.#child = spawn(options.command, options.args, {
+        env: { ...process.env, ...options.env },
+        // A process group of its own: Ctrl-C in a terminal reaches us alone, and we stop servers in the right order.
+        detached: true,
+        stdio: ['ignore', log, log],
+        ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+        ...(options.uid === undefined ? {} : { uid: options.uid }),
+        ...(options.gid === undefined ? {} : { gid: options.gid }),
+      });
+    } finally {
+      closeSync(log);
+    }
+    const pid = this.#child.pid;
+    if (pid !== undefined) Reaper.shared().addProcess(pid);
+    this.#ended = new Promise((resolve) => {
+      this.#child.once('error', (error) => {
+        this.#spawnError = error;
+        if (pid === undefined) resolve();
+      });
+      this.#child.once('exit', () => {
+        if (pid !== undefined) Reaper.shared().removeProcess(pid);
+        resolve();
+      });
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get running(): boolean {
+    return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** SIGTERM, and SIGKILL where that does not end it within `timeoutMs`. */
+  async stop(timeoutMs = STOP_TIMEOUT_MS): Promise<void> {
+    if (!this.running) return this.#ended;
+    this.#child.kill('SIGTERM');
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), timeoutMs);
+    await this.#ended;
+    clearTimeout(timer);
+  }
+
+  /** SIGKILL; resolves when the process is gone. */
+  async kill(): Promise<void> {
+    if (this.running) this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  /** SIGSTOP: the server keeps its sockets and answers nothing. */
+  pause(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
+  /** The last lines of the log. */
+  logTail(lines = 20): string {
+    return readFileSync(this.logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
+  }
+
+  /**
+   * Waits until `probe` answers true; a probe that throws is taken for "not yet".
+   * @throws Error with the log's tail when the server ended or `timeoutMs` has passed.
+   */
+  async ready(probe: () => Promise<boolean>, timeoutMs: number): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    let last: unknown;
+    for (;;) {
+      if (!this.running) {
+        throw this.#failure(
+          `ended (${this.#child.exitCode ?? this.#child.signalCode ?? 'not started'})`,
+          this.#spawnError,
+        );
+      }
+      try {
+        if (await probe()) return;
+      } catch (error) {
+        last = error;
+      }
+      if (performance.now() > deadline) throw this.#failure(`was not ready within ${timeoutMs} ms`, last);
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+  }
+
+  #failure(what: string, cause: unknown): Error {
+    return new Error(`${this.name} ${what}; the end of its log (${this.logFile}):\n${this.logTail()}`, { cause });
+  }
+}

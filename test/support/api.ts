@@ -1,0 +1,229 @@
+/**
+ * A small Kubernetes client for tests. It stands on plain node:https and imports nothing of the program it tests, so that
+ * a fault of the one does not hide in the other.
+ */
+import { parseAllDocuments } from 'yaml';
+
+import { HttpClient } from './http.ts';
+import { ResourceMap } from './resource-map.ts';
+import type { Reference } from './resource-map.ts';
+import { Watcher } from './watcher.ts';
+import type { WatchHandler } from './watcher.ts';
+import { waitFor } from './wait-for.ts';
+
+/** An object as JSON gives it; tests look into it freely. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields of arbitrary kinds
+export type Json = any;
+
+export interface TestApiOptions {
+  /** `https://127.0.0.1:6443` */
+  readonly url: string;
+  readonly caPem: string;
+  readonly token?: string;
+  readonly clientCertPem?: string;
+  readonly clientKeyPem?: string;
+  /** Connections at once. Default 16. */
+  readonly maxSockets?: number;
+}
+
+export interface CallOptions {
+  readonly query?: Readonly<Record<string, string | number | boolean>>;
+  readonly body?: unknown;
+  readonly contentType?: string;
+  readonly accept?: string;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** An answer outside 200–299. */
+export class TestApiError extends Error {
+  override readonly name = 'TestApiError';
+  readonly status: number;
+  /** `NotFound`, `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, … as the server says. */
+  readonly reason: string;
+
+  constructor(method: string, path: string, status: number, body: Json) {
+    super(`${method} ${path}: ${status} ${body?.message ?? body}`);
+    this.status = status;
+    this.reason = body?.reason ?? '';
+  }
+}
+
+export type PatchType = 'merge' | 'json' | 'strategic';
+
+const PATCH_TYPES: Readonly<Record<PatchType, string>> = {
+  merge: 'application/merge-patch+json',
+  json: 'application/json-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+};
+
+export class TestApi {
+  readonly #http: HttpClient;
+  readonly #auth: Readonly<Record<string, string>>;
+  readonly #resources: ResourceMap;
+
+  constructor(options: TestApiOptions) {
+    this.#http = new HttpClient(options.url, options);
+    this.#auth = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
+    this.#resources = new ResourceMap((path) => this.get(path));
+  }
+
+  /** Closes idle connections; watches are stopped by their own `stop`. */
+  close(): void {
+    this.#http.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** One call, whatever it answers. `body` is parsed JSON where the answer is JSON, else text. */
+  async raw(
+    method: string,
+    path: string,
+    options: CallOptions = {},
+  ): Promise<{ status: number; headers: Json; body: Json }> {
+    const query = new URLSearchParams();
+    for (const [key, value] of Object.entries(options.query ?? {})) query.set(key, String(value));
+    const answer = await this.#http.send(query.size > 0 ? `${path}?${query.toString()}` : path, {
+      method,
+      headers: {
+        ...this.#auth,
+        accept: options.accept ?? 'application/json',
+        ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
+      },
+      ...(options.body === undefined
+        ? {}
+        : { body: typeof options.body === 'string' ? options.body : JSON.stringify(options.body) }),
+      ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+    const isJson = String(answer.headers['content-type']).startsWith('application/json');
+    return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(answer.text) : answer.text };
+  }
+
+  /** One call. @throws TestApiError for any status outside 200–299. */
+  async call(method: string, path: string, options: CallOptions = {}): Promise<Json> {
+    const { status, body } = await this.raw(method, path, options);
+    if (status < 200 || status > 299) throw new TestApiError(method, path, status, body);
+    return body;
+  }
+
+  get(path: string, options: CallOptions = {}): Promise<Json> {
+    return this.call('GET', path, options);
+  }
+
+  /** As `get`, but undefined where there is none (404). @throws TestApiError for any other refusal. */
+  async find(path: string): Promise<Json> {
+    const { status, body } = await this.raw('GET', path);
+    if (status === 404) return undefined;
+    if (status !== 200) throw new TestApiError('GET', path, status, body);
+    return body;
+  }
+
+  /** The items of a collection, in pages of 500. */
+  async list(path: string, query: Readonly<Record<string, string>> = {}): Promise<Json[]> {
+    const items: Json[] = [];
+    let token = '';
+    do {
+      const page = await this.get(path, { query: { ...query, limit: 500, ...(token && { continue: token }) } });
+      items.push(...page.items);
+      token = page.metadata.continue ?? '';
+    } while (token !== '');
+    return items;
+  }
+
+  /** Creates at the collection of the object's kind and namespace. */
+  async create(object: Json): Promise<Json> {
+    const collection = await this.#resources.collection(object);
+    return this.call('POST', collection, { body: object });
+  }
+
+  /** Creates many, at most `parallelism` at once (default 16). @throws the first failure, when those under way have ended. */
+  async createMany(objects: Iterable<Json>, parallelism = 16): Promise<void> {
+    const source = objects[Symbol.iterator]();
+    let failed = false;
+    const worker = async (): Promise<void> => {
+      for (let next = source.next(); next.done !== true && !failed; next = source.next()) {
+        try {
+          await this.create(next.value);
+        } catch (error) {
+          failed = true;
+          throw error;
+        }
+      }
+    };
+    const results = await Promise.allSettled(Array.from({ length: parallelism }, worker));
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure !== undefined) throw failure.reason;
+  }
+
+  replace(path: string, object: Json): Promise<Json> {
+    return this.call('PUT', path, { body: object });
+  }
+
+  patch(path: string, patch: Json, type: PatchType = 'merge'): Promise<Json> {
+    return this.call('PATCH', path, { body: patch, contentType: PATCH_TYPES[type] });
+  }
+
+  /** Deletes; true if there was something to delete. */
+  async delete(path: string, query: Readonly<Record<string, string>> = {}): Promise<boolean> {
+    const { status, body } = await this.raw('DELETE', path, { query });
+    if (status === 404) return false;
+    if (status < 200 || status > 299) throw new TestApiError('DELETE', path, status, body);
+    return true;
+  }
+
+  /**
+   * What `kubectl apply --server-side` does with these manifests (YAML text, or objects), one after another; waits until a
+   * CustomResourceDefinition is established. An object without a namespace goes to `default` if its kind wants one.
+   */
+  async apply(manifests: Json, fieldManager = 'test'): Promise<Json[]> {
+    const applied: Json[] = [];
+    for (const object of toObjects(manifests)) {
+      const path = await this.pathOf(object);
+      const result = await this.call('PATCH', path, {
+        body: object,
+        contentType: 'application/apply-patch+yaml',
+        query: { fieldManager, force: true },
+      });
+      if (object.kind === 'CustomResourceDefinition') await this.#established(path);
+      applied.push(result);
+    }
+    return applied;
+  }
+
+  /** The path of an object by apiVersion, kind, namespace and name, as the server's discovery says. */
+  async pathOf(reference: Reference): Promise<string> {
+    return `${await this.#resources.collection(reference)}/${encodeURIComponent(reference.metadata?.name ?? '')}`;
+  }
+
+  /**
+   * Watches a collection from now on (or from `resourceVersion`), reconnecting until stopped; resolves when the watch is
+   * open. Every event comes with the time at which its line arrived (`performance.now()`, ms).
+   */
+  watch(path: string, onEvent: WatchHandler, query: Readonly<Record<string, string>> = {}): Promise<Watcher> {
+    return Watcher.open(this.#http, this.#auth, path, query, onEvent);
+  }
+
+  async #established(path: string): Promise<void> {
+    await waitFor(
+      async () => {
+        const crd = await this.get(path);
+        return crd.status?.conditions?.some((c: Json) => c.type === 'Established' && c.status === 'True');
+      },
+      { message: `${path} to be established` },
+    );
+    this.#resources.forget();
+  }
+}
+
+function toObjects(manifests: Json): Json[] {
+  if (typeof manifests !== 'string') return Array.isArray(manifests) ? manifests : [manifests];
+  return parseAllDocuments(manifests)
+    .map((document) => {
+      if (document.errors[0] !== undefined) throw document.errors[0];
+      return document.toJS();
+    })
+    .filter((object) => object !== null && object !== undefined);
+}

@@ -1,0 +1,54 @@
+/** From an object's apiVersion and kind to its collection's path, by the server's own discovery. */
+import { waitFor } from './wait-for.ts';
+
+export interface Reference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata?: { readonly name?: string; readonly namespace?: string };
+}
+
+interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+type Discover = (path: string) => Promise<{ readonly resources: readonly Resource[] }>;
+
+export class ResourceMap {
+  readonly #discover: Discover;
+  readonly #known = new Map<string, Promise<readonly Resource[]>>();
+
+  constructor(discover: Discover) {
+    this.#discover = discover;
+  }
+
+  /** To be called when the server has learned a new kind. */
+  forget(): void {
+    this.#known.clear();
+  }
+
+  /** @throws Error when the server does not know the kind within 5 s (a new CRD takes a moment). */
+  async collection({ apiVersion, kind, metadata }: Reference): Promise<string> {
+    const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+    const resource = await waitFor(() => this.#find(base, kind), {
+      timeoutMs: 5_000,
+      message: `kind ${kind} in ${apiVersion}`,
+    });
+    if (!resource.namespaced) return `${base}/${resource.name}`;
+    return `${base}/namespaces/${encodeURIComponent(metadata?.namespace ?? 'default')}/${resource.name}`;
+  }
+
+  async #find(base: string, kind: string): Promise<Resource | undefined> {
+    const known = this.#known.get(base) ?? this.#discover(base).then(({ resources }) => resources);
+    this.#known.set(base, known);
+    try {
+      const resource = (await known).find((one) => one.kind === kind && !one.name.includes('/'));
+      if (resource === undefined) this.#known.delete(base);
+      return resource;
+    } catch (error) {
+      this.#known.delete(base);
+      throw error;
+    }
+  }
+}
