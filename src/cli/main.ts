@@ -1,14 +1,35 @@
-import { hostname } from 'node:os';
+/** Entry of the bundle: what each command does, and the exit code. */
 import { randomUUID } from 'node:crypto';
-import { daemonOf } from '../config/daemons.ts';
-import { run } from './run.ts';
+import { hostname } from 'node:os';
+import type { DaemonAction } from './actions.ts';
+import { runCli } from './dispatch.ts';
+import { VERSION } from './version.ts';
 
-const config = daemonOf('run', ['mirrors']).configure(process.argv.slice(3), {
-  env: process.env,
-  hostname: hostname(),
-  uniqueId: randomUUID(),
-});
-if (config === undefined) process.exit(2);
-void run(config, process.env).then((code) => {
+const daemon: DaemonAction = async (config) => {
+  const { run } = await import('./run.ts');
+  return await run(config, process.env);
+};
+
+const stdout = (text: string): void => void process.stdout.write(text);
+const stderr = (text: string): void => void process.stderr.write(text);
+
+void runCli(
+  {
+    actions: {
+      run: daemon,
+      mirrors: daemon,
+      crds: async () => {
+        const { crds } = await import('./crds.ts');
+        stdout(crds());
+        return 0;
+      },
+    },
+    surroundings: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
+    version: VERSION,
+    stdout,
+    stderr,
+  },
+  process.argv.slice(2),
+).then((code) => {
   process.exitCode = code;
 });

@@ -8,7 +8,12 @@
 import type { Config } from '../config/config.ts';
 import { startMirrors, type MirrorsController, MIRRORS_API_PATH } from '../controllers/mirrors/controller.ts';
 import type { MirrorEvent } from '../controllers/mirrors/status.ts';
-import { MIRRORS_API_VERSION, MIRRORS_EVENT_COMPONENT, SECRET_MIRROR_KIND, type SecretMirror } from '../controllers/mirrors/api.ts';
+import {
+  MIRRORS_API_VERSION,
+  MIRRORS_EVENT_COMPONENT,
+  SECRET_MIRROR_KIND,
+  type SecretMirror,
+} from '../controllers/mirrors/api.ts';
 import { Cluster } from '../copy/cluster.ts';
 import { ClusterBackend } from '../copy/cluster-backend.ts';
 import { Engine } from '../copy/engine.ts';
@@ -55,7 +60,12 @@ export class Operator {
     this.#engine = new Engine({
       targetConcurrency: config.kube.maxConcurrentWrites,
       onError: (loop, key, error, retryInMs) => {
-        log.warn('will be tried again', { queue: loop, [loop === 'targets' ? 'target' : 'owner']: key, error, retryInMs });
+        log.warn('will be tried again', {
+          queue: loop,
+          [loop === 'targets' ? 'target' : 'owner']: key,
+          error,
+          retryInMs,
+        });
       },
       onSource: (source, wanted) => {
         if (wanted) sources.want(source);
@@ -168,7 +178,7 @@ export class Operator {
   }
 
   async #installed(signal: AbortSignal, path: string, controller: string): Promise<void> {
-    for (let told = false; ; ) {
+    for (let told = false; ;) {
       try {
         await this.#options.api.request({ method: 'GET', path, signal });
         return;
@@ -227,7 +237,10 @@ function freshness({ name, synced, connected, silentMs, error }: WatchHealth): C
   const because = error === undefined ? '' : `: ${error}`;
   if (!synced) return { ok: false, message: `the watch of ${name} has not been listed yet${because}` };
   if (!connected && silentMs > DISCONNECTED_LIMIT_MS) {
-    return { ok: false, message: `the watch of ${name} has been broken for ${Math.round(silentMs / 1000)} s${because}` };
+    return {
+      ok: false,
+      message: `the watch of ${name} has been broken for ${Math.round(silentMs / 1000)} s${because}`,
+    };
   }
   return { ok: true, message: `${name}: last heard of ${Math.round(silentMs / 1000)} s ago` };
 }

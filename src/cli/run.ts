@@ -71,7 +71,13 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
 }
 
 /** Works while we hold the Lease. Losing it ends the process: a fresh one has nothing to unlearn. */
-async function lead(config: Config, api: HttpKubeApi, log: Log, operator: Operator, signal: AbortSignal): Promise<void> {
+async function lead(
+  config: Config,
+  api: HttpKubeApi,
+  log: Log,
+  operator: Operator,
+  signal: AbortSignal,
+): Promise<void> {
   const { leaderElect } = config;
   using ended = anySignal(signal);
   const elector = new LeaderElector({

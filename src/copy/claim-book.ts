@@ -160,12 +160,18 @@ export class ClaimBook {
 
 function same(a: Claim, b: Claim): boolean {
   return (
-    a.source === b.source && a.shape.id === b.shape.id && a.owner.rank === b.owner.rank && a.owner.title === b.owner.title
+    a.source === b.source &&
+    a.shape.id === b.shape.id &&
+    a.owner.rank === b.owner.rank &&
+    a.owner.title === b.owner.title
   );
 }
 
 /** The order in which owners come first to a target that several want. */
-export function byRank(a: { readonly claim: { readonly owner: Owner } }, b: { readonly claim: { readonly owner: Owner } }): number {
+export function byRank(
+  a: { readonly claim: { readonly owner: Owner } },
+  b: { readonly claim: { readonly owner: Owner } },
+): number {
   const [left, right] = [a.claim.owner, b.claim.owner];
   if (left.rank !== right.rank) return left.rank < right.rank ? -1 : 1;
   return left.key < right.key ? -1 : Number(left.key > right.key);

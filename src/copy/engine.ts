@@ -25,7 +25,12 @@ export interface EngineOptions {
   /** Targets written at once. Default 16. */
   readonly targetConcurrency?: number;
   /** A loop's run failed and will be repeated. */
-  readonly onError: (loop: 'rules' | 'targets' | 'status', key: string, error: unknown, retryInMs: number | undefined) => void;
+  readonly onError: (
+    loop: 'rules' | 'targets' | 'status',
+    key: string,
+    error: unknown,
+    retryInMs: number | undefined,
+  ) => void;
   /** Sources that claims ask for begin and cease to be followed. */
   readonly onSource: (source: HolderKey, wanted: boolean) => void;
 }
@@ -106,7 +111,9 @@ export class Engine {
     this.#targets.start(async (key, runSignal) => await this.#runTarget(key, runSignal), {
       concurrency: this.#options.targetConcurrency ?? 16,
     });
-    this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), { concurrency: STATUS_CONCURRENCY });
+    this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), {
+      concurrency: STATUS_CONCURRENCY,
+    });
   }
 
   /** Lets running work end within `drainMs`, then aborts it. */

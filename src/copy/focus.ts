@@ -39,8 +39,8 @@ export class Focus {
   constructor(options: FocusOptions) {
     this.#options = options;
     this.#limit = options.singlesLimit ?? 40;
-    this.#feed = options.index.feed(
-      ({ namespace = '', name }) => this.#wanted.has(`${options.index.cluster}:${options.kind.kind}/${namespace}/${name}`),
+    this.#feed = options.index.feed(({ namespace = '', name }) =>
+      this.#wanted.has(`${options.index.cluster}:${options.kind.kind}/${namespace}/${name}`),
     );
   }
 
@@ -99,8 +99,7 @@ export class Focus {
         metadataOnly: true,
       },
       sink: {
-        upsert: sink.upsert,
-        remove: sink.remove,
+        ...sink,
         prune: (keys) => {
           if (!keys.has(`${namespace}/${name}`)) this.#feed.withdraw(namespace, name);
           this.#becomeKnown(key);
@@ -127,8 +126,7 @@ export class Focus {
       api,
       target: { name: `${kind.plural}/all`, path: `${kind.groupPath}/${kind.plural}`, metadataOnly: true },
       sink: {
-        upsert: sink.upsert,
-        remove: sink.remove,
+        ...sink,
         prune: (keys, resourceVersion) => {
           sink.prune(keys, resourceVersion);
           // What was wanted before this list began is covered by it; what came later has a single watch still listing.

@@ -91,7 +91,11 @@ export class KubeStore {
     }
     if (!this.focus.isKnown(key)) return { state: 'unknown' };
     const what = this.kind.kind.toLowerCase();
-    return { state: 'missing', reason: 'NoSecret', message: `${what} ${namespace}/${name} not found, waiting to appear` };
+    return {
+      state: 'missing',
+      reason: 'NoSecret',
+      message: `${what} ${namespace}/${name} not found, waiting to appear`,
+    };
   }
 
   /** The gist of a source at one version, if this process has read it. */

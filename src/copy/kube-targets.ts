@@ -6,7 +6,14 @@
  * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
  * - `focused`: the target is followed by name, because something that is not ours stands there.
  */
-import { ApiError, isAlreadyExists, isConflict, isInvalid, isNamespaceTerminating, isNotFound } from '../kube/errors.ts';
+import {
+  ApiError,
+  isAlreadyExists,
+  isConflict,
+  isInvalid,
+  isNamespaceTerminating,
+  isNotFound,
+} from '../kube/errors.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import { type Claim, type Outcome, RELEASED, SYNCED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
@@ -29,7 +36,12 @@ export interface KubeTargetsOptions {
   /**
    * Looks up whether that rule is gone or does not want the target. `later`: it cannot be said yet.
    */
-  readonly fateOf: (rule: RuleKey, target: HolderKey, observed: Observed, signal: AbortSignal) => Promise<OwnerFate | 'later'>;
+  readonly fateOf: (
+    rule: RuleKey,
+    target: HolderKey,
+    observed: Observed,
+    signal: AbortSignal,
+  ) => Promise<OwnerFate | 'later'>;
   /** A claim's outcome is news, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
   readonly onWrite: (target: HolderKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
@@ -98,7 +110,10 @@ export class KubeTargets {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
       observed,
       markedBy: observed === undefined ? undefined : ownerOf(observed, target),
-      goingAway: memory?.deleted !== undefined && (observed === undefined || memory.deleted === observed.uid) && indexed !== undefined,
+      goingAway:
+        memory?.deleted !== undefined &&
+        (observed === undefined || memory.deleted === observed.uid) &&
+        indexed !== undefined,
       viewOf: (claim) => sources.view(claim.source),
       gistOf: (claim) => sources.gist(claim.source),
       held: memory?.held,
@@ -302,7 +317,8 @@ export class KubeTargets {
   /** A write failed for good reason, again and again: says so in the outcomes. */
   failed(target: HolderKey, error: unknown): void {
     const reason = error instanceof ApiError ? error.reason : 'ConnectionError';
-    const text = error instanceof ApiError ? error.statusMessage : error instanceof Error ? error.message : String(error);
+    const text =
+      error instanceof ApiError ? error.statusMessage : error instanceof Error ? error.message : String(error);
     this.#settle(this.#options.book.on(target), { state: 'error', reason, message: text }, false);
   }
 
@@ -372,6 +388,7 @@ function minimalContent(store: KubeStore, type: string | undefined): Content {
 function isFrozen(error: ApiError): boolean {
   return error.causes.some(
     ({ field, message }) =>
-      /immutable/i.test(message ?? '') && (field === 'type' || field === 'data' || field === 'immutable' || field === 'binaryData'),
+      /immutable/i.test(message ?? '') &&
+      (field === 'type' || field === 'data' || field === 'immutable' || field === 'binaryData'),
   );
 }

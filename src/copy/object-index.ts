@@ -24,7 +24,12 @@ interface Slot {
 }
 
 /** `before`/`after` are undefined where the object was/is not known. `initial`: seen in a first list. */
-export type OnChange = (key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean) => void;
+export type OnChange = (
+  key: HolderKey,
+  before: Observed | undefined,
+  after: Observed | undefined,
+  initial: boolean,
+) => void;
 
 export class ObjectIndex {
   readonly cluster: string;
@@ -76,7 +81,8 @@ export class ObjectIndex {
             if (keys.has(`${namespace}/${name}`)) continue;
             // A write of ours that is newer than the list is not refuted by it.
             const refuted = !isOlder(resourceVersion, slot.record.resourceVersion);
-            if ((slot.feeds & (refuted ? bit | SELF : bit)) !== 0) this.#withdraw(bit, namespace, name, undefined, refuted);
+            if ((slot.feeds & (refuted ? bit | SELF : bit)) !== 0)
+              this.#withdraw(bit, namespace, name, undefined, refuted);
           }
         }
       },
@@ -112,7 +118,8 @@ export class ObjectIndex {
     const before = slot.record;
     if (bit === SELF) slot.feeds |= SELF;
     else slot.feeds = (slot.feeds | bit) & ~SELF;
-    if (before.resourceVersion === meta.resourceVersion || isOlder(meta.resourceVersion, before.resourceVersion)) return;
+    if (before.resourceVersion === meta.resourceVersion || isOlder(meta.resourceVersion, before.resourceVersion))
+      return;
     slot.record = observe(meta);
     this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
   }

@@ -42,7 +42,9 @@ export function observe(meta: ObjectMeta): Observed {
   };
 }
 
-function withoutLastApplied(annotations: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
+function withoutLastApplied(
+  annotations: Readonly<Record<string, string>> | undefined,
+): Readonly<Record<string, string>> {
   if (annotations === undefined) return NONE;
   if (!(LAST_APPLIED in annotations)) return annotations;
   const { [LAST_APPLIED]: _, ...rest } = annotations;

@@ -57,7 +57,12 @@ export type Plan =
   | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string }
   /** Somebody else's object is in the way. */
   | { readonly do: 'conflict'; readonly message: string }
-  | { readonly do: 'create' | 'update' | 'replace'; readonly claim: Claim; readonly wish: Wish; readonly withData: boolean }
+  | {
+      readonly do: 'create' | 'update' | 'replace';
+      readonly claim: Claim;
+      readonly wish: Wish;
+      readonly withData: boolean;
+    }
   | { readonly do: 'delete' }
   | { readonly do: 'need'; readonly fact: 'source' | 'target' | 'owner' };
 
@@ -103,7 +108,9 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return { do: 'wait', reason: 'Terminating', message: 'the object of this name is being deleted' };
   }
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
-  const previous = facts.entries.find((entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill');
+  const previous = facts.entries.find(
+    (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
+  );
   if (previous !== undefined) {
     // Another rule's copy, and that rule gives way: the mark changes hands. Marks of another system are not rewritten.
     const sameSystem = systemOf(previous.claim.owner.key) === systemOf(claim.owner.key);
@@ -178,13 +185,18 @@ function planWrite(
     }
   }
   if (observed === undefined || verb === 'replace') return { do: verb, claim: from, wish: desire, withData: true };
-  const data = desire.data === 'source' ? planData(facts, from, observed) : desire.data === 'keep' ? 'current' : 'stale';
+  const data =
+    desire.data === 'source' ? planData(facts, from, observed) : desire.data === 'keep' ? 'current' : 'stale';
   if (data === 'source' || data === 'target') return { do: 'need', fact: data };
   if (claim.mode === 'own') desire = withoutLeftovers(desire, observed);
   if (data === 'current' && matches(desire, observed)) return NOTHING;
   if (data === 'frozen' || facts.frozen) {
     if (claim.mode === 'own') return { do: 'replace', claim: from, wish: desire, withData: true };
-    return { do: 'fail', reason: 'Immutable', message: 'the object cannot be changed: it is immutable, or of another type' };
+    return {
+      do: 'fail',
+      reason: 'Immutable',
+      message: 'the object cannot be changed: it is immutable, or of another type',
+    };
   }
   return { do: 'update', claim: from, wish: desire, withData: data === 'stale' };
 }
@@ -193,7 +205,11 @@ function planWrite(
  * Whether the target holds its source's content, found out with as little reading as possible: `current`, `stale`, `frozen` (it
  * cannot hold it, being of another type), or what has to be read to know.
  */
-function planData(facts: Facts, claim: Claim, observed: Observed): 'current' | 'stale' | 'frozen' | 'source' | 'target' {
+function planData(
+  facts: Facts,
+  claim: Claim,
+  observed: Observed,
+): 'current' | 'stale' | 'frozen' | 'source' | 'target' {
   const gist = facts.gistOf(claim);
   if (gist === undefined) return 'source';
   const { held } = facts;
@@ -209,7 +225,9 @@ function planData(facts: Facts, claim: Claim, observed: Observed): 'current' | '
 
 function untouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   const view = facts.viewOf(claim);
-  return observed.ownKeys !== undefined && view.state === 'present' && claim.shape.heldVersion(observed) === view.version;
+  return (
+    observed.ownKeys !== undefined && view.state === 'present' && claim.shape.heldVersion(observed) === view.version
+  );
 }
 
 /** Labels and annotations that we once wrote and that are not wished for any more (the source lost them) go. */

@@ -5,18 +5,25 @@ import { LineSplitter } from './line-splitter.ts';
 
 test('any cutting of a text into chunks gives the same lines', () => {
   fc.assert(
-    fc.property(fc.array(fc.string({ unit: 'grapheme' }).map((s) => s.replaceAll('\n', ''))), fc.infiniteStream(fc.integer({ min: 1, max: 9 })), (lines, cuts) => {
-      const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
-      const splitter = new LineSplitter();
-      const seen: string[] = [];
-      for (let at = 0; at < text.length; ) {
-        const size = cuts.next().value as number;
-        splitter.push(text.subarray(at, at + size), (line) => seen.push(line.toString()));
-        at += size;
-      }
-      assert.deepEqual(seen, lines.filter((line) => line !== ''));
-      assert.equal(splitter.pendingBytes, 0);
-    }),
+    fc.property(
+      fc.array(fc.string({ unit: 'grapheme' }).map((s) => s.replaceAll('\n', ''))),
+      fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
+      (lines, cuts) => {
+        const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+        const splitter = new LineSplitter();
+        const seen: string[] = [];
+        for (let at = 0; at < text.length;) {
+          const size = cuts.next().value as number;
+          splitter.push(text.subarray(at, at + size), (line) => seen.push(line.toString()));
+          at += size;
+        }
+        assert.deepEqual(
+          seen,
+          lines.filter((line) => line !== ''),
+        );
+        assert.equal(splitter.pendingBytes, 0);
+      },
+    ),
   );
 });
 

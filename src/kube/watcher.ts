@@ -359,7 +359,9 @@ export function objectKey(object: KubeObject): string {
 }
 
 function acceptOf(target: WatchTarget, list: '' | 'List' = ''): string {
-  return target.metadataOnly ? METADATA_ONLY.replace('PartialObjectMetadata', `PartialObjectMetadata${list}`) : 'application/json';
+  return target.metadataOnly
+    ? METADATA_ONLY.replace('PartialObjectMetadata', `PartialObjectMetadata${list}`)
+    : 'application/json';
 }
 
 function selectorsOf(target: WatchTarget): Record<string, string | undefined> {

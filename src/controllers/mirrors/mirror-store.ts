@@ -52,8 +52,9 @@ export class MirrorStore {
   put(object: KubeObject, initial = false): void {
     const rule = mirrorRule(object.metadata.namespace ?? '', object.metadata.name);
     const before = this.#mirrors.get(rule);
-    if (before !== undefined && Number(object.metadata.resourceVersion) < Number(before.metadata.resourceVersion)) return;
-    const after = lean(object as SecretMirror);
+    if (before !== undefined && Number(object.metadata.resourceVersion) < Number(before.metadata.resourceVersion))
+      return;
+    const after = lean(object);
     this.#mirrors.set(rule, after);
     if (before === undefined || ruleVersion(before) !== ruleVersion(after)) this.#onChange(rule, initial);
   }
@@ -74,4 +75,3 @@ function lean(mirror: SecretMirror): SecretMirror {
   const { managedFields: _, annotations: __, ...metadata } = mirror.metadata;
   return { ...mirror, metadata };
 }
-

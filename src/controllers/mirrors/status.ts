@@ -7,7 +7,13 @@
 import type { Entry } from '../../copy/claim-book.ts';
 import type { Outcome, SourceView } from '../../copy/claim.ts';
 import { parseHolderKey } from '../../copy/keys.ts';
-import { type MirrorCondition, type MirrorStatus, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
+import {
+  type MirrorCondition,
+  type MirrorStatus,
+  NEVER_SYNCED,
+  type SecretMirror,
+  type SecretMirrorStatus,
+} from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 
 export interface MirrorEvent {
@@ -50,12 +56,15 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, spec, previous, now } = input;
   const tally = tallyOf(input.entries);
   const unsettled = tally.byState.has('pending') || input.source.state === 'unknown';
-  if (unsettled && spec.problems.length === 0) return previous?.conditions === undefined ? firstStatus(mirror, now) : undefined;
+  if (unsettled && spec.problems.length === 0)
+    return previous?.conditions === undefined ? firstStatus(mirror, now) : undefined;
   const verdict = judge(tally, spec, input.source);
   const wasSynced = previous?.conditions?.find(({ type }) => type === 'Ready');
   const fresh =
     verdict.synced &&
-    (input.writes > 0 || previous?.mirrorStatus !== verdict.mirrorStatus || previous.observedGeneration !== mirror.metadata.generation);
+    (input.writes > 0 ||
+      previous?.mirrorStatus !== verdict.mirrorStatus ||
+      previous.observedGeneration !== mirror.metadata.generation);
   const lastSyncTime = fresh ? timestamp(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
   const ready: MirrorCondition = {
     type: 'Ready',
@@ -70,7 +79,9 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
     mirrorStatus: verdict.mirrorStatus,
     lastSyncTime,
     ...generationOf(mirror),
-    conditions: [wasSynced?.status === ready.status ? { ...ready, lastTransitionTime: wasSynced.lastTransitionTime } : ready],
+    conditions: [
+      wasSynced?.status === ready.status ? { ...ready, lastTransitionTime: wasSynced.lastTransitionTime } : ready,
+    ],
   };
   const events: MirrorEvent[] = [];
   const news = wasSynced === undefined || wasSynced.reason !== verdict.reason || wasSynced.message !== verdict.message;

@@ -182,7 +182,12 @@ export class MirrorSystem implements RuleSystem {
     return undefined;
   }
 
-  async #writeStatus(rule: RuleKey, mirror: SecretMirror, status: SecretMirrorStatus, signal: AbortSignal): Promise<void> {
+  async #writeStatus(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    status: SecretMirrorStatus,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { api, mirrors } = this.#options;
     const { body } = await api.request({
       method: 'PATCH',
