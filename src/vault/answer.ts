@@ -17,6 +17,7 @@ import {
 
 /** What a login or a token renewal answers. Holds the token. */
 export interface VaultAuth {
+  /** Empty where the answer is about another's token (renewed by its accessor). */
   readonly clientToken: string;
   readonly accessor: string | undefined;
   readonly policies: readonly string[];
@@ -74,10 +75,9 @@ function responseFrom(status: number, body: JsonObject, data: JsonObject | undef
 }
 
 function authFrom(auth: JsonObject | undefined): VaultAuth | undefined {
-  const clientToken = stringMember(auth, 'client_token');
-  if (clientToken === undefined || clientToken === '') return undefined;
+  if (auth === undefined) return undefined;
   return {
-    clientToken,
+    clientToken: stringMember(auth, 'client_token') ?? '',
     accessor: stringMember(auth, 'accessor') || undefined,
     policies: stringsMember(auth, 'policies'),
     ttlSeconds: numberMember(auth, 'lease_duration') ?? 0,

@@ -15,7 +15,7 @@ import { isVaultError, VaultError } from './errors.ts';
 import { numberMember } from './json.ts';
 import { entryHead, type KvEntry, type KvHead, MISSING, plainEntry, versionedEntry } from './kv-answers.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
-import type { VaultSession } from './session.ts';
+import type { VaultCaller } from './session.ts';
 import type { VaultValues } from './values.ts';
 
 export interface VaultEntriesOptions {
@@ -55,14 +55,14 @@ const UPDATE_ATTEMPTS = 5;
 const FORBIDDEN_MS = 600_000;
 
 export class VaultEntries {
-  readonly #session: VaultSession;
+  readonly #session: VaultCaller;
   readonly #clock: Clock;
   readonly #maxEntryBytes: number;
   readonly #mounts: Mounts;
   /** Metadata paths that a policy forbids → monotonic ms until which that is believed. */
   readonly #forbidden = new Map<string, number>();
 
-  constructor(session: VaultSession, options: VaultEntriesOptions) {
+  constructor(session: VaultCaller, options: VaultEntriesOptions) {
     this.#session = session;
     this.#clock = options.clock;
     this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_MAX_ENTRY_BYTES;

@@ -2,7 +2,7 @@
  * Vault's leases: the life of dynamic credentials. `VaultEntries.read` makes them; here they are kept and ended.
  */
 import { isVaultError } from './errors.ts';
-import { booleanMember, numberMember, stringMember } from './json.ts';
+import { booleanMember, stringMember } from './json.ts';
 import type { VaultSession } from './session.ts';
 
 export interface LeaseRenewal {
@@ -87,8 +87,8 @@ export async function lookupLease(
  */
 export async function renewTokenOf(session: VaultSession, accessor: string, signal?: AbortSignal): Promise<number> {
   const path = 'auth/token/renew-accessor';
-  const { auth, data } = await session.request({ method: 'POST', path, body: jsonBody({ accessor }), signal });
-  return auth?.ttlSeconds ?? numberMember(data, 'ttl') ?? 0;
+  const { auth } = await session.request({ method: 'POST', path, body: jsonBody({ accessor }), signal });
+  return auth?.ttlSeconds ?? 0;
 }
 
 function jsonBody(fields: Readonly<Record<string, string | number>>): Buffer {

@@ -6,7 +6,7 @@ import { SecretBytes } from '../runtime/secret-bytes.ts';
 import type { VaultClient } from './client.ts';
 import { isVaultError, VaultError } from './errors.ts';
 import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd } from './identity.ts';
-import { booleanMember, numberMember, stringMember, stringsMember } from './json.ts';
+import { booleanMember, type JsonObject, numberMember, stringMember, stringsMember } from './json.ts';
 import { SessionToken } from './token.ts';
 
 export interface LoginContext {
@@ -31,7 +31,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
   const now = clock.monotonic();
   try {
     const { auth } = await client.request({ method: 'POST', ...request, namespace, timeoutMs });
-    if (auth === undefined) {
+    if (auth === undefined || auth.clientToken === '') {
       const reason = 'the login gave no token (a second factor or a wrapped answer is not supported)';
       throw new VaultError(reason, {
         kind: 'authFailed',
@@ -85,7 +85,7 @@ export async function adoptToken(
         token,
         id: stringMember(data, 'accessor') || name,
         policies: stringsMember(data, 'policies'),
-        ttlSeconds: numberMember(data, 'ttl') ?? 0,
+        ttlSeconds: lifeLeft(data),
         renewable: booleanMember(data, 'renewable') ?? false,
         revocable: false,
       },
@@ -101,6 +101,11 @@ export async function adoptToken(
     adopted.lookupSelf = 'forbidden';
     return adopted;
   }
+}
+
+/** Seconds; 0: for ever. Vault rounds down, so that a token in its last second has a `ttl` of 0 too. */
+function lifeLeft(data: JsonObject | undefined): number {
+  return stringMember(data, 'expire_time') === undefined ? 0 : Math.max(1, numberMember(data, 'ttl') ?? 0);
 }
 
 /** The error of a token that Vault does not know (any more). */

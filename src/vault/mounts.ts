@@ -10,7 +10,7 @@ import { SingleFlight } from '../runtime/single-flight.ts';
 import { isVaultError, VaultError } from './errors.ts';
 import { objectMember, stringMember } from './json.ts';
 import { normalizePath, VaultPathError } from './path.ts';
-import type { VaultSession } from './session.ts';
+import type { VaultCaller } from './session.ts';
 
 export type MountKind = 'kv1' | 'kv2' | 'other';
 
@@ -39,12 +39,12 @@ interface Remembered {
 const REMEMBER_MS = 600_000;
 
 export class Mounts {
-  readonly #session: VaultSession;
+  readonly #session: VaultCaller;
   readonly #clock: Clock;
   readonly #mounts = new Map<string, Remembered>();
   readonly #lookups = new SingleFlight<Mount | undefined>();
 
-  constructor(session: VaultSession, clock: Clock) {
+  constructor(session: VaultCaller, clock: Clock) {
     this.#session = session;
     this.#clock = clock;
   }

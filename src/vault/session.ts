@@ -40,9 +40,16 @@ export interface SessionResponse extends VaultResponse {
   readonly tokenId: string;
 }
 
+/** What makes calls with an identity: all that reading and writing entries needs of a session. */
+export interface VaultCaller {
+  /** Scheme, host and port of the Vault. */
+  readonly addr: string;
+  request(request: SessionRequest): Promise<SessionResponse>;
+}
+
 export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
 
-export class VaultSession {
+export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;

@@ -1,7 +1,7 @@
 /**
  * Tells a dead token from a policy that forbids: Vault answers 403 to both.
  *
- * One `lookup-self` for all who wonder at the same time; a token seen alive within the last seconds is not asked about
+ * One `lookup-self` for all who wonder at the same time; a token seen alive within the last second is not asked about
  * again. A token without the policy `default` may not look at itself: for such ones a login is tried now and then.
  */
 import { SingleFlight } from '../runtime/single-flight.ts';
@@ -10,7 +10,7 @@ import { numberMember } from './json.ts';
 import type { LoginContext } from './login.ts';
 import type { SessionToken } from './token.ts';
 
-const ALIVE_FOR_MS = 5_000;
+const ALIVE_FOR_MS = 1_000;
 /** How often a 403 is taken for a dead token where tokens may not look at themselves. */
 const BLIND_GUESS_MS = 300_000;
 

@@ -1,0 +1,276 @@
+/** The client against servers that misbehave as proxies, standbys and strangers do. Vault itself: test/scenarios. */
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, it } from 'node:test';
+import { inspect } from 'node:util';
+
+import { CertificateAuthority } from '../../test/servers/certificates.ts';
+import { AbortedError } from '../runtime/abort.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { SecretBytes } from '../runtime/secret-bytes.ts';
+import { VaultClient, type VaultCall, type VaultClientOptions, type VaultRequest } from './client.ts';
+import { isVaultError, type VaultError, type VaultErrorKind } from './errors.ts';
+import { parseTarget, type VaultTargetOptions } from './target.ts';
+
+const TOKEN = 'hvs.token-of-the-test';
+const servers: Server[] = [];
+const clients: VaultClient[] = [];
+
+async function listen(server: Server): Promise<number> {
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+const serve = async (listener: RequestListener): Promise<string> =>
+  `http://127.0.0.1:${await listen(createServer(listener))}`;
+
+function connect(
+  addr: string,
+  more: Partial<VaultTargetOptions> = {},
+  options: Partial<VaultClientOptions> = {},
+): VaultClient {
+  const client = new VaultClient(parseTarget({ addr, ...more }), { clock: systemClock, timeoutMs: 2_000, ...options });
+  clients.push(client);
+  return client;
+}
+
+function get(client: VaultClient, more: Partial<VaultRequest> = {}): Promise<unknown> {
+  return client.request({ method: 'GET', path: 'secret/data/app', token: SecretBytes.fromUtf8(TOKEN), ...more });
+}
+
+async function failure(promise: Promise<unknown>, ...kinds: readonly VaultErrorKind[]): Promise<VaultError> {
+  const error: unknown = await promise.then(
+    () => assert.fail('it succeeded'),
+    (error: unknown) => error,
+  );
+  assert.ok(isVaultError(error, ...kinds), inspect(error));
+  assert.ok(!inspect(error, { depth: null }).includes(TOKEN), inspect(error, { depth: null }));
+  return error;
+}
+
+const answer =
+  (status: number, body: string, headers: Record<string, string> = {}): RequestListener =>
+  (request, response) => {
+    request.resume();
+    response.writeHead(status, headers).end(body);
+  };
+
+afterEach(() => {
+  for (const client of clients.splice(0)) client.close();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+describe('an answer', () => {
+  it('of each status is an error of its kind', async () => {
+    const errors = (text: string): string => JSON.stringify({ errors: [text] });
+    const cases: readonly (readonly [number, string, VaultErrorKind])[] = [
+      [400, errors('check-and-set parameter did not match the current version'), 'casMismatch'],
+      [400, errors('lease not found'), 'leaseGone'],
+      [400, errors('missing data fields'), 'badRequest'],
+      [403, errors('permission denied'), 'permissionDenied'],
+      [404, '{"errors":[]}', 'notFound'],
+      [404, errors('no handler for route "a/b"'), 'invalidPath'],
+      [405, errors('1 error occurred:\n\t* unsupported operation\n\n'), 'invalidPath'],
+      [412, errors('required index state not present'), 'stale'],
+      [413, '', 'tooLarge'],
+      [429, errors('rate limit quota exceeded'), 'throttled'],
+      [472, '', 'standby'],
+      [473, '', 'standby'],
+      [500, errors('connection refused'), 'serverError'],
+      [502, '<html>', 'unavailable'],
+      [503, errors('Vault is sealed'), 'sealed'],
+      [503, '<html>', 'unavailable'],
+      [200, '<html>hello</html>', 'badResponse'],
+      [200, '[1]', 'badResponse'],
+      [200, '{"data":', 'badResponse'],
+    ];
+    for (const [status, body, kind] of cases) {
+      const error = await failure(get(connect(await serve(answer(status, body)))), kind);
+      assert.equal(error.status, status);
+      assert.match(error.message, /^vault http:\/\/127\.0\.0\.1:\d+: GET secret\/data\/app: /);
+      assert.doesNotMatch(error.message, /<html>/);
+    }
+  });
+
+  it('repeats nothing that was sent, whatever the server makes of it', async () => {
+    const addr = await serve((request, response) => {
+      const said = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
+      request.resume();
+      response.writeHead(400).end(JSON.stringify({ errors: [said] }));
+    });
+    const error = await failure(get(connect(addr), { redact: () => ['hunter2'] }), 'badRequest');
+    assert.match(error.message, /no: \[redacted\] with \[redacted\] and \[redacted\]$/);
+  });
+
+  it('with Retry-After keeps all calls away for that long', async () => {
+    let calls = 0;
+    const client = connect(
+      await serve((request, response) => {
+        calls++;
+        answer(429, '{"errors":["slow down"]}', { 'retry-after': '2' })(request, response);
+      }),
+    );
+    assert.equal((await failure(get(client), 'throttled')).retryAfterMs, 2_000);
+    const second = await failure(get(client), 'throttled');
+    assert.ok(second.retryAfterMs !== undefined && second.retryAfterMs > 1_000);
+    assert.equal(calls, 1);
+  });
+
+  it('longer than any entry is given up', async () => {
+    const addr = await serve(answer(200, 'x'.repeat(9 * 1024 * 1024)));
+    assert.match((await failure(get(connect(addr)), 'badResponse')).message, /longer than \d+ bytes/);
+  });
+});
+
+describe('a redirect', () => {
+  it('elsewhere is an error that says where, and takes no token there', async () => {
+    let visited = 0;
+    const other = await serve((request, response) => {
+      visited++;
+      answer(200, '{}')(request, response);
+    });
+    for (const location of [
+      `${other}/v1/secret/data/app`,
+      'http://leader.example:8200/v1/x',
+      'https://127.0.0.1/v1/x',
+    ]) {
+      const error = await failure(get(connect(await serve(answer(307, '', { location })))), 'redirect');
+      assert.ok(error.message.includes(new URL(location).origin), error.message);
+    }
+    await failure(get(connect(await serve(answer(307, '', { location: '/v1/secret/data/app' })))), 'redirect');
+    assert.equal(visited, 0);
+  });
+
+  it('within the server is followed, with the body', async () => {
+    const bodies: string[] = [];
+    const addr = await serve((request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      request.on('end', () => {
+        bodies.push(`${request.method} ${request.url} ${body}`);
+        if (request.url === '/proxy/v1/a') response.writeHead(307, { location: '/proxy/v1/b' }).end();
+        else response.end('{"data":{"k":"v"}}');
+      });
+    });
+    await get(connect(`${addr}/proxy/`), { method: 'POST', path: 'a', body: Buffer.from('{}') });
+    assert.deepEqual(bodies, ['POST /proxy/v1/a {}', 'POST /proxy/v1/b {}']);
+  });
+});
+
+describe('a server that does not answer', () => {
+  it('costs no more than the time limit, then nothing until it is asked again', async () => {
+    let calls = 0;
+    const client = connect(await serve(() => calls++), {}, { timeoutMs: 100, circuitThreshold: 3 });
+    const started = performance.now();
+    for (let i = 0; i < 3; i++) await failure(get(client), 'timeout');
+    const open = await failure(get(client), 'circuitOpen');
+    assert.ok(open.retryAfterMs !== undefined && open.retryAfterMs > 0);
+    assert.ok(performance.now() - started < 1_500);
+    assert.deepEqual([calls, client.circuit], [3, 'open']);
+  });
+
+  it('is asked so many times at once and no more; who waits longer than the limit hears of it', async () => {
+    let calls = 0;
+    const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4, circuitThreshold: 100 });
+    const results = await Promise.allSettled(Array.from({ length: 20 }, () => get(client)));
+    assert.equal(calls, 4);
+    assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason, 'timeout')));
+  });
+
+  it('that is gone, or never was there, is a connection error', async () => {
+    const addr = await serve((request) => request.socket.destroy());
+    await failure(get(connect(addr)), 'connection');
+    servers.at(-1)?.close();
+    await failure(get(connect('http://127.0.0.1:1')), 'connection');
+    await failure(get(connect('http://vault.invalid:8200')), 'connection');
+  });
+
+  it('with a 500 is one that answers: the circuit stays closed', async () => {
+    const client = connect(await serve(answer(500, '{"errors":["database is down"]}')), {}, { circuitThreshold: 2 });
+    for (let i = 0; i < 5; i++) await failure(get(client), 'serverError');
+    assert.equal(client.circuit, 'closed');
+  });
+});
+
+describe('a call', () => {
+  it('is given up when its caller says so, and leaves nothing behind', async () => {
+    const client = connect(await serve(() => undefined), {}, { circuitThreshold: 1 });
+    const controller = new AbortController();
+    const call = get(client, { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error('enough')), 50);
+    await assert.rejects(call, AbortedError);
+    await assert.rejects(get(client, { signal: AbortSignal.abort() }), AbortedError);
+    assert.equal(client.circuit, 'closed');
+  });
+
+  it('is sent again over a new connection if the kept one was closed, but not one that makes something', async () => {
+    let calls = 0;
+    const addr = await serve((request, response) => {
+      calls++;
+      if (calls === 2 || calls === 5) request.socket.destroy();
+      else answer(200, '{}')(request, response);
+    });
+    const client = connect(addr);
+    await get(client);
+    await get(client);
+    assert.equal(calls, 3);
+    await get(client);
+    await failure(get(client, { repeatable: false }), 'connection');
+    assert.equal(calls, 5);
+  });
+
+  it('carries token and namespace, and is counted', async () => {
+    const seen: VaultCall[] = [];
+    let headers: unknown;
+    const addr = await serve((request, response) => {
+      headers = [
+        request.headers['x-vault-token'],
+        request.headers['x-vault-namespace'],
+        request.headers['x-vault-request'],
+      ];
+      answer(204, '')(request, response);
+    });
+    await get(connect(addr, { namespace: 'team/a' }, { onCall: (call) => seen.push(call) }));
+    assert.deepEqual(headers, [TOKEN, 'team/a', 'true']);
+    assert.deepEqual([seen.length, seen[0]?.status, seen[0]?.path], [1, 204, 'secret/data/app']);
+  });
+
+  it('after close fails', async () => {
+    const client = connect(await serve(() => undefined));
+    const pending = failure(get(client), 'closed');
+    setTimeout(() => client.close(), 50);
+    await pending;
+    await failure(get(client), 'closed');
+  });
+});
+
+describe('TLS', () => {
+  async function serveTls(): Promise<{ addr: string; ca: string }> {
+    const authority = await CertificateAuthority.create('test');
+    const { certPem, keyPem } = await authority.server('vault');
+    const port = await listen(createTlsServer({ cert: certPem, key: keyPem }, answer(200, '{}')));
+    return { addr: `https://127.0.0.1:${port}`, ca: authority.certPem };
+  }
+
+  it('is verified by the bundle and the name', async () => {
+    const { addr, ca } = await serveTls();
+    await get(connect(addr, { caBundle: ca }));
+    await get(connect(addr, { caBundle: ca, tlsServerName: 'localhost' }));
+    await get(connect(addr, { insecureSkipVerify: true }));
+    await failure(get(connect(addr)), 'tls');
+    await failure(get(connect(addr, { caBundle: ca, tlsServerName: 'other.example' })), 'tls');
+    const other = await CertificateAuthority.create('other');
+    await failure(get(connect(addr, { caBundle: other.certPem })), 'tls');
+  });
+
+  it('on a plain port is a TLS error', async () => {
+    const addr = await serve(answer(200, '{}'));
+    await failure(get(connect(addr.replace('http:', 'https:'))), 'tls');
+  });
+});

@@ -1,0 +1,313 @@
+/** Entries of KV 1, KV 2 and other mounts, read and written by the path that a user wrote. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import * as fc from 'fast-check';
+
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
+import { VaultEntries } from '../../../src/vault/entries.ts';
+import { isVaultError, VaultError } from '../../../src/vault/errors.ts';
+import type { FoundEntry, KvEntry } from '../../../src/vault/kv-answers.ts';
+import type { VaultCaller, VaultSession } from '../../../src/vault/session.ts';
+import { VaultSessions } from '../../../src/vault/sessions.ts';
+import { toSecretData, toVaultValues, VaultValues } from '../../../src/vault/values.ts';
+import { DevVault, eventually } from './dev-vault.ts';
+
+let vault: DevVault;
+let sessions: VaultSessions;
+
+function sessionFor(token: string): VaultSession {
+  return sessions.acquire({ addr: vault.addr }, { method: 'token', token: SecretBytes.fromUtf8(token) }).session;
+}
+
+const rootSession = (): VaultSession => sessionFor('root');
+
+function entriesFor(token: string, maxEntryBytes?: number): VaultEntries {
+  return new VaultEntries(sessionFor(token), { clock: systemClock, maxEntryBytes });
+}
+
+async function limited(rules: Readonly<Record<string, readonly string[]>>, more: object = {}): Promise<VaultEntries> {
+  const name = `p${Math.random().toString(36).slice(2)}`;
+  await vault.policy(name, rules);
+  const made = await vault.write('auth/token/create', { policies: [name], ...more });
+  return entriesFor(made.auth.client_token);
+}
+
+function found(entry: KvEntry): FoundEntry {
+  assert.equal(entry.state, 'found');
+  return entry;
+}
+
+function values(object: Readonly<Record<string, string>>): VaultValues {
+  return new VaultValues(Object.entries(object));
+}
+
+const kind =
+  (...kinds: readonly VaultError['kind'][]) =>
+  (error: unknown): boolean =>
+    isVaultError(error, ...(kinds as ['notFound']));
+
+before(async () => {
+  vault = await DevVault.start();
+  sessions = new VaultSessions({ clock: systemClock });
+  await vault.write('sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
+  await vault.write('sys/mounts/team/store', { type: 'kv', options: { version: '2' } });
+  await vault.write('sys/mounts/pki', { type: 'pki' });
+  await eventually('the new KV 2 mount serves', async () => {
+    const root = entriesFor('root');
+    return await root.read('team/store/x').then(
+      () => true,
+      () => false,
+    );
+  });
+});
+
+after(async () => {
+  await sessions.stop();
+  await vault.stop();
+});
+
+describe('KV 2', () => {
+  it('is recognised, and its paths are taken with and without data/', async () => {
+    const root = entriesFor('root');
+    await vault.write('secret/data/app', { data: { k: 'v' } });
+    await vault.write('team/store/data/data', { data: { k: 'w' } });
+    await vault.write('secret/data/a%20b%3F%23%25', { data: { k: 'odd' } });
+    for (const path of ['secret/app', '/secret/data/app', 'secret//data/app/']) {
+      const entry = found(await root.read(path));
+      assert.deepEqual([entry.values.get('k'), entry.version, entry.lease], ['v', 1, undefined], path);
+    }
+    for (const path of ['team/store/data', 'team/store/data/data']) {
+      assert.equal(found(await root.read(path)).values.get('k'), 'w', path);
+    }
+    assert.equal(found(await root.read('secret/a b?#%')).values.get('k'), 'odd');
+    assert.deepEqual((await root.resolve('secret/app')).mount, { path: 'secret/', kind: 'kv2' });
+  });
+
+  it('tells missing, deleted and destroyed entries apart, in the entry and in its metadata', async () => {
+    const root = entriesFor('root');
+    const states = async (): Promise<unknown[]> => {
+      const entry = await root.read('secret/life');
+      const { head } = await root.readVersion('secret/life');
+      assert.deepEqual([head.state, head.version], [entry.state, entry.version]);
+      return [entry.state, entry.version];
+    };
+    assert.deepEqual(await states(), ['missing', 0]);
+    await vault.write('secret/metadata/life', { custom_metadata: { a: 'b' } });
+    assert.deepEqual(await states(), ['missing', 0]);
+    await vault.write('secret/data/life', { data: { k: 'v' } });
+    assert.deepEqual(await states(), ['found', 1]);
+    await vault.call('DELETE', 'secret/data/life');
+    assert.deepEqual(await states(), ['deleted', 1]);
+    await vault.write('secret/undelete/life', { versions: [1] });
+    assert.deepEqual(await states(), ['found', 1]);
+    await vault.write('secret/destroy/life', { versions: [1] });
+    assert.deepEqual(await states(), ['destroyed', 1]);
+    const rewritten = await root.update('secret/life', () => values({ k: 'new' }));
+    assert.deepEqual(rewritten, { written: true, version: 2 });
+  });
+
+  it('makes one version by a change, and none without', async () => {
+    const root = entriesFor('root');
+    const path = 'secret/versions';
+    for (let i = 0; i < 100; i++) {
+      const { written, version } = await root.update(path, () => values({ a: '1', b: '2' }));
+      assert.deepEqual([written, version], [i === 0, 1]);
+    }
+    assert.deepEqual(await root.update(path, () => values({ a: '1' })), { written: true, version: 2 });
+    assert.deepEqual(await root.update(path, () => undefined), { written: false, version: 2 });
+    assert.equal((await vault.read('secret/metadata/versions')).data.current_version, 2);
+  });
+
+  it('refuses to replace another version than the one named, and says what is there', async () => {
+    const root = entriesFor('root');
+    await root.write('secret/cas', values({ k: '1' }), { ifVersion: 0 });
+    await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 0 }), kind('casMismatch'));
+    await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 7 }), kind('casMismatch'));
+    assert.equal((await root.write('secret/cas', values({ k: '2' }), { ifVersion: 1 })).version, 2);
+  });
+
+  it('decides again when another writer came between', async () => {
+    const root = entriesFor('root');
+    await vault.write('secret/data/race', { data: { theirs: '0' } });
+    let times = 0;
+    const merged = await root.update('secret/race', (current) => {
+      times++;
+      return found(current).values.with(values({ ours: 'x' }));
+    });
+    assert.deepEqual([merged.version, times], [2, 1]);
+    let interfered = false;
+    const rivalled: VaultCaller = {
+      addr: vault.addr,
+      request: async (request) => {
+        if (request.method === 'POST' && !interfered) {
+          interfered = true;
+          await vault.write('secret/data/race', { data: { theirs: '1' } });
+        }
+        return await rootSession().request(request);
+      },
+    };
+    const decisions: unknown[] = [];
+    const result = await new VaultEntries(rivalled, { clock: systemClock }).update('secret/race', (current) => {
+      decisions.push(found(current).values.get('theirs'));
+      return found(current).values.with(values({ ours: 'y' }));
+    });
+    assert.deepEqual([result, decisions], [{ written: true, version: 4 }, ['0', '1']]);
+    assert.deepEqual((await vault.read('secret/data/race')).data.data, { theirs: '1', ours: 'y' });
+  });
+
+  it('reads only the metadata to see the version, or the entry where a policy forbids that', async () => {
+    await vault.write('secret/data/polled', { data: { k: 'v' } });
+    const allowed = await limited({ 'secret/data/polled': ['read'], 'secret/metadata/polled': ['read'] });
+    assert.equal((await allowed.readVersion('secret/polled')).entry, undefined);
+    const forbidden = await limited({ 'secret/data/polled': ['read'] });
+    const before = vault.auditText().split('"secret/metadata/polled"').length;
+    for (let i = 0; i < 3; i++) {
+      const { head, entry } = await forbidden.readVersion('secret/polled');
+      assert.deepEqual([head.version, entry?.state], [1, 'found']);
+    }
+    // One call, asked and answered, for three reads.
+    assert.equal(vault.auditText().split('"secret/metadata/polled"').length - before, 2);
+  });
+
+  it('writes nothing larger than Vault takes', async () => {
+    const small = entriesFor('root', 1_000);
+    const big = values({ key: 'x'.repeat(1_000) });
+    await assert.rejects(small.write('secret/big', big, { ifVersion: 0 }), (error) => {
+      assert.ok(isVaultError(error, 'tooLarge') && /\d+ bytes.*at most 1000/.test(error.message), String(error));
+      return true;
+    });
+    assert.equal((await small.read('secret/big')).state, 'missing');
+  });
+
+  it('carries any text and any bytes both ways', async () => {
+    const root = entriesFor('root');
+    const text = fc.string({ unit: 'binary' });
+    const data = fc.dictionary(fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/), text, { minKeys: 1 });
+    let n = 0;
+    await fc.assert(
+      fc.asyncProperty(data, fc.constantFrom('plain' as const, 'base64' as const), async (given, encoding) => {
+        const path = `secret/roundtrip/${n++}`;
+        const bytes = new Map(Object.entries(given).map(([key, value]) => [key, SecretBytes.fromUtf8(value)]));
+        await root.update(path, () => toVaultValues(bytes, encoding));
+        const back = toSecretData(found(await root.read(path)).values, encoding);
+        assert.deepEqual([...back.keys()].toSorted(), [...bytes.keys()].toSorted());
+        for (const [key, value] of bytes) assert.ok(back.get(key)?.equals(value));
+        assert.equal((await root.update(path, () => toVaultValues(bytes, encoding))).written, false);
+      }),
+      {
+        numRuns: 100,
+        examples: [
+          'password',
+          'deadbeef',
+          '',
+          '-----BEGIN A-----\nQUJD\n-----END A-----\n',
+          '🔑',
+          'x'.repeat(100_000),
+        ].map((value): [Record<string, string>, 'plain'] => [{ k: value }, 'plain']),
+      },
+    );
+  });
+
+  it('is plain text to every other reader', async () => {
+    const root = entriesFor('root');
+    await root.update('secret/plain', () => toVaultValues(new Map([['password', SecretBytes.fromUtf8('cGFzcw==')]])));
+    assert.deepEqual((await vault.read('secret/data/plain')).data.data, { password: 'cGFzcw==' });
+  });
+});
+
+describe('KV 1', () => {
+  it('is recognised, with keys and paths called data', async () => {
+    const root = entriesFor('root');
+    await vault.write('kv1/app', { data: 'x', n: 1 });
+    await vault.write('kv1/data/app', { k: 'inner' });
+    const entry = found(await root.read('kv1/app'));
+    assert.deepEqual([entry.values.get('data'), entry.version], ['x', undefined]);
+    assert.equal(found(await root.read('kv1/data/app')).values.get('k'), 'inner');
+    assert.deepEqual((await root.resolve('kv1/app')).mount, { path: 'kv1/', kind: 'kv1' });
+    assert.equal((await root.read('kv1/none')).state, 'missing');
+  });
+
+  it('is compared before it is written', async () => {
+    const root = entriesFor('root');
+    assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, true);
+    assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, false);
+    assert.equal((await root.update('kv1/w', () => values({ a: '2' }))).written, true);
+    assert.deepEqual((await vault.read('kv1/w')).data, { a: '2' });
+    await assert.rejects(root.write('kv1/w', values({ a: '3' }), { ifVersion: 0 }), kind('casMismatch'));
+  });
+
+  it('keeps the digits of numbers', async () => {
+    const root = entriesFor('root');
+    await fetch(`${vault.addr}/v1/kv1/num`, {
+      method: 'POST',
+      headers: { 'x-vault-token': 'root' },
+      body: '{"big":9007199254740993123,"price":1.10}',
+    });
+    const { values: read } = found(await root.read('kv1/num'));
+    await root.update('kv1/num', () => read.with(values({ more: 'x' })));
+    const data = toSecretData(found(await root.read('kv1/num')).values);
+    assert.deepEqual([data.get('big')?.utf8(), data.get('price')?.utf8()], ['9007199254740993123', '1.10']);
+  });
+});
+
+describe('paths', () => {
+  it('that lead nowhere are told from entries that are missing', async () => {
+    const root = entriesFor('root');
+    await assert.rejects(root.read('nothing/here'), kind('invalidPath'));
+    await assert.rejects(root.write('nothing/here', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
+    await assert.rejects(root.read('secret'), kind('invalidPath'));
+    await assert.rejects(root.read('secret/../sys/mounts'), kind('invalidPath'));
+    await assert.rejects(root.read(''), kind('invalidPath'));
+  });
+
+  it('in other mounts are read and not written', async () => {
+    const root = entriesFor('root');
+    assert.equal((await root.resolve('pki/cert/ca')).mount.kind, 'other');
+    await assert.rejects(root.write('pki/config/urls', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
+  });
+
+  it('that a policy forbids say so, and that is not the token', async () => {
+    const nobody = await limited({ 'secret/data/mine': ['read'] });
+    await assert.rejects(nobody.read('secret/theirs'), (error) => {
+      assert.ok(isVaultError(error, 'permissionDenied'), String(error));
+      assert.match(error.message, /GET secret\/data\/theirs: 403/);
+      return true;
+    });
+    assert.equal((await nobody.read('secret/mine')).state, 'missing');
+  });
+
+  it('are judged by their shape where Vault does not tell what is mounted', async () => {
+    const untold: VaultCaller = {
+      addr: vault.addr,
+      // A path outside of every mount of ours, for which Vault answers as it does for a mount that it does not tell of.
+      request: (request) =>
+        rootSession().request({
+          ...request,
+          path: request.path.replace(/^(sys\/internal\/ui\/mounts\/).*/, '$1nowhere'),
+        }),
+    };
+    const blind = new VaultEntries(untold, { clock: systemClock });
+    await vault.write('secret/data/shape', { data: { k: 'v' } });
+    await vault.write('kv1/data/shape', { k: 'one' });
+    assert.deepEqual((await blind.resolve('secret/data/shape')).mount, { path: 'secret/', kind: 'kv2' });
+    assert.equal(found(await blind.read('secret/data/shape')).values.get('k'), 'v');
+    assert.equal(found(await blind.read('secret/shape')).values.get('k'), 'v');
+    assert.equal(found(await blind.read('kv1/data/shape')).values.get('k'), 'one');
+  });
+});
+
+describe('errors', () => {
+  it('hold no value, no token, and Vault says what is wrong', async () => {
+    const token = (await vault.write('auth/token/create', { policies: ['default'] })).auth.client_token;
+    const nobody = entriesFor(token);
+    await assert.rejects(nobody.write('secret/x', values({ password: 'hunter2' }), { ifVersion: 0 }), (error) => {
+      assert.ok(error instanceof VaultError);
+      const text = `${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`;
+      assert.ok(!text.includes('hunter2') && !text.includes(token), text);
+      assert.match(error.message, /permission denied/);
+      return true;
+    });
+  });
+});

@@ -1,0 +1,202 @@
+/** Dynamic credentials of Vault's database engine on a real PostgreSQL. Lives of seconds. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
+import { VaultEntries } from '../../../src/vault/entries.ts';
+import { isVaultError } from '../../../src/vault/errors.ts';
+import type { LeaseGrant } from '../../../src/vault/kv-answers.ts';
+import { leasePlan } from '../../../src/vault/lease-plan.ts';
+import { lookupLease, renewalVerdict, renewLease, renewTokenOf, revokeLease } from '../../../src/vault/leases.ts';
+import type { VaultSession } from '../../../src/vault/session.ts';
+import { VaultSessions } from '../../../src/vault/sessions.ts';
+import type { VaultValues } from '../../../src/vault/values.ts';
+import { DevVault, eventually } from './dev-vault.ts';
+import { PrivatePostgres } from './private-postgres.ts';
+
+const PATH = 'database/creds/app';
+const postgres = await PrivatePostgres.start();
+const skip = postgres === undefined ? 'this machine has no PostgreSQL' : false;
+let vault: DevVault;
+let sessions: VaultSessions;
+
+async function open(settings: object = {}): Promise<{ session: VaultSession; entries: VaultEntries }> {
+  const role = await vault.appRole(`r${performance.now()}`.replace('.', '-'), {
+    token_policies: ['app'],
+    token_ttl: '1h',
+    ...settings,
+  });
+  const roleId = SecretBytes.fromUtf8(role.roleId);
+  const identity = { method: 'approle', roleId, secretId: SecretBytes.fromUtf8(role.secretId) } as const;
+  const { session } = sessions.acquire({ addr: vault.addr }, identity);
+  return { session, entries: new VaultEntries(session, { clock: systemClock }) };
+}
+
+async function credentials(entries: VaultEntries): Promise<{ lease: LeaseGrant; values: VaultValues }> {
+  const entry = await entries.read(PATH);
+  assert.ok(entry.state === 'found' && entry.lease !== undefined);
+  return { lease: entry.lease, values: entry.values };
+}
+
+async function exists(lease: LeaseGrant): Promise<boolean> {
+  const found: Response = await fetch(`${vault.addr}/v1/sys/leases/lookup`, {
+    method: 'PUT',
+    headers: { 'x-vault-token': 'root' },
+    body: JSON.stringify({ lease_id: lease.leaseId }),
+  });
+  return found.ok;
+}
+
+describe('leases', { skip }, () => {
+  before(async () => {
+    vault = await DevVault.start();
+    sessions = new VaultSessions({ clock: systemClock });
+    await vault.policy('app', {
+      [PATH]: ['read'],
+      'sys/leases/revoke': ['update'],
+      'auth/token/renew-accessor': ['update'],
+    });
+    await vault.write('sys/mounts/database', { type: 'database' });
+    await eventually('PostgreSQL accepts Vault', () =>
+      vault
+        .write('database/config/postgres', {
+          plugin_name: 'postgresql-database-plugin',
+          connection_url: `postgresql://{{username}}@127.0.0.1:${postgres?.port}/postgres?sslmode=disable`,
+          username: 'vault',
+          password: 'unused',
+          allowed_roles: ['app'],
+        })
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
+    await vault.write('database/roles/app', {
+      db_name: 'postgres',
+      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}';`],
+      default_ttl: '3s',
+      max_ttl: '7s',
+    });
+  });
+
+  after(async () => {
+    await sessions.stop();
+    await vault.stop();
+    await postgres?.stop();
+  });
+
+  it('come with the credentials of a mount that is not KV', async () => {
+    const { entries } = await open();
+    assert.equal((await entries.resolve(PATH)).mount.kind, 'other');
+    const { lease, values } = await credentials(entries);
+    assert.deepEqual([...values.keys()].toSorted(), ['password', 'username']);
+    assert.deepEqual([lease.durationSeconds, lease.renewable], [3, true]);
+    assert.ok(lease.leaseId.startsWith(`${PATH}/`));
+  });
+
+  it('live to max_ttl by the plan, and are replaced before they die', async () => {
+    const { session, entries } = await open();
+    const { lease } = await credentials(entries);
+    const started = performance.now();
+    let { issuedAt, durationSeconds, renewable } = lease;
+    let renewals = 0;
+    for (;;) {
+      const expiresAt = issuedAt + durationSeconds * 1_000;
+      const tokenDeadline = session.tokenDeadline(lease.tokenId);
+      const times = { issuedAt, expiresAt, fullSeconds: lease.durationSeconds, renewable, tokenDeadline };
+      const plan = leasePlan(times, Date.now(), 0.5);
+      if (plan.action === 'replace') break;
+      if (plan.action === 'wait') {
+        await new Promise((resolve) => setTimeout(resolve, plan.at - Date.now()));
+        continue;
+      }
+      issuedAt = Date.now();
+      ({ durationSeconds, renewable } = await renewLease(session, lease.leaseId, lease.durationSeconds));
+      renewals++;
+    }
+    const lived = performance.now() - started;
+    assert.ok(renewals >= 2, `${renewals} renewals`);
+    assert.ok(lived > 4_500 && lived < 7_000, `lived ${lived} ms`);
+    assert.ok(await exists(lease));
+    const next = await credentials(entries);
+    assert.notEqual(next.lease.leaseId, lease.leaseId);
+  });
+
+  it('that are over are told from a Vault that does not answer', async () => {
+    const { session, entries } = await open();
+    const { lease } = await credentials(entries);
+    assert.ok((await lookupLease(session, lease.leaseId))?.renewable);
+    assert.equal(session.leases, 1);
+    await revokeLease(session, lease.leaseId);
+    assert.equal(session.leases, 0);
+    await eventually('the lease is gone', async () => (await lookupLease(session, lease.leaseId)) === undefined);
+    await revokeLease(session, lease.leaseId);
+    const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
+    assert.ok(isVaultError(error, 'leaseGone'), String(error));
+    assert.equal(renewalVerdict(error), 'replace');
+    assert.equal(renewalVerdict(new Error('no connection')), 'retry');
+  });
+
+  it('keep their token from being revoked when the session is stopped', async () => {
+    const own = new VaultSessions({ clock: systemClock });
+    const role = await vault.appRole('keeper', { token_policies: ['app'], token_ttl: '1h' });
+    const identity = {
+      method: 'approle',
+      roleId: SecretBytes.fromUtf8(role.roleId),
+      secretId: SecretBytes.fromUtf8(role.secretId),
+    } as const;
+    const { session } = own.acquire({ addr: vault.addr }, identity);
+    const { lease } = await credentials(new VaultEntries(session, { clock: systemClock }));
+    assert.equal(own.leases, 1);
+    await own.stop();
+    assert.ok(await exists(lease));
+    // Another process, with another token: it may renew the lease, and the token which the lease hangs on.
+    const { session: next } = await open();
+    assert.equal(next.tokenDeadline(lease.tokenId), undefined);
+    assert.equal((await renewLease(next, lease.leaseId, 3)).durationSeconds, 3);
+    assert.ok((await renewTokenOf(next, lease.tokenId)) > 3_000);
+    await revokeLease(next, lease.leaseId);
+  });
+
+  it('die with their token, which is noticed', async () => {
+    const { session, entries } = await open();
+    const { lease } = await credentials(entries);
+    const changed: string[] = [];
+    session.watchTokens((id) => changed.push(id));
+    await vault.write('auth/token/revoke-accessor', { accessor: lease.tokenId });
+    await eventually('a renewal fails for good', async () => {
+      const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
+      return isVaultError(error) && renewalVerdict(error) === 'replace' && session.tokenDeadline(lease.tokenId) === 0;
+    });
+    assert.deepEqual(changed, [lease.tokenId]);
+    assert.equal(session.leases, 0);
+    const next = await credentials(entries);
+    assert.equal(session.tokenDeadline(next.lease.tokenId), Infinity);
+  });
+
+  it('on a token that max_ttl ends: its deadline is told, and it outlives its replacement', async () => {
+    const { session, entries } = await open({ token_ttl: '2s', token_max_ttl: '5s' });
+    const { lease } = await credentials(entries);
+    const changed: string[] = [];
+    session.watchTokens((id) => changed.push(id));
+    await eventually('the end of the token is in sight', () => changed.includes(lease.tokenId));
+    const deadline = session.tokenDeadline(lease.tokenId);
+    assert.ok(deadline !== undefined && deadline > Date.now() && deadline < Date.now() + 5_000, String(deadline));
+    await eventually('another token', async () => {
+      const { tokenId } = await session.request({ method: 'GET', path: 'auth/token/lookup-self' });
+      return tokenId !== lease.tokenId;
+    });
+    assert.ok(session.tokenDeadline(lease.tokenId) !== Infinity);
+    session.forgetLease(lease.leaseId);
+  });
+
+  it('a database that is down is an error of that path alone', async () => {
+    const { session, entries } = await open();
+    await postgres?.stop();
+    for (let i = 0; i < 6; i++) {
+      await assert.rejects(entries.read(PATH), (error) => isVaultError(error, 'serverError'));
+    }
+    await session.request({ method: 'GET', path: 'auth/token/lookup-self' });
+  });
+});

@@ -1,0 +1,367 @@
+/** Logins, renewals, replacements and ends of tokens, counted in Vault's own audit log. Lives of seconds. */
+import assert from 'node:assert/strict';
+import { createSign, generateKeyPairSync } from 'node:crypto';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { inspect } from 'node:util';
+
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
+import { VaultEntries } from '../../../src/vault/entries.ts';
+import { isVaultError, type VaultErrorKind } from '../../../src/vault/errors.ts';
+import type { AppRoleIdentity, VaultIdentity } from '../../../src/vault/identity.ts';
+import type { SessionEvent } from '../../../src/vault/session-events.ts';
+import type { VaultSession } from '../../../src/vault/session.ts';
+import { VaultSessions } from '../../../src/vault/sessions.ts';
+import { type AppRole, DevVault, eventually } from './dev-vault.ts';
+
+let vault: DevVault;
+let sessions: VaultSessions;
+let events: SessionEvent[];
+let roles = 0;
+
+const text = (value: string): SecretBytes => SecretBytes.fromUtf8(value);
+
+function appRole({ roleId, secretId }: AppRole, mount?: string): AppRoleIdentity {
+  return { method: 'approle', roleId: text(roleId), secretId: text(secretId), mount };
+}
+
+function open(identity: VaultIdentity): VaultSession {
+  return sessions.acquire({ addr: vault.addr }, identity).session;
+}
+
+async function newRole(settings: object = {}): Promise<AppRole> {
+  return await vault.appRole(`r${roles++}`, { token_policies: ['reader'], token_ttl: '1h', ...settings });
+}
+
+function read(session: VaultSession): Promise<unknown> {
+  return session.request({ method: 'GET', path: 'secret/data/app' });
+}
+
+const is =
+  (kind: VaultErrorKind, words = /./) =>
+  (error: unknown): boolean => {
+    assert.ok(isVaultError(error, kind), inspect(error));
+    assert.match(error.message, words);
+    return true;
+  };
+
+const seen = (type: SessionEvent['type']): number => events.filter((event) => event.type === type).length;
+
+/** Calls since the last look, by path. */
+let mark = 0;
+function calls(path: string): number {
+  return vault
+    .audited()
+    .slice(mark)
+    .filter((call) => call.path === path).length;
+}
+
+before(async () => {
+  vault = await DevVault.start();
+  await vault.policy('reader', { 'secret/data/app': ['read'] });
+  await vault.write('secret/data/app', { data: { k: 'v' } });
+});
+
+beforeEach(() => {
+  events = [];
+  mark = vault.audited().length;
+  sessions = new VaultSessions({
+    clock: systemClock,
+    onEvent: (event) => events.push(event),
+    refusedDelaysMs: [400, 800, 60_000],
+    lingerMs: 200,
+  });
+});
+
+afterEach(async () => {
+  await sessions.stop();
+});
+
+after(async () => {
+  await vault.stop();
+});
+
+describe('one login', () => {
+  it('serves all users and a thousand calls, and is revoked on stop', async () => {
+    const role = await newRole();
+    const users = Array.from({ length: 20 }, () => open(appRole(role)));
+    await Promise.all(users.flatMap((session) => Array.from({ length: 50 }, () => read(session))));
+    assert.deepEqual([sessions.size, calls('auth/approle/login'), calls('secret/data/app')], [1, 1, 1_000]);
+    await sessions.stop();
+    assert.deepEqual([calls('auth/token/revoke-self'), seen('revoked')], [1, 1]);
+    await assert.rejects(read(users[0]!), is('closed'));
+    assert.throws(() => open(appRole(role)), is('closed'));
+  });
+
+  it('is another one for another credential, mount or namespace', async () => {
+    const first = await newRole();
+    const other = await vault.appRole('elsewhere', { token_policies: ['reader'] }, 'team/approle');
+    await Promise.all([read(open(appRole(first))), read(open(appRole(other, 'team/approle')))]);
+    assert.deepEqual([calls('auth/approle/login'), calls('auth/team/approle/login')], [1, 1]);
+    await assert.rejects(read(open(appRole(other))), is('authFailed', /invalid role/));
+    sessions.acquire({ addr: vault.addr, namespace: 'team' }, appRole(first));
+    assert.equal(sessions.size, 4);
+  });
+
+  it('takes credentials that end in a line end', async () => {
+    const { roleId, secretId } = await newRole();
+    await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
+  });
+
+  it('waits for its users to come back for a while, then is revoked', async () => {
+    const role = await newRole();
+    const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
+    await read(hold.session);
+    hold.release();
+    hold.release();
+    const again = sessions.acquire({ addr: vault.addr }, appRole(role));
+    assert.equal(again.session, hold.session);
+    again.release();
+    await eventually('the session is gone', () => sessions.size === 0 && seen('revoked') === 1);
+    assert.equal(calls('auth/approle/login'), 1);
+  });
+
+  it('by a JSON Web Token, asked for at the login', async () => {
+    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    await vault.write('sys/auth/cluster', { type: 'jwt' });
+    const pem = publicKey.export({ type: 'spki', format: 'pem' });
+    await vault.write('auth/cluster/config', { jwt_validation_pubkeys: [pem] });
+    const role = { role_type: 'jwt', user_claim: 'sub', bound_audiences: ['vault'], token_policies: ['reader'] };
+    await vault.write('auth/cluster/role/app', role);
+    const now = Math.floor(Date.now() / 1_000);
+    const claims = { sub: 'system:serviceaccount:a:b', aud: 'vault', iat: now - 60, nbf: now - 60, exp: now + 600 };
+    const parts = [{ alg: 'RS256' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'));
+    const signed = createSign('sha256').update(parts.join('.')).sign(privateKey).toString('base64url');
+    let asked = 0;
+    const jwt = async (): Promise<SecretBytes> => {
+      asked++;
+      return await Promise.resolve(text([...parts, signed].join('.')));
+    };
+    const identity = { method: 'kubernetes', mount: 'cluster', role: 'app', subject: 'a/b' } as const;
+    await Promise.all([read(open({ ...identity, jwt })), read(open({ ...identity, jwt }))]);
+    assert.equal(asked, 1);
+    const broken = open({ ...identity, subject: 'a/c', jwt: () => Promise.reject(new Error('no such account')) });
+    await assert.rejects(read(broken), is('authFailed', /no such account/));
+  });
+});
+
+describe('a token that expires', () => {
+  it('is renewed at two thirds of its life, and replaced where max_ttl cuts it', async () => {
+    const session = open(appRole(await newRole({ token_ttl: '3s', token_max_ttl: '7s' })));
+    await read(session);
+    await eventually('a renewal', () => seen('renewed') >= 1);
+    assert.equal(seen('login'), 1);
+    await eventually('a second login', () => seen('login') === 2);
+    await eventually('the old token is revoked', () => seen('revoked') === 1);
+    await read(session);
+    assert.equal(seen('renewFailed') + seen('tokenLost'), 0);
+    assert.equal(calls('auth/approle/login'), 2);
+  });
+
+  it('is replaced before its end where it cannot be renewed', async () => {
+    const session = open(appRole(await newRole({ token_ttl: '2s', token_type: 'batch' })));
+    await read(session);
+    await eventually('a second login', () => seen('login') === 2);
+    await read(session);
+    assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
+  });
+
+  it('is not kept alive for nobody', async () => {
+    sessions = new VaultSessions({ clock: systemClock, onEvent: (event) => events.push(event) });
+    const hold = sessions.acquire({ addr: vault.addr }, appRole(await newRole({ token_ttl: '2s' })));
+    await read(hold.session);
+    hold.release();
+    await eventually('it expires', () => hold.session.state === 'idle');
+    assert.equal(seen('renewed'), 0);
+    const again = sessions.acquire({ addr: vault.addr }, appRole(await newRole()));
+    await read(again.session);
+  });
+
+  it('is renewed where it was given, and its end is told where it cannot be', async () => {
+    const make = async (settings: object): Promise<VaultIdentity> => {
+      const made = await vault.write('auth/token/create', { policies: ['reader'], ...settings });
+      return { method: 'token', token: text(`${made.auth.client_token}\n`) };
+    };
+    const session = open(await make({ ttl: '2s', renewable: true }));
+    await read(session);
+    await eventually('two renewals', () => seen('renewed') >= 2);
+    await read(session);
+    const ending = open(await make({ ttl: '1s', renewable: false }));
+    await read(ending);
+    assert.equal(seen('expiring'), 1);
+    await eventually('its end', () => ending.state !== 'live');
+    await assert.rejects(read(ending), is('tokenInvalid'));
+    await sessions.stop();
+    assert.equal(seen('revoked'), 0);
+  });
+});
+
+describe('a token that is dead', () => {
+  const accessorOf = (session: VaultSession): Promise<string> =>
+    session.request({ method: 'GET', path: 'auth/token/lookup-self' }).then(({ tokenId }) => tokenId);
+
+  it('is noticed at a 403 and replaced by one login for all', async () => {
+    const session = open(appRole(await newRole()));
+    const accessor = await accessorOf(session);
+    assert.equal(session.tokenDeadline(accessor), Infinity);
+    const lost: string[] = [];
+    session.watchTokens((id) => lost.push(id));
+    await vault.write('auth/token/revoke-accessor', { accessor });
+    // Within the first second a 403 is taken for the policy's: the token was just seen alive.
+    await eventually('calls work again', async () => {
+      const results = await Promise.allSettled(Array.from({ length: 30 }, () => read(session)));
+      return results.every(({ status }) => status === 'fulfilled');
+    });
+    assert.deepEqual([seen('tokenLost'), seen('login'), calls('auth/approle/login')], [1, 2, 2]);
+    assert.deepEqual([lost, session.tokenDeadline(accessor)], [[accessor], 0]);
+    assert.equal(session.tokenDeadline('of another process'), undefined);
+  });
+
+  it('is not mistaken for a policy that forbids', async () => {
+    const session = open(appRole(await newRole()));
+    const forbidden = (): Promise<unknown> => session.request({ method: 'GET', path: 'secret/data/other' });
+    for (let i = 0; i < 20; i++) await assert.rejects(forbidden(), is('permissionDenied'));
+    assert.ok(calls('auth/token/lookup-self') <= 1);
+    assert.equal(calls('auth/approle/login'), 1);
+  });
+
+  it('is an error where it was given, and asked about ever more rarely', async () => {
+    const made = await vault.write('auth/token/create', { policies: ['reader'], ttl: '1h' });
+    const session = open({ method: 'token', token: text(made.auth.client_token) });
+    await read(session);
+    await vault.write('auth/token/revoke', { token: made.auth.client_token });
+    await eventually('it is noticed', async () => {
+      const error: unknown = await read(session).catch((error: unknown) => error);
+      return isVaultError(error, 'tokenInvalid');
+    });
+    const before = vault.audited().length;
+    for (let i = 0; i < 20; i++) await assert.rejects(read(session), is('tokenInvalid'));
+    assert.equal(vault.audited().length, before);
+    assert.equal(session.state, 'failed');
+  });
+
+  it('never was one: an error at once, with no value in it', async () => {
+    const session = open({ method: 'token', token: text('hvs.this-is-not-a-token') });
+    await assert.rejects(read(session), (error) => {
+      assert.ok(isVaultError(error, 'tokenInvalid', 'permissionDenied'), inspect(error));
+      assert.ok(!inspect(error, { depth: null }).includes('this-is-not'));
+      return true;
+    });
+    await assert.rejects(read(open({ method: 'token', token: text('') })), is('tokenInvalid', /empty/));
+    await assert.rejects(read(open({ method: 'token', token: text('a\nb') })), is('tokenInvalid', /character/));
+  });
+
+  it('without the policy default: works, and its 403s make no flood of logins', async () => {
+    const role = await newRole({ token_no_default_policy: true });
+    const session = open(appRole(role));
+    await read(session);
+    await eventually('it is no longer taken for fresh', async () => {
+      await session.request({ method: 'GET', path: 'secret/data/other' }).catch(() => undefined);
+      return calls('auth/token/lookup-self') > 0;
+    });
+    for (let i = 0; i < 20; i++) {
+      await session.request({ method: 'GET', path: 'secret/data/other' }).catch(() => undefined);
+    }
+    await read(session);
+    assert.ok(calls('auth/approle/login') <= 2);
+  });
+});
+
+describe('a login that is refused', () => {
+  it('is tried again ever more rarely, whoever asks, and keeps Vault’s words but no credential', async () => {
+    const role = await newRole();
+    const session = open(appRole({ ...role, secretId: 'wrong-secret-id' }));
+    const attempt = async (): Promise<void> => {
+      await assert.rejects(read(session), (error) => {
+        assert.ok(isVaultError(error, 'authFailed'), inspect(error));
+        assert.match(error.message, /login at auth\/approle refused: .*invalid secret id/);
+        assert.ok(!inspect(error, { depth: null }).includes('wrong-secret-id'));
+        return true;
+      });
+    };
+    await Promise.all(Array.from({ length: 50 }, attempt));
+    assert.equal(calls('auth/approle/login'), 1);
+    await eventually('the third attempt', async () => {
+      await attempt();
+      return calls('auth/approle/login') === 3;
+    });
+    await Promise.all(Array.from({ length: 50 }, attempt));
+    assert.equal(calls('auth/approle/login'), 3);
+    const failed = events.filter((event) => event.type === 'loginFailed');
+    assert.ok(failed.every((event) => event.retryAfterMs >= 400));
+  });
+
+  it('does not wait for that with another credential', async () => {
+    const role = await newRole();
+    await assert.rejects(read(open(appRole({ ...role, secretId: 'wrong' }))), is('authFailed'));
+    await read(open(appRole(role)));
+  });
+
+  it('is remembered when its only user comes and goes', async () => {
+    const role = await newRole();
+    for (let i = 0; i < 10; i++) {
+      const hold = sessions.acquire({ addr: vault.addr }, appRole({ ...role, secretId: 'wrong' }));
+      await assert.rejects(read(hold.session), is('authFailed'));
+      hold.release();
+    }
+    assert.equal(calls('auth/approle/login'), 1);
+  });
+
+  it('names a mount that does not exist', async () => {
+    const role = await newRole();
+    await assert.rejects(read(open(appRole(role, 'nowhere'))), is('authFailed', /login at auth\/nowhere refused/));
+    await assert.rejects(read(open(appRole(role, '../x'))), is('invalidPath', /"\.\.\/x"/));
+  });
+});
+
+describe('a Vault that hangs', () => {
+  it('is waited for, left alone, and used again with the same token', async () => {
+    await sessions.stop();
+    sessions = new VaultSessions({ clock: systemClock, timeoutMs: 200, circuitThreshold: 3, circuitMaxMs: 1_000 });
+    const session = open(appRole(await newRole()));
+    await read(session);
+    mark = vault.audited().length;
+    vault.pause();
+    try {
+      for (let i = 0; i < 3; i++) await assert.rejects(read(session), is('timeout'));
+      const started = performance.now();
+      await assert.rejects(read(session), is('circuitOpen'));
+      assert.ok(performance.now() - started < 50);
+    } finally {
+      vault.resume();
+    }
+    await eventually('it serves again', () =>
+      read(session).then(
+        () => true,
+        () => false,
+      ),
+    );
+    assert.equal(calls('auth/approle/login'), 0);
+  });
+});
+
+describe('a session that is stopped while it logs in', () => {
+  it('leaves no token behind', async () => {
+    const session = open(appRole(await newRole()));
+    const controller = new AbortController();
+    const waiting = assert.rejects(session.login(controller.signal), { name: 'AbortError' });
+    controller.abort();
+    await sessions.stop();
+    await waiting;
+    assert.deepEqual([calls('auth/approle/login'), calls('auth/token/revoke-self')], [1, 1]);
+  });
+});
+
+describe('nothing of a credential', () => {
+  it('is in what a session and its events print', async () => {
+    const role = await newRole();
+    const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
+    await read(hold.session);
+    const printed = inspect([hold, sessions, events, new VaultEntries(hold.session, { clock: systemClock })], {
+      depth: null,
+      showHidden: true,
+    });
+    for (const secret of [role.roleId, role.secretId, 'hvs.']) assert.ok(!printed.includes(secret), printed);
+    assert.ok(!JSON.stringify([hold, events]).includes('hvs.'));
+  });
+});
