@@ -1,0 +1,232 @@
+/**
+ * One request through the fault proxy, from its head to the end of the answer.
+ *
+ * States: held (delayed) → forwarding → answering → ended; from each of them → stalled (nothing more is passed either way,
+ * the sockets stay) or → ended by a cut. `ended` is final, and both sides are let go then.
+ */
+import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+
+import type { Fault, ProxyRequest } from './fault-rules.ts';
+
+export interface RequestRecord {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly isWatch: boolean;
+  /** `performance.now()` of the request's head, in ms. */
+  readonly at: number;
+  /** Of the answer that the client got; 0 while there is none and where there never was. */
+  status: number;
+  /** Bytes of the answer's body that the client was sent, as encoded on the wire. */
+  bytesIn: number;
+  /** Bytes of the request's body. */
+  bytesOut: number;
+  /** When the exchange ended; undefined while it runs. */
+  endedAt?: number;
+  /** The fault that met it. */
+  fault?: Fault['kind'];
+}
+
+/** What a proxy keeps of all its requests, in bytes of HTTP bodies, from the client's point of view. */
+export interface ProxyCounters {
+  requests: number;
+  bytesIn: number;
+  bytesOut: number;
+}
+
+export interface Upstream {
+  readonly url: URL;
+  readonly agent: Agent;
+}
+
+/** They concern one connection, and there are two. */
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te']);
+
+export class Exchange {
+  readonly request: ProxyRequest;
+  readonly record: RequestRecord;
+  readonly #incoming: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #upstream: Upstream;
+  readonly #counters: ProxyCounters;
+  readonly #onEnd: () => void;
+  #outgoing: ClientRequest | undefined;
+  #answer: IncomingMessage | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stalled = false;
+  #ended = false;
+  /** Whole lines still to pass before the cut; undefined where the answer is to arrive whole. */
+  #linesLeft: number | undefined;
+
+  constructor(
+    request: ProxyRequest,
+    incoming: IncomingMessage,
+    response: ServerResponse,
+    upstream: Upstream,
+    counters: ProxyCounters,
+    onEnd: () => void,
+  ) {
+    this.request = request;
+    this.record = {
+      method: request.method,
+      url: request.url,
+      isWatch: request.isWatch,
+      at: performance.now(),
+      status: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+    };
+    this.#incoming = incoming;
+    this.#response = response;
+    this.#upstream = upstream;
+    this.#counters = counters;
+    this.#onEnd = onEnd;
+    // Both ends of an exchange report here that it is over, however it came to that.
+    response.once('close', () => this.#end());
+    response.on('error', () => this.#end());
+    incoming.on('error', () => this.#end());
+  }
+
+  start(fault: Fault | undefined): void {
+    if (fault !== undefined) this.record.fault = fault.kind;
+    switch (fault?.kind) {
+      case undefined:
+      case 'lose-answer':
+        return this.#forward();
+      case 'cut':
+        return this.cut();
+      case 'stall':
+        return this.stall();
+      case 'delay':
+        this.#timer = setTimeout(() => this.#forward(), fault.ms);
+        return undefined;
+      case 'respond':
+        return this.#respond(fault);
+      case 'truncate':
+        this.truncate(fault.lines ?? 0);
+        return this.#forward();
+    }
+  }
+
+  /** Breaks the client's connection in the middle of what it does, and the server's. */
+  cut(): void {
+    this.#incoming.socket.destroy();
+    this.#end();
+  }
+
+  /** From now on not a byte is passed, either way. */
+  stall(): void {
+    this.#stalled = true;
+    clearTimeout(this.#timer);
+    this.#incoming.pause();
+    this.#answer?.pause();
+  }
+
+  /** Passes so many more whole lines of the answer, then half a line, then cuts. */
+  truncate(lines: number): void {
+    this.#linesLeft = lines;
+  }
+
+  #forward(): void {
+    const { url, agent } = this.#upstream;
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
+    const outgoing = send(new URL(this.request.url, url), {
+      method: this.request.method,
+      headers: { ...endToEnd(this.#incoming.headers), host: url.host },
+      agent,
+    });
+    this.#outgoing = outgoing;
+    // A server that breaks off or is not there: the client is told the same way.
+    outgoing.on('error', () => this.cut());
+    outgoing.on('response', (answer) => this.#receive(answer));
+    this.#incoming.on('data', (chunk: Buffer) => {
+      this.record.bytesOut += chunk.length;
+      this.#counters.bytesOut += chunk.length;
+      if (!outgoing.write(chunk)) this.#incoming.pause();
+    });
+    outgoing.on('drain', () => {
+      if (!this.#stalled) this.#incoming.resume();
+    });
+    this.#incoming.on('end', () => outgoing.end());
+  }
+
+  #receive(answer: IncomingMessage): void {
+    if (this.record.fault === 'lose-answer') return this.cut();
+    this.#answer = answer;
+    answer.on('error', () => this.cut());
+    answer.on('aborted', () => this.cut());
+    if (this.#stalled) return undefined;
+    this.record.status = answer.statusCode ?? 0;
+    this.#response.writeHead(this.record.status, endToEnd(answer.headers));
+    // The head of a watch must not wait for its first event.
+    this.#response.flushHeaders();
+    answer.on('data', (chunk: Buffer) => this.#pass(chunk));
+    answer.on('end', () => this.#response.end());
+    this.#response.on('drain', () => {
+      if (!this.#stalled) answer.resume();
+    });
+    return undefined;
+  }
+
+  #pass(chunk: Buffer): void {
+    if (this.#stalled || this.#ended) return;
+    const cutAt = this.#cutAt(chunk);
+    const part = cutAt === undefined ? chunk : chunk.subarray(0, cutAt);
+    this.record.bytesIn += part.length;
+    this.#counters.bytesIn += part.length;
+    const flowing = this.#response.write(part, () => {
+      if (cutAt !== undefined) this.cut();
+    });
+    if (!flowing) this.#answer?.pause();
+    if (cutAt !== undefined) this.#stalled = true;
+  }
+
+  /** Where in this chunk the answer is to be cut: in the middle of the line after the last whole one. */
+  #cutAt(chunk: Buffer): number | undefined {
+    if (this.#linesLeft === undefined) return undefined;
+    let start = 0;
+    while (this.#linesLeft > 0) {
+      const newline = chunk.indexOf(0x0a, start);
+      if (newline < 0) return undefined;
+      start = newline + 1;
+      this.#linesLeft -= 1;
+    }
+    if (start >= chunk.length) return undefined;
+    const newline = chunk.indexOf(0x0a, start);
+    const end = newline < 0 ? chunk.length : newline;
+    return start + Math.max(1, Math.floor((end - start) / 2));
+  }
+
+  #respond(fault: Extract<Fault, { kind: 'respond' }>): void {
+    const { status, headers, body = '' } = fault;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const type = typeof body === 'string' ? 'text/plain' : 'application/json';
+    this.record.status = status;
+    this.#incoming.on('data', (chunk: Buffer) => {
+      this.record.bytesOut += chunk.length;
+      this.#counters.bytesOut += chunk.length;
+    });
+    this.#incoming.on('end', () => {
+      this.record.bytesIn += Buffer.byteLength(text);
+      this.#counters.bytesIn += Buffer.byteLength(text);
+      this.#response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), ...headers });
+      this.#response.end(text);
+    });
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.record.endedAt = performance.now();
+    clearTimeout(this.#timer);
+    // A finished answer leaves its connection in the pool; an unfinished one is broken off at the server too.
+    if (this.#answer?.complete !== true) this.#outgoing?.destroy();
+    this.#onEnd();
+  }
+}
+
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));
+}

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+import type { TestApi } from '../support/api.ts';
+import { HttpClient } from '../support/http.ts';
+import { staysTrue, waitFor } from '../support/wait-for.ts';
+import { startControlPlane } from './control-plane.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { startFaultProxy } from './fault-proxy.ts';
+import type { FaultProxy } from './fault-proxy.ts';
+import { kubernetesFault } from './fault-rules.ts';
+import { startTcpProxy } from './tcp-proxy.ts';
+
+const SECRETS = '/api/v1/namespaces/default/secrets';
+
+/** A watch without any reconnecting: what arrived, and how it ended. */
+interface RawWatch {
+  readonly text: () => string;
+  readonly end: () => 'open' | 'ended' | 'broken';
+  readonly close: () => void;
+}
+
+describe('fault proxy before a real API server', () => {
+  let plane: ControlPlane;
+  let proxy: FaultProxy;
+  let api: TestApi;
+  let http: HttpClient;
+  let names = 0;
+
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: false });
+    proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+    api = plane.client({ url: proxy.url, caPem: proxy.caPem });
+    http = new HttpClient(proxy.url, { caPem: proxy.caPem });
+  });
+  after(async () => {
+    http?.close();
+    api?.close();
+    await proxy?.stop();
+    await plane?.stop();
+  });
+  beforeEach(() => {
+    proxy.clearRules();
+  });
+
+  function secret(): { metadata: { name: string } } {
+    names += 1;
+    const metadata = { name: `s-${names}`, namespace: 'default' };
+    return { apiVersion: 'v1', kind: 'Secret', metadata } as { metadata: { name: string } };
+  }
+
+  async function watch(): Promise<RawWatch> {
+    const list = await api.get(SECRETS, { query: { limit: 1 } });
+    const response: IncomingMessage = await http.open(
+      `${SECRETS}?watch=true&resourceVersion=${list.metadata.resourceVersion}`,
+      { headers: { authorization: `Bearer ${plane.adminToken}` }, timeoutMs: 0 },
+    );
+    assert.equal(response.statusCode, 200);
+    let text = '';
+    let end: ReturnType<RawWatch['end']> = 'open';
+    response.setEncoding('utf8');
+    response.on('data', (chunk: string) => (text += chunk));
+    response.on('end', () => (end = 'ended'));
+    response.on('error', () => (end = 'broken'));
+    return { text: () => text, end: () => end, close: () => response.destroy() };
+  }
+
+  it('passes calls and watches, counts them and their bytes, and keeps a log of them', async () => {
+    proxy.reset();
+    const open = await watch();
+    const body = secret();
+    await api.create(body);
+    await waitFor(() => open.text().includes(`"${body.metadata.name}"`), { message: 'the event' });
+    assert.deepEqual(
+      proxy.requests
+        .filter(({ url }) => url.startsWith(SECRETS))
+        .map(({ method, status, isWatch }) => [method, status, isWatch]),
+      [
+        ['GET', 200, false],
+        ['GET', 200, true],
+        ['POST', 201, false],
+      ],
+    );
+    const watched = proxy.live({ isWatch: true });
+    assert.equal(watched.length, 1);
+    assert.equal(watched[0]?.bytesIn, Buffer.byteLength(open.text()));
+    assert.equal(proxy.counters.bytesOut, Buffer.byteLength(JSON.stringify(body)));
+    open.close();
+    await waitFor(() => proxy.live().length === 0, { message: 'the watch to end at the proxy too' });
+  });
+
+  it('answers in the place of the server, so many times', async () => {
+    const rule = proxy.rule({ match: { method: 'GET', path: /secrets/ }, fault: kubernetesFault(429, 7), times: 2 });
+    for (const status of [429, 429, 200]) {
+      const answer = await api.raw('GET', SECRETS);
+      assert.equal(answer.status, status);
+      if (status === 429) {
+        assert.equal(answer.headers['retry-after'], '7');
+        assert.equal(answer.body.reason, 'TooManyRequests');
+      }
+    }
+    assert.equal(rule.hits, 2);
+    proxy.rule({ match: { isWatch: true }, fault: kubernetesFault(410) });
+    assert.equal((await api.raw('GET', `${SECRETS}?watch=1`)).status, 410);
+    assert.equal((await api.raw('GET', SECRETS)).status, 200);
+  });
+
+  it('cuts before the server hears of a request, or loses its answer', async () => {
+    const [unheard, done] = [secret(), secret()];
+    proxy.rule({ match: { method: 'POST' }, fault: { kind: 'cut' }, times: 1 });
+    await assert.rejects(api.create(unheard), { code: 'ECONNRESET' });
+    assert.equal(await plane.api.find(`${SECRETS}/${unheard.metadata.name}`), undefined);
+    proxy.rule({ match: { method: 'POST' }, fault: { kind: 'lose-answer' }, times: 1 });
+    await assert.rejects(api.create(done), { code: 'ECONNRESET' });
+    assert.ok(await plane.api.find(`${SECRETS}/${done.metadata.name}`));
+  });
+
+  it('delays', async () => {
+    const rule = proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'delay', ms: 300 } });
+    const from = performance.now();
+    await api.list(SECRETS);
+    assert.ok(performance.now() - from >= 295);
+    rule.clear();
+  });
+
+  it('stalls requests to come', async () => {
+    proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'stall' }, times: 1 });
+    await assert.rejects(api.get(SECRETS, { timeoutMs: 200 }), /no answer within 200 ms/);
+    await waitFor(() => proxy.live().length === 0);
+  });
+
+  it('stalls a running watch, which stays open and says nothing more until it is cut', async () => {
+    const open = await watch();
+    assert.equal(proxy.stallAll({ isWatch: true }), 1);
+    await plane.api.create(secret());
+    await staysTrue(() => open.text() === '' && open.end() === 'open', 300, 'silent and open');
+    assert.equal(proxy.cutAll(), 1);
+    await waitFor(() => open.end() === 'broken');
+  });
+
+  it('truncates a line of a running watch', async () => {
+    const open = await watch();
+    proxy.truncateAll({ isWatch: true }, 1);
+    const [whole, half] = [secret(), secret()];
+    await plane.api.create(whole);
+    await plane.api.create(half);
+    await waitFor(() => open.end() === 'broken');
+    const [first, second, ...more] = open.text().split('\n');
+    assert.equal(JSON.parse(first ?? '').object.metadata.name, whole.metadata.name);
+    assert.ok(second !== undefined && second.length > 20);
+    assert.throws(() => JSON.parse(second), SyntaxError);
+    assert.deepEqual(more, []);
+  });
+
+  it('truncates an answer', async () => {
+    proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'truncate' }, times: 1 });
+    await assert.rejects(api.list(SECRETS), { code: 'ECONNRESET' });
+  });
+
+  it('refuses connections, and accepts them again on the same port', async () => {
+    const open = await watch();
+    await proxy.refuse();
+    await waitFor(() => open.end() === 'broken');
+    await assert.rejects(api.get(SECRETS), { code: 'ECONNREFUSED' });
+    await proxy.accept();
+    await api.get(SECRETS);
+  });
+
+  it('is partitioned, old and new connections alike, and heals', async () => {
+    const open = await watch();
+    proxy.partition();
+    await assert.rejects(api.get(SECRETS, { timeoutMs: 150 }), /no answer/);
+    using fresh = plane.client({ url: proxy.url, caPem: proxy.caPem });
+    await assert.rejects(fresh.get(SECRETS, { timeoutMs: 150 }), /no answer/);
+    assert.equal(open.end(), 'open');
+    proxy.heal();
+    await waitFor(() => open.end() === 'broken');
+    await waitFor(() => api.get(SECRETS));
+  });
+
+  it('breaks connections when the server is gone', async () => {
+    const open = await watch();
+    await plane.killApiServer();
+    await waitFor(() => open.end() === 'broken');
+    await assert.rejects(api.get(SECRETS), { code: 'ECONNRESET' });
+    await plane.startApiServer();
+    await api.get(SECRETS);
+  });
+
+  it('has a plain sister that passes TCP and counts the bytes of the wire', async () => {
+    await using tcp = await startTcpProxy(plane.url);
+    using through = plane.client({ url: tcp.url });
+    const list = await through.get(SECRETS);
+    assert.equal(tcp.counters.connections, 1);
+    assert.ok(tcp.counters.bytesIn > JSON.stringify(list).length);
+    assert.ok(tcp.counters.bytesOut > 100 && tcp.counters.bytesOut < tcp.counters.bytesIn);
+  });
+});
