@@ -13,15 +13,6 @@ export interface Layout {
   readonly pki: string;
 }
 
-/** One line for each request, when it is answered; a watch also when it opens. */
-export const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - level: Metadata
-    omitManagedFields: true
-`;
-
 const CONTROLLERS = [
   'namespace-controller',
   'garbage-collector-controller',

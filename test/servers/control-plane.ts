@@ -5,26 +5,22 @@
  * removes their folder. The API server is usable when `startControlPlane` resolves: /readyz answers ok and the namespace
  * `default` is there.
  */
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 
 import { TestApi } from '../support/api.ts';
 import { CertificateAuthority } from './certificates.ts';
 import type { Certificate, Subject } from './certificates.ts';
-import { apiServerArgs, AUDIT_POLICY, controllerManagerArgs, etcdArgs } from './control-plane-args.ts';
+import { apiServerArgs, controllerManagerArgs, etcdArgs } from './control-plane-args.ts';
 import type { Layout } from './control-plane-args.ts';
+import { writeControlPlaneFiles } from './control-plane-files.ts';
+import type { UserOptions } from './control-plane-files.ts';
 import { ensureServer } from './ensure.ts';
 import { writeKubeconfigFile } from './kubeconfig.ts';
 import type { KubeconfigOptions } from './kubeconfig.ts';
 import { freePort } from './ports.ts';
 import { Reaper } from './reaper.ts';
 import { ServerProcess } from './server-process.ts';
-
-export interface UserOptions {
-  readonly name: string;
-  readonly groups?: readonly string[];
-}
 
 export interface ControlPlaneOptions {
   /** Namespaces are emptied, garbage is collected and service accounts get their tokens. Default true. */
@@ -232,7 +228,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const users = [{ name: 'admin', groups: ['system:masters'] }, ...(options.users ?? [])];
   const tokens = new Map(users.map(({ name }) => [name, randomBytes(16).toString('hex')]));
   const ca = await CertificateAuthority.create('keyferry-test-ca');
-  await writeFiles(layout, users, tokens, ca);
+  await writeControlPlaneFiles(layout, users, tokens, ca);
   const kubeconfigPath = await writeKubeconfigFile(folder, {
     server: `https://127.0.0.1:${layout.apiPort}`,
     caPem: ca.certPem,
@@ -248,28 +244,4 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     await plane.stop();
     throw error;
   }
-}
-
-async function writeFiles(
-  layout: Layout,
-  users: readonly UserOptions[],
-  tokens: ReadonlyMap<string, string>,
-  ca: CertificateAuthority,
-): Promise<void> {
-  await mkdir(layout.pki);
-  const inPki = (name: string, text: string): Promise<void> =>
-    writeFile(path.join(layout.pki, name), text, { mode: 0o600 });
-  const server = await ca.server('kube-apiserver');
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const lines = users.map(
-    ({ name, groups = [] }) => `${tokens.get(name) ?? ''},${name},${name},"${groups.join(',')}"\n`,
-  );
-  await Promise.all([
-    inPki('ca.crt', ca.certPem),
-    inPki('server.crt', server.certPem),
-    inPki('server.key', server.keyPem),
-    inPki('service-account.key', privateKey.export({ type: 'sec1', format: 'pem' }).toString()),
-    writeFile(layout.tokensFile, lines.join(''), { mode: 0o600 }),
-    writeFile(layout.auditPolicyFile, AUDIT_POLICY),
-  ]);
 }

@@ -69,10 +69,10 @@ export class ServerProcess {
     return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** SIGTERM, and SIGKILL where that does not end it within `timeoutMs`. */
-  async stop(timeoutMs = STOP_TIMEOUT_MS): Promise<void> {
+  /** SIGTERM (or `signal`), and SIGKILL where that does not end it within `timeoutMs`. */
+  async stop(timeoutMs = STOP_TIMEOUT_MS, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.running) return this.#ended;
-    this.#child.kill('SIGTERM');
+    this.#child.kill(signal);
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), timeoutMs);
     await this.#ended;
     clearTimeout(timer);

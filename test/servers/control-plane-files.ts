@@ -1,0 +1,46 @@
+/** The files that a control plane's servers read: keys and certificates, users and their tokens, the audit policy. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import type { CertificateAuthority } from './certificates.ts';
+import type { Layout } from './control-plane-args.ts';
+
+export interface UserOptions {
+  readonly name: string;
+  readonly groups?: readonly string[];
+}
+
+/** One line for each request, when it is answered; a watch also when it opens. */
+const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    omitManagedFields: true
+`;
+
+/** Writes them all. `tokens` is by user name. */
+export async function writeControlPlaneFiles(
+  layout: Layout,
+  users: readonly UserOptions[],
+  tokens: ReadonlyMap<string, string>,
+  ca: CertificateAuthority,
+): Promise<void> {
+  await mkdir(layout.pki);
+  const inPki = (name: string, text: string): Promise<void> =>
+    writeFile(path.join(layout.pki, name), text, { mode: 0o600 });
+  const server = await ca.server('kube-apiserver');
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const lines = users.map(
+    ({ name, groups = [] }) => `${tokens.get(name) ?? ''},${name},${name},"${groups.join(',')}"\n`,
+  );
+  await Promise.all([
+    inPki('ca.crt', ca.certPem),
+    inPki('server.crt', server.certPem),
+    inPki('server.key', server.keyPem),
+    inPki('service-account.key', privateKey.export({ type: 'sec1', format: 'pem' }).toString()),
+    writeFile(layout.tokensFile, lines.join(''), { mode: 0o600 }),
+    writeFile(layout.auditPolicyFile, AUDIT_POLICY),
+  ]);
+}

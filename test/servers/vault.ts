@@ -1,0 +1,236 @@
+/**
+ * A real Vault on loopback, initialised, unsealed, with KV version 2 at `secret/` as in Vault's development mode.
+ *
+ * States: running and unsealed ⇄ running and sealed; running ⇄ halted, on the same port; `stop` is final. With storage `file` everything
+ * survives a restart. With `memory` (the default) a restart is a new Vault that knows only the same root token: all
+ * secrets, mounts, tokens and leases are gone.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import { HttpClient } from '../support/http.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { CertificateAuthority } from './certificates.ts';
+import { ensureServer } from './ensure.ts';
+import { freePort } from './ports.ts';
+import { Reaper } from './reaper.ts';
+import { ServerProcess } from './server-process.ts';
+
+export interface VaultOptions {
+  /** Default `memory`. */
+  readonly storage?: 'memory' | 'file';
+  /** Default false: plain HTTP. */
+  readonly tls?: boolean;
+  /** A file audit device, values as HMACs. Default false. */
+  readonly auditLog?: boolean;
+  /** Default: a free one. */
+  readonly port?: number;
+  /** More of Vault's configuration file: `{ default_lease_ttl: '10s' }`. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Told what is being built where Vault is not there yet. */
+  readonly onProgress?: (line: string) => void;
+}
+
+/** A JSON answer; tests look into it freely. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
+export type VaultJson = any;
+
+/** An answer outside 200–299. */
+export class VaultServerError extends Error {
+  override readonly name = 'VaultServerError';
+  readonly status: number;
+
+  constructor(method: string, path: string, status: number, body: VaultJson) {
+    super(`${method} /v1/${path}: ${status} ${JSON.stringify(body?.errors ?? body)}`);
+    this.status = status;
+  }
+}
+
+const READY_TIMEOUT_MS = 30_000;
+
+export class VaultServer {
+  /** `http://127.0.0.1:8200`, or `https:` with TLS. */
+  readonly addr: string;
+  /** PEM of the authority of Vault's certificate; empty without TLS. */
+  readonly caPem: string;
+  /** Stays the same over restarts. */
+  readonly rootToken: string;
+  /** There is a file only with the option `auditLog`. */
+  readonly auditLogPath: string;
+  readonly logFile: string;
+  readonly folder: string;
+  readonly #options: VaultOptions;
+  readonly #http: HttpClient;
+  #process: ServerProcess | undefined;
+  #unsealKey = '';
+
+  /** Not to be called: `startVault` is. */
+  constructor(folder: string, port: number, caPem: string, options: VaultOptions) {
+    this.folder = folder;
+    this.caPem = caPem;
+    this.addr = `${caPem === '' ? 'http' : 'https'}://127.0.0.1:${port}`;
+    this.rootToken = `root-${randomBytes(8).toString('hex')}`;
+    this.auditLogPath = path.join(folder, 'audit.log');
+    this.logFile = path.join(folder, 'vault.log');
+    this.#options = options;
+    this.#http = new HttpClient(this.addr, caPem === '' ? {} : { caPem });
+  }
+
+  /** One call below `/v1/`, whatever it answers: `raw('GET', 'secret/data/app')`. An empty token sends none. */
+  async raw(
+    method: string,
+    path: string,
+    body?: unknown,
+    token = this.rootToken,
+  ): Promise<{ readonly status: number; readonly body: VaultJson }> {
+    const answer = await this.#http.send(`/v1/${path}`, {
+      method,
+      headers: token === '' ? {} : { 'x-vault-token': token },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) };
+  }
+
+  /** One call below `/v1/`. @throws VaultServerError for any status outside 200–299. */
+  async request(method: string, path: string, body?: unknown, token = this.rootToken): Promise<VaultJson> {
+    const answer = await this.raw(method, path, body, token);
+    if (answer.status < 200 || answer.status > 299)
+      throw new VaultServerError(method, path, answer.status, answer.body);
+    return answer.body;
+  }
+
+  /** Starts it where it was stopped, and unseals it unless `unseal` is false. Nothing happens if it runs. */
+  async start(options: { readonly unseal?: boolean } = {}): Promise<void> {
+    if (this.#process?.running === true) return;
+    const command = await ensureServer('vault', this.#options);
+    this.#process = new ServerProcess({
+      name: 'vault',
+      command,
+      args: ['server', `-config=${path.join(this.folder, 'config.json')}`],
+      // This Vault is older than the check for negative serial numbers in newer Go, and does not start without it.
+      env: { GODEBUG: 'x509negativeserial=1', VAULT_ADDR: this.addr },
+      cwd: this.folder,
+      logFile: this.logFile,
+    });
+    await this.#process.ready(async () => [200, 429, 501, 503].includes(await this.#health()), READY_TIMEOUT_MS);
+    if (this.#unsealKey === '' || this.#options.storage !== 'file') await this.#initialise();
+    else if (options.unseal !== false) await this.unseal();
+  }
+
+  /** SIGTERM; `start` brings it back. */
+  async halt(): Promise<void> {
+    await this.#process?.stop();
+  }
+
+  /** SIGKILL; `start` brings it back. */
+  async kill(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  /** Kills and starts it. What is lost with storage `memory`: see above. */
+  async restart(options: { readonly unseal?: boolean } = {}): Promise<void> {
+    await this.kill();
+    await this.start(options);
+  }
+
+  /** SIGSTOP: connections stay open and nothing is answered until `resume`. */
+  pause(): void {
+    this.#process?.pause();
+  }
+
+  resume(): void {
+    this.#process?.resume();
+  }
+
+  async seal(): Promise<void> {
+    await this.request('PUT', 'sys/seal');
+  }
+
+  /** Resolves when Vault is active again. */
+  async unseal(): Promise<void> {
+    await this.request('PUT', 'sys/unseal', { key: this.#unsealKey }, '');
+    await waitFor(async () => (await this.#health()) === 200, {
+      timeoutMs: READY_TIMEOUT_MS,
+      message: 'Vault to be active',
+    });
+  }
+
+  /** Ends it and removes its folder. Safe to call more than once. */
+  async stop(): Promise<void> {
+    this.#http.close();
+    await this.kill();
+    await Reaper.shared().removeFolder(this.folder);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #health(): Promise<number> {
+    return (await this.raw('GET', 'sys/health', undefined, '')).status;
+  }
+
+  async #initialise(): Promise<void> {
+    const { keys, root_token: first } = await this.request(
+      'PUT',
+      'sys/init',
+      { secret_shares: 1, secret_threshold: 1 },
+      '',
+    );
+    this.#unsealKey = keys[0];
+    await this.unseal();
+    await this.request('POST', 'auth/token/create-orphan', { id: this.rootToken, policies: ['root'] }, first);
+    await this.request('POST', 'sys/mounts/secret', { type: 'kv', options: { version: '2' } });
+    if (this.#options.auditLog === true) {
+      await this.request('PUT', 'sys/audit/file', { type: 'file', options: { file_path: this.auditLogPath } });
+    }
+    // A new mount of version 2 refuses requests until it has set itself up.
+    await waitFor(async () => (await this.raw('GET', 'secret/config')).status === 200, {
+      message: 'secret/ to be usable',
+    });
+  }
+}
+
+/**
+ * Starts Vault, which is built first where it is not there.
+ * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError where it cannot be had.
+ */
+export async function startVault(options: VaultOptions = {}): Promise<VaultServer> {
+  const folder = await Reaper.shared().temporaryFolder('keyferry-vault-');
+  const port = options.port ?? (await freePort());
+  const caPem = await writeConfig(folder, port, options);
+  const vault = new VaultServer(folder, port, caPem, options);
+  try {
+    await vault.start();
+    return vault;
+  } catch (error) {
+    await vault.stop();
+    throw error;
+  }
+}
+
+/** Answers the PEM of the authority of the certificate that was made, empty without TLS. */
+async function writeConfig(folder: string, port: number, options: VaultOptions): Promise<string> {
+  const data = path.join(folder, 'data');
+  await mkdir(data);
+  let caPem = '';
+  let tls: Record<string, unknown> = { tls_disable: true };
+  if (options.tls === true) {
+    const ca = await CertificateAuthority.create('keyferry-vault-ca');
+    const { certPem, keyPem } = await ca.server('vault');
+    const [cert, key] = [path.join(folder, 'vault.crt'), path.join(folder, 'vault.key')];
+    await Promise.all([writeFile(cert, certPem), writeFile(key, keyPem, { mode: 0o600 })]);
+    caPem = ca.certPem;
+    tls = { tls_cert_file: cert, tls_key_file: key };
+  }
+  const config = {
+    listener: [{ tcp: { address: `127.0.0.1:${port}`, ...tls } }],
+    storage: options.storage === 'file' ? { file: { path: data } } : { inmem: {} },
+    api_addr: `${options.tls === true ? 'https' : 'http'}://127.0.0.1:${port}`,
+    disable_mlock: true,
+    ...options.config,
+  };
+  await writeFile(path.join(folder, 'config.json'), JSON.stringify(config, undefined, 2));
+  return caPem;
+}
