@@ -11,7 +11,7 @@ import {
   type SourceType,
   type VaultBlock,
 } from './api.ts';
-import type { NamespacePattern, PatternCache } from './patterns.ts';
+import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from './patterns.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
@@ -38,6 +38,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache): Eff
     problems.push('spec.destination.namespaces: destination namespaces are empty');
   }
   const matchers: NamespacePattern[] = [];
+  let size = 0;
   for (const [index, text] of list.entries()) {
     const field = `spec.destination.namespaces[${index}]`;
     if (text === '') {
@@ -47,9 +48,14 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache): Eff
     const pattern = patterns.get(text);
     if ('error' in pattern) {
       problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
-    } else {
-      matchers.push(pattern);
+      continue;
     }
+    size += pattern.size;
+    if (size > MAX_PATTERN_SIZE) {
+      problems.push(`${field}: destination namespaces from #${index} on are left out: the patterns are too complex`);
+      break;
+    }
+    matchers.push(pattern);
   }
   const { secretType } = destination ?? {};
   if (secretType !== undefined && (FORBIDDEN_SECRET_TYPES as readonly string[]).includes(secretType)) {

@@ -2,7 +2,7 @@
  * The SecretMirror system: mirrors in, claims out, status back.
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isInvalid, isNotFound } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { Claim, Owner, SourceView } from '../../copy/claim.ts';
@@ -54,6 +54,9 @@ export class MirrorSystem implements RuleSystem {
   /** What was last written: a CRD that does not know a field drops it, and must not make us write it for ever. */
   readonly #written = new Map<RuleKey, SecretMirrorStatus>();
 
+  /** Uids of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
+  readonly #undefaultable = new Set<string>();
+
   constructor(options: MirrorSystemOptions) {
     this.#options = options;
   }
@@ -66,26 +69,36 @@ export class MirrorSystem implements RuleSystem {
     }
   }
 
+  /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { api, mirrors, patterns } = this.#options;
+    const { mirrors, patterns } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
     const finalizers = mirror.metadata.finalizers ?? [];
-    const spec = missingDefaults(mirror, effectiveSpec(mirror, patterns));
     const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
+    const spec = this.#undefaultable.has(mirror.metadata.uid)
+      ? undefined
+      : missingDefaults(mirror, effectiveSpec(mirror, patterns));
     if (marked && spec === undefined) return;
-    const patch = {
-      metadata: {
-        resourceVersion: mirror.metadata.resourceVersion,
-        ...(marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] }),
-      },
-      ...(spec === undefined ? {} : { spec }),
-    };
+    const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
+    try {
+      await this.#patch(mirror, marks, spec, signal);
+    } catch (error) {
+      // A mirror that was stored before the CRD checked anything may be refused as a whole; its finalizer is not.
+      if (!isInvalid(error) || spec === undefined) throw error;
+      this.#undefaultable.add(mirror.metadata.uid);
+      if (!marked) await this.#patch(mirror, marks, undefined, signal);
+    }
+  }
+
+  async #patch(mirror: SecretMirror, marks: object, spec: object | undefined, signal: AbortSignal): Promise<void> {
+    const { api, mirrors } = this.#options;
+    const { resourceVersion } = mirror.metadata;
     const { body } = await api.request({
       method: 'PATCH',
       path: pathOf(mirror),
       query: { fieldManager: FIELD_MANAGER },
-      body: JSON.stringify(patch),
+      body: JSON.stringify({ metadata: { resourceVersion, ...marks }, ...(spec === undefined ? {} : { spec }) }),
       contentType: MERGE_PATCH,
       signal,
     });
@@ -167,8 +180,8 @@ export class MirrorSystem implements RuleSystem {
       return undefined;
     }
     if (mirror.metadata.deletionTimestamp !== undefined) {
-      const all = [...entries];
-      if (all.every(({ outcome }) => outcome.state === 'released')) await this.#letGo(mirror, signal);
+      const done = [...entries].every(({ outcome }) => outcome.state === 'released');
+      if (done) await this.#letGo(mirror, signal);
       return undefined;
     }
     const spec = effectiveSpec(mirror, patterns);
