@@ -1,0 +1,360 @@
+/** What a SecretMirror's copies are, and that they stay so: the article's scenario, shape, changes and repairs. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import {
+  annotations,
+  COPY_LABEL,
+  FINALIZER,
+  HOME,
+  labels,
+  LAST_SYNC_AT,
+  mirrorPath,
+  MirrorScene,
+  OWNED_BY,
+  PARENT_VERSION,
+  sameData,
+  secretPath,
+  SOURCE_TYPE,
+} from './support.ts';
+
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+const manifest = (name: string): string => readFileSync(new URL(`manifests/${name}.yaml`, import.meta.url), 'utf8');
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  operator = await scene.operator();
+});
+after(() => scene.close());
+
+describe('the article’s first scenario', () => {
+  it('waits for the source, then serves every namespace that comes', async () => {
+    const { api } = scene;
+    await api.apply(manifest('secret-to-namespaces'));
+    const pending = await scene.ready('mysecret-mirror', 'NoSecret');
+    assert.equal(pending.mirrorStatus, 'Pending');
+    assert.equal(pending.lastSyncTime, '1970-01-01T00:00:00Z');
+    const missing = await scene.event('mysecret-mirror', 'NoSecret');
+    assert.equal(missing.message, 'secret default/mysecret not found, waiting to appear');
+    assert.deepEqual(
+      [missing.type, missing.source.component, missing.involvedObject.apiVersion],
+      ['Warning', 'mirrors.kts.studio', 'mirrors.kts.studio/v1alpha2'],
+    );
+    const stored = await api.get(mirrorPath('mysecret-mirror'));
+    assert.deepEqual(stored.metadata.finalizers, [FINALIZER]);
+    assert.deepEqual(stored.spec, {
+      source: { type: 'secret', name: 'mysecret' },
+      destination: { type: 'namespaces', namespaces: ['project-a-.+', 'project-b-.+'] },
+      deletePolicy: 'delete',
+      pollPeriodSeconds: 180,
+    });
+    assert.equal(stored.metadata.generation, 2);
+
+    const begin = Date.now();
+    await api.apply(manifest('source-secret'));
+    const active = await scene.ready('mysecret-mirror', 'Synced');
+    assert.equal(active.mirrorStatus, 'Active');
+    assert.ok(Date.parse(active.lastSyncTime) >= begin - 1000, active.lastSyncTime);
+    const synced = await scene.event('mysecret-mirror', 'Active');
+    assert.deepEqual(
+      [synced.type, synced.message, synced.source.component],
+      ['Normal', 'SecretMirror is synced', 'mirrors.kts.studio'],
+    );
+    const table = await api.get(mirrorPath('mysecret-mirror'), {
+      accept: 'application/json;as=Table;g=meta.k8s.io;v=v1',
+    });
+    assert.deepEqual(table.rows[0].cells.slice(0, -1), [
+      'mysecret-mirror',
+      'secret',
+      'mysecret',
+      'namespaces',
+      'delete',
+      180,
+      'Active',
+      active.lastSyncTime,
+    ]);
+
+    await scene.namespaces('project-a-first', 'project-b-first', 'project-c-first');
+    const source = await scene.find(HOME, 'mysecret');
+    for (const namespace of ['project-a-first', 'project-b-first']) {
+      const copy = await waitFor(() => scene.find(namespace, 'mysecret'), { timeoutMs: 2000, message: namespace });
+      assert.deepEqual(copy.data, source.data);
+      assert.equal(copy.type, 'Opaque');
+    }
+    assert.equal(await scene.find('project-c-first', 'mysecret'), undefined);
+    const total = await scene.ready('mysecret-mirror', 'Synced', /^2 copies are up to date$/);
+    assert.ok(total.conditions.every((one: Json) => one.type === 'Ready' && one.status === 'True'));
+  });
+});
+
+describe('copies', { concurrency: 8 }, () => {
+  it('say where they come from, and carry the source’s labels and annotations without its bookkeeping', async () => {
+    await scene.namespaces('shape-a');
+    const never = {
+      [LAST_APPLIED]: '{"data":{"a":"leak"}}',
+      'meta.helm.sh/release-name': 'x',
+      'argocd.argoproj.io/tracking-id': 'x',
+      'kustomize.toolkit.fluxcd.io/checksum': 'x',
+      'replicator.v1.mittwald.de/replicate-to': 'x',
+      'reflector.v1.k8s.emberstack.com/reflection-allowed': 'true',
+      'k8s-replicator/replicate-to': 'x',
+      'kubed.appscode.com/sync': '',
+      [OWNED_BY]: 'other/mirror',
+      'mirrors.kts.studio/vault-path': '/x',
+    };
+    const source = await scene.secret(
+      HOME,
+      'shape',
+      { a: '1' },
+      {
+        metadata: {
+          labels: {
+            app: 'web',
+            'app.kubernetes.io/managed-by': 'Helm',
+            'app.kubernetes.io/instance': 'x',
+            'helm.toolkit.fluxcd.io/name': 'x',
+          },
+          annotations: { note: 'kept', ...never },
+        },
+      },
+    );
+    await scene.mirror('shape', ['shape-.+']);
+    const { metadata } = await scene.copied('shape-a', 'shape', { a: '1' });
+    assert.deepEqual(metadata.labels, { app: 'web', [COPY_LABEL]: 'mirrors' });
+    const { [LAST_SYNC_AT]: syncedAt, ...rest } = metadata.annotations;
+    assert.deepEqual(rest, {
+      note: 'kept',
+      [OWNED_BY]: `${HOME}/shape`,
+      [PARENT_VERSION]: source.metadata.resourceVersion,
+      [SOURCE_TYPE]: 'secret',
+    });
+    assert.match(syncedAt, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,9})? \+0000 UTC$/);
+    assert.equal(metadata.ownerReferences, undefined);
+    assert.equal(metadata.finalizers, undefined);
+  });
+
+  it('lose what the source has lost, and keep what others gave them', async () => {
+    await scene.namespaces('foreign-a');
+    const { api } = scene;
+    await scene.secret(
+      HOME,
+      'marked',
+      { a: '1' },
+      { metadata: { labels: { one: '1', two: '2' }, annotations: { three: '3' } } },
+    );
+    await scene.mirror('marked', ['foreign-a']);
+    const copy = await scene.copied('foreign-a', 'marked', { a: '1' });
+    const owner = await api.create({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'owner', namespace: 'foreign-a' },
+    });
+    const theirs = {
+      labels: { theirs: 'label' },
+      annotations: { theirs: 'annotation' },
+      finalizers: ['example.com/theirs'],
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid }],
+    };
+    await api.patch(secretPath('foreign-a', 'marked'), { metadata: theirs });
+    await api.patch(secretPath(HOME, 'marked'), {
+      metadata: { labels: { one: null }, annotations: { three: null, four: '4' } },
+    });
+    await scene.change(HOME, 'marked', { a: '2' });
+    await scene.copied('foreign-a', 'marked', { a: '2' });
+    const after = await waitFor(async () => {
+      const now = await scene.find('foreign-a', 'marked');
+      return now.metadata.annotations['four'] === '4' && now.metadata.labels['one'] === undefined && now;
+    });
+    assert.equal(after.metadata.uid, copy.metadata.uid);
+    assert.deepEqual(after.metadata.labels, { two: '2', theirs: 'label', [COPY_LABEL]: 'mirrors' });
+    assert.equal(after.metadata.annotations['three'], undefined);
+    assert.equal(after.metadata.annotations['theirs'], 'annotation');
+    assert.deepEqual(after.metadata.finalizers, theirs.finalizers);
+    assert.equal(after.metadata.ownerReferences[0].name, 'owner');
+    await api.patch(secretPath('foreign-a', 'marked'), { metadata: { finalizers: null } });
+  });
+
+  it('follow their source: changed, new and removed keys, at once', async () => {
+    await scene.namespaces('follow-a', 'follow-b');
+    await scene.secret(HOME, 'follow', { a: '1', b: '1' });
+    await scene.mirror('follow', ['follow-.']);
+    await scene.copied('follow-a', 'follow', { a: '1', b: '1' });
+    await scene.change(HOME, 'follow', { b: '2', c: '3' });
+    await scene.copied('follow-a', 'follow', { b: '2', c: '3' }, 2000);
+    await scene.copied('follow-b', 'follow', { b: '2', c: '3' }, 2000);
+    await scene.change(HOME, 'follow', {});
+    await scene.copied('follow-b', 'follow', {}, 2000);
+  });
+
+  it('are not written when the source changes in nothing that they carry', async () => {
+    await scene.namespaces('same-a');
+    await scene.secret(HOME, 'same', { a: '1' });
+    await scene.mirror('same', ['same-a']);
+    const { metadata } = await scene.copied('same-a', 'same', { a: '1' });
+    const source = await scene.api.patch(secretPath(HOME, 'same'), annotations({ 'argocd.argoproj.io/x': 'y' }));
+    await scene.api.patch(secretPath(HOME, 'same'), annotations({ 'argocd.argoproj.io/x': null }));
+    await scene.api.patch(secretPath(HOME, 'same'), { metadata: { finalizers: ['example.com/f'] } });
+    await scene.api.patch(secretPath(HOME, 'same'), { metadata: { finalizers: null } });
+    assert.notEqual(source.metadata.resourceVersion, metadata.annotations[PARENT_VERSION]);
+    const untouched = async (): Promise<boolean> =>
+      (await scene.find('same-a', 'same')).metadata.resourceVersion === metadata.resourceVersion;
+    await staysTrue(untouched, 1000, 'the copy is not written');
+    await scene.change(HOME, 'same', { a: '2' });
+    await scene.copied('same-a', 'same', { a: '2' });
+  });
+
+  const typed: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    'kubernetes.io/tls': { 'tls.crt': 'crt', 'tls.key': 'key' },
+    'kubernetes.io/basic-auth': { username: 'u', password: 'p' },
+    'kubernetes.io/ssh-auth': { 'ssh-privatekey': 'k' },
+    'example.com/own': { any: 'thing' },
+  };
+  for (const [type, values] of Object.entries(typed)) {
+    it(`have the type ${type} from the start`, async () => {
+      const name = `type-${type.replaceAll(/[/.]/g, '-')}`;
+      await scene.namespaces(name);
+      await scene.secret(HOME, name, values, { type });
+      await scene.mirror(name, [name]);
+      assert.equal((await scene.copied(name, name, values)).type, type);
+    });
+  }
+
+  it('have the type kubernetes.io/dockerconfigjson from the start', async () => {
+    await scene.namespaces('type-docker');
+    const config = Buffer.from(JSON.stringify({ auths: { 'registry.example': { password: scene.canary } } }));
+    const data = { '.dockerconfigjson': config.toString('base64') };
+    await scene.secret(HOME, 'type-docker', {}, { type: 'kubernetes.io/dockerconfigjson', data });
+    await scene.mirror('type-docker', ['type-docker']);
+    const copy = await waitFor(() => scene.find('type-docker', 'type-docker'));
+    assert.equal(copy.type, 'kubernetes.io/dockerconfigjson');
+    assert.deepEqual(copy.data, data);
+  });
+
+  it('are replaced when the source comes back with another type', async () => {
+    await scene.namespaces('retype-a');
+    await scene.secret(HOME, 'retype', { username: 'u', password: 'p' });
+    await scene.mirror('retype', ['retype-a']);
+    const first = await scene.copied('retype-a', 'retype', { username: 'u', password: 'p' });
+    await scene.api.delete(secretPath(HOME, 'retype'));
+    await scene.ready('retype', 'NoSecret');
+    assert.ok(await scene.find('retype-a', 'retype'), 'copies outlive their source');
+    await scene.secret(HOME, 'retype', { username: 'u', password: 'p' }, { type: 'kubernetes.io/basic-auth' });
+    const second = await waitFor(async () => {
+      const now = await scene.find('retype-a', 'retype');
+      return now?.type === 'kubernetes.io/basic-auth' && now;
+    });
+    assert.notEqual(second.metadata.uid, first.metadata.uid);
+    assert.ok(sameData(second.data, first.data));
+    await scene.ready('retype', 'Synced');
+  });
+
+  it('are replaced when they were made immutable and the source changes', async () => {
+    await scene.namespaces('frozen-a');
+    await scene.secret(HOME, 'frozen', { a: '1' });
+    await scene.mirror('frozen', ['frozen-a']);
+    await scene.copied('frozen-a', 'frozen', { a: '1' });
+    await scene.api.patch(secretPath('frozen-a', 'frozen'), { immutable: true });
+    await scene.change(HOME, 'frozen', { a: '2' });
+    const copy = await scene.copied('frozen-a', 'frozen', { a: '2' });
+    assert.equal(copy.immutable, undefined);
+  });
+
+  it('are made of an immutable source, and are not immutable themselves', async () => {
+    await scene.namespaces('ice-a');
+    await scene.secret(HOME, 'ice', { a: '1' }, { immutable: true });
+    await scene.mirror('ice', ['ice-a']);
+    assert.equal((await scene.copied('ice-a', 'ice', { a: '1' })).immutable, undefined);
+  });
+});
+
+describe('what happens to copies by hand', { concurrency: 8 }, () => {
+  const values = { a: '1', b: '2' };
+  const made = async (name: string): Promise<Json> => {
+    await scene.namespaces(name);
+    await scene.secret(HOME, name, values, { metadata: { labels: { app: 'web' } } });
+    await scene.mirror(name, [name]);
+    const copy = await scene.copied(name, name, values);
+    await scene.ready(name, 'Synced');
+    return copy;
+  };
+
+  it('a deleted copy comes back', async () => {
+    const before = await made('hand-delete');
+    await scene.api.delete(secretPath('hand-delete', 'hand-delete'));
+    const copy = await waitFor(() => scene.find('hand-delete', 'hand-delete'), { timeoutMs: 2000, message: 'it' });
+    assert.notEqual(copy.metadata.uid, before.metadata.uid);
+    assert.ok(sameData(copy.data, scene.data(values)));
+  });
+
+  const edits: Readonly<Record<string, Json>> = {
+    'an edited value': { data: { a: 'aGFuZA==' } },
+    'a removed key': { data: { a: null } },
+    'an added key': { data: { c: 'aGFuZA==' } },
+    'all keys': { data: null },
+    'an edited label': labels({ app: 'hand' }),
+    'a removed label': labels({ app: null }),
+  };
+  for (const [index, [title, edit]] of Object.entries(edits).entries()) {
+    it(`${title} is put right`, async () => {
+      const name = `hand-edit-${index}`;
+      const { metadata } = await made(name);
+      const edited = await scene.api.patch(secretPath(name, name), edit);
+      assert.notEqual(edited.metadata.resourceVersion, metadata.resourceVersion);
+      const right = await waitFor(
+        async () => {
+          const now = await scene.find(name, name);
+          return sameData(now.data ?? {}, scene.data(values)) && now.metadata.labels['app'] === 'web' && now;
+        },
+        { timeoutMs: 2000, message: 'the repair' },
+      );
+      assert.equal(right.metadata.uid, metadata.uid);
+    });
+  }
+
+  it('our label, if removed, comes back', async () => {
+    await made('hand-label');
+    const path = secretPath('hand-label', 'hand-label');
+    await scene.api.patch(path, labels({ [COPY_LABEL]: null }));
+    await waitFor(async () => (await scene.api.get(path)).metadata.labels[COPY_LABEL] === 'mirrors', {
+      timeoutMs: 3000,
+    });
+    await scene.change(HOME, 'hand-label', { a: '9' });
+    await scene.copied('hand-label', 'hand-label', { a: '9' });
+  });
+
+  it('a copy without owned-by is nobody’s business any more', async () => {
+    await made('hand-free');
+    const path = secretPath('hand-free', 'hand-free');
+    const freed = await scene.api.patch(path, annotations({ [OWNED_BY]: null }));
+    await scene.change(HOME, 'hand-free', { a: '9' });
+    const status = await scene.ready('hand-free', 'Conflict', /hand-free/);
+    assert.equal(status.mirrorStatus, 'Active');
+    await scene.event('hand-free', 'Conflict', /hand-free/);
+    await scene.api.delete(mirrorPath('hand-free'));
+    await scene.gone(mirrorPath('hand-free'));
+    assert.deepEqual(await scene.api.get(path), freed);
+  });
+});
+
+it('metrics have the original’s names', async () => {
+  await scene.namespaces('metric-a', 'metric-b');
+  await scene.secret(HOME, 'metric', { a: '1' });
+  await scene.mirror('metric', ['metric-.']);
+  await scene.ready('metric', 'Synced');
+  const total = 'mirror="default/metric",source_type="secret",destination_type="namespaces"';
+  const count = 'mirror="default/metric",source_type="secret"';
+  assert.ok(((await operator.metric('mirrors_sync_total')).get(total) ?? 0) >= 1);
+  assert.equal((await operator.metric('mirrors_ns_current_count')).get(count), 2);
+  await scene.api.delete(mirrorPath('metric'));
+  await scene.gone(mirrorPath('metric'));
+  await waitFor(async () => !(await operator.get('/metrics')).text.includes('default/metric'), {
+    message: 'its series to go',
+  });
+});

@@ -1,0 +1,203 @@
+/** What the scenarios of SecretMirrors share: a cluster with the CRD, an operator, and short words for what users do. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import type { KeyferryOptions } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+export const OWNED_BY = 'mirrors.kts.studio/owned-by';
+export const PARENT_VERSION = 'mirrors.kts.studio/parent-version';
+export const SOURCE_TYPE = 'mirrors.kts.studio/source-type';
+export const LAST_SYNC_AT = 'mirrors.kts.studio/last-sync-at';
+export const FINALIZER = 'mirrors.kts.studio/finalizer';
+export const COPY_LABEL = 'keyferry.dev/copy';
+/** Where sources and mirrors live unless a test says otherwise. */
+export const HOME = 'default';
+
+type Data = Readonly<Record<string, string>>;
+
+export const secretPath = (namespace: string, name: string): string =>
+  `/api/v1/namespaces/${namespace}/secrets/${name}`;
+export const mirrorPath = (name: string, namespace = HOME): string =>
+  `/apis/mirrors.kts.studio/v1alpha2/namespaces/${namespace}/secretmirrors/${name}`;
+
+export class MirrorScene {
+  readonly plane: ControlPlane;
+  readonly api: TestApi;
+  /** Stands at the beginning of every value of a source. 24 characters, so that its base64 is the beginning of theirs. */
+  readonly canary = `canary${randomBytes(9).toString('hex')}`;
+  readonly #operators: Keyferry[] = [];
+
+  constructor(plane: ControlPlane) {
+    this.plane = plane;
+    this.api = plane.api;
+  }
+
+  /** A control plane with the CRD. No operator runs yet. */
+  static async open(options: ControlPlaneOptions = {}): Promise<MirrorScene> {
+    const scene = new MirrorScene(await startControlPlane(options));
+    await scene.api.apply(crds());
+    return scene;
+  }
+
+  async operator(options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
+    const keyferry = await Keyferry.start({ kubeconfigPath: this.plane.kubeconfigPath, ...options });
+    this.#operators.push(keyferry);
+    return keyferry;
+  }
+
+  /** Looks for the canary wherever the operators can have let it slip, then ends all. */
+  async close(): Promise<void> {
+    try {
+      await this.assertNothingLeaked();
+    } finally {
+      for (const operator of this.#operators) await operator.kill();
+      await this.plane.stop();
+    }
+  }
+
+  async assertNothingLeaked(): Promise<void> {
+    const texts = new Map<string, string>();
+    for (const [index, operator] of this.#operators.entries()) {
+      texts.set(`log ${index}`, operator.output);
+      if (operator.running && operator.output.includes('"flag":"status-address"')) {
+        texts.set(`metrics ${index}`, (await operator.get('/metrics')).text);
+      }
+    }
+    texts.set('events', JSON.stringify(await this.api.list('/api/v1/events')));
+    texts.set('mirrors', JSON.stringify(await this.api.list('/apis/mirrors.kts.studio/v1alpha2/secretmirrors')));
+    const copies = await this.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL });
+    texts.set('metadata of copies', JSON.stringify(copies.map(({ metadata }) => metadata)));
+    for (const [where, text] of texts) {
+      for (const form of [this.canary, Buffer.from(this.canary).toString('base64')]) {
+        assert.ok(!text.includes(form), `a secret value stands in ${where}`);
+      }
+    }
+  }
+
+  /** A value as Kubernetes holds it, with the canary. */
+  value(text: string): string {
+    return Buffer.from(`${this.canary}${text}`).toString('base64');
+  }
+
+  data(values: Data): Record<string, string> {
+    return Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.value(text)]));
+  }
+
+  async namespaces(...names: readonly string[]): Promise<void> {
+    await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  }
+
+  /** Creates a Secret whose values carry the canary. `more` may set anything, `metadata` and `data` included. */
+  async secret(namespace: string, name: string, values: Data, more: Json = {}): Promise<Json> {
+    return await this.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      data: this.data(values),
+      ...more,
+      metadata: { ...more.metadata, namespace, name },
+    });
+  }
+
+  /** Replaces the data of a Secret. */
+  async change(namespace: string, name: string, values: Data): Promise<Json> {
+    return await this.api.patch(
+      secretPath(namespace, name),
+      [{ op: 'add', path: '/data', value: this.data(values) }],
+      'json',
+    );
+  }
+
+  async mirror(name: string, namespaces: readonly string[], spec: Json = {}, namespace = HOME): Promise<Json> {
+    return await this.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name, namespace },
+      spec: { ...spec, destination: { namespaces, ...spec.destination } },
+    });
+  }
+
+  find(namespace: string, name: string): Promise<Json> {
+    return this.api.find(secretPath(namespace, name));
+  }
+
+  status(name: string, namespace = HOME): Promise<Json> {
+    return this.api.get(mirrorPath(name, namespace)).then(({ status }) => status);
+  }
+
+  /** Waits until the Secret is a copy that holds exactly these values; answers it. */
+  async copied(namespace: string, name: string, values: Data, timeoutMs = 10_000): Promise<Json> {
+    const wanted = this.data(values);
+    let seen: Json;
+    return await waitFor(
+      async () => {
+        seen = await this.find(namespace, name);
+        if (seen?.metadata.annotations?.[OWNED_BY] === undefined) return false;
+        return sameData(seen.data ?? {}, wanted) && seen;
+      },
+      {
+        timeoutMs,
+        message: () => `copy ${namespace}/${name}; keys there: ${Object.keys(seen?.data ?? {}).join(', ')}`,
+      },
+    );
+  }
+
+  async gone(...paths: readonly string[]): Promise<void> {
+    for (const path of paths) {
+      await waitFor(async () => (await this.api.find(path)) === undefined, { message: `${path} to be gone` });
+    }
+  }
+
+  /** Waits until the condition Ready of a mirror has this reason (and message); answers the whole status. */
+  async ready(name: string, reason: string, message: RegExp = /(?:)/, namespace = HOME): Promise<Json> {
+    let seen: Json;
+    return await waitFor(
+      async () => {
+        seen = await this.api.get(mirrorPath(name, namespace));
+        const condition = seen.status?.conditions?.find((one: Json) => one.type === 'Ready');
+        return (
+          condition?.reason === reason &&
+          message.test(condition.message) &&
+          seen.status.observedGeneration === seen.metadata.generation &&
+          seen.status
+        );
+      },
+      { timeoutMs: 15_000, message: () => `${name} to be ${reason} ${message}; it is ${JSON.stringify(seen?.status)}` },
+    );
+  }
+
+  async events(name: string, namespace = HOME): Promise<Json[]> {
+    const fieldSelector = `involvedObject.kind=SecretMirror,involvedObject.name=${name}`;
+    return await this.api.list(`/api/v1/namespaces/${namespace}/events`, { fieldSelector });
+  }
+
+  async event(name: string, reason: string, message: RegExp = /(?:)/): Promise<Json> {
+    let seen: Json[] = [];
+    return await waitFor(
+      async () => {
+        seen = await this.events(name);
+        return seen.find((one) => one.reason === reason && message.test(one.message));
+      },
+      {
+        message: () =>
+          `event ${reason} ${message}; there are ${seen.map((e) => `${e.reason} ${e.message}`).join('; ')}`,
+      },
+    );
+  }
+}
+
+export function sameData(actual: Data, wanted: Data): boolean {
+  const keys = Object.keys(wanted);
+  return Object.keys(actual).length === keys.length && keys.every((key) => actual[key] === wanted[key]);
+}
+
+/** A merge patch for `metadata.annotations`. */
+export const annotations = (values: Readonly<Record<string, string | null>>): Json => ({
+  metadata: { annotations: values },
+});
+export const labels = (values: Readonly<Record<string, string | null>>): Json => ({ metadata: { labels: values } });

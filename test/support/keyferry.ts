@@ -1,0 +1,207 @@
+/**
+ * Keyferry as users run it: the bundle in a process of its own.
+ *
+ * States: running → ended (by `stop`, `kill9` or by itself). Reading logs is possible in both, probes and figures while it
+ * runs.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+
+import { freePort } from '../servers/ports.ts';
+import { Reaper } from '../servers/reaper.ts';
+import { ensureBundle } from './bundle.ts';
+import { HttpClient } from './http.ts';
+import type { HttpAnswer } from './http.ts';
+import { readCpuSeconds, readMemory } from './process-figures.ts';
+import type { MemoryFigures } from './process-figures.ts';
+import { metricValue } from './prometheus.ts';
+import { waitFor } from './wait-for.ts';
+
+export interface KeyferryOptions {
+  readonly kubeconfig: string;
+  /** Default `run`. */
+  readonly command?: string;
+  /** Further arguments. */
+  readonly args?: readonly string[];
+  /** Added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Flags of node, after those that Keyferry is always started with. */
+  readonly nodeArgs?: readonly string[];
+  /** Default: a free port on loopback. */
+  readonly statusAddress?: string;
+}
+
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** From the signal that was sent to the end of the process; since its start where it ended by itself. */
+  readonly ms: number;
+}
+
+const STOP_TIMEOUT_MS = 15_000;
+
+export class Keyferry {
+  /** `http://127.0.0.1:PORT` of its status address. */
+  readonly statusUrl: string;
+  readonly startedAt = performance.now();
+  readonly #child: ChildProcess;
+  readonly #http: HttpClient;
+  readonly #ended: Promise<void>;
+  #endedAt: number | undefined;
+  #stdout = '';
+  #stderr = '';
+
+  private constructor(child: ChildProcess, statusAddress: string) {
+    this.#child = child;
+    this.statusUrl = `http://${statusAddress}`;
+    this.#http = new HttpClient(this.statusUrl);
+    if (child.pid !== undefined) Reaper.shared().addProcess(child.pid);
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#stdout += text));
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text));
+    this.#ended = new Promise((resolve) => {
+      child.once('error', (error) => {
+        this.#stderr += `${error.message}\n`;
+        resolve();
+      });
+      // Not `exit`: all that it wrote has arrived only at `close`.
+      child.once('close', () => {
+        this.#endedAt = performance.now();
+        if (child.pid !== undefined) Reaper.shared().removeProcess(child.pid);
+        resolve();
+      });
+    });
+  }
+
+  /** Starts it, from a bundle that is up to date; `ready` waits until it works. */
+  static async start(options: KeyferryOptions): Promise<Keyferry> {
+    const bundle = await ensureBundle();
+    const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
+    const args = [
+      '--max-semi-space-size=1',
+      ...(options.nodeArgs ?? []),
+      bundle,
+      options.command ?? 'run',
+      `--kubeconfig=${options.kubeconfig}`,
+      `--status-address=${statusAddress}`,
+      ...(options.args ?? []),
+    ];
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, NODE_OPTIONS: '', ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    return new Keyferry(child, statusAddress);
+  }
+
+  get pid(): number {
+    if (this.#child.pid === undefined) throw new Error(`Keyferry was not started: ${this.#stderr}`);
+    return this.#child.pid;
+  }
+
+  get running(): boolean {
+    return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** All that it wrote. */
+  get output(): string {
+    return this.#stdout + this.#stderr;
+  }
+
+  /** Its log lines as objects; lines that are no JSON object are left out. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
+  logs(): any[] {
+    return this.output
+      .split('\n')
+      .filter((line) => line.startsWith('{') && line.endsWith('}'))
+      .map((line) => JSON.parse(line) as unknown);
+  }
+
+  /** GET at the status address. */
+  probe(path: string): Promise<HttpAnswer> {
+    return this.#http.send(path, { timeoutMs: 2_000 });
+  }
+
+  async isReady(): Promise<boolean> {
+    return (await this.probe('/readyz')).status === 200;
+  }
+
+  /** Resolves when /readyz answers 200. @throws Error with the end of its log when it has ended or the time is up. */
+  async ready(timeoutMs = 20_000): Promise<void> {
+    const given = new AbortController();
+    void this.#ended.then(() => given.abort(new Error(`Keyferry ended before it was ready:\n${this.#tail()}`)));
+    await waitFor(() => this.isReady(), {
+      timeoutMs,
+      signal: given.signal,
+      message: () => `Keyferry to be ready; the end of its log:\n${this.#tail()}\n`,
+    });
+  }
+
+  /** The text of /metrics. */
+  async metrics(): Promise<string> {
+    return (await this.probe('/metrics')).text;
+  }
+
+  /** The sum over the series of this name that have these labels; undefined where there is none. */
+  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number | undefined> {
+    return metricValue(await this.metrics(), name, labels);
+  }
+
+  /** Linux only. */
+  memory(): Promise<MemoryFigures> {
+    return readMemory(this.pid);
+  }
+
+  /** CPU time in user and system mode since the start, in seconds, to a hundredth. Linux only. */
+  cpuSeconds(): Promise<number> {
+    return readCpuSeconds(this.pid);
+  }
+
+  /** SIGTERM; SIGKILL after 15 s, which shows in the answer. */
+  stop(): Promise<Ending> {
+    return this.#end('SIGTERM');
+  }
+
+  kill9(): Promise<Ending> {
+    return this.#end('SIGKILL');
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Resolves when it has ended, by itself or by a signal. */
+  async ended(): Promise<Ending> {
+    return this.#ending(this.startedAt);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill9();
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<Ending> {
+    const from = performance.now();
+    if (this.running) this.#child.kill(signal);
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    const ending = await this.#ending(from);
+    clearTimeout(timer);
+    return ending;
+  }
+
+  async #ending(from: number): Promise<Ending> {
+    await this.#ended;
+    this.#http.close();
+    const ms = Math.max(0, (this.#endedAt ?? performance.now()) - from);
+    return { code: this.#child.exitCode, signal: this.#child.signalCode, ms };
+  }
+
+  #tail(): string {
+    return this.output.trimEnd().split('\n').slice(-15).join('\n');
+  }
+}
