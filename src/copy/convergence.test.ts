@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { Claim, Desire, Shape, SourceView } from './claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
@@ -148,8 +148,13 @@ class World {
           this.held.delete(target);
           this.writes += 1;
           return true;
-        default:
+        case 'nothing':
+        case 'wait':
+        case 'fail':
+        case 'conflict':
           return false;
+        default:
+          return decision satisfies never;
       }
     }
     return assert.fail('a plan that only asks');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { LineSplitter } from './line-splitter.ts';
 
 test('any cutting of a text into chunks gives the same lines', () => {

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { byRank, ClaimBook } from './claim-book.ts';
+import type { Claim, ClaimMode, Shape } from './claim.ts';
+
+const shape = (id: string): Shape => ({
+  id,
+  desire: () => ({ kind: 'wait', reason: '', message: '' }),
+  heldVersion: () => undefined,
+});
+
+function claim(rule: string, target: string, mode: ClaimMode, source: string, id = 'shape'): Claim {
+  return { owner: { key: rule, title: rule, rank: rule }, target, mode, source, shape: shape(id) };
+}
+
+const arbitraryClaims = fc.array(
+  fc.record({
+    target: fc.constantFrom('a', 'b', 'c'),
+    mode: fc.constantFrom<ClaimMode[]>('own', 'fill', 'release'),
+    source: fc.constantFrom('s', 't'),
+    id: fc.constantFrom('x', 'y'),
+  }),
+  { maxLength: 8 },
+);
+
+test('after any changes all indexes tell the same claims as the last word of each rule', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ rule: fc.constantFrom('r1', 'r2', 'r3'), claims: arbitraryClaims }), {
+        size: 'max',
+        maxLength: 20,
+      }),
+      (changes) => {
+        const book = new ClaimBook();
+        const model = new Map<string, Map<string, Claim>>();
+        const follows = new Map<string, readonly string[]>();
+        for (const { rule, claims } of changes) {
+          const made = claims.map(({ target, mode, source, id }) => claim(rule, target, mode, source, id));
+          const before = model.get(rule) ?? new Map<string, Claim>();
+          const after = new Map<string, Claim>();
+          for (const one of made) {
+            const key = `${one.mode} ${one.target}`;
+            if (!after.has(key)) after.set(key, one);
+          }
+          const sources = [...new Set(made.map(({ source }) => source ?? ''))];
+          const sourcesBefore = new Set([...follows.values()].flat());
+          model.set(rule, after);
+          follows.set(rule, sources);
+          const change = book.replace(rule, made, sources);
+          assert.deepEqual(new Set(change.targets), differing(before, after));
+          const sourcesAfter = new Set([...follows.values()].flat());
+          assert.deepEqual(
+            new Set(change.addedSources),
+            new Set([...sourcesAfter].filter((source) => !sourcesBefore.has(source))),
+          );
+          assert.deepEqual(
+            new Set(change.droppedSources),
+            new Set([...sourcesBefore].filter((source) => !sourcesAfter.has(source))),
+          );
+        }
+        const all = [...model.values()].flatMap((claims) => [...claims.values()]);
+        for (const target of ['a', 'b', 'c']) {
+          const expected = all.filter((one) => one.target === target);
+          assert.deepEqual(names(book.on(target).map((entry) => entry.claim)), names(expected));
+        }
+        for (const source of ['s', 't']) {
+          const expected = all.filter((one) => one.source === source).map(({ target }) => target);
+          assert.deepEqual([...book.targetsOf(source)].sort(), expected.sort());
+        }
+        for (const [rule, claims] of model) {
+          assert.deepEqual(names([...book.of(rule)].map((entry) => entry.claim)), names([...claims.values()]));
+        }
+      },
+    ),
+  );
+});
+
+/** Targets whose claims came, went or changed. */
+function differing(before: ReadonlyMap<string, Claim>, after: ReadonlyMap<string, Claim>): Set<string> {
+  const targets = new Set<string>();
+  for (const [key, one] of [...before, ...after]) {
+    const [old, now] = [before.get(key), after.get(key)];
+    if (old?.source !== now?.source || old?.shape.id !== now?.shape.id) targets.add(one.target);
+  }
+  return targets;
+}
+
+function names(claims: readonly Claim[]): string[] {
+  return claims.map((one) => `${one.owner.key} ${one.mode} ${one.target} ${one.source} ${one.shape.id}`).sort();
+}
+
+test('a claim that stays as it was keeps its outcome, one that changes is tried anew', () => {
+  const book = new ClaimBook();
+  book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 's')], ['s']);
+  for (const entry of book.of('r')) book.settle(entry, { state: 'synced', reason: 'Synced', message: '' });
+  book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 't')], ['s', 't']);
+  assert.deepEqual(
+    [...book.of('r')].map(({ claim, outcome }) => [claim.target, outcome.state]),
+    [
+      ['a', 'synced'],
+      ['b', 'pending'],
+    ],
+  );
+});
+
+test('settling tells only what is new', () => {
+  const book = new ClaimBook();
+  book.replace('r', [claim('r', 'a', 'own', 's')], []);
+  const [entry] = book.on('a');
+  assert.ok(entry);
+  const outcome = { state: 'error' as const, reason: 'Forbidden', message: 'no' };
+  assert.equal(book.settle(entry, outcome), true);
+  assert.equal(book.settle(entry, { ...outcome }), false);
+  assert.equal(book.settle(entry, { ...outcome, message: 'still no' }), true);
+});
+
+test('the older owner comes first, then the smaller uid, then the smaller name', () => {
+  const owned = (key: string, rank: string) => ({ claim: { owner: { key, title: key, rank } } });
+  const [young, old, twin] = [owned('a', '2026 u1'), owned('b', '2025 u2'), owned('c', '2025 u2')];
+  assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
+});

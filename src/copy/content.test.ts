@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { Content } from './content.ts';
+import { CONFIG_MAP, isForbiddenType, SECRET } from './kind.ts';
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const key = fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/);
+
+test('what is written is what was read, whatever the values, and equal data has equal digests', () => {
+  fc.assert(
+    fc.property(fc.dictionary(key, fc.string({ unit: 'grapheme' }), { noNullPrototype: true }), (values) => {
+      const data = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, base64(value)]));
+      const content = Content.ofObject(SECRET, { data, type: 'Opaque' }, '1');
+      const [piece] = content.pieces;
+      assert.deepEqual({ ...(JSON.parse(piece?.json.utf8() ?? '') as object) }, data);
+      const shuffled = Object.fromEntries(Object.entries(data).reverse());
+      assert.equal(Content.ofObject(SECRET, { data: shuffled, type: 'other' }, '2').digest, content.digest);
+      const read = Object.fromEntries([...content.values(SECRET)].map(([name, bytes]) => [name, bytes.utf8()]));
+      assert.deepEqual(read, values);
+      assert.equal(content.keyCount, Object.keys(values).length);
+    }),
+  );
+});
+
+test('different data has different digests', () => {
+  const digest = (data: Record<string, string>) => Content.ofObject(SECRET, { data }, '1').digest;
+  const all = [{}, { a: '' }, { a: 'eA==' }, { b: 'eA==' }, { a: 'eA==', b: '' }].map(digest);
+  assert.equal(new Set(all).size, all.length);
+});
+
+test('a ConfigMap has text and bytes, and an absent field stays absent', () => {
+  const content = Content.ofObject(CONFIG_MAP, { data: { a: 'plain' }, binaryData: { b: '/w==' } }, '1');
+  assert.deepEqual(
+    content.pieces.map(({ field, json }) => [field, json.utf8()]),
+    [
+      ['data', '{"a":"plain"}'],
+      ['binaryData', '{"b":"/w=="}'],
+    ],
+  );
+  assert.equal(content.keys, 'a,b');
+  assert.equal(content.type, '');
+  assert.deepEqual(
+    Content.ofObject(CONFIG_MAP, {}, '1').pieces.map(({ field }) => field),
+    ['data'],
+  );
+});
+
+test('a key named __proto__ is a key', () => {
+  const data = JSON.parse('{"__proto__":"eA=="}') as Record<string, string>;
+  assert.equal(Content.ofFields(SECRET, { data }, '', '1').pieces[0]?.json.utf8(), '{"__proto__":"eA=="}');
+});
+
+test('nothing prints a value', () => {
+  const content = Content.ofObject(SECRET, { data: { password: base64('hunter2-hunter2') } }, '1');
+  for (const text of [inspect(content, { depth: 9 }), JSON.stringify(content), String(content.pieces[0]?.json)]) {
+    assert.doesNotMatch(text, /hunter2|aHVudGVyMi/);
+  }
+});
+
+test('the least content of each type, and types that are never made', () => {
+  const keys = (type: string) => Object.keys(SECRET.minimal(type)['data'] ?? {});
+  assert.deepEqual(keys('Opaque'), []);
+  assert.deepEqual(keys('kubernetes.io/tls'), ['tls.crt', 'tls.key']);
+  assert.deepEqual(keys('kubernetes.io/ssh-auth'), ['ssh-privatekey']);
+  assert.deepEqual(keys('kubernetes.io/dockercfg'), ['.dockercfg']);
+  const passwords = [0, 1].map(() => SECRET.minimal('kubernetes.io/basic-auth')['data']?.['password'] ?? '');
+  assert.notEqual(passwords[0], passwords[1]);
+  assert.ok(Buffer.from(passwords[0] ?? '', 'base64').length >= 100);
+  assert.ok(isForbiddenType('kubernetes.io/service-account-token') && isForbiddenType('bootstrap.kubernetes.io/token'));
+  assert.ok(!isForbiddenType('Opaque'));
+});
