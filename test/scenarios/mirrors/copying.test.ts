@@ -348,13 +348,13 @@ it('metrics have the original’s names', async () => {
   await scene.secret(HOME, 'metric', { a: '1' });
   await scene.mirror('metric', ['metric-.']);
   await scene.ready('metric', 'Synced');
-  const total = 'mirror="default/metric",source_type="secret",destination_type="namespaces"';
-  const count = 'mirror="default/metric",source_type="secret"';
-  assert.ok(((await operator.metric('mirrors_sync_total')).get(total) ?? 0) >= 1);
-  assert.equal((await operator.metric('mirrors_ns_current_count')).get(count), 2);
+  const mirror = { mirror: 'default/metric', source_type: 'secret' };
+  const synced = { ...mirror, destination_type: 'namespaces' };
+  await waitFor(async () => ((await operator.metric('mirrors_sync_total', synced)) ?? 0) >= 1, { message: 'a sync' });
+  assert.equal(await operator.metric('mirrors_ns_current_count', mirror), 2);
   await scene.api.delete(mirrorPath('metric'));
   await scene.gone(mirrorPath('metric'));
-  await waitFor(async () => !(await operator.get('/metrics')).text.includes('default/metric'), {
+  await waitFor(async () => !(await operator.metrics()).includes('default/metric'), {
     message: 'its series to go',
   });
 });

@@ -1,11 +1,9 @@
 /** What the scenarios of SecretMirrors share: a cluster with the CRD, an operator, and short words for what users do. */
-import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-
 import { crds } from '../../../src/cli/crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
+import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import type { KeyferryOptions } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -16,6 +14,7 @@ export const SOURCE_TYPE = 'mirrors.kts.studio/source-type';
 export const LAST_SYNC_AT = 'mirrors.kts.studio/last-sync-at';
 export const FINALIZER = 'mirrors.kts.studio/finalizer';
 export const COPY_LABEL = 'keyferry.dev/copy';
+export const RETAIN = 'keyferry.dev/retain';
 /** Where sources and mirrors live unless a test says otherwise. */
 export const HOME = 'default';
 
@@ -29,8 +28,8 @@ export const mirrorPath = (name: string, namespace = HOME): string =>
 export class MirrorScene {
   readonly plane: ControlPlane;
   readonly api: TestApi;
-  /** Stands at the beginning of every value of a source. 24 characters, so that its base64 is the beginning of theirs. */
-  readonly canary = `canary${randomBytes(9).toString('hex')}`;
+  /** Stands at the beginning of every value of a source. */
+  readonly canary = makeCanary('source');
   readonly #operators: Keyferry[] = [];
 
   constructor(plane: ControlPlane) {
@@ -45,9 +44,11 @@ export class MirrorScene {
     return scene;
   }
 
+  /** Starts an operator and waits until it is ready. */
   async operator(options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
-    const keyferry = await Keyferry.start({ kubeconfigPath: this.plane.kubeconfigPath, ...options });
+    const keyferry = await Keyferry.start({ kubeconfig: this.plane.kubeconfigPath, ...options });
     this.#operators.push(keyferry);
+    await keyferry.ready();
     return keyferry;
   }
 
@@ -56,28 +57,22 @@ export class MirrorScene {
     try {
       await this.assertNothingLeaked();
     } finally {
-      for (const operator of this.#operators) await operator.kill();
+      for (const operator of this.#operators) await operator.kill9();
       await this.plane.stop();
     }
   }
 
   async assertNothingLeaked(): Promise<void> {
-    const texts = new Map<string, string>();
+    const texts: Record<string, string> = {};
     for (const [index, operator] of this.#operators.entries()) {
-      texts.set(`log ${index}`, operator.output);
-      if (operator.running && operator.output.includes('"flag":"status-address"')) {
-        texts.set(`metrics ${index}`, (await operator.get('/metrics')).text);
-      }
+      texts[`output of operator ${index}`] = operator.output;
+      if (operator.running) texts[`metrics of operator ${index}`] = await operator.metrics();
     }
-    texts.set('events', JSON.stringify(await this.api.list('/api/v1/events')));
-    texts.set('mirrors', JSON.stringify(await this.api.list('/apis/mirrors.kts.studio/v1alpha2/secretmirrors')));
+    texts['events'] = JSON.stringify(await this.api.list('/api/v1/events'));
+    texts['mirrors'] = JSON.stringify(await this.api.list('/apis/mirrors.kts.studio/v1alpha2/secretmirrors'));
     const copies = await this.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL });
-    texts.set('metadata of copies', JSON.stringify(copies.map(({ metadata }) => metadata)));
-    for (const [where, text] of texts) {
-      for (const form of [this.canary, Buffer.from(this.canary).toString('base64')]) {
-        assert.ok(!text.includes(form), `a secret value stands in ${where}`);
-      }
-    }
+    texts['metadata of copies'] = JSON.stringify(copies.map(({ metadata }) => metadata));
+    assertNoCanaries(texts, { source: this.canary });
   }
 
   /** A value as Kubernetes holds it, with the canary. */

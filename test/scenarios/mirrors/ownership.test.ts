@@ -1,0 +1,280 @@
+/** Whose a Secret is: what is not ours is never touched, two mirrors agree on one target, and the marks decide. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, RETAIN, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  await scene.operator();
+});
+after(() => scene.close());
+
+const untouched = async (object: Json): Promise<boolean> => {
+  const { namespace, name } = object.metadata;
+  const now = await scene.find(namespace, name);
+  return JSON.stringify(now) === JSON.stringify(object);
+};
+
+/** A namespace, a source and a mirror of the same name that is settled. */
+const settled = async (name: string, spec: Json = {}): Promise<Json> => {
+  await scene.namespaces(name);
+  await scene.secret(HOME, name, { a: '1' });
+  await scene.mirror(name, [name], spec);
+  const copy = await scene.copied(name, name, { a: '1' });
+  await scene.ready(name, 'Synced');
+  return copy;
+};
+
+/** One second is the time between two statuses; whatever is to follow an event has followed by then. */
+const SETTLE_MS = 1000;
+
+describe('a Secret of the same name that is not ours', { concurrency: 8 }, () => {
+  /** `%` stands for the mirror's name. */
+  const marks: Readonly<Record<string, Json>> = {
+    'without any mark': {},
+    'with the label of a copy': { labels: { [COPY_LABEL]: 'mirrors' } },
+    'with an empty mark': { annotations: { [OWNED_BY]: '' } },
+    'with a mark that names no namespace': { annotations: { [OWNED_BY]: '%' } },
+    'with a mark of three parts': { annotations: { [OWNED_BY]: `${HOME}/%/x` } },
+    'with a mark that ends in a slash': { annotations: { [OWNED_BY]: `${HOME}/` } },
+    'with a mark in other letters': { annotations: { [OWNED_BY.toUpperCase()]: `${HOME}/%` } },
+    'with the mark as a label': { labels: { [OWNED_BY]: 'x' } },
+    'with the other marks of a copy': { annotations: { 'mirrors.kts.studio/source-type': 'secret' } },
+  };
+  for (const [index, [title, metadata]] of Object.entries(marks).entries()) {
+    it(`${title} is left alone, whatever happens to the mirror`, async () => {
+      const name = `foreign-${index}`;
+      const free = `${name}-free`;
+      await scene.namespaces(name, free);
+      const text = JSON.stringify({ metadata }).replaceAll('%', name);
+      const foreign = await scene.secret(name, name, { theirs: 'x' }, JSON.parse(text) as Json);
+      await scene.secret(HOME, name, { a: '1' });
+      await scene.mirror(name, [name, free]);
+      await scene.copied(free, name, { a: '1' });
+      const status = await scene.ready(name, 'Conflict', new RegExp(`${name}\\b`));
+      assert.equal(status.mirrorStatus, 'Active');
+      const ready = status.conditions[0];
+      assert.equal(ready.status, 'False');
+      await scene.event(name, 'Conflict', new RegExp(`namespace ${name}:`));
+      await scene.change(HOME, name, { a: '2' });
+      await scene.copied(free, name, { a: '2' });
+      assert.ok(await untouched(foreign), 'after a change of the source');
+      await scene.api.patch(mirrorPath(name), { spec: { destination: { namespaces: [free] } } });
+      await scene.ready(name, 'Synced');
+      assert.ok(await untouched(foreign), 'after a narrowing');
+      await scene.api.patch(mirrorPath(name), { spec: { destination: { namespaces: [name, free] } } });
+      await scene.ready(name, 'Conflict');
+      await scene.api.delete(mirrorPath(name));
+      await scene.gone(mirrorPath(name), secretPath(free, name));
+      await staysTrue(() => untouched(foreign), SETTLE_MS, 'the foreign Secret, after the mirror was deleted');
+    });
+  }
+
+  it('is replaced by a copy once its owner deletes it', async () => {
+    await scene.namespaces('makes-way');
+    await scene.secret('makes-way', 'makes-way', { theirs: 'x' });
+    await scene.secret(HOME, 'makes-way', { a: '1' });
+    await scene.mirror('makes-way', ['makes-way']);
+    await scene.ready('makes-way', 'Conflict');
+    await scene.api.delete(secretPath('makes-way', 'makes-way'));
+    await scene.copied('makes-way', 'makes-way', { a: '1' }, 2000);
+    await scene.ready('makes-way', 'Synced');
+  });
+
+  it('that names a mirror which does not claim it is that mirror’s to clear, not ours to write', async () => {
+    // `bystander` exists and wants nothing here: its unwanted copy goes, and only then is there room.
+    await settled('bystander');
+    await scene.namespaces('forged');
+    const forged = await scene.secret(
+      'forged',
+      'forged',
+      { theirs: 'x' },
+      {
+        metadata: { annotations: { [OWNED_BY]: `${HOME}/bystander`, [RETAIN]: 'true' } },
+      },
+    );
+    await scene.secret(HOME, 'forged', { a: '1' });
+    await scene.mirror('forged', ['forged']);
+    await scene.ready('forged', 'Conflict', /bystander/);
+    await staysTrue(() => untouched(forged), SETTLE_MS, 'a copy that its mirror retains');
+    await scene.api.patch(secretPath('forged', 'forged'), annotations({ [RETAIN]: null }));
+    await scene.copied('forged', 'forged', { a: '1' });
+  });
+
+  it('is not deleted by its user’s race: what is put in a copy’s place lives', async () => {
+    await settled('race');
+    const path = secretPath('race', 'race');
+    await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
+    await scene.api.delete(mirrorPath('race'));
+    await waitFor(async () => (await scene.find('race', 'race'))?.metadata.deletionTimestamp !== undefined);
+    await scene.api.patch(path, { metadata: { finalizers: null } });
+    await scene.gone(path);
+    const theirs = await scene.secret('race', 'race', { theirs: 'x' });
+    await scene.gone(mirrorPath('race'));
+    await staysTrue(() => untouched(theirs), SETTLE_MS, 'the user’s Secret');
+  });
+});
+
+describe('copies made by the original', { concurrency: 4 }, () => {
+  const original = (name: string, more: Json = {}): Json => ({
+    metadata: {
+      annotations: {
+        [OWNED_BY]: `${HOME}/${name}`,
+        'mirrors.kts.studio/last-sync-at': '2022-08-05 21:28:55.123456789 +0000 UTC m=+12.34',
+        'mirrors.kts.studio/parent-version': '17',
+        'mirrors.kts.studio/source-type': 'secret',
+      },
+    },
+    ...more,
+  });
+
+  it('are adopted as they are', async () => {
+    await scene.namespaces('adopt-a', 'adopt-b');
+    const same = await scene.secret('adopt-a', 'adopt', { a: '1' }, original('adopt'));
+    await scene.secret('adopt-b', 'adopt', { a: 'old' }, original('adopt'));
+    await scene.secret(HOME, 'adopt', { a: '1' });
+    await scene.mirror('adopt', ['adopt-.']);
+    await scene.ready('adopt', 'Synced');
+    const adopted = await scene.copied('adopt-a', 'adopt', { a: '1' });
+    assert.equal(adopted.metadata.uid, same.metadata.uid);
+    assert.equal(adopted.metadata.labels[COPY_LABEL], 'mirrors');
+    const manager = adopted.metadata.managedFields?.find((entry: Json) => entry.manager === 'keyferry');
+    assert.equal(manager?.fieldsV1['f:data'], undefined, 'its data were not written');
+    await scene.copied('adopt-b', 'adopt', { a: '1' });
+  });
+
+  it('go with a mirror that was never ours to begin with', async () => {
+    await scene.namespaces('leave-a', 'leave-b');
+    await scene.secret('leave-a', 'leave', { a: '1' }, original('leave'));
+    const other = await scene.secret('leave-b', 'leave', { a: '1' }, original('leave-not'));
+    await scene.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name: 'leave', namespace: HOME, finalizers: ['mirrors.kts.studio/finalizer'] },
+      spec: { source: { name: 'leave' }, destination: { namespaces: ['leave-a'] } },
+    });
+    await scene.api.delete(mirrorPath('leave'));
+    await scene.gone(mirrorPath('leave'), secretPath('leave-a', 'leave'));
+    assert.ok(await untouched(other));
+  });
+});
+
+describe('two mirrors', { concurrency: 4 }, () => {
+  it('on one target: the older one’s source is there, and the other follows when it goes', async () => {
+    await scene.namespaces('twice', 'twice-other');
+    await scene.secret(HOME, 'twice', { from: 'older' });
+    await scene.secret('twice-other', 'twice', { from: 'younger' });
+    const older = await scene.mirror('twice', ['twice']);
+    await scene.copied('twice', 'twice', { from: 'older' });
+    // Creation times are in whole seconds; the younger one must be younger by them, not by its random uid.
+    await waitFor(() => Date.now() >= Date.parse(older.metadata.creationTimestamp) + 1000, { message: 'a second' });
+    await scene.mirror('twice-b', ['twice'], { source: { name: 'twice' } }, 'twice-other');
+    const lost = await scene.ready('twice-b', 'Conflict', /SecretMirror default\/twice\b/, 'twice-other');
+    assert.equal(lost.mirrorStatus, 'Active');
+    await scene.ready('twice', 'Synced');
+    await scene.change('twice-other', 'twice', { from: 'changed' });
+    const before = await scene.copied('twice', 'twice', { from: 'older' });
+    await staysTrue(() => untouched(before), SETTLE_MS, 'the older mirror’s copy');
+    await scene.api.delete(mirrorPath('twice'));
+    await scene.gone(mirrorPath('twice'));
+    const after = await scene.copied('twice', 'twice', { from: 'changed' });
+    assert.equal(after.metadata.annotations[OWNED_BY], 'twice-other/twice-b');
+    await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
+  });
+
+  it('in a chain carry a value two steps, and only their own marks', async () => {
+    await scene.namespaces('chain-1', 'chain-2');
+    await scene.secret(HOME, 'chain', { a: '1' }, { metadata: { labels: { app: 'web' } } });
+    await scene.mirror('chain', ['chain-1']);
+    await scene.mirror('chain-next', ['chain-2'], { source: { name: 'chain' } }, 'chain-1');
+    const last = await scene.copied('chain-2', 'chain', { a: '1' });
+    assert.equal(last.metadata.annotations[OWNED_BY], 'chain-1/chain-next');
+    await scene.change(HOME, 'chain', { a: '2' });
+    await scene.copied('chain-2', 'chain', { a: '2' });
+    await scene.api.patch(secretPath(HOME, 'chain'), { metadata: { labels: { app: null, new: 'x' } } });
+    await waitFor(async () => {
+      const { metadata } = await scene.find('chain-2', 'chain');
+      return metadata.labels.new === 'x' && metadata.labels.app === undefined;
+    });
+  });
+
+  it('in a circle come to rest', async () => {
+    await scene.namespaces('loop-1', 'loop-2');
+    await scene.secret('loop-1', 'loop', { a: '1' });
+    await scene.mirror('loop', ['loop-2'], {}, 'loop-1');
+    await scene.copied('loop-2', 'loop', { a: '1' });
+    await scene.mirror('loop', ['loop-1'], {}, 'loop-2');
+    await scene.ready('loop', 'Conflict', /loop-1/, 'loop-2');
+    const both = await Promise.all([scene.find('loop-1', 'loop'), scene.find('loop-2', 'loop')]);
+    await staysTrue(async () => (await Promise.all(both.map(untouched))).every(Boolean), SETTLE_MS, 'both ends');
+    await scene.change('loop-1', 'loop', { a: '2' });
+    await scene.copied('loop-2', 'loop', { a: '2' });
+  });
+
+  it('in a circle whose source is deleted keep what is there and write no more', async () => {
+    await scene.namespaces('ring-1', 'ring-2');
+    await scene.secret('ring-1', 'ring', { a: '1' });
+    await scene.mirror('ring', ['ring-2'], {}, 'ring-1');
+    await scene.copied('ring-2', 'ring', { a: '1' });
+    await scene.mirror('ring', ['ring-1'], {}, 'ring-2');
+    await scene.ready('ring', 'Conflict', /ring-1/, 'ring-2');
+    await scene.api.delete(secretPath('ring-1', 'ring'));
+    // The way back fills the hole, and from then on both are copies of each other.
+    await scene.copied('ring-1', 'ring', { a: '1' });
+    await scene.ready('ring', 'Synced', /(?:)/, 'ring-2');
+    await scene.ready('ring', 'Synced', /(?:)/, 'ring-1');
+    const both = await Promise.all([scene.find('ring-1', 'ring'), scene.find('ring-2', 'ring')]);
+    await staysTrue(async () => (await Promise.all(both.map(untouched))).every(Boolean), SETTLE_MS, 'both ends');
+    const mirrors = async (): Promise<string> =>
+      JSON.stringify(await Promise.all(['ring-1', 'ring-2'].map((home) => scene.api.get(mirrorPath('ring', home)))));
+    const before = await mirrors();
+    await staysTrue(async () => (await mirrors()) === before, SETTLE_MS, 'their statuses');
+  });
+});
+
+describe('patterns', { concurrency: 4 }, () => {
+  it('that overlap make one copy, and one that matches home leaves the source alone', async () => {
+    await scene.namespaces('over-a');
+    const source = await scene.secret(HOME, 'over', { a: '1' });
+    await scene.mirror('over', ['over-.', 'over-a', '.*ver-a', HOME, 'defaul.']);
+    const copy = await scene.copied('over-a', 'over', { a: '1' });
+    await scene.ready('over', 'Synced', /^1 copy is up to date$/);
+    await staysTrue(() => untouched(copy), SETTLE_MS, 'the copy');
+    assert.ok(await untouched(source));
+    await scene.api.delete(mirrorPath('over'));
+    await scene.gone(mirrorPath('over'));
+    assert.ok(await untouched(source));
+  });
+
+  it('stand for the whole name', async () => {
+    await scene.namespaces('whole-a-x', 'evil-whole-a-x', 'whole-a-x-evil');
+    await scene.secret(HOME, 'whole', { a: '1' });
+    await scene.mirror('whole', ['whole-a-x|never']);
+    await scene.copied('whole-a-x', 'whole', { a: '1' });
+    await scene.ready('whole', 'Synced', /^1 copy/);
+    assert.equal(await scene.find('evil-whole-a-x', 'whole'), undefined);
+    assert.equal(await scene.find('whole-a-x-evil', 'whole'), undefined);
+  });
+
+  it('know RE2, and take no more than linear time', async () => {
+    const long = `re2-${'a'.repeat(58)}`;
+    await scene.namespaces('re2-one', 're2-22', long);
+    await scene.secret(HOME, 're2', { a: '1' });
+    await scene.mirror('re2', [
+      '(?i)RE2-ONE',
+      're2-\\d{2}',
+      '\\Are2-[[:digit:]]+\\z',
+      '(?P<n>re2)-\\pL+!',
+      're2-(a*)*(a*)*(a*)*(a*)*b',
+    ]);
+    await scene.copied('re2-one', 're2', { a: '1' }, 2000);
+    await scene.copied('re2-22', 're2', { a: '1' }, 2000);
+    await scene.ready('re2', 'Synced', /^2 copies/);
+    assert.equal(await scene.find(long, 're2'), undefined);
+  });
+});
