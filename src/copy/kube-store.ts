@@ -6,6 +6,7 @@ import { ByteCache } from '../runtime/byte-cache.ts';
 import { SingleFlight } from '../runtime/single-flight.ts';
 import type { KubeApi, KubeObject } from '../kube/api.ts';
 import { isNotFound } from '../kube/errors.ts';
+import { parseJson } from '../kube/json.ts';
 import type { SourceView } from './claim.ts';
 import { Content } from './content.ts';
 import { Focus, type FocusOptions } from './focus.ts';
@@ -128,7 +129,8 @@ export class KubeStore {
         path: this.path(key),
         ...(signal === undefined ? {} : { signal }),
       });
-      const object = JSON.parse(body.toString()) as KubeObject & Readonly<Record<string, unknown>>;
+      const object = parseJson(body, `the answer to GET ${this.path(key)}`) as KubeObject &
+        Readonly<Record<string, unknown>>;
       const { metadata } = object;
       return {
         key,

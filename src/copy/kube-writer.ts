@@ -5,6 +5,7 @@
 import type { KubeObject, ObjectMeta } from '../kube/api.ts';
 import { METADATA_ONLY } from '../kube/api.ts';
 import { isNotFound } from '../kube/errors.ts';
+import { parseJson } from '../kube/json.ts';
 import type { Wanted } from './claim.ts';
 import type { Content } from './content.ts';
 import { parseHolderKey, type HolderKey } from './keys.ts';
@@ -105,7 +106,7 @@ export class KubeWriter {
   ): Promise<ObjectMeta> {
     const request = { method, path, query: QUERY, body, contentType, accept: METADATA_ONLY, signal };
     const response = await this.#store.api.request(request);
-    return (JSON.parse(response.body.toString()) as KubeObject).metadata;
+    return (parseJson(response.body, `the answer to ${method} ${path}`) as KubeObject).metadata;
   }
 }
 

@@ -9,17 +9,20 @@
  *   is complete the sink drops what it holds and the list did not name: so a deletion in any gap is seen.
  * - watching: one open stream, followed from its `#resourceVersion`.
  * - resuming: the stream ended (its time was up) or broke: the same again from where it stood, after a jittered back-off when
- *   it broke. Only a 410 (the server no longer knows that version) goes back to listing.
+ *   it broke. Only a 410 (the server no longer knows that version) goes back to listing, and a version at which the server
+ *   says nothing but errors.
  *
  * The watcher holds no objects. It knows how fresh it is: connected or not, since when, and when the last byte came. A
  * stream without a byte for longer than the server's bookmarks allow is dead, whatever TCP says, and is opened again.
  */
-import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
+import { type Clock, systemClock } from '../runtime/clock.ts';
 import { sleep } from '../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../runtime/backoff.ts';
 import { METADATA_ONLY, type KubeApi, type KubeObject, type KubeStream } from './api.ts';
 import { ApiError, isBadRequest, isGone, isInvalid, retryAfterMs, statusOf } from './errors.ts';
+import { parseJson } from './json.ts';
 import { LineSplitter } from './line-splitter.ts';
+import { StreamGuard } from './stream-guard.ts';
 
 /** Takes what a watcher sees. Calls come in order and must not wait or throw. */
 export interface WatchSink {
@@ -61,8 +64,9 @@ export interface WatchHealth {
   readonly name: string;
   /** The first list has been complete once. */
   readonly synced: boolean;
+  /** A stream is open, and what came before it is listed: the sink has what the server has. */
   readonly connected: boolean;
-  /** Ms since the last byte, or since the connection was lost. */
+  /** Ms since the last byte, or since the connection was lost; a list under way does not count as word from the server. */
   readonly silentMs: number;
   /** Streams opened again after trouble. */
   readonly restarts: number;
@@ -76,6 +80,10 @@ const IDLE_WITH_BOOKMARKS_MS = 90_000;
 const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
 /** A stream that ends regularly, but within this many ms, counts as trouble. */
 const SHORT_STREAM_MS = 1000;
+/** Streams in a row that bring nothing but an error, at one version: then that version is given up and all is listed anew. */
+const REFUSALS_LIMIT = 3;
+/** Longest wait before a stream is opened again, ms: whatever the outage, 10 s after it we are up to date. */
+const LONGEST_WAIT_MS = 7000;
 /** Page of a list, as in client-go. */
 const PAGE_SIZE = 500;
 /** A list in pages, ms a page. */
@@ -92,11 +100,6 @@ interface ObjectList {
   readonly items: readonly KubeObject[];
 }
 
-/** The stream brought nothing for too long. */
-export class StalledWatchError extends Error {
-  override readonly name = 'StalledWatchError';
-}
-
 export class Watcher {
   readonly #options: WatcherOptions;
   readonly #clock: Clock;
@@ -111,6 +114,9 @@ export class Watcher {
   #connected = false;
   #sawBookmark = false;
   #silentSince: number;
+  /** When the open stream brought its last byte, or was opened. */
+  #heardAt = 0;
+  #refusals = 0;
   #restarts = 0;
   #error: string | undefined;
   #running: Promise<void> | undefined;
@@ -119,7 +125,13 @@ export class Watcher {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? Math.random;
-    this.#backoff = new Backoff({ ...RECONNECT, clock: this.#clock, ...options.reconnect });
+    this.#backoff = new Backoff({
+      ...RECONNECT,
+      maxMs: LONGEST_WAIT_MS,
+      random: this.#random,
+      clock: this.#clock,
+      ...options.reconnect,
+    });
     this.#silentSince = this.#clock.monotonic();
     this.#synced.promise.catch(() => {
       // Nobody need wait for the first list; a stop before it is not an error of its own.
@@ -179,8 +191,9 @@ export class Watcher {
 
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     this.#lost(error instanceof Error ? error.message : String(error));
-    if (isGone(error) || isTooNew(error)) {
+    if (isGone(error) || isTooNew(error) || this.#refusals >= REFUSALS_LIMIT) {
       this.#resourceVersion = undefined;
+      this.#refusals = 0;
     } else if (this.#streamedList && this.#resourceVersion === undefined && (isBadRequest(error) || isInvalid(error))) {
       // Servers without WatchList (before 1.32, 1.33) refuse `sendInitialEvents`.
       this.#streamedList = false;
@@ -189,9 +202,19 @@ export class Watcher {
     this.#restarts += 1;
     const retryInMs = this.#backoff.next(retryAfterMs(error));
     this.#options.onTrouble?.(error, retryInMs);
-    await sleep(retryInMs, signal, this.#clock).catch(() => {
+    try {
+      await sleep(retryInMs, signal, this.#clock);
+    } catch (error) {
       // Aborted: the loop's condition ends it.
-    });
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  #found(): void {
+    this.#connected = true;
+    this.#error = undefined;
+    this.#silentSince = this.#clock.monotonic();
+    this.#options.onChange?.();
   }
 
   #lost(error?: string): void {
@@ -223,22 +246,21 @@ export class Watcher {
     });
     this.#stream = stream;
     this.#backoff.opened();
-    this.#connected = true;
-    this.#error = undefined;
-    this.#silentSince = this.#clock.monotonic();
-    this.#options.onChange?.();
     const openedAt = this.#clock.monotonic();
-    const guard = this.#guard(stream);
+    this.#heardAt = openedAt;
+    // What happened while no stream was open is still to come, or to be listed; after a resumption it comes at once.
+    if (!initial) this.#found();
+    using guard = this.#guard(stream);
     try {
       await this.#consume(stream, initial ? new Set<string>() : undefined);
     } catch (error) {
-      throw guard.stalled ? new StalledWatchError(`no byte for ${guard.limitMs} ms`, { cause: error }) : error;
+      throw guard.explain(error);
     } finally {
-      guard.cancel();
       this.#stream = undefined;
       stream.close();
     }
-    if (guard.stalled) throw new StalledWatchError(`no byte for ${guard.limitMs} ms`);
+    const stalled = guard.explain();
+    if (stalled !== undefined) throw stalled;
     // The regular end of a stream costs no back-off, unless the server ends it as soon as it is open.
     if (this.#clock.monotonic() - openedAt < SHORT_STREAM_MS) throw new Error('the server ended the watch at once');
     this.#lost();
@@ -248,11 +270,12 @@ export class Watcher {
     const splitter = new LineSplitter();
     let pending = listed;
     const onLine = (line: Buffer): void => {
-      const event = JSON.parse(line.toString()) as WatchEvent;
+      const event = parseJson(line, 'a line of the watch') as WatchEvent;
       if (this.#take(event, pending)) pending = undefined;
     };
     for await (const chunk of stream.chunks) {
-      this.#silentSince = this.#clock.monotonic();
+      this.#heardAt = this.#clock.monotonic();
+      if (this.#connected) this.#silentSince = this.#heardAt;
       splitter.push(chunk, onLine);
     }
     if (splitter.pendingBytes > 0) throw new Error('the watch was cut off in the middle of a line');
@@ -276,10 +299,12 @@ export class Watcher {
         this.#sawBookmark = true;
         break;
       case 'ERROR':
+        this.#refusals += 1;
         throw watchError(this.#options.api.cluster, this.#options.target.path, event.object);
       default:
         throw new Error(`the watch brought an event of unknown type ${JSON.stringify(event.type)}`);
     }
+    this.#refusals = 0;
     // Within a streamed list the versions of single objects say nothing about how far the stream is.
     if (listed === undefined) {
       this.#resourceVersion = event.object.metadata.resourceVersion;
@@ -295,7 +320,8 @@ export class Watcher {
     this.#options.sink.prune(listed, resourceVersion);
     this.#hasSynced = true;
     this.#synced.resolve();
-    this.#options.onChange?.();
+    if (this.#stream === undefined) this.#options.onChange?.();
+    else this.#found();
   }
 
   async #listInPages(signal: AbortSignal): Promise<void> {
@@ -311,7 +337,7 @@ export class Watcher {
         timeoutMs: PAGE_TIMEOUT_MS,
         signal,
       });
-      page = JSON.parse(body.toString()) as ObjectList;
+      page = parseJson(body, `a page of ${target.path}`) as ObjectList;
       for (const object of page.items) {
         listed.add(objectKey(object));
         sink.upsert(object, true);
@@ -322,34 +348,16 @@ export class Watcher {
   }
 
   /** Closes `stream` when it has been silent for too long. */
-  #guard(stream: KubeStream): Guard {
-    const limitMs = (): number =>
-      this.#sawBookmark ? (this.#options.idleLimitMs ?? IDLE_WITH_BOOKMARKS_MS) : IDLE_WITHOUT_BOOKMARKS_MS;
-    const check = (): void => {
-      const silentMs = this.#clock.monotonic() - this.#silentSince;
-      if (silentMs >= limitMs()) {
-        guard.stalled = true;
-        guard.limitMs = limitMs();
-        stream.close();
-      } else {
-        arm();
-      }
-    };
-    const arm = (): void => {
-      const limit = this.#options.idleLimitMs ?? IDLE_WITH_BOOKMARKS_MS;
-      timer = this.#clock.setTimeout(check, limit / 4, { unref: true });
-    };
-    let timer: Timer;
-    arm();
-    const guard: Guard = { stalled: false, limitMs: 0, cancel: () => timer.cancel() };
-    return guard;
+  #guard(stream: KubeStream): StreamGuard {
+    const idleLimitMs = this.#options.idleLimitMs ?? IDLE_WITH_BOOKMARKS_MS;
+    return new StreamGuard({
+      clock: this.#clock,
+      silentMs: () => this.#clock.monotonic() - this.#heardAt,
+      limitMs: () => (this.#sawBookmark ? idleLimitMs : IDLE_WITHOUT_BOOKMARKS_MS),
+      everyMs: idleLimitMs / 4,
+      close: () => stream.close(),
+    });
   }
-}
-
-interface Guard {
-  stalled: boolean;
-  limitMs: number;
-  cancel(): void;
 }
 
 /** `namespace/name`, or `name` for what has no namespace. */

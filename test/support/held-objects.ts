@@ -1,0 +1,24 @@
+/** A sink for a watch that keeps the versions of what it is told of. */
+import type { KubeObject } from '../../src/kube/api.ts';
+import { objectKey, type WatchSink } from '../../src/kube/watcher.ts';
+
+/** A sink that holds what the server should have, and what was said. */
+export class HeldObjects implements WatchSink {
+  readonly objects = new Map<string, string>();
+  readonly log: string[] = [];
+
+  upsert({ metadata }: KubeObject, initial: boolean): void {
+    this.objects.set(`${metadata.namespace}/${metadata.name}`, metadata.resourceVersion);
+    this.log.push(`${initial ? 'list' : 'put'} ${metadata.name}@${metadata.resourceVersion}`);
+  }
+
+  remove(gone: KubeObject): void {
+    this.objects.delete(objectKey(gone));
+    this.log.push(`remove ${gone.metadata.name}`);
+  }
+
+  prune(keys: ReadonlySet<string>, resourceVersion: string): void {
+    for (const key of this.objects.keys()) if (!keys.has(key)) this.objects.delete(key);
+    this.log.push(`prune ${[...keys].join(',')}@${resourceVersion}`);
+  }
+}

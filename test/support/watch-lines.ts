@@ -1,0 +1,29 @@
+/** Lines of a watch as an API server writes them. */
+import type { KubeObject } from '../../src/kube/api.ts';
+
+/** A thing in the namespace `n`. */
+export function object(name: string, resourceVersion: number, annotations?: Record<string, string>): KubeObject {
+  return {
+    metadata: {
+      namespace: 'n',
+      name,
+      uid: `uid-${name}`,
+      resourceVersion: String(resourceVersion),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...(annotations === undefined ? {} : { annotations }),
+    },
+  };
+}
+
+export const line = (type: string, body: unknown): string => `${JSON.stringify({ type, object: body })}\n`;
+export const added = (name: string, version: number): string => line('ADDED', object(name, version));
+export const bookmark = (version: number): string => line('BOOKMARK', object('', version));
+export const listEnd = (version: number): string =>
+  line('BOOKMARK', object('', version, { 'k8s.io/initial-events-end': 'true' }));
+export const status = (code: number, reason: string, message = 'no', retryAfterSeconds?: number): unknown => ({
+  kind: 'Status',
+  code,
+  reason,
+  message,
+  ...(retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } }),
+});
