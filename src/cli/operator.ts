@@ -75,6 +75,7 @@ export class Operator {
     const engine = this.#engine;
     this.#cluster = new Cluster({
       api,
+      idleLimitMs: config.kube.watchIdleMs,
       onNamespace: (name, there, initial) => {
         for (const controller of this.#mirrorControllers) controller.namespaceChanged(name, there, initial);
       },

@@ -3,7 +3,8 @@
  */
 import type { Config } from '../config/config.ts';
 import { loadKubeconfig } from '../kube/kubeconfig.ts';
-import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
+import type { Connection } from '../kube/connection.ts';
+import { createKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/lease.ts';
 import { CheckList } from '../observe/checks.ts';
 import { createLog, type Log } from '../observe/log.ts';
@@ -57,7 +58,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await listen(server, config, metrics, operator);
   try {
     await operator.open(signal);
-    if (config.leaderElect.enabled) await lead(config, api, log, operator, signal);
+    if (config.leaderElect.enabled) await lead(config, connection, log, operator, signal);
     else await workUntil(operator, signal);
   } finally {
     await operator.stop();
@@ -73,16 +74,18 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
 /** Works while we hold the Lease. Losing it ends the process: a fresh one has nothing to unlearn. */
 async function lead(
   config: Config,
-  api: HttpKubeApi,
+  connection: Connection,
   log: Log,
   operator: Operator,
   signal: AbortSignal,
 ): Promise<void> {
   const { leaderElect } = config;
+  // A client of its own: a Retry-After, whose ever, must not cost the lease.
+  await using api = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   using ended = anySignal(signal);
   const elector = new LeaderElector({
     api,
-    namespace: leaderElect.namespace ?? 'default',
+    namespace: leaderElect.namespace ?? connection.namespace,
     name: leaderElect.leaseName,
     identity: leaderElect.identity,
     leaseDurationMs: leaderElect.leaseDurationMs,

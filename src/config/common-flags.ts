@@ -21,6 +21,12 @@ export function commonFlags(statusAddress: string, leaseName: string) {
     statusAddress: addressFlag('status-address', statusAddress, 'serves /metrics, /healthz and /readyz; 0 for nowhere'),
     logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'least level that is logged'),
     maxConcurrentWrites: countFlag('kube-max-concurrent-writes', 16, 1, 256, 'writes to one API server at once'),
+    watchIdleTimeout: durationFlag(
+      'watch-idle-timeout',
+      '90s',
+      1000,
+      'a watch without a byte for so long is opened again; servers send one every 60 to 75 s',
+    ),
     leaderElect: boolFlag('leader-elect', false, 'work only while holding a Lease, so that several replicas can run'),
     leaderElectNamespace: textFlag('leader-elect-namespace', 'name', 'namespace of the Lease (else where we run)'),
     leaderElectLeaseName: {

@@ -46,6 +46,8 @@ export interface LeaderElectConfig {
 
 export interface KubeLimits {
   readonly maxConcurrentWrites: number;
+  /** A watch without a byte for so long is opened again. */
+  readonly watchIdleMs: number;
 }
 
 export interface MirrorsConfig {

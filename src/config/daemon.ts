@@ -50,7 +50,7 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
     healthAddress: undefined,
     leaderElect: leaderElectConfig(values, lease, surroundings),
     logLevel: values.logLevel,
-    kube: { maxConcurrentWrites: values.maxConcurrentWrites },
+    kube: { maxConcurrentWrites: values.maxConcurrentWrites, watchIdleMs: values.watchIdleTimeout },
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
     syncsecret: syncSecretConfig({}, surroundings),

@@ -58,8 +58,17 @@ describe('every daemon', () => {
         [['--status-address=127.0.0.1:0'], { statusAddress: at('status-address', 0, '127.0.0.1') }],
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
-        [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3 } }],
-        [[], { kubeconfig: undefined, context: undefined, logLevel: 'info', kube: { maxConcurrentWrites: 16 } }],
+        [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000 } }],
+        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 16, watchIdleMs: 120_000 } }],
+        [
+          [],
+          {
+            kubeconfig: undefined,
+            context: undefined,
+            logLevel: 'info',
+            kube: { maxConcurrentWrites: 16, watchIdleMs: 90_000 },
+          },
+        ],
       ]);
     }
   });

@@ -37,6 +37,8 @@ export interface EngineOptions {
 
 /** Failures that pass by themselves become a rule's business only after this many tries in a row (about 5 s). */
 const PATIENCE = 6;
+/** Longest wait after such a failure, ms: whatever the outage, 10 s after it all is as it should be. */
+const PASSING_WAIT_MS = 8000;
 /** A status is written at most this often, ms. */
 const STATUS_INTERVAL_MS = 1000;
 /** Waits a little for the rest of a burst, ms. */
@@ -63,12 +65,14 @@ export class Engine {
       name: 'rules',
       clock,
       retryAfterMs,
+      retryMaxMsOf: longestWaitMs,
       onError: (key, error, retryInMs) => options.onError('rules', key, error, retryInMs),
     });
     this.#targets = new KeyedQueue({
       name: 'targets',
       clock,
       retryAfterMs,
+      retryMaxMsOf: longestWaitMs,
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
         if (attempt >= PATIENCE || !isPassing(error)) this.#backends.get(backendOf(key))?.failed(key, error);
@@ -78,6 +82,7 @@ export class Engine {
       name: 'status',
       clock,
       retryAfterMs,
+      retryMaxMsOf: longestWaitMs,
       minIntervalMs: STATUS_INTERVAL_MS,
       onError: (key, error, retryInMs) => options.onError('status', key, error, retryInMs),
     });
@@ -246,6 +251,11 @@ export class Engine {
     // A rule that is waiting for its last copy to go.
     this.touchStatus(rule);
   }
+}
+
+/** A spread ceiling, so that what failed together does not come back together. */
+function longestWaitMs(error: unknown): number | undefined {
+  return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
 }
 
 function isPassing(error: unknown): boolean {

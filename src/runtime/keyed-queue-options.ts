@@ -39,6 +39,8 @@ export interface KeyedQueueOptions {
   readonly retryBaseMs?: number;
   /** Longest back-off, ms. Default 60,000. */
   readonly retryMaxMs?: number;
+  /** Ceiling of the back-off after this error, ms, where it is lower than `retryMaxMs`: for what passes by itself. */
+  readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;
   readonly clock?: Clock;

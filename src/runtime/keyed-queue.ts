@@ -297,7 +297,8 @@ export class KeyedQueue {
     let attempt = 1;
     if (this.#stopped === undefined && !run.forgotten) {
       const floorMs = this.#options.retryAfterMs?.(error) ?? 0;
-      const wait = this.#backoff.next(key, floorMs);
+      const next = this.#backoff.next(key, floorMs);
+      const wait = Math.max(floorMs, Math.min(next, this.#options.retryMaxMsOf?.(error) ?? Infinity));
       const hold = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
       attempt = this.#backoff.attempts(key);
       retryInMs = run.dirty === 'no' ? wait : hold;
