@@ -108,7 +108,7 @@ export class VaultServer {
       name: 'vault',
       command,
       args: ['server', `-config=${path.join(this.folder, 'config.json')}`],
-      // This Vault is older than the check for negative serial numbers in newer Go, and does not start without it.
+      // A certificate built into one of its libraries has a negative serial number, which newer Go refuses at the start.
       env: { GODEBUG: 'x509negativeserial=1', VAULT_ADDR: this.addr },
       cwd: this.folder,
       logFile: this.logFile,

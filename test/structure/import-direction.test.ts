@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+
+import { importsOf, readSources, violations } from './imports.ts';
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+
+describe('imports point one way', () => {
+  it('in all sources', () => {
+    const sources = readSources(ROOT);
+    assert.ok(sources.length > 20, `only ${sources.length} sources were found`);
+    assert.deepEqual(violations(sources), []);
+  });
+
+  for (const [file, text, why] of [
+    ['src/runtime/queue.ts', `import { A } from '../kube/api.ts';`, 'runtime may not import kube'],
+    ['src/kube/a.ts', `import type { A } from '../vault/b.ts';`, 'kube may not import vault'],
+    ['src/vault/a.ts', `export { A } from '../kube/b.ts';`, 'vault may not import kube'],
+    ['src/kube/a.ts', `import {\n  A,\n  type B,\n} from '../copy/b.ts';`, 'kube may not import copy'],
+    ['src/copy/a.ts', `const a = await import('../controllers/mirrors/b.ts');`, 'copy may not import controllers'],
+    ['src/controllers/mirrors/a.ts', `import { A } from '../../cli/b.ts';`, 'controllers may not import cli'],
+    [
+      'src/controllers/mirrors/a.ts',
+      `import { A } from '../../config/b.ts';`,
+      'controllers may import config as types only',
+    ],
+    ['src/observe/a.ts', `import '../kube/b.ts';`, 'observe may not import kube'],
+    ['src/kube/a.ts', `import { A } from '../config/b.ts';`, 'kube may not import config'],
+    ['src/kube/a.test.ts', `import { A } from '../../test/support/api.ts';`, 'src never imports test/'],
+    [
+      'src/kube/a.ts',
+      `import { A } from '@kubernetes/client-node';`,
+      '@kubernetes/client-node may be imported as types only',
+    ],
+    ['src/kube/a.ts', `import { A } from 'zod/v4';`, 'zod may be imported as types only'],
+    [
+      'src/new/a.ts',
+      `import { A } from '../kube/b.ts';`,
+      'the folder src/new has no place in the rule (test/structure/imports.ts)',
+    ],
+  ] as const) {
+    it(`refuses ${text.replaceAll('\n', ' ')} in ${file}`, () => {
+      const [found, ...more] = violations([{ file, text }]);
+      assert.deepEqual(more, []);
+      assert.ok(found?.startsWith(`${file} imports `) === true && found.endsWith(`: ${why}`), found);
+    });
+  }
+
+  it('and leaves alone what the rule allows', () => {
+    const text = [
+      `import type { V1Secret } from '@kubernetes/client-node';`,
+      `import { A } from './own.ts';`,
+      `import { B } from '../../copy/b.ts';`,
+      `import type { C } from '../../config/c.ts';`,
+      `import fs from 'node:fs';`,
+      `// import { D } from '../../cli/d.ts';`,
+      `/* import { E } from '../../cli/e.ts'; */`,
+    ].join('\n');
+    assert.deepEqual(violations([{ file: 'src/controllers/mirrors/a.ts', text }]), []);
+    assert.equal(importsOf(text).length, 5);
+  });
+});

@@ -1,0 +1,87 @@
+/** Finds the imports of the sources and holds them against the rule of docs/architecture.md. */
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export interface SourceFile {
+  /** From the project's root, with forward slashes: `src/kube/http.ts`. */
+  readonly file: string;
+  readonly text: string;
+}
+
+interface Import {
+  readonly specifier: string;
+  /** `import type …`: gone when the program runs. */
+  readonly isType: boolean;
+}
+
+/** What each folder of src/ may import beside itself, and what only as types. */
+interface Layer {
+  readonly imports: readonly string[];
+  readonly types?: readonly string[];
+}
+
+const LAYERS: Readonly<Record<string, Layer>> = {
+  runtime: { imports: [] },
+  observe: { imports: ['runtime'] },
+  kube: { imports: ['runtime', 'observe'] },
+  vault: { imports: ['runtime', 'observe'] },
+  copy: { imports: ['runtime', 'observe', 'kube', 'vault'] },
+  controllers: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy'], types: ['config'] },
+  config: { imports: ['runtime', 'observe'] },
+  cli: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy', 'controllers', 'config'] },
+};
+
+/** They are no part of the program: types, and oracles in tests. */
+const DEVELOPMENT_ONLY = ['@kubernetes/client-node', 'zod'];
+
+export function readSources(root: string): SourceFile[] {
+  return globSync('src/**/*.ts', { cwd: root }).map((file) => ({
+    file: file.split(path.sep).join('/'),
+    text: readFileSync(path.join(root, file), 'utf8'),
+  }));
+}
+
+/** One line for each import that breaks the rule. */
+export function violations(sources: readonly SourceFile[]): string[] {
+  return sources.flatMap(({ file, text }) =>
+    importsOf(text).flatMap((found) => {
+      const why = found.specifier.startsWith('.') ? judgeOwn(file, found) : judgePackage(file, found);
+      return why === undefined ? [] : [`${file} imports ${found.specifier}: ${why}`];
+    }),
+  );
+}
+
+/** Static, re-exporting, side-effect and dynamic imports. */
+export function importsOf(text: string): Import[] {
+  const code = text.replaceAll(/\/\*[^]*?\*\//g, '');
+  const from = [...code.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[^;'"]*?\s+from\s+)?['"]([^'"]+)['"]/gm)];
+  const dynamic = [...code.matchAll(/\b(?:import|require)\(\s*['"]([^'"]+)['"]/g)];
+  return [
+    ...from.map(([, type, specifier]) => ({ specifier: specifier ?? '', isType: type !== undefined })),
+    ...dynamic.map(([, specifier]) => ({ specifier: specifier ?? '', isType: false })),
+  ];
+}
+
+function judgeOwn(file: string, { specifier, isType }: Import): string | undefined {
+  const target = path.posix.join(path.posix.dirname(file), specifier);
+  if (target.startsWith('test/')) return 'src never imports test/';
+  // package.json is no code, and where the build scripts are the program is not.
+  if (!target.startsWith('src/')) return 'outside src/';
+  const [from, to] = [folderOf(file), folderOf(target)];
+  if (from === to) return undefined;
+  const layer = LAYERS[from];
+  if (layer === undefined) return `the folder src/${from} has no place in the rule (test/structure/imports.ts)`;
+  if (layer.imports.includes(to)) return undefined;
+  if (layer.types?.includes(to) === true) return isType ? undefined : `${from} may import ${to} as types only`;
+  return `${from} may not import ${to}`;
+}
+
+function judgePackage(file: string, { specifier, isType }: Import): string | undefined {
+  if (isType || file.endsWith('.test.ts')) return undefined;
+  const named = DEVELOPMENT_ONLY.find((name) => specifier === name || specifier.startsWith(`${name}/`));
+  return named === undefined ? undefined : `${named} may be imported as types only`;
+}
+
+function folderOf(file: string): string {
+  return file.split('/')[1] ?? '';
+}

@@ -1,0 +1,33 @@
+/** The bundle that scenario tests run: built anew when it is older than what it is made of. */
+import { execFile } from 'node:child_process';
+import { globSync, statSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import { withLock } from '../servers/build-lock.ts';
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+const BUNDLE = path.join(ROOT, 'dist', 'keyferry.cjs');
+
+/** The path of a bundle that is up to date. Test files in parallel build it once. */
+export async function ensureBundle(): Promise<string> {
+  if (!isStale()) return BUNDLE;
+  await mkdir(path.dirname(BUNDLE), { recursive: true });
+  await withLock(
+    path.join(ROOT, 'dist', '.build.lock'),
+    async () => {
+      if (isStale()) await promisify(execFile)(process.execPath, ['scripts/build.ts'], { cwd: ROOT });
+    },
+    () => undefined,
+  );
+  return BUNDLE;
+}
+
+function isStale(): boolean {
+  const built = statSync(BUNDLE, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const sources = globSync(['src/**/*.ts', 'scripts/build.ts', 'package.json'], { cwd: ROOT });
+  return sources
+    .filter((file) => !file.endsWith('.test.ts'))
+    .some((file) => (statSync(path.join(ROOT, file), { throwIfNoEntry: false })?.mtimeMs ?? 0) > built);
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+
+import { assertNoCanaries, canaryForms, findCanaries, makeCanary } from './canary.ts';
+
+describe('canaries', () => {
+  const value = makeCanary('a');
+  const forms = (text: string): string[] => findCanaries('log', text, { a: value }).map(({ form }) => form);
+
+  it('are found in every form', () => {
+    assert.deepEqual(forms(`x ${value} y`), ['raw']);
+    assert.deepEqual(forms(JSON.stringify({ msg: value })), ['JSON']);
+    assert.deepEqual(forms(`/path?x=${encodeURIComponent(value)}`), ['URL']);
+    assert.deepEqual(forms(Buffer.from(value).toString('hex')), ['hex']);
+    assert.deepEqual(forms('nothing'), []);
+  });
+
+  it('are found in base64 wherever they stand in what was encoded', () => {
+    fc.assert(
+      fc.property(fc.uint8Array(), fc.uint8Array(), fc.constantFrom('base64', 'base64url'), (head, tail, encoding) => {
+        const text = Buffer.concat([head, Buffer.from(value), tail]).toString(encoding as BufferEncoding);
+        assert.ok(forms(text).length > 0);
+      }),
+    );
+  });
+
+  it('fail an assertion that does not repeat them', () => {
+    assert.throws(
+      () => assertNoCanaries({ log: value }, { a: value }),
+      ({ message }: Error) =>
+        message.includes('came to light') && !canaryForms(value).some(([, form]) => message.includes(form)),
+    );
+    assertNoCanaries({ log: 'clean' }, { a: value });
+    assert.throws(() => canaryForms('short'), /8 bytes/);
+  });
+});

@@ -1,0 +1,85 @@
+/**
+ * Canary values: secrets that a test makes up, puts where real ones would be, and looks for afterwards in all that may be
+ * read by people who must not see them (logs, events, metrics, statuses, errors).
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+
+/** A form of a value in which it may come to light. */
+type Form = 'raw' | 'JSON' | 'URL' | 'hex' | 'base64' | 'base64url';
+
+export interface CanaryFinding {
+  /** What was searched: a file, or the name given. */
+  readonly where: string;
+  readonly form: Form;
+  /** The name of the canary; its value is not repeated. */
+  readonly canary: string;
+}
+
+/**
+ * A value that cannot come about by chance, with a quote, a backslash and a letter outside ASCII, so that JSON, URLs and
+ * base64 each show it in a form of their own.
+ */
+export function makeCanary(name: string): string {
+  return `canary"${name}\\ü${randomBytes(12).toString('hex')}`;
+}
+
+/** The forms in which a value may stand in a text. @throws Error for a value too short to tell from chance. */
+export function canaryForms(value: string): readonly (readonly [Form, string])[] {
+  if (Buffer.byteLength(value) < 8)
+    throw new Error(`a canary needs 8 bytes at least, this has ${Buffer.byteLength(value)}`);
+  const forms: (readonly [Form, string])[] = [
+    ['raw', value],
+    ['JSON', JSON.stringify(value).slice(1, -1)],
+    ['URL', encodeURIComponent(value)],
+    ['hex', Buffer.from(value).toString('hex')],
+  ];
+  for (const text of base64Cores(value)) {
+    forms.push(['base64', text], ['base64url', text.replaceAll('+', '-').replaceAll('/', '_')]);
+  }
+  return forms.filter(([, text], n) => forms.findIndex(([, other]) => other === text) === n);
+}
+
+/** Where the values (by name) stand in the text. */
+export function findCanaries(where: string, text: string, values: Readonly<Record<string, string>>): CanaryFinding[] {
+  return Object.entries(values).flatMap(([canary, value]) =>
+    canaryForms(value)
+      .filter(([, form]) => text.includes(form))
+      .map(([form]) => ({ where, form, canary })),
+  );
+}
+
+/** As `findCanaries`, in files. */
+export async function findCanariesInFiles(
+  files: readonly string[],
+  values: Readonly<Record<string, string>>,
+): Promise<CanaryFinding[]> {
+  const findings: CanaryFinding[] = [];
+  for (const file of files) findings.push(...findCanaries(file, await readFile(file, 'utf8'), values));
+  return findings;
+}
+
+/** @throws AssertionError naming where and in which form, never the value. `texts` is by a name for the message. */
+export function assertNoCanaries(
+  texts: Readonly<Record<string, string>>,
+  values: Readonly<Record<string, string>>,
+): void {
+  const findings = Object.entries(texts).flatMap(([where, text]) => findCanaries(where, text, values));
+  assert.deepEqual(findings, [], 'secret values came to light');
+}
+
+/**
+ * What of the value's base64 does not depend on what stands before and after it: in a longer text it begins at one of three
+ * places within a group of three bytes, and shares its first and last characters with its neighbours.
+ */
+function base64Cores(value: string): string[] {
+  return [0, 1, 2].map((offset) => {
+    const encoded = Buffer.from(' '.repeat(offset) + value)
+      .toString('base64')
+      .replace(/=+$/, '');
+    const first = offset === 0 ? 0 : offset + 1;
+    const wholeGroups = Math.floor((offset + Buffer.byteLength(value)) / 3) * 4;
+    return encoded.slice(first, wholeGroups);
+  });
+}

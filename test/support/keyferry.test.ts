@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { startControlPlane } from '../servers/control-plane.ts';
+import type { ControlPlane } from '../servers/control-plane.ts';
+import { Keyferry } from './keyferry.ts';
+import { failOnLeaks } from './leaks.ts';
+import { parseMetrics } from './prometheus.ts';
+
+describe('Keyferry as a process', () => {
+  let plane: ControlPlane;
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: false });
+  });
+  after(() => plane.stop());
+
+  it('shows logs, probes, metrics and figures while it runs, and how it ended', async () => {
+    await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
+    await keyferry.ready();
+    assert.ok(((await keyferry.metric('process_start_time_seconds')) ?? 0) > 1e9);
+    const { rss, private: own, peakRss } = await keyferry.memory();
+    assert.ok(own > 1e6 && own < rss && rss <= peakRss && peakRss < 1e9);
+    assert.ok((await keyferry.cpuSeconds()) > 0);
+    const { code, ms } = await keyferry.stop();
+    assert.equal(code, 0, keyferry.output);
+    assert.ok(ms < 5_000);
+    assert.ok(keyferry.logs().length > 0);
+    assert.deepEqual((await keyferry.kill9()).code, 0);
+  });
+
+  it('says why it did not become ready', async () => {
+    await using keyferry = await Keyferry.start({ kubeconfig: '/nowhere/kubeconfig' });
+    await assert.rejects(keyferry.ready(), /ended before it was ready[^]*nowhere/);
+    assert.notEqual((await keyferry.ended()).code, 0);
+  });
+
+  it('is gone after kill -9', async () => {
+    await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
+    assert.equal((await keyferry.kill9()).signal, 'SIGKILL');
+    assert.equal(keyferry.running, false);
+  });
+});
+
+describe('metrics', () => {
+  it('are read with their labels', () => {
+    assert.deepEqual(parseMetrics('# HELP a b\na 1\nb{x="y",z="\\"q\\\\"} +Inf\n'), [
+      { name: 'a', labels: {}, value: 1 },
+      { name: 'b', labels: { x: 'y', z: '"q\\' }, value: Infinity },
+    ]);
+    assert.throws(() => parseMetrics('not a sample'), /no sample/);
+  });
+});
+
+failOnLeaks();

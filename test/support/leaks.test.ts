@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { describe, it } from 'node:test';
+
+import { activeResources, assertNoLeaks, failOnLeaks } from './leaks.ts';
+
+describe('what is left behind', () => {
+  it('is a server', async () => {
+    const baseline = activeResources();
+    const server = createServer().listen(0, '127.0.0.1');
+    await assert.rejects(assertNoLeaks(baseline, 50), /TCPServerWrap/);
+    server.close();
+    await assertNoLeaks(baseline);
+  });
+
+  it('is a timer', async () => {
+    const baseline = activeResources();
+    const timer = setInterval(() => undefined, 1000);
+    await assert.rejects(assertNoLeaks(baseline, 50), /Timeout/);
+    clearInterval(timer);
+    await assertNoLeaks(baseline);
+  });
+
+  it('is a child process', async () => {
+    const baseline = activeResources();
+    const child = spawn('/bin/sleep', ['60'], { stdio: 'ignore' });
+    await assert.rejects(assertNoLeaks(baseline, 50), /ProcessWrap/);
+    child.kill('SIGKILL');
+    await assertNoLeaks(baseline);
+  });
+});
+
+failOnLeaks();

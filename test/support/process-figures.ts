@@ -1,0 +1,33 @@
+/** What a running process uses, from /proc (Linux; elsewhere these throw). */
+import { readFile } from 'node:fs/promises';
+
+/** In bytes. */
+export interface MemoryFigures {
+  /** Resident set, shared pages included (VmRSS). */
+  readonly rss: number;
+  /** Private anonymous memory (RssAnon): what the process costs beside others of its kind. */
+  readonly private: number;
+  /** The largest resident set so far (VmHWM). */
+  readonly peakRss: number;
+}
+
+/** Clock ticks a second in /proc: 100 on every Linux that Node runs on (`getconf CLK_TCK`). */
+const TICKS_PER_SECOND = 100;
+
+export async function readMemory(pid: number): Promise<MemoryFigures> {
+  const text = await readFile(`/proc/${pid}/status`, 'utf8');
+  const field = (name: string): number => {
+    const kilobytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1];
+    if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no ${name}`);
+    return Number(kilobytes) * 1024;
+  };
+  return { rss: field('VmRSS'), private: field('RssAnon'), peakRss: field('VmHWM') };
+}
+
+/** User and system time since the start, all threads, in seconds. */
+export async function readCpuSeconds(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8');
+  // The second field is the command in brackets and may hold anything; the fields after it are numbers.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
