@@ -5,7 +5,7 @@ import { SECRET } from '../../copy/kind.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRRORS_GROUP, MIRRORS_SYSTEM, MIRRORS_VERSION, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
 import { MirrorStore } from './mirror-store.ts';
-import { PatternCache, type RegexMode } from './patterns.ts';
+import { PatternCache, type RegexMode } from '../../copy/patterns.ts';
 import { COPY_LABEL } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
 import type { MirrorEvent } from './status.ts';

@@ -11,7 +11,7 @@ import {
   type SourceType,
   type VaultBlock,
 } from './api.ts';
-import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from './patterns.ts';
+import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;

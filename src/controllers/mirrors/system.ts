@@ -23,7 +23,7 @@ import {
   type SecretMirrorStatus,
 } from './api.ts';
 import { mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
-import type { PatternCache } from './patterns.ts';
+import type { PatternCache } from '../../copy/patterns.ts';
 import { MirrorShape, RETAIN_ANNOTATION } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec, missingDefaults } from './spec.ts';
 import { foldStatus, type MirrorEvent, sameStatus } from './status.ts';

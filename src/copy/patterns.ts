@@ -1,7 +1,8 @@
 /**
- * The namespace patterns of SecretMirrors: RE2 syntax, as in the original, so that no pattern can take more than linear time.
+ * Patterns of namespace names, as users write them: RE2 syntax, as in the originals, so that no pattern can take more than linear
+ * time.
  *
- * `full` (default): a pattern stands for the whole name. `search`: it may match anywhere in it, as the original does, which lets
+ * `full` (default): a pattern stands for the whole name. `search`: it may match anywhere in it, as the original of the mirrors does, which lets
  * `project-a-.+` into `evil-project-a-x`.
  */
 import { RE2JS } from 're2js';
@@ -40,10 +41,13 @@ export class NamespacePattern {
  */
 export const MAX_PATTERN_SIZE = 20_000;
 
+/** Patterns that are kept compiled. */
+const MAX_PATTERNS = 5000;
+
 /** A name without any special character: most patterns in practice, and no engine is needed for it. */
 const LITERAL = /^[a-z0-9-]+$/;
 
-/** Compiles patterns once for all mirrors that use them, and remembers their verdicts. */
+/** Compiles patterns once for all rules that use them, and remembers their verdicts. */
 export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new Map<string, Pattern>();
@@ -54,7 +58,11 @@ export class PatternCache {
 
   get(source: string): Pattern {
     let pattern = this.#patterns.get(source);
-    if (pattern === undefined) this.#patterns.set(source, (pattern = this.#compile(source)));
+    if (pattern === undefined) {
+      // Only a cache: nothing is lost but time, and what many users have tried once does not stay for ever.
+      if (this.#patterns.size >= MAX_PATTERNS) this.#patterns.clear();
+      this.#patterns.set(source, (pattern = this.#compile(source)));
+    }
     return pattern;
   }
 
