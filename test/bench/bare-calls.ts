@@ -1,0 +1,30 @@
+/** What the bare client is told to send: the rows' writes, into namespaces that no rule matches. */
+import type { BareCall } from './bare-client.ts';
+import { bareNamespaces, generationPatch, secretsPath, sourceNames, sourceSecret } from './workload.ts';
+
+export function bareCreate(names: readonly string[] = sourceNames()): BareCall[] {
+  return bareCreateInto(bareNamespaces(), names);
+}
+
+export function bareCreateInto(namespaces: readonly string[], names: readonly string[] = sourceNames()): BareCall[] {
+  return namespaces.flatMap((namespace) =>
+    names.map((name) => ({
+      method: 'POST' as const,
+      path: secretsPath(namespace),
+      body: JSON.stringify(sourceSecret(name, namespace, '1')),
+    })),
+  );
+}
+
+export function bareUpdate(names: readonly string[]): BareCall[] {
+  const body = JSON.stringify(generationPatch('2'));
+  return paths(names).map((path) => ({ method: 'PATCH', path, body }));
+}
+
+export function bareRemove(names: readonly string[] = sourceNames()): BareCall[] {
+  return paths(names).map((path) => ({ method: 'DELETE', path }));
+}
+
+function paths(names: readonly string[]): string[] {
+  return bareNamespaces().flatMap((namespace) => names.map((name) => `${secretsPath(namespace)}/${name}`));
+}

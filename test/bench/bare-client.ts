@@ -1,0 +1,50 @@
+/**
+ * The least that any program must spend on the same writes: plain node:https, 16 kept connections, in a process of its own,
+ * no watch and nothing to decide. Figures of two machines can be compared by their ratio to it.
+ */
+import { fork, type ChildProcess } from 'node:child_process';
+import path from 'node:path';
+
+export interface BareCall {
+  readonly method: 'POST' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly body?: string;
+}
+
+export interface BareJob {
+  readonly url: string;
+  readonly caPem: string;
+  readonly token: string;
+  readonly calls: readonly BareCall[];
+}
+
+export type BareResult = { readonly ms: number; readonly cpuSeconds: number } | { readonly error: string };
+
+export class BareClient implements Disposable {
+  readonly #server: Omit<BareJob, 'calls'>;
+  readonly #child: ChildProcess;
+
+  constructor(server: Omit<BareJob, 'calls'>) {
+    this.#server = server;
+    this.#child = fork(path.join(import.meta.dirname, 'bare-worker.ts'));
+  }
+
+  /** Sends all calls. @returns ms from the first one sent to the last one answered, and the CPU time of that */
+  async run(calls: readonly BareCall[]): Promise<{ ms: number; cpuSeconds: number }> {
+    const result = await new Promise<BareResult>((resolve, reject) => {
+      const ended = (code: number | null): void => reject(new Error(`the bare client ended with ${code}`));
+      this.#child.once('exit', ended);
+      this.#child.once('message', (message) => {
+        this.#child.off('exit', ended);
+        resolve(message as BareResult);
+      });
+      this.#child.send({ ...this.#server, calls } satisfies BareJob);
+    });
+    if ('error' in result) throw new Error(result.error);
+    return result;
+  }
+
+  [Symbol.dispose](): void {
+    this.#child.kill();
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Which copies stand in the cluster, by an independent watch of all Secrets from its opening on, and when they came to.
+ *
+ * One expectation runs at a time: a set of copies, what each should hold, and from when on. A copy fulfils it by the first
+ * event after that time that shows it so.
+ */
+import type { TestApi } from '../support/api.ts';
+import type { Watcher } from '../support/watcher.ts';
+import { copyKey, generationOf } from './workload.ts';
+
+/** Times from the beginning of the change to the event that showed it at one copy, ms; sorted. */
+export class Latencies {
+  readonly sorted: readonly number[];
+
+  constructor(values: readonly number[]) {
+    this.sorted = values.toSorted((a, b) => a - b);
+  }
+
+  quantile(share: number): number {
+    return this.sorted[Math.min(this.sorted.length - 1, Math.ceil(share * this.sorted.length) - 1)] ?? Number.NaN;
+  }
+
+  get last(): number {
+    return this.sorted.at(-1) ?? Number.NaN;
+  }
+}
+
+/** Not all copies came in time. */
+export class OverdueError extends Error {
+  override readonly name = 'OverdueError';
+}
+
+interface Expectation {
+  readonly remaining: Set<string>;
+  /** `undefined`: gone. */
+  readonly generation: string | undefined;
+  readonly since: number;
+  readonly arrived: number[];
+  readonly done: PromiseWithResolvers<void>;
+}
+
+export class CopyTracker implements AsyncDisposable {
+  #watcher: Watcher | undefined;
+  #expectation: Expectation | undefined;
+
+  static async open(api: TestApi): Promise<CopyTracker> {
+    const tracker = new CopyTracker();
+    tracker.#watcher = await api.watch('/api/v1/secrets', ({ type, object, at }) => {
+      if (type === 'GAP') throw new Error('the watch of the benchmark fell behind');
+      const { namespace, name } = object.metadata;
+      tracker.#see(copyKey(namespace, name), type === 'DELETED' ? undefined : generationOf(object), at);
+    });
+    return tracker;
+  }
+
+  /**
+   * Settles when each of `keys` has held `generation` (`undefined`: was gone) at some moment after `since`.
+   * Call it before the change: what arrives earlier is not remembered.
+   * @throws OverdueError
+   */
+  async expect(
+    keys: Iterable<string>,
+    generation: string | undefined,
+    timeoutMs: number,
+    change: () => Promise<unknown>,
+  ): Promise<Latencies> {
+    if (this.#expectation !== undefined) throw new Error('one expectation at a time');
+    const expectation: Expectation = {
+      remaining: new Set(keys),
+      generation,
+      since: performance.now(),
+      arrived: [],
+      done: Promise.withResolvers<void>(),
+    };
+    const wanted = expectation.remaining.size;
+    this.#expectation = expectation;
+    const timer = setTimeout(() => {
+      const missing = expectation.remaining.size;
+      expectation.done.reject(new OverdueError(`${missing} of ${wanted} copies had not changed after ${timeoutMs} ms`));
+    }, timeoutMs);
+    try {
+      await Promise.all([change(), expectation.done.promise]);
+    } finally {
+      clearTimeout(timer);
+      this.#expectation = undefined;
+    }
+    return new Latencies(expectation.arrived);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#watcher?.stop();
+  }
+
+  #see(key: string, generation: string | undefined, at: number): void {
+    const expectation = this.#expectation;
+    if (expectation === undefined || generation !== expectation.generation || at < expectation.since) return;
+    if (!expectation.remaining.delete(key)) return;
+    expectation.arrived.push(at - expectation.since);
+    if (expectation.remaining.size === 0) expectation.done.resolve();
+  }
+}

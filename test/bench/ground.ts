@@ -1,0 +1,128 @@
+/** Everything that a row works with: the control plane, the program under measurement, and the instruments around it. */
+import path from 'node:path';
+import { startControlPlane, type ControlPlane } from '../servers/control-plane.ts';
+import { freePort } from '../servers/ports.ts';
+import { startTcpProxy, type TcpProxy } from '../servers/tcp-proxy.ts';
+import { CRDS_YAML } from '../../src/cli/crds.generated.ts';
+import { BareClient } from './bare-client.ts';
+import { CopyTracker } from './copy-tracker.ts';
+import type { BenchOptions } from './options.ts';
+import { RequestLog } from './request-log.ts';
+import { Subject } from './subject.ts';
+import type { BenchSystem } from './system.ts';
+import { mirrorsSystem } from './systems/mirrors.ts';
+import { replicatorSystem } from './systems/replicator.ts';
+import { seed } from './workload.ts';
+
+const USER = 'bench-controller';
+/** Settled: no request but watches for so long, ms. */
+const QUIET_MS = 2500;
+const POLL_MS = 50;
+
+export const SYSTEMS: Readonly<Record<BenchOptions['system'], BenchSystem>> = {
+  mirrors: mirrorsSystem,
+  replicator: replicatorSystem,
+};
+
+export class Ground implements AsyncDisposable {
+  readonly options: BenchOptions;
+  readonly plane: ControlPlane;
+  readonly system: BenchSystem;
+  readonly proxy: TcpProxy;
+  readonly requests: RequestLog;
+  readonly tracker: CopyTracker;
+  readonly bare: BareClient;
+  #subject: Subject | undefined;
+  #kubeconfigPath: string;
+  #starts = 0;
+
+  private constructor(
+    options: BenchOptions,
+    plane: ControlPlane,
+    proxy: TcpProxy,
+    tracker: CopyTracker,
+    kubeconfigPath: string,
+  ) {
+    this.options = options;
+    this.plane = plane;
+    this.proxy = proxy;
+    this.tracker = tracker;
+    this.system = SYSTEMS[options.system];
+    this.requests = new RequestLog(plane.auditLogPath, USER);
+    this.bare = new BareClient({ url: proxy.url, caPem: plane.caPem, token: plane.adminToken });
+    this.#kubeconfigPath = kubeconfigPath;
+  }
+
+  static async prepare(options: BenchOptions, onProgress: (line: string) => void): Promise<Ground> {
+    onProgress('starting a control plane');
+    const plane = await startControlPlane({
+      audit: true,
+      users: [{ name: USER, groups: ['system:masters'] }],
+      onProgress,
+    });
+    try {
+      const started = performance.now();
+      await SYSTEMS[options.system].install(plane.api, CRDS_YAML);
+      await seed(plane.api, options.unrelated, onProgress);
+      onProgress(
+        `${options.unrelated} unrelated Secrets made in ${Math.round((performance.now() - started) / 1000)} s`,
+      );
+      const proxy = await startTcpProxy(plane.url);
+      const tracker = await CopyTracker.open(plane.api);
+      const kubeconfigPath = await plane.writeKubeconfig({ server: proxy.url, token: plane.tokenFor(USER) });
+      return new Ground(options, plane, proxy, tracker, kubeconfigPath);
+    } catch (error) {
+      await plane.stop();
+      throw error;
+    }
+  }
+
+  /** The program under measurement. @throws Error if none runs, or it has ended by itself */
+  get subject(): Subject {
+    const subject = this.#subject;
+    if (subject?.running !== true) {
+      throw new Error(`the program under measurement has ended\n${subject?.logTail() ?? ''}`);
+    }
+    return subject;
+  }
+
+  /** Starts the program with all counters at zero. */
+  async start(): Promise<Subject> {
+    await this.stop();
+    this.requests.reset();
+    this.proxy.reset();
+    this.#starts += 1;
+    const { controller, nodeOptions } = this.options;
+    this.#subject = new Subject({
+      command: controller ?? this.system.args,
+      kubeconfigPath: this.#kubeconfigPath,
+      statusPort: await freePort(),
+      logFile: path.join(this.plane.folder, `controller-${this.#starts}.log`),
+      nodeOptions,
+    });
+    return this.#subject;
+  }
+
+  async stop(): Promise<void> {
+    await this.#subject?.[Symbol.asyncDispose]();
+    this.#subject = undefined;
+  }
+
+  /** Waits until the program asks for nothing any more. */
+  async settled(): Promise<void> {
+    const deadline = performance.now() + this.options.timeoutMs;
+    const from = performance.now();
+    while (performance.now() - Math.max(from, this.requests.lastCallAt()) < QUIET_MS) {
+      if (performance.now() > deadline) throw new Error(`requests had not ceased after ${this.options.timeoutMs} ms`);
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    this.bare[Symbol.dispose]();
+    await this.tracker[Symbol.asyncDispose]();
+    await this.proxy.stop();
+    await this.plane.stop();
+  }
+}

@@ -1,0 +1,100 @@
+/** What one user asked of the API server, from its audit log. */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+
+/** Requests by `verb resource[/subresource]`. */
+export type RequestCounts = ReadonlyMap<string, number>;
+
+const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
+/** Where elections and their heartbeats go: not counted as writes. */
+const LEASES = 'leases';
+
+interface AuditEvent {
+  readonly stage: string;
+  readonly verb: string;
+  readonly user?: { readonly username?: string };
+  readonly objectRef?: { readonly resource?: string; readonly subresource?: string };
+  readonly requestURI: string;
+}
+
+export class RequestLog {
+  readonly #file: string;
+  readonly #user: string;
+  #offset = 0;
+  #rest = '';
+  #counts = new Map<string, number>();
+  #lastCallAt = 0;
+
+  /** @param user whose requests count */
+  constructor(file: string, user: string) {
+    this.#file = file;
+    this.#user = user;
+  }
+
+  /** Counts from here on. */
+  reset(): void {
+    this.#read();
+    this.#counts = new Map();
+  }
+
+  counts(): RequestCounts {
+    this.#read();
+    return this.#counts;
+  }
+
+  /** `performance.now()` when a request that is no watch was last noticed. */
+  lastCallAt(): number {
+    this.#read();
+    return this.#lastCallAt;
+  }
+
+  #read(): void {
+    const descriptor = openSync(this.#file, 'r');
+    try {
+      const { size } = fstatSync(descriptor);
+      const chunk = Buffer.alloc(1024 * 1024);
+      while (this.#offset < size) {
+        const count = readSync(descriptor, chunk, 0, chunk.length, this.#offset);
+        this.#offset += count;
+        const lines = (this.#rest + chunk.toString('latin1', 0, count)).split('\n');
+        this.#rest = lines.pop() ?? '';
+        for (const line of lines) this.#take(line);
+      }
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  #take(line: string): void {
+    // Most lines are somebody else's, and not worth parsing.
+    if (!line.includes(`"username":"${this.#user}"`)) return;
+    const { stage, verb, user, objectRef, requestURI } = JSON.parse(line) as AuditEvent;
+    if (user?.username !== this.#user) return;
+    // A watch is counted when it opens: it may be open still.
+    if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return;
+    const { resource, subresource } = objectRef ?? {};
+    const what =
+      resource === undefined ? (requestURI.split('?')[0] ?? '') : [resource, subresource].filter(Boolean).join('/');
+    const key = `${verb} ${what}`;
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+    if (verb !== 'watch' && resource !== LEASES) this.#lastCallAt = performance.now();
+  }
+}
+
+/** Requests that change something, leases left out. */
+export function writesIn(counts: RequestCounts): number {
+  return sum(counts, (verb, what) => WRITES.has(verb) && what !== LEASES);
+}
+
+/** Requests that are no watch, leases left out. */
+export function callsIn(counts: RequestCounts): number {
+  return sum(counts, (verb, what) => verb !== 'watch' && what !== LEASES);
+}
+
+function sum(counts: RequestCounts, counted: (verb: string, what: string) => boolean): number {
+  let total = 0;
+  for (const [key, count] of counts) {
+    const [verb = '', what = ''] = key.split(' ');
+    if (counted(verb, what)) total += count;
+  }
+  return total;
+}

@@ -1,0 +1,307 @@
+/**
+ * The rows of the table, in the order in which they are measured: each finds the cluster as the one before it left it, with
+ * 1,000 copies in place and the program running.
+ */
+import type { TestApi } from '../support/api.ts';
+import { bareCreate, bareCreateInto, bareRemove, bareUpdate } from './bare-calls.ts';
+import { Latencies } from './copy-tracker.ts';
+import type { Ground } from './ground.ts';
+import { callsIn, writesIn, type RequestCounts } from './request-log.ts';
+import {
+  copyKey,
+  copyKeys,
+  generationOf,
+  generationPatch,
+  namespaceObject,
+  secretsPath,
+  SOURCE_NAMESPACE,
+  sourceNames,
+  targetNamespaces,
+} from './workload.ts';
+
+export type Unit = 's' | 'ms' | 'MiB' | 'MB' | '';
+
+/** One figure of a row. */
+export interface Figure {
+  /** Names it in recorded.ts and in the JSON: `nothing.time`. */
+  readonly id: string;
+  readonly title: string;
+  readonly value: number;
+  readonly unit: Unit;
+  /** The same work by the bare client in this run. */
+  readonly bare?: number;
+  readonly note?: string;
+}
+
+export interface Row {
+  readonly id: string;
+  /** Leaves the cluster in a state that later rows need: runs even if it is not asked for. */
+  readonly always?: boolean;
+  measure(ground: Ground): Promise<readonly Figure[]>;
+}
+
+/** How often the small rows are repeated. */
+const ROUNDS = 5;
+const BY_HAND = 20;
+const IDLE_MS = 20_000;
+const MEGA = 1_000_000;
+
+const seconds = (ms: number): number => ms / 1000;
+const patchSource = async (api: TestApi, name: string, generation: string): Promise<unknown> =>
+  await api.patch(`${secretsPath(SOURCE_NAMESPACE)}/${name}`, generationPatch(generation));
+
+export const ROWS: readonly Row[] = [
+  { id: 'nothing', always: true, measure: fromNothing },
+  { id: 'one-source', measure: oneSource },
+  { id: 'all-sources', measure: allSources },
+  { id: 'namespace', measure: newNamespace },
+  { id: 'deleted', measure: deletedByHand },
+  { id: 'edited', measure: editedByHand },
+  { id: 'idle', measure: idle },
+  { id: 'restart', measure: restart },
+  { id: 'removed', measure: removed },
+];
+
+async function fromNothing(ground: Ground): Promise<Figure[]> {
+  const { tracker, options, plane, system } = ground;
+  await system.createSources(plane.api, '1');
+  const bare = await ground.bare.run(bareCreate());
+  await ground.bare.run(bareRemove());
+  const latencies = await tracker.expect(copyKeys(), '1', options.timeoutMs, () => ground.start());
+  await ground.settled();
+  const { meter } = ground.subject;
+  const peak = meter.peak();
+  const { bytesIn, bytesOut, connections } = ground.proxy.counters;
+  const counts = ground.requests.counts();
+  return [
+    {
+      id: 'nothing.time',
+      title: '1,000 copies from nothing, start included',
+      value: seconds(latencies.last),
+      unit: 's',
+      bare: seconds(bare.ms),
+    },
+    {
+      id: 'nothing.cpu',
+      title: 'CPU for that, start included',
+      value: meter.cpuSeconds(),
+      unit: 's',
+      bare: bare.cpuSeconds,
+    },
+    { id: 'nothing.rss', title: 'peak RSS, first start', value: peak.rssMiB, unit: 'MiB' },
+    { id: 'nothing.private', title: 'peak private memory, first start', value: peak.privateMiB, unit: 'MiB' },
+    { id: 'nothing.read', title: 'bytes read', value: bytesIn / MEGA, unit: 'MB' },
+    { id: 'nothing.sent', title: 'bytes sent', value: bytesOut / MEGA, unit: 'MB' },
+    {
+      id: 'nothing.requests',
+      title: 'requests but watches',
+      value: callsIn(counts),
+      unit: '',
+      note: describe(counts),
+    },
+    { id: 'nothing.connections', title: 'connections opened', value: connections, unit: '' },
+  ];
+}
+
+async function oneSource(ground: Ground): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const bare = await bareUpdateMs(ground, [sourceNames()[0] ?? '']);
+  const all: number[] = [];
+  const lasts: number[] = [];
+  for (const [round, name] of sourceNames().slice(0, ROUNDS).entries()) {
+    const generation = `one-${round}`;
+    const keys = copyKeys(targetNamespaces(), [name]);
+    const latencies = await tracker.expect(keys, generation, options.timeoutMs, () =>
+      patchSource(plane.api, name, generation),
+    );
+    all.push(...latencies.sorted);
+    lasts.push(latencies.last);
+    await ground.settled();
+  }
+  const copies = new Latencies(all);
+  return [
+    {
+      id: 'one-source.time',
+      title: 'one source changes → 50 copies',
+      value: seconds(new Latencies(lasts).quantile(0.5)),
+      unit: 's',
+      bare: seconds(bare),
+      note: `each copy: p50 ${ms(copies.quantile(0.5))}, p99 ${ms(copies.quantile(0.99))}`,
+    },
+  ];
+}
+
+async function allSources(ground: Ground): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const bare = await bareUpdateMs(ground, sourceNames());
+  const cpuBefore = ground.subject.meter.cpuSeconds();
+  const latencies = await tracker.expect(copyKeys(), 'all', options.timeoutMs, () =>
+    Promise.all(sourceNames().map((name) => patchSource(plane.api, name, 'all'))),
+  );
+  await ground.settled();
+  return [
+    {
+      id: 'all-sources.time',
+      title: '20 sources change → 1,000 copies',
+      value: seconds(latencies.last),
+      unit: 's',
+      bare: seconds(bare),
+      note: `each copy: p50 ${ms(latencies.quantile(0.5))}, p99 ${ms(latencies.quantile(0.99))}`,
+    },
+    { id: 'all-sources.cpu', title: 'CPU for that', value: ground.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+  ];
+}
+
+async function newNamespace(ground: Ground): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const bare = await ground.bare.run(bareCreateInto(['bench-other-149']));
+  const generations = new Map<string, string>();
+  for (const name of sourceNames()) {
+    generations.set(name, generationOf(await plane.api.get(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));
+  }
+  const generation = await levelled(ground, generations);
+  const lasts: number[] = [];
+  const all: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const namespace = `bench-target-late-${round}`;
+    const latencies = await tracker.expect(copyKeys([namespace]), generation, options.timeoutMs, () =>
+      plane.api.create(namespaceObject(namespace)),
+    );
+    lasts.push(latencies.last);
+    all.push(...latencies.sorted);
+    await ground.settled();
+  }
+  const copies = new Latencies(all);
+  return [
+    {
+      id: 'namespace.time',
+      title: 'new namespace → 20 copies',
+      value: seconds(new Latencies(lasts).quantile(0.5)),
+      unit: 's',
+      bare: seconds(bare.ms),
+      note: `each copy: p50 ${ms(copies.quantile(0.5))}, p99 ${ms(copies.quantile(0.99))}`,
+    },
+  ];
+}
+
+/** Sees to it that all sources are of one generation, which rows that were left out may not have done. */
+async function levelled(ground: Ground, generations: ReadonlyMap<string, string>): Promise<string> {
+  const [first = ''] = generations.values();
+  if ([...generations.values()].every((generation) => generation === first)) return first;
+  await allSources(ground);
+  return 'all';
+}
+
+async function byHand(
+  ground: Ground,
+  id: string,
+  title: string,
+  change: (api: TestApi, path: string) => Promise<unknown>,
+): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const times: number[] = [];
+  for (let round = 0; round < BY_HAND; round += 1) {
+    const namespace = targetNamespaces()[(round * 7) % 50] ?? '';
+    const name = sourceNames()[round % 20] ?? '';
+    const path = `${secretsPath(namespace)}/${name}`;
+    const generation = generationOf(await plane.api.get(path));
+    const latencies = await tracker.expect([copyKey(namespace, name)], generation, options.timeoutMs, () =>
+      change(plane.api, path),
+    );
+    times.push(latencies.last);
+  }
+  await ground.settled();
+  const latencies = new Latencies(times);
+  const note = `p50 ${ms(latencies.quantile(0.5))}`;
+  return [{ id: `${id}.time`, title, value: seconds(latencies.quantile(0.99)), unit: 's', note }];
+}
+
+async function deletedByHand(ground: Ground): Promise<Figure[]> {
+  return await byHand(ground, 'deleted', 'copy deleted by hand → back, p99', (api, path) => api.delete(path));
+}
+
+async function editedByHand(ground: Ground): Promise<Figure[]> {
+  return await byHand(ground, 'edited', 'copy edited by hand → repaired, p99', (api, path) =>
+    api.patch(path, generationPatch('edited by hand')),
+  );
+}
+
+async function idle(ground: Ground): Promise<Figure[]> {
+  await ground.settled();
+  ground.requests.reset();
+  const cpuBefore = ground.subject.meter.cpuSeconds();
+  await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+  const counts = ground.requests.counts();
+  return [
+    {
+      id: 'idle.requests',
+      title: 'idle 20 s: requests but watches',
+      value: callsIn(counts),
+      unit: '',
+      note: describe(counts),
+    },
+    { id: 'idle.cpu', title: 'idle 20 s: CPU', value: ground.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+  ];
+}
+
+async function restart(ground: Ground): Promise<Figure[]> {
+  const subject = await ground.start();
+  const readyMs = await subject.ready(ground.options.timeoutMs);
+  await ground.settled();
+  const counts = ground.requests.counts();
+  const peak = subject.meter.peak();
+  return [
+    { id: 'restart.writes', title: 'restart of a settled cluster: writes', value: writesIn(counts), unit: '' },
+    { id: 'restart.read', title: 'restart: bytes read', value: ground.proxy.counters.bytesIn / MEGA, unit: 'MB' },
+    ...(readyMs === undefined
+      ? []
+      : [{ id: 'restart.ready', title: 'restart: until ready', value: seconds(readyMs), unit: 's' as const }]),
+    { id: 'restart.cpu', title: 'restart: CPU', value: subject.meter.cpuSeconds(), unit: 's' },
+    { id: 'restart.rss', title: 'peak RSS, restart', value: peak.rssMiB, unit: 'MiB' },
+    { id: 'restart.private', title: 'peak private memory, restart', value: peak.privateMiB, unit: 'MiB' },
+    {
+      id: 'restart.requests',
+      title: 'restart: requests but watches',
+      value: callsIn(counts),
+      unit: '',
+      note: describe(counts),
+    },
+  ];
+}
+
+async function removed(ground: Ground): Promise<Figure[]> {
+  const { tracker, options, plane, system } = ground;
+  await ground.bare.run(bareCreate());
+  const bare = await ground.bare.run(bareRemove());
+  const latencies = await tracker.expect(copyKeys(), undefined, options.timeoutMs, () =>
+    system.removeOwners(plane.api),
+  );
+  return [
+    {
+      id: 'removed.time',
+      title: '1,000 copies removed with their owners',
+      value: seconds(latencies.last),
+      unit: 's',
+      bare: seconds(bare.ms),
+    },
+  ];
+}
+
+/** The same updates by the bare client, on copies of its own. */
+async function bareUpdateMs(ground: Ground, names: readonly string[]): Promise<number> {
+  await ground.bare.run(bareCreate(names));
+  const { ms } = await ground.bare.run(bareUpdate(names));
+  await ground.bare.run(bareRemove(names));
+  return ms;
+}
+
+function ms(value: number): string {
+  return `${Math.round(value)} ms`;
+}
+
+function describe(counts: RequestCounts): string {
+  return [...counts]
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([key, count]) => `${count} ${key}`)
+    .join(', ');
+}

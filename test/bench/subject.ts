@@ -1,0 +1,78 @@
+/**
+ * The program under measurement: Keyferry as it is shipped, or any other command. Its log goes to a file, its connections
+ * through a proxy that counts bytes, its requests under a user name of its own.
+ *
+ * States: running → stopped. A new start is a new Subject.
+ */
+import path from 'node:path';
+import { HttpClient } from '../support/http.ts';
+import { ServerProcess } from '../servers/server-process.ts';
+import { ProcessMeter } from './process-meter.ts';
+
+const LAUNCHER = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
+const READY_POLL_MS = 10;
+
+export interface SubjectOptions {
+  /** Arguments of Keyferry, or the command line of another program with `{kubeconfig}` in it. */
+  readonly command: readonly string[] | string;
+  readonly kubeconfigPath: string;
+  readonly statusPort: number;
+  readonly logFile: string;
+  readonly nodeOptions: string | undefined;
+}
+
+export class Subject implements AsyncDisposable {
+  readonly meter: ProcessMeter;
+  readonly startedAt: number;
+  readonly #process: ServerProcess;
+  readonly #statusPort: number | undefined;
+
+  constructor({ command, kubeconfigPath, statusPort, logFile, nodeOptions }: SubjectOptions) {
+    const isOurs = typeof command !== 'string';
+    const status = `127.0.0.1:${statusPort}`;
+    this.startedAt = performance.now();
+    this.#process = new ServerProcess({
+      name: isOurs ? 'keyferry' : 'the controller',
+      command: isOurs ? process.execPath : '/bin/sh',
+      args: isOurs
+        ? [LAUNCHER, ...command, '--kubeconfig', kubeconfigPath, '--status-address', status]
+        : ['-c', command.replaceAll('{kubeconfig}', kubeconfigPath)],
+      logFile,
+      ...(isOurs && nodeOptions !== undefined ? { env: { NODE_OPTIONS: nodeOptions } } : {}),
+    });
+    if (this.#process.pid === undefined) throw new Error(`${this.#process.name} could not be started`);
+    this.meter = new ProcessMeter(this.#process.pid);
+    this.#statusPort = isOurs ? statusPort : undefined;
+  }
+
+  get running(): boolean {
+    return this.#process.running;
+  }
+
+  /** Ms from the start until /readyz said so; `undefined` for a program of which we do not know where it says so. */
+  async ready(timeoutMs: number): Promise<number | undefined> {
+    if (this.#statusPort === undefined) return undefined;
+    const client = new HttpClient(`http://127.0.0.1:${this.#statusPort}`);
+    try {
+      const probe = async (): Promise<boolean> => (await client.send('/readyz')).status === 200;
+      await this.#process.ready(async () => {
+        const ready = await probe();
+        if (!ready) await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS));
+        return ready;
+      }, timeoutMs);
+      return performance.now() - this.startedAt;
+    } finally {
+      client.close();
+    }
+  }
+
+  /** The end of its log, for when something is amiss. */
+  logTail(): string {
+    return this.#process.logTail();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.meter[Symbol.dispose]();
+    await this.#process.stop();
+  }
+}

@@ -1,0 +1,44 @@
+/** The figures as a table for people. */
+import type { BenchOptions } from './options.ts';
+import { mustOf, RECORDED } from './recorded.ts';
+import type { Figure } from './rows.ts';
+
+const HEAD = ['', 'measured', 'must', 'ok', '÷ bare client', 'mirrors', 'k8s-replicator', 'mittwald'];
+
+export function table(figures: readonly Figure[], options: BenchOptions): string {
+  const lines = [HEAD, ...figures.map((figure) => lineOf(figure, options))];
+  const widths = HEAD.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const draw = (cells: readonly string[]): string =>
+    `| ${widths.map((width, column) => pad(cells[column] ?? '', width, column)).join(' | ')} |`;
+  const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  const [head = [], ...rest] = lines;
+  const notes = figures
+    .filter(({ note }) => note !== undefined && note !== '')
+    .map(({ title, note }) => `  ${title}: ${note}`);
+  return [draw(head), rule, ...rest.map(draw), '', ...notes].join('\n');
+}
+
+function lineOf({ id, title, value, unit, bare }: Figure, options: BenchOptions): string[] {
+  const must = mustOf(id, options);
+  const recorded = RECORDED[id];
+  return [
+    title,
+    amount(value, unit),
+    must === undefined ? '' : `≤ ${must}${unit === '' ? '' : ` ${unit}`}`,
+    must === undefined ? '' : value <= must ? 'yes' : 'NO',
+    bare === undefined ? '' : `${(value / bare).toFixed(2)} × ${amount(bare, unit)}`,
+    recorded?.mirrors ?? '',
+    recorded?.replicator ?? '',
+    recorded?.mittwald ?? '',
+  ];
+}
+
+function amount(value: number, unit: Figure['unit']): string {
+  const digits = unit === '' ? 0 : value < 10 ? 2 : 1;
+  return `${value.toFixed(digits)}${unit === '' ? '' : ` ${unit}`}`;
+}
+
+/** Titles to the left, figures to the right. */
+function pad(text: string, width: number, column: number): string {
+  return column === 0 ? text.padEnd(width) : text.padStart(width);
+}

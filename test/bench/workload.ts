@@ -1,0 +1,143 @@
+/**
+ * What stands in the cluster: unrelated Secrets in 200 namespaces, and 20 sources that are to be copied into 50 of these.
+ *
+ * Nothing is random but by a fixed seed, so that two runs measure the same. A source carries its generation as a data key:
+ * by it a watch sees which content a copy holds, whatever controller made it.
+ */
+import type { Json, TestApi } from '../support/api.ts';
+
+export const SOURCE_NAMESPACE = 'bench-sources';
+export const TARGET_PATTERN = 'bench-target-.*';
+const SOURCES = 20;
+const TARGET_NAMESPACES = 50;
+const OTHER_NAMESPACES = 150;
+const GENERATION_KEY = 'generation';
+
+/** 64-bit constants would need BigInt; this generator (mulberry32) is good enough for padding. */
+function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+const numbered = (prefix: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(3, '0')}`);
+
+export const sourceNames = (): string[] => numbered('bench-source-', SOURCES);
+export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET_NAMESPACES);
+export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
+/** Where the bare client writes: as many as the targets, and none of them matches. */
+export const bareNamespaces = (): string[] => otherNamespaces().slice(0, TARGET_NAMESPACES);
+
+export const secretsPath = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
+export const copyKey = (namespace: string, name: string): string => `${namespace}/${name}`;
+
+/** All copies that are wanted. */
+export function copyKeys(
+  namespaces: readonly string[] = targetNamespaces(),
+  names: readonly string[] = sourceNames(),
+): string[] {
+  return namespaces.flatMap((namespace) => names.map((name) => copyKey(namespace, name)));
+}
+
+export class Payloads {
+  readonly #random = seededRandom(20_26);
+  readonly #noise: Buffer;
+
+  constructor() {
+    this.#noise = Buffer.alloc(1024 * 1024);
+    for (let at = 0; at < this.#noise.length; at += 4) this.#noise.writeUInt32LE((this.#random() * 2 ** 32) >>> 0, at);
+  }
+
+  /** Base64 of so many bytes that do not compress. */
+  base64(bytes: number): string {
+    const start = Math.floor(this.#random() * (this.#noise.length - bytes));
+    return this.#noise.subarray(start, start + bytes).toString('base64');
+  }
+
+  /** Bytes of data of the unrelated Secret of this index: 0.9 to 4 kB, every 20th 24 kB, every 500th 400 kB. */
+  sizeOf(index: number): number {
+    if (index % 500 === 499) return 400_000;
+    if (index % 20 === 7) return 24_000;
+    return 900 + Math.floor(this.#random() * 3100);
+  }
+}
+
+export function* unrelatedSecrets(count: number): Generator<Json> {
+  const payloads = new Payloads();
+  const namespaces = [...targetNamespaces(), ...otherNamespaces()];
+  for (let index = 0; index < count; index += 1) {
+    const bytes = payloads.sizeOf(index);
+    yield {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        name: `unrelated-${String(index).padStart(6, '0')}`,
+        namespace: namespaces[index % namespaces.length],
+        labels: { 'app.kubernetes.io/name': `app-${index % 97}`, 'app.kubernetes.io/part-of': 'unrelated' },
+      },
+      data: { username: payloads.base64(16), payload: payloads.base64(bytes) },
+    };
+  }
+}
+
+export function namespaceObject(name: string): Json {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+}
+
+/** Data of a source: about 1.5 kB, and its generation. */
+export function sourceData(name: string, generation: string): Record<string, string> {
+  const seed = Number(name.slice(-3));
+  const random = seededRandom(seed);
+  const value = (bytes: number): string =>
+    Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))).toString('base64');
+  return { [GENERATION_KEY]: encode(generation), username: value(24), password: value(48), certificate: value(1400) };
+}
+
+/** A merge patch that gives a source, or a copy, another generation. */
+export function generationPatch(generation: string): Json {
+  return { data: { [GENERATION_KEY]: encode(generation) } };
+}
+
+/** Which generation of its source a Secret holds. */
+export function generationOf(secret: Json): string {
+  return Buffer.from(secret.data?.[GENERATION_KEY] ?? '', 'base64').toString();
+}
+
+function encode(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+export function sourceSecret(
+  name: string,
+  namespace: string,
+  generation: string,
+  annotations: Record<string, string> = {},
+): Json {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'Opaque',
+    metadata: { name, namespace, annotations },
+    data: sourceData(name, generation),
+  };
+}
+
+/** Namespaces and unrelated Secrets. */
+export async function seed(api: TestApi, unrelated: number, onProgress: (line: string) => void): Promise<void> {
+  const namespaces = [SOURCE_NAMESPACE, ...targetNamespaces(), ...otherNamespaces()];
+  await api.createMany(namespaces.map(namespaceObject));
+  let made = 0;
+  const counted = function* (): Generator<Json> {
+    for (const secret of unrelatedSecrets(unrelated)) {
+      yield secret;
+      made += 1;
+      if (made % 5000 === 0) onProgress(`${made} of ${unrelated} unrelated Secrets`);
+    }
+  };
+  await api.createMany(counted(), 24);
+}
