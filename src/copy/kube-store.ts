@@ -112,13 +112,20 @@ export class KubeStore {
   async load(key: HolderKey, version: string, signal?: AbortSignal): Promise<Content | undefined> {
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) return cached;
-    const read = await this.#loads.run(key, (signal) => this.read(key, signal), signal);
+    const read = await this.#loads.run(key, (signal) => this.#readAndLearn(key, signal), signal);
     if (read === undefined) return undefined;
     const { content } = read;
     this.#contents.set(`${key}@${content.version}`, content, content.bytes);
     this.#remember(key, content);
-    this.index.learn(read.object.metadata);
     return content;
+  }
+
+  async #readAndLearn(key: HolderKey, signal: AbortSignal): Promise<ReadObject | undefined> {
+    const { namespace, name } = parseHolderKey(key);
+    using answer = this.index.expect(namespace, name);
+    const read = await this.read(key, signal);
+    if (read !== undefined) answer.learn(read.object.metadata);
+    return read;
   }
 
   /** Reads one object with its content, past all caches. */

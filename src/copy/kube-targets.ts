@@ -215,6 +215,8 @@ export class KubeTargets {
     const verb = facts.observed === undefined ? 'create' : 'update';
     const content = await this.#content(decision, facts, signal);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    const { namespace, name } = parseHolderKey(target);
+    using answer = store.index.expect(namespace, name);
     try {
       const meta =
         facts.observed === undefined
@@ -227,7 +229,7 @@ export class KubeTargets {
       else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
         this.#remember(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
-      store.index.learn(meta);
+      answer.learn(meta);
       this.#settle(facts.entries, undefined, true);
       return undefined;
     } catch (error) {

@@ -36,6 +36,7 @@ export class ObjectIndex {
   readonly kind: string;
   readonly #onChange: OnChange;
   readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #expected = new Map<string, Set<Departure>>();
   #nextBit: FeedBit = 2;
   #size = 0;
 
@@ -59,9 +60,31 @@ export class ObjectIndex {
     }
   }
 
-  /** Takes in what one of our own writes answered. */
-  learn(meta: ObjectMeta): void {
-    this.#put(SELF, meta, false);
+  /**
+   * To be called before a request about one object whose answer will be taken in. A watch may be faster than the answer: what it
+   * says meanwhile of the object's going is not undone by it.
+   */
+  expect(namespace: string, name: string): Expectation {
+    const key = `${namespace}/${name}`;
+    const departure: Departure = { version: undefined };
+    const expected = this.#expected.get(key) ?? new Set();
+    this.#expected.set(key, expected.add(departure));
+    return {
+      learn: (meta) => {
+        const { version } = departure;
+        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(SELF, meta, false);
+      },
+      [Symbol.dispose]: () => {
+        expected.delete(departure);
+        if (expected.size === 0 && this.#expected.get(key) === expected) this.#expected.delete(key);
+      },
+    };
+  }
+
+  /** Takes in a newer state of an object that some feed vouches for; of any other it is no news. */
+  refresh(meta: ObjectMeta): void {
+    const slot = this.#slots.get(meta.namespace ?? '')?.get(meta.name);
+    if (slot !== undefined) this.#put(0, meta, false);
   }
 
   /** A sink for one watch. `accepts` says whether an object matters; without it all do. */
@@ -73,16 +96,17 @@ export class ObjectIndex {
         else this.#withdraw(bit, metadata.namespace ?? '', metadata.name);
       },
       remove: ({ metadata }: KubeObject) => {
+        this.#departed(`${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion);
         this.#withdraw(bit, metadata.namespace ?? '', metadata.name, metadata.uid);
       },
       prune: (keys, resourceVersion) => {
+        for (const key of this.#expected.keys()) if (!keys.has(key)) this.#departed(key, resourceVersion);
         for (const [namespace, names] of this.#slots) {
           for (const [name, slot] of names) {
             if (keys.has(`${namespace}/${name}`)) continue;
-            // A write of ours that is newer than the list is not refuted by it.
-            const refuted = !isOlder(resourceVersion, slot.record.resourceVersion);
-            if ((slot.feeds & (refuted ? bit | SELF : bit)) !== 0)
-              this.#withdraw(bit, namespace, name, undefined, refuted);
+            // What is newer than the list (a write of ours, a look-up) is not refuted by it: the watch goes on from there.
+            if (isOlder(resourceVersion, slot.record.resourceVersion)) continue;
+            if ((slot.feeds & (bit | SELF)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
           }
         }
       },
@@ -93,6 +117,12 @@ export class ObjectIndex {
         this.#withdraw(bit, namespace, name);
       },
     };
+  }
+
+  #departed(key: string, version: string): void {
+    for (const departure of this.#expected.get(key) ?? []) {
+      if (departure.version === undefined || isOlder(departure.version, version)) departure.version = version;
+    }
   }
 
   #newBit(): FeedBit {
@@ -117,7 +147,7 @@ export class ObjectIndex {
     }
     const before = slot.record;
     if (bit === SELF) slot.feeds |= SELF;
-    else slot.feeds = (slot.feeds | bit) & ~SELF;
+    else if (bit !== 0) slot.feeds = (slot.feeds | bit) & ~SELF;
     if (before.resourceVersion === meta.resourceVersion || isOlder(meta.resourceVersion, before.resourceVersion))
       return;
     slot.record = observe(meta);
@@ -144,6 +174,16 @@ export class ObjectIndex {
   #key(namespace: string, name: string): HolderKey {
     return holderKey(this.cluster, this.kind, namespace, name);
   }
+}
+
+/** The version at which a watch said that the object is not there, or not for it, if it did. */
+interface Departure {
+  version: string | undefined;
+}
+
+export interface Expectation extends Disposable {
+  /** Takes in what the request answered, unless it is out of date. */
+  learn(meta: ObjectMeta): void;
 }
 
 export interface ObjectFeed {

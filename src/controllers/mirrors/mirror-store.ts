@@ -36,6 +36,12 @@ export class MirrorStore {
     return this.#mirrors.size;
   }
 
+  /** Takes in what a write of ours answered. A mirror that has gone meanwhile, or was replaced, stays so. */
+  learn(object: KubeObject): void {
+    const { namespace = '', name, uid } = object.metadata;
+    if (this.#mirrors.get(mirrorRule(namespace, name))?.metadata.uid === uid) this.put(object);
+  }
+
   readonly sink: WatchSink = {
     upsert: (object, initial) => {
       this.put(object, initial);

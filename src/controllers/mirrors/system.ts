@@ -52,7 +52,7 @@ export class MirrorSystem implements RuleSystem {
   readonly #options: MirrorSystemOptions;
   readonly #lookUps = new SingleFlight<RuleState>();
   /** What was last written: a CRD that does not know a field drops it, and must not make us write it for ever. */
-  readonly #written = new Map<RuleKey, SecretMirrorStatus>();
+  readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: SecretMirrorStatus }>();
 
   /** Uids of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
   readonly #undefaultable = new Set<string>();
@@ -102,7 +102,7 @@ export class MirrorSystem implements RuleSystem {
       contentType: MERGE_PATCH,
       signal,
     });
-    mirrors.put(JSON.parse(body.toString()) as KubeObject);
+    mirrors.learn(JSON.parse(body.toString()) as KubeObject);
   }
 
   evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
@@ -185,7 +185,9 @@ export class MirrorSystem implements RuleSystem {
       return undefined;
     }
     const spec = effectiveSpec(mirror, patterns);
-    const previous = this.#written.get(rule) ?? mirror.status;
+    const written = this.#written.get(rule);
+    // A mirror of the same name may have taken the old one's place between two reports.
+    const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
     const source = viewOf(secretKey(mirror.metadata.namespace ?? '', spec.sourceName));
     const result = foldStatus({ mirror, spec, entries, source, writes: news.writes, previous, now: now() });
     if (result === undefined) return undefined;
@@ -210,8 +212,8 @@ export class MirrorSystem implements RuleSystem {
       contentType: MERGE_PATCH,
       signal,
     });
-    this.#written.set(rule, status);
-    mirrors.put(JSON.parse(body.toString()) as KubeObject);
+    this.#written.set(rule, { uid: mirror.metadata.uid, status });
+    mirrors.learn(JSON.parse(body.toString()) as KubeObject);
   }
 
   /** Every copy is gone that had to go: the mirror may go too. */

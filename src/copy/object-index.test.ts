@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ObjectMeta } from '../kube/api.ts';
+import { ObjectIndex } from './object-index.ts';
+
+const meta = (resourceVersion: string, uid = 'u1'): ObjectMeta => ({
+  name: 'n',
+  namespace: 'ns',
+  uid,
+  resourceVersion,
+  creationTimestamp: '2024-01-01T00:00:00Z',
+});
+
+function setUp() {
+  const changes: string[] = [];
+  const index = new ObjectIndex('c', 'Secret', (_, before, after) =>
+    changes.push(`${before?.resourceVersion ?? '-'}>${after?.resourceVersion ?? '-'}`),
+  );
+  const { sink } = index.feed();
+  return { index, sink, changes, version: () => index.get('ns', 'n')?.resourceVersion };
+}
+
+describe('an answer to one of our requests', () => {
+  it('is taken in before the watch brings it, and once', () => {
+    const { index, sink, changes, version } = setUp();
+    using answer = index.expect('ns', 'n');
+    answer.learn(meta('5'));
+    assert.equal(version(), '5');
+    sink.upsert({ metadata: meta('5') }, false);
+    assert.deepEqual(changes, ['->5']);
+    sink.remove({ metadata: meta('6') });
+    assert.equal(version(), undefined);
+  });
+
+  it('is out of date when the watch was faster and has seen the object go', () => {
+    const { index, sink, changes, version } = setUp();
+    using answer = index.expect('ns', 'n');
+    sink.upsert({ metadata: meta('5') }, false);
+    sink.remove({ metadata: meta('6') });
+    answer.learn(meta('5'));
+    assert.equal(version(), undefined);
+    assert.deepEqual(changes, ['->5', '5>-']);
+  });
+
+  it('is out of date when a list that is newer does not name the object', () => {
+    const { index, sink, version } = setUp();
+    using answer = index.expect('ns', 'n');
+    sink.prune(new Set(), '9');
+    answer.learn(meta('5'));
+    assert.equal(version(), undefined);
+  });
+
+  it('counts when what went is older, or went before the request', () => {
+    const { index, sink, version } = setUp();
+    sink.remove({ metadata: meta('9') });
+    using answer = index.expect('ns', 'n');
+    sink.prune(new Set(), '3');
+    sink.remove({ metadata: meta('4', 'u0') });
+    answer.learn(meta('5'));
+    assert.equal(version(), '5');
+  });
+
+  it('is judged by its own time, when several are awaited', () => {
+    const { index, sink, version } = setUp();
+    using early = index.expect('ns', 'n');
+    sink.remove({ metadata: meta('6') });
+    using late = index.expect('ns', 'n');
+    early.learn(meta('5'));
+    assert.equal(version(), undefined);
+    late.learn(meta('7', 'u2'));
+    assert.equal(version(), '7');
+  });
+});
