@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import { assert as check, constantFrom, property, uint8Array } from 'fast-check';
 
 import { assertNoCanaries, canaryForms, findCanaries, makeCanary } from './canary.ts';
 
@@ -17,11 +17,16 @@ describe('canaries', () => {
   });
 
   it('are found in base64 wherever they stand in what was encoded', () => {
-    fc.assert(
-      fc.property(fc.uint8Array(), fc.uint8Array(), fc.constantFrom('base64', 'base64url'), (head, tail, encoding) => {
-        const text = Buffer.concat([head, Buffer.from(value), tail]).toString(encoding as BufferEncoding);
-        assert.ok(forms(text).length > 0);
-      }),
+    check(
+      property(
+        uint8Array(),
+        uint8Array(),
+        constantFrom<BufferEncoding>('base64', 'base64url'),
+        (head, tail, encoding) => {
+          const text = Buffer.concat([head, Buffer.from(value), tail]).toString(encoding);
+          assert.ok(forms(text).length > 0);
+        },
+      ),
     );
   });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
+import { crds } from '../../src/cli/crds.ts';
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 import { Keyferry } from './keyferry.ts';
@@ -11,6 +12,7 @@ describe('Keyferry as a process', () => {
   let plane: ControlPlane;
   before(async () => {
     plane = await startControlPlane({ controllerManager: false });
+    await plane.api.apply(crds());
   });
   after(() => plane.stop());
 

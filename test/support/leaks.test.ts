@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
 
@@ -9,6 +10,7 @@ describe('what is left behind', () => {
   it('is a server', async () => {
     const baseline = activeResources();
     const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
     await assert.rejects(assertNoLeaks(baseline, 50), /TCPServerWrap/);
     server.close();
     await assertNoLeaks(baseline);
