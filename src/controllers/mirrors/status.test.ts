@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Entry } from '../../copy/claim-book.ts';
 import { type Outcome, PENDING, type SourceView, SYNCED } from '../../copy/claim.ts';
 import type { SecretMirror, SecretMirrorStatus } from './api.ts';
-import { PatternCache } from './patterns.ts';
+import { PatternCache } from '../../copy/patterns.ts';
 import { MirrorShape } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
 import { foldStatus, sameStatus, type StatusOutput } from './status.ts';

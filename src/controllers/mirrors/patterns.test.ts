@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SecretMirror } from './api.ts';
-import { PatternCache } from './patterns.ts';
+import { PatternCache } from '../../copy/patterns.ts';
 import { effectiveSpec } from './spec.ts';
 
 function verdict(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
