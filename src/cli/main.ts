@@ -23,6 +23,10 @@ void runCli(
         stdout(crds());
         return 0;
       },
+      demo: async (options) => {
+        const { runDemo } = await import('./demo.ts');
+        return await runDemo(options);
+      },
     },
     surroundings: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
     version: VERSION,
@@ -32,4 +36,5 @@ void runCli(
   process.argv.slice(2),
 ).then((code) => {
   process.exitCode = code;
+  return code;
 });

@@ -35,6 +35,8 @@ export interface ControlPlaneOptions {
   readonly controllerManagerFlags?: readonly string[];
   /** Told what is being built where a server is not there yet. */
   readonly onProgress?: (line: string) => void;
+  /** Ends a build that is under way. */
+  readonly signal?: AbortSignal;
 }
 
 const READY_TIMEOUT_MS = 60_000;

@@ -1,0 +1,121 @@
+/** Where the demo plays: servers of its own on loopback, or the cluster of a kubeconfig. */
+import { crds } from '../src/cli/crds.ts';
+import { createKubeApi, type HttpKubeApi } from '../src/kube/http.ts';
+import { loadKubeconfig } from '../src/kube/kubeconfig.ts';
+import { isForbidden } from '../src/kube/errors.ts';
+import { serverRecipe } from '../test/servers/catalogue.ts';
+import { startControlPlane } from '../test/servers/control-plane.ts';
+import { Reaper } from '../test/servers/reaper.ts';
+import { waitFor } from '../test/support/wait-for.ts';
+import { type DemoCluster, type Manifest, parseManifests } from './cluster.ts';
+import { type Screen, took } from './screen.ts';
+
+export interface Ground extends AsyncDisposable {
+  readonly kubeconfigPath: string | undefined;
+  readonly context: string | undefined;
+  readonly api: HttpKubeApi;
+  /** For logs; goes with the ground. */
+  readonly folder: string;
+  /** Not thrown away afterwards: what was made must be removed. */
+  readonly borrowed: boolean;
+}
+
+/**
+ * Starts etcd and kube-apiserver, each as soon as it is there; kube-controller-manager follows when it is built, and nobody waits
+ * for it.
+ * @throws ServerUnavailableError naming what is missing to build a server
+ */
+export async function ownGround(screen: Screen, signal: AbortSignal): Promise<Ground> {
+  const background = new AbortController();
+  const startedAt = performance.now();
+  screen.progress(`getting etcd and kube-apiserver ${serverRecipe('kube-apiserver').version}`);
+  const plane = await startControlPlane({
+    controllerManager: false,
+    signal: AbortSignal.any([signal, background.signal]),
+    onProgress: (line) => screen.progress(line),
+  });
+  const stopped = (): boolean => signal.aborted || background.signal.aborted;
+  screen.done(`etcd ${serverRecipe('etcd').version}`);
+  screen.done(
+    `kube-apiserver ${serverRecipe('kube-apiserver').version}`,
+    `at ${plane.url}, ${took(performance.now() - startedAt)}`,
+  );
+  const third = plane.startControllerManager().catch((error: unknown) => {
+    if (!stopped())
+      screen.warn(`no kube-controller-manager: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  const api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+  return {
+    kubeconfigPath: plane.kubeconfigPath,
+    context: undefined,
+    api,
+    folder: plane.folder,
+    borrowed: false,
+    [Symbol.asyncDispose]: async () => {
+      background.abort(new Error('the demo is over'));
+      await api[Symbol.asyncDispose]();
+      await third;
+      await plane.stop();
+    },
+  };
+}
+
+/** @throws KubeconfigError, ApiError or ConnectionError if the cluster cannot be had */
+export async function givenGround(
+  screen: Screen,
+  options: { readonly kubeconfig: string | undefined; readonly context: string | undefined },
+  signal: AbortSignal,
+): Promise<Ground> {
+  const { kubeconfig, context } = options;
+  const connection = await loadKubeconfig({ path: kubeconfig, context, env: process.env });
+  const api = createKubeApi(connection);
+  await api.request({ method: 'GET', path: '/api/v1/namespaces/default', signal });
+  screen.done(`cluster ${connection.server.href}`, connection.origin);
+  const folder = await Reaper.shared().temporaryFolder('keyferry-demo-');
+  return {
+    kubeconfigPath: kubeconfig,
+    context,
+    api,
+    folder,
+    borrowed: true,
+    [Symbol.asyncDispose]: async () => {
+      await api[Symbol.asyncDispose]();
+      await Reaper.shared().removeFolder(folder);
+    },
+  };
+}
+
+/** Applies Keyferry's CRDs where they are missing. @returns those that were */
+export async function installCrds(cluster: DemoCluster, screen: Screen, signal: AbortSignal): Promise<Manifest[]> {
+  const made: Manifest[] = [];
+  for (const crd of parseManifests(crds())) {
+    try {
+      if ((await cluster.create(crd)) !== undefined) made.push(crd);
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      throw new Error(`you may not create CustomResourceDefinitions in this cluster: ${error.statusMessage}`, {
+        cause: error,
+      });
+    }
+    await waitFor(async () => await isServed(cluster, crd), {
+      message: `the CRD ${crd.metadata.name} to be established`,
+      signal,
+    });
+  }
+  screen.done(made.length > 0 ? 'CustomResourceDefinitions applied' : 'CustomResourceDefinitions are there');
+  return made;
+}
+
+/** Established is not enough: for a moment after it the server still answers that its storage is being initialized. */
+async function isServed(cluster: DemoCluster, crd: Manifest): Promise<boolean> {
+  const { spec } = crd as Manifest & {
+    readonly spec: {
+      readonly group: string;
+      readonly names: { readonly plural: string };
+      readonly versions: readonly { readonly name: string; readonly storage: boolean }[];
+    };
+  };
+  const version = spec.versions.find(({ storage }) => storage)?.name ?? '';
+  await cluster.list(`/apis/${spec.group}/${version}/${spec.names.plural}`);
+  return true;
+}

@@ -1,0 +1,188 @@
+/**
+ * `keyferry demo`: real servers on this machine, Keyferry beside them, and walks through what it does, live.
+ *
+ *   ground ──▶ CRDs ──▶ Keyferry ──▶ walks ──▶ (with --once) end
+ *                                     └──────▶ stays until Ctrl-C ──▶ end
+ *
+ * The end is the same from every state: what was made on a borrowed cluster is removed, Keyferry is stopped, then the servers.
+ */
+import { parseArgs } from 'node:util';
+
+import { errorText } from '../src/observe/error-fields.ts';
+import { orAborted } from '../src/runtime/abort.ts';
+import { waitFor } from '../test/support/wait-for.ts';
+import { DemoCluster, type Manifest, pathOf } from './cluster.ts';
+import { givenGround, type Ground, installCrds, ownGround } from './ground.ts';
+import { OperatorProcess } from './operator.ts';
+import { Screen, took } from './screen.ts';
+import type { Stage, Walk } from './walk.ts';
+import { mirrorsWalk } from './walks/mirrors.ts';
+
+const WALKS: readonly Walk[] = [mirrorsWalk];
+/** Longest wait for one step of a walk, ms. */
+const STEP_TIMEOUT_MS = 15_000;
+const POLL_MS = 10;
+
+interface Options {
+  readonly once: boolean;
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+}
+
+async function demo(options: Options, screen: Screen, signal: AbortSignal): Promise<void> {
+  const startedAt = performance.now();
+  screen.title('Keyferry demo');
+  screen.blank();
+  const borrowed = options.kubeconfig !== undefined || options.context !== undefined;
+  await using ground = await orAborted(
+    borrowed ? givenGround(screen, options, signal) : ownGround(screen, signal),
+    signal,
+    'getting the servers',
+  );
+  const cluster = new DemoCluster(ground.api, signal);
+  const crds = await installCrds(cluster, screen, signal);
+  const begun: Walk[] = [];
+  let stage: Stage | undefined;
+  try {
+    // Before Keyferry runs: on a borrowed cluster it must find nothing to work on but what the walks make.
+    const early: Stage = { cluster, screen, signal, until: untilOf(undefined, signal) };
+    if (ground.borrowed) for (const walk of WALKS) await walk.check(early);
+    await using operator = await startOperator(ground, screen);
+    stage = { cluster, screen, signal, until: untilOf(operator, signal) };
+    try {
+      for (const walk of WALKS) {
+        screen.title(walk.title);
+        begun.push(walk);
+        await walk.run(stage);
+      }
+      if (!options.once) await stay(stage, ground, operator, startedAt);
+    } finally {
+      if (ground.borrowed) await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
+    }
+  } finally {
+    if (ground.borrowed) await remove(crds, cluster, screen);
+  }
+}
+
+async function startOperator(ground: Ground, screen: Screen): Promise<OperatorProcess> {
+  screen.progress('starting Keyferry');
+  const startedAt = performance.now();
+  const operator = await OperatorProcess.start(ground);
+  screen.done('Keyferry is ready', `process ${operator.pid ?? '?'}, ${took(performance.now() - startedAt)}`);
+  return operator;
+}
+
+async function stay(stage: Stage, ground: Ground, operator: OperatorProcess, startedAt: number): Promise<void> {
+  const { screen, signal } = stage;
+  for (const walk of WALKS) await walk.leave(stage);
+  const flag = ground.kubeconfigPath === undefined ? '' : ` --kubeconfig ${ground.kubeconfigPath}`;
+  screen.title(`Your turn (${took(performance.now() - startedAt)} after the start)`);
+  screen.blank();
+  screen.note('The mirror has been applied again, and all of this keeps running:');
+  screen.blank();
+  screen.output([
+    ...(ground.kubeconfigPath === undefined ? [] : [`kubeconfig  ${ground.kubeconfigPath}`]),
+    `metrics     ${operator.statusUrl}/metrics`,
+    `log         ${operator.logFile}`,
+  ]);
+  screen.blank();
+  screen.command(`kubectl${flag} get secretmirrors -A`);
+  screen.command(`npx keyferry status${flag}`);
+  screen.command(`kubectl${flag} create namespace project-a-mine`);
+  screen.blank();
+  screen.note('Ctrl-C stops everything.');
+  while (!signal.aborted) {
+    operator.assertRunning();
+    await new Promise((resolve) => {
+      const timer = setTimeout(resolve, 1000);
+      signal.addEventListener('abort', () => {
+        clearTimeout(timer);
+        resolve(undefined);
+      });
+    });
+  }
+}
+
+/** Waits as `Stage.until` says, and not longer than Keyferry runs. */
+function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | undefined): Stage['until'] {
+  return async (what, condition) => {
+    const answer = await waitFor(
+      async () => {
+        try {
+          operator?.assertRunning();
+        } catch (error) {
+          return { error };
+        }
+        const value = await condition();
+        return value === undefined ? undefined : { value };
+      },
+      {
+        timeoutMs: STEP_TIMEOUT_MS,
+        intervalMs: POLL_MS,
+        message: what,
+        ...(signal === undefined ? {} : { signal }),
+      },
+    );
+    if ('error' in answer) throw answer.error;
+    return answer.value;
+  };
+}
+
+/** What cannot be removed is said, and does not keep the rest from being removed. */
+async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<void> {
+  for (const walk of walks.toReversed()) {
+    try {
+      await walk.clean(stage);
+    } catch (error) {
+      stage.screen.warn(`could not clean up after "${walk.title}": ${errorText(error)}`);
+    }
+  }
+}
+
+async function remove(crds: readonly Manifest[], cluster: DemoCluster, screen: Screen): Promise<void> {
+  for (const crd of crds) {
+    try {
+      await cluster.delete(pathOf(crd));
+    } catch (error) {
+      screen.warn(`could not delete the CRD ${crd.metadata.name}: ${errorText(error)}`);
+    }
+  }
+  screen.blank();
+  screen.done('what the demo made in this cluster is removed');
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      once: { type: 'boolean', default: false },
+      kubeconfig: { type: 'string' },
+      context: { type: 'string' },
+    },
+  });
+  const screen = new Screen({ out: process.stdout, env: process.env });
+  const stop = new AbortController();
+  // Twice is normal: a terminal tells every process of the group, and npm passes it on besides.
+  const onSignal = (): void => {
+    if (stop.signal.aborted) return;
+    stop.abort(new Error('stopped'));
+    screen.blank();
+    screen.progress('stopping');
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
+  try {
+    const { once, kubeconfig, context } = values;
+    await demo({ once, kubeconfig, context }, screen, stop.signal);
+    screen.done(once && !stop.signal.aborted ? 'done; everything is stopped' : 'everything is stopped');
+    return 0;
+  } catch (error) {
+    if (stop.signal.aborted) {
+      screen.done('everything is stopped');
+      return 0;
+    }
+    screen.failure(`demo: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  }
+}
+
+// Not `exitCode`: servers that were still starting when we were told to stop are ended by the reaper when we are gone.
+process.exit(await main());

@@ -1,0 +1,62 @@
+/** Keyferry itself, as a process of its own: the bundle that a user runs. */
+import path from 'node:path';
+
+import { freePort } from '../test/servers/ports.ts';
+import { ServerProcess } from '../test/servers/server-process.ts';
+import type { Ground } from './ground.ts';
+
+const BUNDLE = path.join(import.meta.dirname, '..', 'dist', 'keyferry.cjs');
+const READY_TIMEOUT_MS = 30_000;
+/** It stops by itself within 5 s. */
+const STOP_TIMEOUT_MS = 6000;
+
+export class OperatorProcess implements AsyncDisposable {
+  readonly statusUrl: string;
+  readonly #process: ServerProcess;
+
+  private constructor(statusUrl: string, process: ServerProcess) {
+    this.statusUrl = statusUrl;
+    this.#process = process;
+  }
+
+  /** Starts it and waits until it is ready. @throws Error with the end of its log if it does not get so far */
+  static async start(ground: Ground): Promise<OperatorProcess> {
+    const address = `127.0.0.1:${await freePort()}`;
+    const args = ['run', '--controllers', 'mirrors', '--status-address', address];
+    if (ground.kubeconfigPath !== undefined) args.push('--kubeconfig', ground.kubeconfigPath);
+    if (ground.context !== undefined) args.push('--context', ground.context);
+    const child = new ServerProcess({
+      name: 'keyferry',
+      command: process.execPath,
+      // The flag that bin/keyferry.cjs starts it with.
+      args: ['--max-semi-space-size=1', BUNDLE, ...args],
+      logFile: path.join(ground.folder, 'keyferry.log'),
+    });
+    const operator = new OperatorProcess(`http://${address}`, child);
+    try {
+      await child.ready(async () => (await fetch(`${operator.statusUrl}/readyz`)).ok, READY_TIMEOUT_MS);
+      return operator;
+    } catch (error) {
+      await child.kill();
+      throw error;
+    }
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  get logFile(): string {
+    return this.#process.logFile;
+  }
+
+  /** @throws Error with the end of its log if it has ended */
+  assertRunning(): void {
+    if (this.#process.running) return;
+    throw new Error(`keyferry ended; the end of its log (${this.logFile}):\n${this.#process.logTail()}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.stop(STOP_TIMEOUT_MS);
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * What the demo shows. On a terminal with colour and a progress line that is written over; elsewhere (a log, a pipe) plain
+ * lines, and of progress only now and then one.
+ */
+import type { Writable } from 'node:stream';
+
+export interface ScreenOptions {
+  readonly out: Writable & { readonly isTTY?: boolean; readonly columns?: number };
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** In a log, progress of the same kind at most this often, ms. */
+const LOG_PROGRESS_MS = 30_000;
+
+type Style = 'bold' | 'dim' | 'green' | 'cyan' | 'yellow' | 'red';
+const CODES: Readonly<Record<Style, string>> = {
+  bold: '1',
+  dim: '2',
+  green: '32',
+  cyan: '36',
+  yellow: '33',
+  red: '31',
+};
+
+export class Screen {
+  readonly #out: ScreenOptions['out'];
+  readonly #tty: boolean;
+  readonly #colour: boolean;
+  #progressShown = false;
+  #progressKind = '';
+  #progressAt = -Infinity;
+  #sections = 0;
+
+  constructor({ out, env }: ScreenOptions) {
+    this.#out = out;
+    this.#tty = out.isTTY === true && env['TERM'] !== 'dumb';
+    // https://no-color.org: set and not empty.
+    this.#colour = this.#tty && (env['NO_COLOR'] ?? '') === '';
+  }
+
+  title(text: string): void {
+    this.#line(`\n${this.#paint('bold', text)}`);
+  }
+
+  /** The next numbered part of a walk. */
+  section(text: string): void {
+    this.#sections += 1;
+    this.#line(`\n${this.#paint('bold', `${this.#sections}. ${text}`)}\n`);
+  }
+
+  /** What a user would type. */
+  command(text: string): void {
+    this.#line(`  ${this.#paint('cyan', '$')} ${this.#paint('bold', text)}`);
+  }
+
+  /** What they would see. */
+  output(lines: readonly string[]): void {
+    for (const line of lines) this.#line(`  ${line}`);
+  }
+
+  note(text: string): void {
+    this.#line(`  ${this.#paint('dim', text)}`);
+  }
+
+  done(text: string, detail = ''): void {
+    this.#line(`  ${this.#paint('green', '✓')} ${text}${detail === '' ? '' : `  ${this.#paint('dim', detail)}`}`);
+  }
+
+  warn(text: string): void {
+    this.#line(`  ${this.#paint('yellow', '!')} ${text}`);
+  }
+
+  failure(text: string): void {
+    this.#line(`\n${this.#paint('red', '✗')} ${text}`);
+  }
+
+  blank(): void {
+    this.#line('');
+  }
+
+  /** What is being waited for: gone with the next line on a terminal, a line of its own in a log. */
+  progress(text: string): void {
+    if (this.#tty) {
+      const width = Math.max(20, (this.#out.columns ?? 80) - 1);
+      this.#out.write(`\r\x1b[K${this.#paint('dim', `  … ${text}`.slice(0, width))}`);
+      this.#progressShown = true;
+      return;
+    }
+    const kind = text.replace(/:? \d+ s.*/, '');
+    const now = performance.now();
+    if (kind === this.#progressKind && now - this.#progressAt < LOG_PROGRESS_MS) return;
+    this.#progressKind = kind;
+    this.#progressAt = now;
+    this.#line(`  … ${text}`);
+  }
+
+  #line(text: string): void {
+    if (this.#progressShown) this.#out.write('\r\x1b[K');
+    this.#progressShown = false;
+    this.#out.write(`${text}\n`);
+  }
+
+  #paint(style: Style, text: string): string {
+    return this.#colour ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text;
+  }
+}
+
+/** A duration for people: `34 ms`, `4.2 s`. */
+export function took(ms: number): string {
+  return ms < 1000 ? `${Math.max(1, Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

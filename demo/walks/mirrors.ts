@@ -1,0 +1,234 @@
+/** SecretMirror: a Secret follows its mirror into the namespaces that match, and every copy is kept right. */
+import type { KubeObject } from '../../src/kube/api.ts';
+import { isNotFound } from '../../src/kube/errors.ts';
+import { Arrivals } from '../arrivals.ts';
+import { type Manifest, pathOf } from '../cluster.ts';
+import { took } from '../screen.ts';
+import type { Stage, Walk } from '../walk.ts';
+
+const HOME = 'default';
+const MIRRORS = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${HOME}/secretmirrors`;
+const ALL_MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
+const MIRROR = `${MIRRORS}/mysecret-mirror`;
+const NAME = 'mysecret';
+const TARGETS = ['project-a-main', 'project-b-main'] as const;
+/** What our mirror's patterns match. */
+const MATCHED = /^project-[ab]-/;
+const BY_NAME = `metadata.name=${NAME}`;
+
+interface Mirror extends KubeObject {
+  readonly status?: {
+    readonly mirrorStatus?: string;
+    readonly conditions?: readonly { readonly reason: string; readonly message: string }[];
+  };
+}
+
+export const mirrorsWalk: Walk = {
+  title: 'SecretMirror: one Secret in many namespaces',
+
+  async check({ cluster }) {
+    const taken = await cluster.find(secretPath(HOME));
+    if (taken !== undefined) throw new Error(`a Secret ${HOME}/${NAME} is there already; the demo would change it`);
+    const mirrors = await cluster.list(ALL_MIRRORS);
+    if (mirrors.length > 0) {
+      throw new Error(
+        `this cluster has ${mirrors.length} SecretMirrors already; the demo's Keyferry would work on them`,
+      );
+    }
+    const namespaces = (await cluster.list('/api/v1/namespaces')).map(({ metadata }) => metadata.name);
+    const matching = namespaces.filter((name) => MATCHED.test(name));
+    if (matching.length > 0) {
+      throw new Error(`the demo would copy into namespaces that are there already: ${matching.join(', ')}`);
+    }
+  },
+
+  async run(stage) {
+    await using arrivals = new Arrivals(stage.cluster.api, {
+      name: 'secrets/demo',
+      path: '/api/v1/secrets',
+      fieldSelector: BY_NAME,
+    });
+    await arrivals.synced;
+    await mirrorFirst(stage);
+    await thenTheSource(stage);
+    await thenNamespaces(stage, arrivals);
+    await sourceChanges(stage, arrivals);
+    await changedByHand(stage, arrivals);
+    await mirrorGoes(stage, arrivals);
+  },
+
+  async leave(stage) {
+    const [mirror] = await stage.cluster.manifests('mysecret-mirror.yaml');
+    if (mirror === undefined) return;
+    await stage.cluster.create(mirror);
+    await statusOf(stage, 'Active');
+  },
+
+  async clean({ cluster, until }) {
+    await cluster.delete(MIRROR);
+    await until('the mirror to go', async () => ((await gone(cluster.api, MIRROR)) ? true : undefined));
+    await cluster.delete(secretPath(HOME));
+    for (const namespace of TARGETS) await cluster.delete(`/api/v1/namespaces/${namespace}`);
+  },
+};
+
+async function mirrorFirst(stage: Stage): Promise<void> {
+  const { screen } = stage;
+  screen.section('A mirror whose source is not there yet');
+  await apply(stage, 'mysecret-mirror.yaml');
+  const mirror = await statusOf(stage, 'Pending', 'NoSecret');
+  await showMirrors(stage);
+  screen.note(`Pending: ${mirror.status?.conditions?.[0]?.message ?? ''}`);
+}
+
+async function thenTheSource(stage: Stage): Promise<void> {
+  const { screen } = stage;
+  screen.section('The source appears');
+  const [startedAt = 0] = await apply(stage, 'mysecret.yaml');
+  await statusOf(stage, 'Active');
+  const activeAt = performance.now();
+  await showMirrors(stage);
+  screen.done('Active', `${took(activeAt - startedAt)} after the Secret was created`);
+}
+
+async function thenNamespaces(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen } = stage;
+  screen.section('Two namespaces that match');
+  const startedAt = await apply(stage, 'namespaces.yaml');
+  const lines: [string, number][] = [];
+  for (const [index, namespace] of TARGETS.entries()) {
+    const at = await stage.until(`the copy in ${namespace}`, () => arrivals.newerThan(`${namespace}/${NAME}`));
+    lines.push([namespace, at - (startedAt[index] ?? 0)]);
+  }
+  await showSecrets(stage);
+  for (const [namespace, ms] of lines)
+    screen.done(`${namespace}/${NAME}`, `${took(ms)} after its namespace was created`);
+}
+
+async function sourceChanges(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('The source changes');
+  const before = new Map<string, string>();
+  for (const namespace of TARGETS) {
+    before.set(namespace, (await cluster.find(secretPath(namespace)))?.metadata.resourceVersion ?? '0');
+  }
+  const { startedAt } = await patchPassword(stage, HOME, 'a-bold-one');
+  for (const namespace of TARGETS) {
+    const key = `${namespace}/${NAME}`;
+    const at = await until(`the change in ${namespace}`, () => arrivals.newerThan(key, before.get(namespace)));
+    screen.done(key, `follows ${took(at - startedAt)} after the change`);
+  }
+}
+
+async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, cluster, until } = stage;
+  const [edited, deleted] = TARGETS;
+  screen.section('Somebody edits one copy and deletes the other');
+  const edit = await patchPassword(stage, edited, 'edited-by-hand');
+  const repairedAt = await until(`the repair in ${edited}`, () =>
+    arrivals.newerThan(`${edited}/${NAME}`, edit.resourceVersion),
+  );
+  await until(`the copy in ${edited} to be as its source`, async () =>
+    (await password(stage, edited)) === (await password(stage, HOME)) ? true : undefined,
+  );
+  screen.command(`kubectl -n ${edited} get secret ${NAME} -o jsonpath='{.data.password}' | base64 -d`);
+  screen.output([await password(stage, edited)]);
+  screen.done(`${edited}/${NAME}`, `repaired ${took(repairedAt - edit.startedAt)} after the edit`);
+  screen.blank();
+  screen.command(`kubectl -n ${deleted} delete secret ${NAME}`);
+  const before = (await cluster.find(secretPath(deleted)))?.metadata.resourceVersion ?? '0';
+  const deletedAt = performance.now();
+  await cluster.delete(secretPath(deleted));
+  screen.output([`secret "${NAME}" deleted`]);
+  const backAt = await until(`the new copy in ${deleted}`, () => arrivals.newerThan(`${deleted}/${NAME}`, before));
+  screen.done(`${deleted}/${NAME}`, `back ${took(backAt - deletedAt)} after it was deleted`);
+}
+
+async function mirrorGoes(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('The mirror is deleted, and its copies with it');
+  screen.command('kubectl delete secretmirror mysecret-mirror');
+  const startedAt = performance.now();
+  await cluster.delete(MIRROR);
+  const ends: number[] = [];
+  for (const namespace of TARGETS) {
+    ends.push(await until(`the copy in ${namespace} to go`, () => arrivals.deleted(`${namespace}/${NAME}`)));
+  }
+  await until('the mirror to go', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
+  screen.output(['secretmirror.mirrors.kts.studio "mysecret-mirror" deleted']);
+  await showSecrets(stage);
+  screen.done('only the source is left', `the copies were gone after ${took(Math.max(...ends) - startedAt)}`);
+}
+
+/** Creates a file's objects. @returns when each was sent */
+async function apply({ cluster, screen }: Stage, file: string): Promise<number[]> {
+  screen.command(`kubectl apply -f demo/manifests/${file}`);
+  const startedAt: number[] = [];
+  for (const object of await cluster.manifests(file)) {
+    startedAt.push(performance.now());
+    const made = await cluster.create(object);
+    if (made === undefined) throw new Error(`${pathOf(object)} is there already`);
+    screen.output([`${resourceName(object)}/${object.metadata.name} created`]);
+  }
+  screen.blank();
+  return startedAt;
+}
+
+async function patchPassword(
+  { cluster, screen }: Stage,
+  namespace: string,
+  value: string,
+): Promise<{ readonly startedAt: number; readonly resourceVersion: string }> {
+  const patch = { stringData: { password: value } };
+  screen.command(`kubectl -n ${namespace} patch secret ${NAME} --type merge -p '${JSON.stringify(patch)}'`);
+  const startedAt = performance.now();
+  const { metadata } = await cluster.mergePatch(secretPath(namespace), patch);
+  screen.output([`secret/${NAME} patched`]);
+  return { startedAt, resourceVersion: metadata.resourceVersion };
+}
+
+async function showMirrors({ cluster, screen }: Stage): Promise<void> {
+  screen.command('kubectl get secretmirrors');
+  screen.output(await cluster.table(MIRRORS));
+  screen.blank();
+}
+
+async function showSecrets({ cluster, screen }: Stage): Promise<void> {
+  screen.command(`kubectl get secrets -A --field-selector ${BY_NAME}`);
+  screen.output(await cluster.table('/api/v1/secrets', { all: true, query: { fieldSelector: BY_NAME } }));
+  screen.blank();
+}
+
+async function statusOf({ cluster, until }: Stage, status: string, reason?: string): Promise<Mirror> {
+  return await until(`the mirror to be ${status}`, async () => {
+    const mirror: Mirror | undefined = await cluster.find(MIRROR);
+    const agrees = reason === undefined || mirror?.status?.conditions?.[0]?.reason === reason;
+    return mirror?.status?.mirrorStatus === status && agrees ? mirror : undefined;
+  });
+}
+
+async function password({ cluster }: Stage, namespace: string): Promise<string> {
+  const secret = (await cluster.find(secretPath(namespace))) as { data?: { password?: string } } | undefined;
+  return Buffer.from(secret?.data?.password ?? '', 'base64').toString();
+}
+
+/** As `find`, but also while the demo is being stopped. */
+async function gone(api: Stage['cluster']['api'], reference: string): Promise<boolean> {
+  try {
+    await api.request({ method: 'GET', path: reference });
+    return false;
+  } catch (error) {
+    if (isNotFound(error)) return true;
+    throw error;
+  }
+}
+
+function secretPath(namespace: string): string {
+  return `/api/v1/namespaces/${namespace}/secrets/${NAME}`;
+}
+
+/** As kubectl names it: `secretmirror.mirrors.kts.studio`, `secret`. */
+function resourceName({ kind, apiVersion = '' }: Manifest): string {
+  const [group] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
+  return group === '' || group === undefined ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;
+}

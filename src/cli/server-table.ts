@@ -1,0 +1,55 @@
+/** Collections as kubectl prints them: the API server itself makes the cells (the `Table` of meta.k8s.io/v1). */
+import type { KubeApi, ObjectMeta } from '../kube/api.ts';
+import { parseJson } from '../kube/json.ts';
+import { textTable } from './text-table.ts';
+
+const AS_TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json';
+
+interface ServerTable {
+  readonly columnDefinitions: readonly { readonly name: string; readonly priority: number }[];
+  readonly rows?: readonly {
+    readonly cells: readonly unknown[];
+    readonly object?: { readonly metadata?: ObjectMeta };
+  }[];
+}
+
+export interface ServerTableOptions {
+  /** Path of the collection: `/api/v1/secrets`. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** First a column NAMESPACE, as with `kubectl get -A`. */
+  readonly withNamespace: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The lines that `kubectl get` prints for a collection; none if it is empty.
+ * @throws what `api.request` throws
+ */
+export async function serverTable(api: KubeApi, options: ServerTableOptions): Promise<string[]> {
+  const { path, query = {}, withNamespace, signal } = options;
+  const { body } = await api.request({
+    method: 'GET',
+    path,
+    query,
+    accept: AS_TABLE,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  const { columnDefinitions, rows = [] } = parseJson(body, `the table of ${path}`) as ServerTable;
+  if (rows.length === 0) return [];
+  // Columns of another priority are those of `-o wide`.
+  const shown = [...columnDefinitions.entries()].filter(([, { priority }]) => priority === 0);
+  const header = shown.map(([, { name }]) => name.toUpperCase());
+  if (withNamespace) header.unshift('NAMESPACE');
+  const lines = rows.map(({ cells, object }) => {
+    const line = shown.map(([index]) => text(cells[index]));
+    if (withNamespace) line.unshift(object?.metadata?.namespace ?? '');
+    return line;
+  });
+  return textTable(header, lines);
+}
+
+function text(cell: unknown): string {
+  if (cell === null || cell === undefined) return '';
+  return typeof cell === 'string' ? cell : JSON.stringify(cell);
+}

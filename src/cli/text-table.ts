@@ -1,0 +1,22 @@
+/** Tables of text as kubectl prints them, so that what people know how to read looks the same here. */
+
+/** A column is as wide as its longest cell and this many blanks, and never narrower than `LEAST_WIDTH`. */
+const PADDING = 3;
+const LEAST_WIDTH = 6;
+
+/** Lines of a table, header first, without a line end. Cells end at their first line break. The last column is not padded. */
+export function textTable(header: readonly string[], rows: Iterable<readonly string[]>): string[] {
+  const lines = [header, ...rows].map((cells) => header.map((_, index) => oneLine(cells[index] ?? '')));
+  const widths = header.map((_, index) =>
+    Math.max(LEAST_WIDTH, ...lines.map((cells) => (cells[index] ?? '').length + PADDING)),
+  );
+  return lines.map((cells) => {
+    const last = cells.length - 1;
+    return cells.map((cell, index) => (index === last ? cell : cell.padEnd(widths[index] ?? 0))).join('');
+  });
+}
+
+function oneLine(cell: string): string {
+  const end = cell.search(/[\f\n\r]/);
+  return end < 0 ? cell : `${cell.slice(0, end)}...`;
+}
