@@ -20,7 +20,7 @@ export function commonFlags(statusAddress: string, leaseName: string) {
     context: textFlag('context', 'name', 'context of the kubeconfig (else its current one)'),
     statusAddress: addressFlag('status-address', statusAddress, 'serves /metrics, /healthz and /readyz; 0 for nowhere'),
     logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'least level that is logged'),
-    maxConcurrentWrites: countFlag('kube-max-concurrent-writes', 16, 1, 256, 'writes to one API server at once'),
+    maxConcurrentWrites: countFlag('kube-max-concurrent-writes', 8, 1, 256, 'writes to one API server at once'),
     watchIdleTimeout: durationFlag(
       'watch-idle-timeout',
       '90s',

@@ -59,14 +59,14 @@ describe('every daemon', () => {
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
         [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000 } }],
-        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 16, watchIdleMs: 120_000 } }],
+        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000 } }],
         [
           [],
           {
             kubeconfig: undefined,
             context: undefined,
             logLevel: 'info',
-            kube: { maxConcurrentWrites: 16, watchIdleMs: 90_000 },
+            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000 },
           },
         ],
       ]);

@@ -22,7 +22,7 @@ import type { RuleSystem, TargetBackend } from './system.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
-  /** Targets written at once. Default 16. */
+  /** Targets written at once. Default 8. */
   readonly targetConcurrency?: number;
   /** A loop's run failed and will be repeated. */
   readonly onError: (
@@ -114,7 +114,7 @@ export class Engine {
     // All rules first: a target whose claims are not in the book yet looks unwanted.
     await this.#rules.idle(signal);
     this.#targets.start(async (key, runSignal) => await this.#runTarget(key, runSignal), {
-      concurrency: this.#options.targetConcurrency ?? 16,
+      concurrency: this.#options.targetConcurrency ?? 8,
     });
     this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), {
       concurrency: STATUS_CONCURRENCY,

@@ -77,7 +77,10 @@ export class Keyferry {
     const bundle = await ensureBundle();
     const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
     const args = [
+      // The flags of bin/keyferry.cjs, which itself would leave no room for more of them.
       '--max-semi-space-size=1',
+      '--no-opt',
+      '--no-maglev',
       ...(options.nodeArgs ?? []),
       bundle,
       options.command ?? 'run',
