@@ -24,7 +24,7 @@ import {
 } from './api.ts';
 import { mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { PatternCache } from '../../copy/patterns.ts';
-import { MirrorShape, RETAIN_ANNOTATION } from './shape.ts';
+import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec, missingDefaults } from './spec.ts';
 import { foldStatus, type MirrorEvent, sameStatus } from './status.ts';
 
@@ -161,6 +161,8 @@ export class MirrorSystem implements RuleSystem {
   dispose(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
     // The copy itself says that it stays: its mirror may be gone, or may have changed its mind after leaving it behind.
     if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
+    // Made by the original, and left behind by it: perhaps on purpose, which it did not write down.
+    if (observed.labels[COPY_LABEL] !== MIRRORS_SYSTEM) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
     return effectiveSpec(mirror, this.#options.patterns).deletePolicy === 'retain' ? 'keep' : 'delete';
