@@ -18,6 +18,7 @@ void runCli(
     actions: {
       run: daemon,
       mirrors: daemon,
+      replicator: daemon,
       crds: async () => {
         const { crds } = await import('./crds.ts');
         stdout(crds());

@@ -14,6 +14,11 @@ import {
   SECRET_MIRROR_KIND,
   type SecretMirror,
 } from '../controllers/mirrors/api.ts';
+import {
+  REPLICATOR_EVENT_COMPONENT,
+  startReplicator,
+  type ReplicatorController,
+} from '../controllers/replicator/controller.ts';
 import { Cluster } from '../copy/cluster.ts';
 import { ClusterBackend } from '../copy/cluster-backend.ts';
 import { Engine } from '../copy/engine.ts';
@@ -40,6 +45,8 @@ export interface OperatorOptions {
 const DISCONNECTED_LIMIT_MS = 3000;
 /** How often it is looked whether an API has been installed since, ms. Only while it is not. */
 const DISCOVERY_INTERVAL_MS = 30_000;
+/** How long the start waits to see whether an API is there that only some of the controllers need, ms. */
+const FIRST_LOOK_MS = 1000;
 /** How long running writes may take to end at a stop, ms. */
 const DRAIN_MS = 3000;
 /** A worker that takes longer than any of its calls may is stuck, ms. */
@@ -49,8 +56,10 @@ export class Operator {
   readonly #options: OperatorOptions;
   readonly #engine: Engine;
   readonly #cluster: Cluster;
-  readonly #events: EventRecorder;
+  /** By component: each system reports under the name of its original. */
+  readonly #events = new Map<string, EventRecorder>();
   readonly #mirrorControllers: MirrorsController[] = [];
+  #replicator: ReplicatorController | undefined;
   #working = false;
 
   constructor(options: OperatorOptions) {
@@ -78,10 +87,12 @@ export class Operator {
       idleLimitMs: config.kube.watchIdleMs,
       onNamespace: (name, there, initial) => {
         for (const controller of this.#mirrorControllers) controller.namespaceChanged(name, there, initial);
+        this.#replicator?.namespaceChanged(name, there, initial);
       },
       onObject: (key, before, after, initial) => {
         if (after === undefined || (before !== undefined && before.uid !== after.uid)) backend.left(key);
         engine.objectChanged(key, before, after, initial);
+        this.#replicator?.objectChanged(key, before, after, initial);
       },
       onKnown: (key) => {
         engine.touchSource(key);
@@ -111,38 +122,56 @@ export class Operator {
     });
     sources.add(api.cluster, backend);
     engine.addBackend(api.cluster, backend);
-    this.#events = new EventRecorder({
-      api,
-      component: MIRRORS_EVENT_COMPONENT,
-      instance: config.leaderElect.identity,
-      onDrop: ({ reason }) => {
-        metrics.eventsDropped.inc({ reason });
-      },
-    });
     this.#addMetrics();
   }
 
   /** Opens the watches of every controller that may run. Settles when they are listed, so that we are a warm standby. */
   async open(signal: AbortSignal): Promise<void> {
     const { config, log } = this.#options;
-    if (config.controllers.includes('mirrors')) {
-      if (!config.controllersNamed) await this.#installed(signal, MIRRORS_API_PATH, 'mirrors');
+    if (config.controllers.includes('replicator')) {
       this.#cluster.watchNamespaces();
-      this.#mirrorControllers.push(
-        startMirrors({
-          engine: this.#engine,
-          cluster: this.#cluster,
-          regexMode: config.mirrors.regexMode,
-          metrics: this.#options.metrics.mirrors,
-          recordEvent: (mirror, event) => {
-            this.#recordEvent(mirror, event);
-          },
-          now: () => systemClock.now(),
-        }),
+      this.#replicator = startReplicator({
+        engine: this.#engine,
+        cluster: this.#cluster,
+        config: config.replicator,
+        recordEvent: ({ kind, namespace, name, uid }, event) => {
+          log.info(event.message, { kind: kind.kind, namespace, name, reason: event.reason });
+          const subject = { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid };
+          this.#recorder(REPLICATOR_EVENT_COMPONENT).record({ subject, ...event });
+        },
+      });
+    }
+    if (config.controllers.includes('mirrors')) {
+      const installed = config.controllersNamed
+        ? Promise.resolve()
+        : this.#installed(signal, MIRRORS_API_PATH, 'mirrors');
+      if (this.#replicator === undefined) await installed;
+      // The replicator needs no API of its own, so it does not wait for one.
+      void installed.then(
+        () => this.#startMirrors(),
+        (error: unknown) => log.debug('stopped waiting for an API', { controller: 'mirrors', error }),
       );
+      await Promise.race([installed, sleep(FIRST_LOOK_MS, signal)]);
     }
     await this.#cluster.synced();
     log.info('caches are synced');
+  }
+
+  #startMirrors(): void {
+    const { config, metrics } = this.#options;
+    this.#cluster.watchNamespaces();
+    this.#mirrorControllers.push(
+      startMirrors({
+        engine: this.#engine,
+        cluster: this.#cluster,
+        regexMode: config.mirrors.regexMode,
+        metrics: metrics.mirrors,
+        recordEvent: (mirror, event) => {
+          this.#recordEvent(mirror, event);
+        },
+        now: () => systemClock.now(),
+      }),
+    );
   }
 
   /** Starts the loops: we are the one that writes. */
@@ -156,7 +185,8 @@ export class Operator {
   async stop(): Promise<void> {
     this.#options.metrics.leader.set({}, 0);
     await this.#engine.stop(this.#working ? DRAIN_MS : 0);
-    await this.#events.stop();
+    this.#replicator?.stop();
+    await Promise.all([...this.#events.values()].map(async (events) => await events.stop()));
     await this.#cluster.stop();
   }
 
@@ -199,10 +229,27 @@ export class Operator {
     }
   }
 
+  #recorder(component: string): EventRecorder {
+    let recorder = this.#events.get(component);
+    if (recorder === undefined) {
+      const { api, config, metrics } = this.#options;
+      recorder = new EventRecorder({
+        api,
+        component,
+        instance: config.leaderElect.identity,
+        onDrop: ({ reason }) => {
+          metrics.eventsDropped.inc({ reason });
+        },
+      });
+      this.#events.set(component, recorder);
+    }
+    return recorder;
+  }
+
   #recordEvent(mirror: SecretMirror, event: MirrorEvent): void {
     const { name, namespace = '', uid } = mirror.metadata;
     this.#options.log.info(event.message, { mirror: `${namespace}/${name}`, reason: event.reason });
-    this.#events.record({
+    this.#recorder(MIRRORS_EVENT_COMPONENT).record({
       subject: { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid },
       ...event,
     });

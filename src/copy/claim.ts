@@ -44,7 +44,14 @@ export type SourceView =
 /** `null`: this key must not be there. Keys that are not named are not ours to touch. */
 export type Wanted = Readonly<Record<string, string | null>>;
 
-/** How the target should look. */
+/** A word for a user on a target that needs nothing done. */
+export interface Remark {
+  readonly state: 'waiting' | 'error';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** How the target should look. `wait` and `fail` leave it as it is. */
 export type Desire =
   | { readonly kind: 'wait'; readonly reason: string; readonly message: string }
   | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
@@ -56,8 +63,10 @@ export type Desire =
       readonly stamps: Wanted;
       /** `source`: the source's content. `keep`: whatever is there. `minimal`: the least that the type allows. */
       readonly data: 'source' | 'keep' | 'minimal';
-      /** Type of the target; `undefined`: the source's; '': not ours to say. */
+      /** Type of the target; `undefined`: the source's (of `minimal` in a target that is there: its own); '': not ours to say. */
       readonly type?: string;
+      /** Why the target, though as it should be, is not what its user hoped for. */
+      readonly remark?: Remark;
     };
 
 /** A system's pure rule of how targets look. One object is shared by all claims of a rule that are shaped alike. */

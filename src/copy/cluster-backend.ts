@@ -4,23 +4,28 @@ import type { SourceView } from './claim.ts';
 import type { Cluster } from './cluster.ts';
 import type { Content } from './content.ts';
 import { parseHolderKey, type HolderKey } from './keys.ts';
-import { CONFIG_MAP, SECRET } from './kind.ts';
+import { CONFIG_MAP, type Kind, SECRET } from './kind.ts';
 import type { KubeStore } from './kube-store.ts';
 import { KubeTargets, type KubeTargetsOptions } from './kube-targets.ts';
 import type { Gist } from './plan.ts';
 import type { SourceProvider } from './sources.ts';
 import type { TargetBackend } from './system.ts';
 
-const KINDS = new Map([SECRET, CONFIG_MAP].map((kind) => [kind.kind, kind]));
+export interface ClusterBackendOptions extends Omit<KubeTargetsOptions, 'store'> {
+  /** The kinds that can be copied. Default: Secrets and ConfigMaps. */
+  readonly kinds?: readonly Kind[];
+}
 
 export class ClusterBackend implements SourceProvider, TargetBackend {
   readonly #cluster: Cluster;
   readonly #options: Omit<KubeTargetsOptions, 'store'>;
+  readonly #kinds: ReadonlyMap<string, Kind>;
   readonly #targets = new Map<string, KubeTargets>();
 
-  constructor(cluster: Cluster, options: Omit<KubeTargetsOptions, 'store'>) {
+  constructor(cluster: Cluster, options: ClusterBackendOptions) {
     this.#cluster = cluster;
     this.#options = options;
+    this.#kinds = new Map((options.kinds ?? [SECRET, CONFIG_MAP]).map((kind) => [kind.kind, kind]));
   }
 
   view(source: HolderKey): SourceView {
@@ -69,7 +74,7 @@ export class ClusterBackend implements SourceProvider, TargetBackend {
   }
 
   #store(key: HolderKey): KubeStore {
-    const kind = KINDS.get(parseHolderKey(key).kind);
+    const kind = this.#kinds.get(parseHolderKey(key).kind);
     if (kind === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
     return this.#cluster.store(kind);
   }

@@ -2,7 +2,7 @@
  * One cluster as the engine sees it: its namespaces, its Secrets, and every watch that is open on it. Controllers add their own
  * watches; all of them together say how fresh the picture is.
  */
-import type { KubeApi } from '../kube/api.ts';
+import type { KubeApi, ObjectMeta } from '../kube/api.ts';
 import { Watcher, type WatcherOptions, type WatchHealth, type WatchSink, type WatchTarget } from '../kube/watcher.ts';
 import type { Kind } from './kind.ts';
 import { KubeStore, type KubeStoreOptions } from './kube-store.ts';
@@ -25,6 +25,9 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
   readonly #watchers: Watcher[] = [];
+  /** Belong to the stores, but are waited for. */
+  readonly #wide: Watcher[] = [];
+  #watchesNamespaces = false;
 
   constructor(options: ClusterOptions) {
     this.api = options.api;
@@ -37,8 +40,16 @@ export class Cluster {
     let store = this.#stores.get(kind.kind);
     if (store === undefined) {
       const { api, onObject, onKnown } = this.#options;
-      store = new KubeStore({ api, kind, onChange: onObject, onKnown, watcher: this.#watcherOptions(kind.plural) });
-      this.#stores.set(kind.kind, store);
+      const made = new KubeStore({
+        api,
+        kind,
+        onChange: onObject,
+        onKnown,
+        watcher: this.#watcherOptions(kind.plural),
+        onLate: (sinceMs) => this.#reopenSilent(kind, made, sinceMs),
+      });
+      this.#stores.set(kind.kind, made);
+      store = made;
     }
     return store;
   }
@@ -50,14 +61,24 @@ export class Cluster {
     return watcher;
   }
 
-  /** Watches the namespaces: for controllers that match patterns against them. */
+  /**
+   * Follows all objects of a kind, keeping of them what `matters` (and what is wanted): for systems whose objects the server cannot
+   * select. Once a kind.
+   */
+  watchAll(kind: Kind, matters: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): void {
+    this.#wide.push(this.store(kind).focus.keepWide(matters));
+  }
+
+  /** Watches the namespaces: for controllers that match patterns against them. Safe to call by each of them. */
   watchNamespaces(): void {
+    if (this.#watchesNamespaces) return;
+    this.#watchesNamespaces = true;
     this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
   }
 
   /** Settles when every watch opened so far has been listed. */
   async synced(): Promise<void> {
-    await Promise.all(this.#watchers.map(async (watcher) => await watcher.synced));
+    await Promise.all([...this.#watchers, ...this.#wide].map(async (watcher) => await watcher.synced));
   }
 
   get health(): readonly WatchHealth[] {
@@ -71,6 +92,14 @@ export class Cluster {
 
   async stop(): Promise<void> {
     await Promise.all([...this.#watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
+  }
+
+  /** Our own writes have not come back: whichever watch of the kind has been silent since may be dead. */
+  #reopenSilent(kind: Kind, store: KubeStore, sinceMs: number): void {
+    for (const watcher of this.#watchers) {
+      if (watcher.health.name.split('/')[0] === kind.plural) watcher.reopenIfSilent(sinceMs);
+    }
+    store.focus.reopenSilent(sinceMs);
   }
 
   #watcherOptions(name: string): Pick<WatcherOptions, 'onTrouble' | 'idleLimitMs'> {

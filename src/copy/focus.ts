@@ -7,8 +7,19 @@
  * - an object is *known* once a list that was begun after it was wanted is complete;
  * - in wide mode a newly wanted object is listed by a single watch first, because the wide watch has passed it over; every later
  *   event of it arrives through the wide watch, and older ones are refused by the index.
+ *
+ * `keepWide` opens the wide watch for good, for a system whose objects the server cannot select: what `matters` to it is kept besides
+ * what is wanted. A newly wanted object is then looked up by one GET instead of a watch:
+ *
+ *   wanted ──wide watch listed──▶ looking up ──answer──▶ known
+ *                                    ▲ │ the wide watch brings its deletion meanwhile: the answer may be older than that
+ *                                    └─┘
  */
-import type { KubeApi } from '../kube/api.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY, type ObjectMeta } from '../kube/api.ts';
+import { isNotFound, retryAfterMs } from '../kube/errors.ts';
+import { parseJson } from '../kube/json.ts';
+import { sleep } from '../runtime/abort.ts';
+import { Backoff, RECONNECT } from '../runtime/backoff.ts';
 import { Watcher, type WatchHealth, type WatcherOptions } from '../kube/watcher.ts';
 import type { Kind } from './kind.ts';
 import type { ObjectFeed, ObjectIndex } from './object-index.ts';
@@ -33,15 +44,26 @@ export class Focus {
   readonly #known = new Set<HolderKey>();
   readonly #singles = new Map<HolderKey, Watcher>();
   readonly #closing = new Set<Promise<void>>();
+  /** Objects whose look-up is under way. `stale`: what it answers may be overtaken. */
+  readonly #lookUps = new Map<HolderKey, { stale: boolean }>();
+  readonly #stop = new AbortController();
+  #matters: ((meta: Pick<ObjectMeta, 'annotations'>) => boolean) | undefined;
   #wide: Watcher | undefined;
   #stopped = false;
 
   constructor(options: FocusOptions) {
     this.#options = options;
     this.#limit = options.singlesLimit ?? 40;
-    this.#feed = options.index.feed(({ namespace = '', name }) =>
-      this.#wanted.has(`${options.index.cluster}:${options.kind.kind}/${namespace}/${name}`),
-    );
+    this.#feed = options.index.feed((meta) => this.#matters?.(meta) === true || this.#wanted.has(this.#keyOf(meta)));
+  }
+
+  /**
+   * From now on one watch follows the whole collection and keeps, besides what is wanted, what `matters`. To be called before
+   * anything is wanted.
+   */
+  keepWide(matters: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): Watcher {
+    this.#matters = matters;
+    return this.#goWide();
   }
 
   /** Follows an object from now on. Counts: as many `unwant` calls end it. */
@@ -49,6 +71,10 @@ export class Focus {
     const users = this.#wanted.get(key) ?? 0;
     this.#wanted.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
+    if (this.#matters !== undefined) {
+      if (this.#wide?.health.synced === true) this.#lookUp(key);
+      return;
+    }
     if (this.#wide === undefined && this.#wanted.size > this.#limit) this.#goWide();
     this.#followSingle(key);
   }
@@ -63,6 +89,11 @@ export class Focus {
     this.#known.delete(key);
     this.#closeSingle(key);
     const { namespace, name } = parseHolderKey(key);
+    if (this.#matters !== undefined) {
+      const record = this.#options.index.get(namespace, name);
+      if (record === undefined || !this.#matters(record)) this.#feed.withdraw(namespace, name);
+      return;
+    }
     this.#feed.withdraw(namespace, name);
     if (this.#wide !== undefined && this.#wanted.size < this.#limit / 2) this.#goNarrow();
   }
@@ -78,8 +109,15 @@ export class Focus {
     return watchers.map((watcher) => watcher.health);
   }
 
+  /** Opens those watches again that have brought nothing for so long (ms). */
+  reopenSilent(silentMs: number): void {
+    for (const watcher of this.#singles.values()) watcher.reopenIfSilent(silentMs);
+    this.#wide?.reopenIfSilent(silentMs);
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#stop.abort();
     for (const key of [...this.#singles.keys()]) this.#closeSingle(key);
     if (this.#wide !== undefined) this.#close(this.#wide);
     await Promise.all(this.#closing);
@@ -100,8 +138,8 @@ export class Focus {
       },
       sink: {
         ...sink,
-        prune: (keys) => {
-          if (!keys.has(`${namespace}/${name}`)) this.#feed.withdraw(namespace, name);
+        prune: (keys, resourceVersion) => {
+          if (!keys.has(`${namespace}/${name}`)) this.#feed.withdraw(namespace, name, resourceVersion);
           this.#becomeKnown(key);
         },
       },
@@ -118,7 +156,66 @@ export class Focus {
     if (news) this.#options.onKnown(key);
   }
 
-  #goWide(): void {
+  #keyOf({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): HolderKey {
+    const { index, kind } = this.#options;
+    return `${index.cluster}:${kind.kind}/${namespace}/${name}`;
+  }
+
+  /** Learns once what the wide watch has passed over. What it has not passed over is known. */
+  #lookUp(key: HolderKey): void {
+    const { index } = this.#options;
+    const { namespace, name } = parseHolderKey(key);
+    if (index.get(namespace, name) !== undefined) {
+      this.#becomeKnown(key);
+      return;
+    }
+    if (this.#lookUps.has(key)) return;
+    const lookUp = { stale: false };
+    this.#lookUps.set(key, lookUp);
+    const running = this.#askUntilAnswered(key, lookUp)
+      .catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) throw error;
+      })
+      .finally(() => {
+        this.#lookUps.delete(key);
+        this.#closing.delete(running);
+      });
+    this.#closing.add(running);
+  }
+
+  async #askUntilAnswered(key: HolderKey, lookUp: { stale: boolean }): Promise<void> {
+    const backoff = new Backoff({ ...RECONNECT, ...this.#options.watcher?.reconnect });
+    for (;;) {
+      lookUp.stale = false;
+      try {
+        const object = await this.#get(key);
+        if (lookUp.stale) continue;
+        if (object !== undefined) this.#feed.sink.upsert(object, false);
+        this.#becomeKnown(key);
+        return;
+      } catch (error) {
+        this.#stop.signal.throwIfAborted();
+        const retryInMs = backoff.next(retryAfterMs(error));
+        this.#options.watcher?.onTrouble?.(error, retryInMs);
+        await sleep(retryInMs, this.#stop.signal);
+      }
+    }
+  }
+
+  async #get(key: HolderKey): Promise<KubeObject | undefined> {
+    const { api, kind } = this.#options;
+    const { namespace, name } = parseHolderKey(key);
+    const path = `${kind.groupPath}/namespaces/${namespace}/${kind.plural}/${name}`;
+    try {
+      const { body } = await api.request({ method: 'GET', path, accept: METADATA_ONLY, signal: this.#stop.signal });
+      return parseJson(body, `the answer to GET ${path}`) as KubeObject;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #goWide(): Watcher {
     const { api, kind, watcher } = this.#options;
     const { sink } = this.#feed;
     this.#wide = new Watcher({
@@ -127,13 +224,26 @@ export class Focus {
       target: { name: `${kind.plural}/all`, path: `${kind.groupPath}/${kind.plural}`, metadataOnly: true },
       sink: {
         ...sink,
+        remove: (object) => {
+          const lookUp = this.#lookUps.get(this.#keyOf(object.metadata));
+          if (lookUp !== undefined) lookUp.stale = true;
+          sink.remove(object);
+        },
         prune: (keys, resourceVersion) => {
+          for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion);
+          if (this.#matters !== undefined) this.#knowAll();
           // What was wanted before this list began is covered by it; what came later has a single watch still listing.
           for (const key of this.#singles.keys()) if (this.#known.has(key)) this.#closeSingle(key);
         },
       },
     }).start();
+    return this.#wide;
+  }
+
+  /** A list of everything is complete: what was wanted when it was begun was not passed over. */
+  #knowAll(): void {
+    for (const key of this.#wanted.keys()) if (!this.#known.has(key)) this.#lookUp(key);
   }
 
   #goNarrow(): void {

@@ -22,7 +22,7 @@ import { Content } from './content.ts';
 import { gistOf, type KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
-import { type Facts, type Held, type OwnerFate, plan, type Plan, winnerOf } from './plan.ts';
+import { type Facts, type Held, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
 import type { SourceReader } from './sources.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
@@ -59,6 +59,8 @@ const RACE_RETRY_MS = 200;
 
 interface Memory {
   held?: Held;
+  /** The target's type: it cannot change. */
+  type?: string;
   deleted?: string;
   focused?: boolean;
 }
@@ -117,6 +119,7 @@ export class KubeTargets {
       viewOf: (claim) => sources.view(claim.source),
       gistOf: (claim) => sources.gist(claim.source),
       held: memory?.held,
+      type: store.kind.typed ? memory?.type : '',
       ownerFate: found.ownerFate,
       frozen: found.frozen ?? false,
       now: now(),
@@ -164,6 +167,7 @@ export class KubeTargets {
       return;
     }
     found.read = observe(read.object.metadata);
+    this.#remember(target).type = read.content.type;
     this.#hold(target, found.read.resourceVersion, read.content);
     if (read.immutable) found.frozen = true;
   }
@@ -178,7 +182,7 @@ export class KubeTargets {
     this.#follow(target, decision.do === 'conflict');
     switch (decision.do) {
       case 'nothing':
-        this.#settle(facts.entries, undefined, false);
+        this.#settle(facts.entries, undefined, false, decision.remarks);
         this.#tidy(target);
         return undefined;
       case 'wait':
@@ -230,7 +234,7 @@ export class KubeTargets {
         this.#remember(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
       answer.learn(meta);
-      this.#settle(facts.entries, undefined, true);
+      this.#settle(facts.entries, undefined, true, decision.remarks);
       return undefined;
     } catch (error) {
       onWrite(target, verb, false, claim);
@@ -297,6 +301,7 @@ export class KubeTargets {
     this.#options.onWrite(target, 'delete', true, claim);
     const { namespace, name } = parseHolderKey(target);
     delete this.#remember(target).held;
+    delete this.#remember(target).type;
     if (this.#options.store.index.get(namespace, name) === undefined) {
       // No watch follows it (a copy without our label): what we read in this run is all that we know, and it is gone.
       found.read = null;
@@ -313,6 +318,7 @@ export class KubeTargets {
     if (memory === undefined) return;
     delete memory.held;
     delete memory.deleted;
+    delete memory.type;
     this.#tidy(target);
   }
 
@@ -325,7 +331,7 @@ export class KubeTargets {
   }
 
   /** Notes `outcome` for whoever decides the target; without one, that all is as it should be. */
-  #settle(entries: readonly Entry[], outcome: Outcome | undefined, wrote: boolean): void {
+  #settle(entries: readonly Entry[], outcome: Outcome | undefined, wrote: boolean, remarks?: Remarks): void {
     const winner = winnerOf(entries);
     for (const entry of entries) {
       let mine: Outcome;
@@ -335,7 +341,7 @@ export class KubeTargets {
       } else if (entry.claim.mode === 'release') {
         mine = outcome ?? RELEASED;
       } else {
-        mine = outcome ?? SYNCED;
+        mine = outcome ?? (entry.claim.mode === 'fill' ? remarks?.fill : remarks?.own) ?? SYNCED;
       }
       const news = this.#options.book.settle(entry, mine);
       const wroteForIt = wrote && (entry === winner || winner === undefined);
@@ -372,7 +378,10 @@ export class KubeTargets {
   #tidy(target: HolderKey): void {
     const memory = this.#memory.get(target);
     if (memory === undefined) return;
-    if (this.#options.book.on(target).length === 0) delete memory.held;
+    if (this.#options.book.on(target).length === 0) {
+      delete memory.held;
+      delete memory.type;
+    }
     if (Object.keys(memory).length === 0) this.#memory.delete(target);
   }
 }

@@ -7,7 +7,7 @@
  *   names is really gone, or really does not want it.
  */
 import { byRank, type Entry } from './claim-book.ts';
-import type { Claim, Desire, SourceView, Wanted } from './claim.ts';
+import type { Claim, Desire, Remark, SourceView, Wanted } from './claim.ts';
 import type { RuleKey } from './keys.ts';
 import { isForbiddenType } from './kind.ts';
 import type { Observed } from './observed.ts';
@@ -43,6 +43,8 @@ export interface Facts {
   /** The gist of the source's content at the version of its view, if it was read. */
   readonly gistOf: (claim: Claim) => Gist | undefined;
   readonly held: Held | undefined;
+  /** The target's type, if it is known; '' for a kind without types. */
+  readonly type?: string | undefined;
   /** Asked for by `need owner`. */
   readonly ownerFate: OwnerFate | undefined;
   /** The server refused to change the target as it is (another type, or immutable). */
@@ -52,8 +54,14 @@ export interface Facts {
 
 export type Wish = Extract<Desire, { kind: 'be' }>;
 
+/** What is said of claims whose target is, or will be, as they wish. */
+export interface Remarks {
+  readonly own?: Remark | undefined;
+  readonly fill?: Remark | undefined;
+}
+
 export type Plan =
-  | { readonly do: 'nothing' }
+  | { readonly do: 'nothing'; readonly remarks?: Remarks }
   | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string }
   /** Somebody else's object is in the way. */
   | { readonly do: 'conflict'; readonly message: string }
@@ -62,6 +70,7 @@ export type Plan =
       readonly claim: Claim;
       readonly wish: Wish;
       readonly withData: boolean;
+      readonly remarks?: Remarks;
     }
   | { readonly do: 'delete' }
   | { readonly do: 'need'; readonly fact: 'source' | 'target' | 'owner' };
@@ -160,45 +169,75 @@ function planWrite(
 ): Plan {
   let desire = claim.shape.desire(view, observed, facts.now);
   let from = claim;
-  const filler = claim.mode === 'own' ? fillerOf(facts.entries)?.claim : undefined;
-  if (filler !== undefined && observed !== undefined && desire.kind === 'be' && desire.data !== 'source') {
-    // `own` decides that the target exists and its metadata, `fill` its data.
+  let remarks: Remarks = desire.kind === 'be' ? { [claim.mode === 'own' ? 'own' : 'fill']: desire.remark } : {};
+  const filler = claim.mode === 'own' && verb === 'update' ? fillerOf(facts.entries)?.claim : undefined;
+  // `own` decides that the target exists and its metadata, `fill` its data: in this order, because the metadata say what to fill it with.
+  if (
+    filler !== undefined &&
+    observed !== undefined &&
+    desire.kind === 'be' &&
+    desire.data === 'keep' &&
+    matches(desire, observed)
+  ) {
     const filled = filler.shape.desire(facts.viewOf(filler), observed, facts.now);
     if (filled.kind === 'be') {
       from = filler;
-      desire = {
-        ...desire,
-        data: filled.data,
-        labels: { ...desire.labels, ...filled.labels },
-        annotations: { ...desire.annotations, ...filled.annotations },
-        stamps: { ...desire.stamps, ...filled.stamps },
-      };
+      desire = together(desire, filled);
+      remarks = { own: remarks.own, fill: filled.remark };
+    } else {
+      const state = filled.kind === 'wait' ? 'waiting' : 'error';
+      remarks = { own: remarks.own, fill: { state, reason: filled.reason, message: filled.message } };
     }
   }
   if (desire.kind === 'wait') return { do: 'wait', reason: desire.reason, message: desire.message };
   if (desire.kind === 'fail') return { do: 'fail', reason: desire.reason, message: desire.message };
+  if (desire.data === 'minimal' && desire.type === undefined) {
+    const anew = observed === undefined || verb === 'replace';
+    const type = anew ? facts.gistOf(claim)?.type : facts.type;
+    if (type === undefined) return { do: 'need', fact: anew ? 'source' : 'target' };
+    desire = { ...desire, type };
+  }
   if (desire.data === 'source') {
     const gist = facts.gistOf(from);
     if (gist === undefined) return { do: 'need', fact: 'source' };
-    if (isForbiddenType(gist.type)) {
-      return { do: 'fail', reason: 'RefusedType', message: `Secrets of type ${gist.type} are never copied` };
-    }
+    if (isForbiddenType(gist.type)) return refusedType(gist.type);
   }
-  if (observed === undefined || verb === 'replace') return { do: verb, claim: from, wish: desire, withData: true };
+  const type = desire.type !== undefined && desire.type !== '' ? desire.type : facts.type;
+  if (type !== undefined && isForbiddenType(type)) return refusedType(type);
+  if (observed === undefined || verb === 'replace') {
+    return { do: verb, claim: from, wish: desire, withData: true, remarks };
+  }
   const data =
     desire.data === 'source' ? planData(facts, from, observed) : desire.data === 'keep' ? 'current' : 'stale';
   if (data === 'source' || data === 'target') return { do: 'need', fact: data };
   if (claim.mode === 'own') desire = withoutLeftovers(desire, observed);
-  if (data === 'current' && matches(desire, observed)) return NOTHING;
+  if (data === 'current' && matches(desire, observed)) return { do: 'nothing', remarks };
   if (data === 'frozen' || facts.frozen) {
-    if (claim.mode === 'own') return { do: 'replace', claim: from, wish: desire, withData: true };
+    if (claim.mode === 'own') return { do: 'replace', claim: from, wish: desire, withData: true, remarks };
     return {
       do: 'fail',
       reason: 'Immutable',
       message: 'the object cannot be changed: it is immutable, or of another type',
     };
   }
-  return { do: 'update', claim: from, wish: desire, withData: data === 'stale' };
+  return { do: 'update', claim: from, wish: desire, withData: data === 'stale', remarks };
+}
+
+function refusedType(type: string): Plan {
+  return { do: 'fail', reason: 'RefusedType', message: `Secrets of type ${type} are never copied` };
+}
+
+/** The wishes of the owner and of what fills the target, as one. */
+function together(owned: Wish, filled: Wish): Wish {
+  const { type: _, remark: __, ...rest } = owned;
+  return {
+    ...rest,
+    ...(filled.type === undefined ? {} : { type: filled.type }),
+    data: filled.data,
+    labels: { ...owned.labels, ...filled.labels },
+    annotations: { ...owned.annotations, ...filled.annotations },
+    stamps: { ...owned.stamps, ...filled.stamps },
+  };
 }
 
 /**

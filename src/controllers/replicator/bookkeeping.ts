@@ -1,0 +1,38 @@
+/** The annotations that the controller writes, and when they are reason enough to write. */
+import type { Wanted } from '../../copy/claim.ts';
+import type { Observed } from '../../copy/observed.ts';
+import type { AnnotationNames } from './annotations.ts';
+
+/** A time as Go's RFC 3339 prints it in UTC: whole seconds. */
+export function goTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+/**
+ * The source's version on a target. That it grows older is no reason to write as long as the data agree (a chain that is a loop
+ * would never come to rest); that it is missing, or that somebody else has set it, is.
+ */
+export function versionMark(
+  names: AnnotationNames,
+  observed: Observed | undefined,
+  version: string,
+): { readonly annotations: Wanted; readonly stamps: Wanted } {
+  const mark = { [names.version]: version };
+  const ours = observed === undefined || observed.ownAnnotations.includes(names.version);
+  return ours ? { annotations: {}, stamps: mark } : { annotations: mark, stamps: {} };
+}
+
+/** The bookkeeping of a target as it stands, as a wish: none of it is touched. */
+export function kept(names: AnnotationNames, { annotations }: Observed): Wanted {
+  const wish: Record<string, string> = {};
+  for (const name of [names.at, names.version, names.onceVersion, names.origin, names.inherited]) {
+    const value = annotations[name];
+    if (value !== undefined) wish[name] = value;
+  }
+  return wish;
+}
+
+/** Whether a target holds data of a source, or has not been cleared of what says so. */
+export function isFilled(names: AnnotationNames, { annotations }: Observed): boolean {
+  return [names.version, names.onceVersion, names.inherited, names.origin].some((name) => name in annotations);
+}

@@ -1,0 +1,117 @@
+/** Puts the replicator system on an engine: its watches, its system, its resync. */
+import type { ReplicatorConfig } from '../../config/config.ts';
+import type { Engine } from '../../copy/engine.ts';
+import type { Cluster } from '../../copy/cluster.ts';
+import { type HolderKey, parseHolderKey } from '../../copy/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
+import type { Observed } from '../../copy/observed.ts';
+import { PatternCache } from '../../copy/patterns.ts';
+import { type Clock, systemClock } from '../../runtime/clock.ts';
+import { annotationNames, isAnnotated } from './annotations.ts';
+import type { ReplicatorEvent } from './report.ts';
+import type { RuleSettings } from './rule.ts';
+import { ReplicatorSystem, type RuleObject } from './system.ts';
+
+/** The source component of its events. */
+export const REPLICATOR_EVENT_COMPONENT = 'k8s-replicator';
+
+/** What a timer of Node can wait, ms: 24.8 days. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The kinds by their names in `--run-replicators`. */
+const KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
+
+export interface ReplicatorControllerOptions {
+  readonly engine: Engine;
+  readonly cluster: Cluster;
+  readonly config: ReplicatorConfig;
+  /** Kinds beside those that the config names; the cluster's backend must know them too. */
+  readonly extraKinds?: readonly Kind[];
+  readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
+  readonly clock?: Clock;
+}
+
+export interface ReplicatorController {
+  /** A namespace came or went. */
+  namespaceChanged(name: string, there: boolean, initial: boolean): void;
+  /** An object came, went or changed. */
+  objectChanged(key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void;
+  stop(): void;
+}
+
+/** Opens the watches and adds the system; the engine may be started when the cluster is synced. */
+export function startReplicator(options: ReplicatorControllerOptions): ReplicatorController {
+  const { engine, cluster, config } = options;
+  const kinds: readonly Kind[] = [...config.runReplicators.map((name) => KINDS[name]), ...(options.extraKinds ?? [])];
+  const names = annotationNames(config.annotationsPrefix);
+  const settings: RuleSettings = {
+    names,
+    allowAll: config.allowAll,
+    ignoreUnknown: config.ignoreUnknown,
+    createWithLabels: config.createWithLabels,
+    patterns: new PatternCache('full'),
+  };
+  const system = new ReplicatorSystem({
+    api: cluster.api,
+    settings,
+    kinds,
+    namespaces: cluster.namespaces,
+    observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
+    recordEvent: options.recordEvent,
+  });
+  engine.addSystem(system);
+  const matters = ({ annotations }: { readonly annotations?: Readonly<Record<string, string>> }): boolean =>
+    isAnnotated(names, annotations);
+  for (const kind of kinds) cluster.watchAll(kind, matters);
+  const timer = startResync(options, kinds, system);
+  return {
+    namespaceChanged: (name, there, initial) => {
+      for (const rule of system.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
+      if (!there) system.forgetNamespace(name);
+    },
+    objectChanged: (key, before, after, initial) => {
+      const rule = system.ruleOf(key);
+      if (rule === undefined) return;
+      const priority = initial ? 'low' : 'normal';
+      const was = before && system.versionOf(before);
+      const is = after && system.versionOf(after);
+      if (was !== is) engine.touchRule(rule, priority);
+      const wasMarkedBy = before && system.ownerOf(before, key);
+      if (wasMarkedBy !== undefined && system.isBroken(wasMarkedBy)) engine.touchRule(wasMarkedBy, priority);
+    },
+    stop: () => {
+      timer?.cancel();
+    },
+  };
+}
+
+/** Looks at everything again from time to time. Nothing should come of it: it is what the original promises. */
+function startResync(
+  { engine, cluster, config, clock = systemClock }: ReplicatorControllerOptions,
+  kinds: readonly Kind[],
+  system: ReplicatorSystem,
+): { cancel(): void } | undefined {
+  if (config.resyncPeriodMs <= 0) return undefined;
+  let timer: { cancel(): void } | undefined;
+  const arm = (): void => {
+    timer = clock.setTimeout(
+      () => {
+        for (const kind of kinds) {
+          for (const key of cluster.store(kind).index.keys()) {
+            const rule = system.ruleOf(key);
+            const { namespace, name } = parseHolderKey(key);
+            const observed = cluster.store(kind).index.get(namespace, name);
+            if (rule !== undefined && observed !== undefined && system.versionOf(observed) !== undefined)
+              engine.touchRule(rule, 'low');
+            if (engine.book.on(key).length > 0) engine.touchTarget(key, 'low');
+          }
+        }
+        arm();
+      },
+      Math.min(config.resyncPeriodMs, LONGEST_TIMER_MS),
+      { unref: true },
+    );
+  };
+  arm();
+  return { cancel: () => timer?.cancel() };
+}

@@ -1,0 +1,127 @@
+/**
+ * How an object with `replicate-from` is filled: with its source's data, if that is there and allows it; else it is cleared, if it
+ * has ever been filled. Labels, type and other annotations are its owner's.
+ */
+import type { Desire, Remark, Shape, SourceView, Wanted } from '../../copy/claim.ts';
+import type { Observed } from '../../copy/observed.ts';
+import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
+import { goTime, isFilled, versionMark } from './bookkeeping.ts';
+import { isFrozen } from './once.ts';
+import { inheritance, permission, type Place } from './permission.ts';
+import { type RuleSettings, unknownOn } from './rule.ts';
+
+const PENDING: Desire = { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
+
+export class PullShape implements Shape {
+  readonly id: string;
+  readonly #settings: RuleSettings;
+  readonly #target: Place;
+  readonly #source: Place;
+
+  constructor(settings: RuleSettings, target: Place, source: Place) {
+    this.#settings = settings;
+    this.#target = target;
+    this.#source = source;
+    this.id = `pull ${source.namespace}/${source.name}`;
+  }
+
+  desire(source: SourceView, observed: Observed | undefined, now: number): Desire {
+    if (observed === undefined || !this.#isCurrent(observed)) return PENDING;
+    const refusal = unknownOn(this.#settings, 'the object', observed.annotations);
+    if (refusal !== undefined) return { kind: 'fail', ...refusal };
+    switch (source.state) {
+      case 'unknown':
+        return PENDING;
+      case 'failed':
+        return { kind: 'fail', reason: source.reason, message: source.message };
+      case 'missing':
+        return this.#without({ state: 'waiting', reason: source.reason, message: source.message }, observed, now);
+      case 'present':
+        return this.#from(source.annotations, source.version, observed, now);
+      default:
+        return source satisfies never;
+    }
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[this.#settings.names.version];
+  }
+
+  /** Whether the target still names the source that this shape is of: its rule is read anew a moment later. */
+  #isCurrent({ annotations }: Observed): boolean {
+    const { names } = this.#settings;
+    const value = annotations[names.from];
+    if (value === undefined) return false;
+    return sourcePath(names, this.#target, value) === `${this.#source.namespace}/${this.#source.name}`;
+  }
+
+  #from(source: Annotations, version: string, observed: Observed, now: number): Desire {
+    const { names } = this.#settings;
+    const where = `source ${this.#source.namespace}/${this.#source.name}`;
+    const refusal = unknownOn(this.#settings, where, source);
+    if (refusal !== undefined) return { kind: 'fail', ...refusal };
+    const may = permission(this.#settings, this.#target, this.#source, source);
+    if (may.verdict === 'cancelled') return { kind: 'fail', ...may.refusal };
+    if (may.verdict === 'denied') return this.#without({ state: 'error', ...may.refusal }, observed, now);
+    if (names.from in source && !(names.version in source)) {
+      return this.#without(
+        { state: 'waiting', reason: 'SourceEmpty', message: `${where} holds nothing` },
+        observed,
+        now,
+      );
+    }
+    const once = readBool(observed.annotations, names.once);
+    const frozen = typeof once === 'object' ? once : isFrozen(names, source, observed.annotations);
+    const problem = [once, frozen, readBool(source, names.once)].find(
+      (value): value is Refusal => typeof value === 'object',
+    );
+    if (problem !== undefined) return { kind: 'fail', ...problem };
+    const handedOn: Wanted = {
+      [names.inherited]: inheritance(this.#settings, source),
+      [names.origin]: once === true ? null : this.#originOf(source),
+    };
+    if (frozen === true) {
+      return {
+        kind: 'be',
+        labels: {},
+        annotations: handedOn,
+        stamps: { [names.at]: goTime(now) },
+        data: 'keep',
+        type: '',
+      };
+    }
+    const mark = versionMark(names, observed, version);
+    return {
+      kind: 'be',
+      labels: {},
+      annotations: { ...handedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
+      stamps: { ...mark.stamps, [names.at]: goTime(now) },
+      data: 'source',
+      type: '',
+    };
+  }
+
+  /** Where the chain that ends here begins. */
+  #originOf(source: Annotations): string {
+    const { names } = this.#settings;
+    const origin = names.from in source ? source[names.origin] : undefined;
+    return origin ?? `${this.#source.namespace}/${this.#source.name}`;
+  }
+
+  /** The target may not hold the data, or there are none. What was never filled is its owner's and stays. */
+  #without(remark: Remark, observed: Observed, now: number): Desire {
+    const { names } = this.#settings;
+    if (!isFilled(names, observed)) {
+      const { state, reason, message } = remark;
+      return { kind: state === 'error' ? 'fail' : 'wait', reason, message };
+    }
+    return {
+      kind: 'be',
+      labels: {},
+      annotations: { [names.version]: null, [names.onceVersion]: null, [names.inherited]: null, [names.origin]: null },
+      stamps: { [names.at]: goTime(now) },
+      data: 'minimal',
+      remark,
+    };
+  }
+}

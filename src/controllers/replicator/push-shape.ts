@@ -1,0 +1,175 @@
+/**
+ * How a copy made by `replicate-to` looks: as its source, or, where the source is to be filled from elsewhere, an empty object
+ * that carries the `replicate-from` of its own.
+ *
+ * The mode is read from the source's annotations at each turn, so that a change of them is a change of wish and not of claim.
+ */
+import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
+import type { Observed } from '../../copy/observed.ts';
+import type { Annotations } from './annotations.ts';
+import { goTime, kept, versionMark } from './bookkeeping.ts';
+import { isFrozen } from './once.ts';
+import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
+import type { Place } from './permission.ts';
+
+const PENDING: Desire = { kind: 'wait', reason: 'Pending', message: 'the source is about to be looked at again' };
+
+export class PushShape implements Shape {
+  readonly id: string;
+  readonly #settings: RuleSettings;
+  readonly #source: Place;
+  readonly #owner: string;
+  /** What the last annotations seen ask for: the same for all copies. */
+  #last: { readonly annotations: Annotations; readonly rule: ReplicationRule | undefined } | undefined;
+
+  constructor(settings: RuleSettings, source: Place) {
+    this.#settings = settings;
+    this.#source = source;
+    this.#owner = `${source.namespace}/${source.name}`;
+    this.id = `push ${this.#owner}`;
+  }
+
+  desire(source: SourceView, observed: Observed | undefined, now: number): Desire {
+    if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
+    if (source.state !== 'present') return PENDING;
+    const rule = this.#rule(source.annotations);
+    if (rule?.kind === 'broken') return { kind: 'fail', ...rule.refusal };
+    if (rule?.kind !== 'push') return PENDING;
+    const refusal = observed && unknownOn(this.#settings, 'the target', observed.annotations);
+    if (refusal !== undefined) return { kind: 'fail', ...refusal };
+    return rule.from === undefined
+      ? this.#copy(source.annotations, source.version, observed, now)
+      : this.#shell(source.annotations, rule.from, observed, now);
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[this.#settings.names.version];
+  }
+
+  #rule(annotations: Annotations): ReplicationRule | undefined {
+    if (this.#last?.annotations !== annotations) {
+      this.#last = { annotations, rule: readRule(this.#settings, this.#source, annotations) };
+    }
+    return this.#last.rule;
+  }
+
+  #isMine(observed: Observed | undefined): observed is Observed {
+    return observed?.annotations[this.#settings.names.by] === this.#owner;
+  }
+
+  /** A copy with the source's data. */
+  #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): Desire {
+    const { names } = this.#settings;
+    const common = this.#common(source, observed);
+    if (this.#isMine(observed) && !(names.from in observed.annotations)) {
+      const frozen = isFrozen(names, source, this.#ownOnce(source, observed));
+      if (typeof frozen === 'object') return { kind: 'fail', ...frozen };
+      if (frozen) {
+        const annotations = { ...kept(names, observed), ...common.annotations };
+        return { kind: 'be', ...common, annotations, stamps: {}, data: 'keep' };
+      }
+    }
+    const mark = versionMark(names, observed, version);
+    return {
+      kind: 'be',
+      ...common,
+      annotations: {
+        ...common.annotations,
+        ...mark.annotations,
+        [names.onceVersion]: source[names.onceVersion] ?? null,
+        [names.from]: null,
+        [names.inherited]: null,
+        [names.origin]: null,
+      },
+      stamps: { ...mark.stamps, [names.at]: goTime(now) },
+      data: 'source',
+    };
+  }
+
+  /** A target that is filled by a `replicate-from` of its own. */
+  #shell(source: Annotations, from: string, observed: Observed | undefined, now: number): Desire {
+    const { names } = this.#settings;
+    const common = this.#common(source, observed);
+    const annotations: Wanted = { ...common.annotations, [names.from]: from };
+    if (observed === undefined) {
+      return { kind: 'be', ...common, annotations, stamps: { [names.at]: goTime(now) }, data: 'minimal' };
+    }
+    const mine = this.#isMine(observed);
+    const anew =
+      !mine ||
+      observed.annotations[names.from] !== from ||
+      (annotations[names.once] !== undefined && (observed.annotations[names.once] ?? null) !== annotations[names.once]);
+    if (!anew) {
+      return {
+        kind: 'be',
+        ...common,
+        annotations: { ...kept(names, observed), ...annotations },
+        stamps: {},
+        data: 'keep',
+      };
+    }
+    // The data stay until those of the new source are there.
+    const dropped = { [names.version]: null, [names.onceVersion]: null, [names.inherited]: null, [names.origin]: null };
+    return {
+      kind: 'be',
+      ...common,
+      annotations: { ...annotations, ...dropped },
+      stamps: { [names.at]: goTime(now) },
+      data: mine ? 'keep' : 'minimal',
+    };
+  }
+
+  /** Labels are given at creation and then left alone. */
+  #common(
+    source: Annotations,
+    observed: Observed | undefined,
+  ): { readonly labels: Wanted; readonly annotations: Wanted } {
+    const { names, createWithLabels } = this.#settings;
+    const labels: Record<string, string> = observed === undefined ? { ...createWithLabels } : {};
+    for (const key of observed?.ownLabels ?? []) {
+      const value = observed?.labels[key];
+      if (value !== undefined) labels[key] = value;
+    }
+    const annotations: Record<string, string | null> = {
+      [names.by]: this.#owner,
+      [names.allowed]: source[names.allowed] ?? null,
+      [names.allowedNamespaces]: source[names.allowedNamespaces] ?? null,
+    };
+    const once = source[names.once];
+    if (once !== undefined) annotations[names.once] = once;
+    else if (observed !== undefined && !this.#isUsersOnce(observed)) annotations[names.once] = null;
+    return { labels, annotations };
+  }
+
+  /** The target's annotations, with its replicate-once only where a user has set it there: ours follows the source. */
+  #ownOnce(source: Annotations, observed: Observed): Annotations {
+    const { names } = this.#settings;
+    if (names.once in source || this.#isUsersOnce(observed)) return observed.annotations;
+    const { [names.once]: _, ...rest } = observed.annotations;
+    return rest;
+  }
+
+  #isUsersOnce(observed: Observed): boolean {
+    const { names } = this.#settings;
+    return names.once in observed.annotations && !observed.ownAnnotations.includes(names.once);
+  }
+}
+
+/** What a source that cannot be understood wishes for the copies that it has: that nobody touches them. */
+export class LeaveShape implements Shape {
+  readonly id: string;
+  readonly #desire: Desire;
+
+  constructor(reason: string, message: string) {
+    this.id = `leave ${reason} ${message}`;
+    this.#desire = { kind: 'fail', reason, message };
+  }
+
+  desire(): Desire {
+    return this.#desire;
+  }
+
+  heldVersion(): undefined {
+    return undefined;
+  }
+}
