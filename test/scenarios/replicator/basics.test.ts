@@ -1,0 +1,162 @@
+/** Pulling and pushing as k8s-replicator does, for both kinds: what is copied, cleared, created and taken away. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { staysTrue } from '../../support/wait-for.ts';
+import { annotation, KINDS, ReplicatorScene } from './support.ts';
+
+let scene: ReplicatorScene;
+before(async () => {
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('source', 'team-a', 'team-b', 'jx-one', 'jx-two');
+  await scene.operator();
+});
+after(() => scene.close());
+
+for (const kind of KINDS) {
+  describe(`${kind.kind}: replicate-from`, () => {
+    it('is filled when the source allows it, cleared when not, and filled again', async () => {
+      const users = scene.of(kind);
+      await users.create('source/pulled', { a: '1' });
+      await users.create('team-a/pull', { own: 'mine' }, { 'replicate-from': 'source/pulled' });
+      await users.warning('team-a/pull', 'Denied');
+      await users.holds('team-a/pull', { own: 'mine' });
+      await users.annotate('source/pulled', { 'replication-allowed': 'true' });
+      const filled = await users.holds('team-a/pull', { a: '1' });
+      assert.equal(annotation(filled, 'replicated-from-version'), await users.version('source/pulled'));
+      assert.equal(annotation(filled, 'replicated-from-origin'), 'source/pulled');
+      assert.equal(annotation(filled, 'replicated-from-allowed'), '.*');
+      assert.match(annotation(filled, 'replicated-at') ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+      await users.change('source/pulled', { a: '2', b: '3' });
+      await users.holds('team-a/pull', { a: '2', b: '3' });
+      await users.annotate('source/pulled', { 'replication-allowed': 'false' });
+      const cleared = await users.holds('team-a/pull', {});
+      for (const name of ['replicated-from-version', 'replicated-from-origin', 'replicated-from-allowed']) {
+        assert.equal(annotation(cleared, name), undefined);
+      }
+      await users.annotate('source/pulled', { 'replication-allowed': 'true' });
+      await users.holds('team-a/pull', { a: '2', b: '3' });
+      await users.delete('source/pulled');
+      await users.holds('team-a/pull', {});
+      await users.create('source/pulled', { a: 'new' }, { 'replication-allowed-namespaces': 'team-.*' });
+      await users.holds('team-a/pull', { a: 'new' });
+    });
+
+    it('never touches a target whose source is not there', async () => {
+      const users = scene.of(kind);
+      const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'nobody' });
+      await staysTrue(
+        async () => (await users.version('team-a/alone')) === metadata.resourceVersion,
+        700,
+        'a target that was never replicated is left alone',
+      );
+      await users.create('team-a/nobody', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.holds('team-a/alone', { a: '1' });
+    });
+
+    it('is repaired when edited by hand, and when its version is tampered with', async () => {
+      const users = scene.of(kind);
+      await users.create('source/drift', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.create(
+        'team-a/drift',
+        {},
+        { 'replicate-from': 'source/drift' },
+        { metadata: { labels: { my: 'label' } } },
+      );
+      await users.holds('team-a/drift', { a: '1' });
+      await users.change('team-a/drift', { a: 'tampered' });
+      await users.holds('team-a/drift', { a: '1' });
+      await users.annotate('team-a/drift', { 'replicated-from-version': '0' });
+      const version = await users.version('source/drift');
+      const repaired = await users.becomes(
+        'team-a/drift',
+        (object) => annotation(object, 'replicated-from-version') === version,
+        'at the version of its source',
+      );
+      assert.equal(repaired.metadata.labels.my, 'label');
+    });
+  });
+
+  describe(`${kind.kind}: replicate-to`, () => {
+    it('creates, updates, repairs, and deletes what is no longer listed', async () => {
+      const users = scene.of(kind);
+      await users.create(
+        'source/pushed',
+        { a: '1' },
+        { 'replicate-to': 'team-a/one,two' },
+        { metadata: { labels: { not: 'copied' } } },
+      );
+      const copy = await users.holds('team-a/one', { a: '1' });
+      assert.deepEqual(copy.metadata.labels, { 'app.kubernetes.io/managed-by': 'k8s-replicator' });
+      assert.equal(annotation(copy, 'replicated-by'), 'source/pushed');
+      assert.equal(annotation(copy, 'replicated-from-version'), await users.version('source/pushed'));
+      await users.holds('source/two', { a: '1' });
+      await scene.api.patch(users.path('team-a/one'), {
+        metadata: { labels: { foreign: 'label' }, annotations: { foreign: 'annotation' } },
+      });
+      await users.change('source/pushed', { a: '2' });
+      const updated = await users.holds('team-a/one', { a: '2' });
+      assert.equal(updated.metadata.labels.foreign, 'label');
+      assert.equal(updated.metadata.annotations.foreign, 'annotation');
+      await users.change('team-a/one', { a: 'tampered' });
+      await users.holds('team-a/one', { a: '2' });
+      await users.delete('team-a/one');
+      await users.holds('team-a/one', { a: '2' });
+      await users.annotate('source/pushed', { 'replicate-to': 'team-b/three' });
+      await users.holds('team-b/three', { a: '2' });
+      await users.gone('team-a/one');
+      await users.gone('source/two');
+      await users.delete('source/pushed');
+      await users.gone('team-b/three');
+    });
+
+    it('follows patterns into namespaces that come later', async () => {
+      const users = scene.of(kind);
+      await users.create('source/tls', { crt: '1' }, { 'replicate-to-namespaces': 'jx-.*,team-a,no-such' });
+      for (const namespace of ['jx-one', 'jx-two', 'team-a']) await users.holds(`${namespace}/tls`, { crt: '1' });
+      const late = `jx-late-${kind.plural}`;
+      await scene.namespaces(late, `not-${late}`);
+      await users.holds(`${late}/tls`, { crt: '1' });
+      assert.equal(await users.find(`not-${late}/tls`), undefined);
+      assert.equal(await users.find('team-b/tls'), undefined);
+      await users.annotate('source/tls', { 'replicate-to-namespaces': 'jx-(one|late.*)' });
+      await users.gone('jx-two/tls');
+      await users.gone('team-a/tls');
+      assert.ok(await users.find('jx-one/tls'));
+    });
+
+    it('leaves a foreign object alone, says so, and takes the name over when it is free', async () => {
+      const users = scene.of(kind);
+      const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
+      await users.create('source/wants', { a: '1' }, { 'replicate-to': 'team-b/taken' });
+      const { message, source } = await users.warning('source/wants', 'Conflict');
+      assert.match(message, /team-b\/taken/);
+      assert.equal(source.component, 'k8s-replicator');
+      assert.equal(await users.version('team-b/taken'), metadata.resourceVersion);
+      await users.delete('team-b/taken');
+      await users.holds('team-b/taken', { a: '1' });
+    });
+  });
+
+  describe(`${kind.kind}: both on one object`, () => {
+    it('makes a target that is filled from elsewhere, and itself stays as it is', async () => {
+      const users = scene.of(kind);
+      await users.create('team-a/creator', { own: 'c' }, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
+      const made = await users.holds('team-a/made', {});
+      assert.equal(annotation(made, 'replicate-from'), 'source/base');
+      assert.equal(annotation(made, 'replicated-by'), 'team-a/creator');
+      await users.create('source/base', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.holds('team-a/made', { a: '1' });
+      await users.holds('team-a/creator', { own: 'c' });
+      await users.change('team-a/made', { a: 'tampered' });
+      await users.holds('team-a/made', { a: '1' });
+      await users.delete('source/base');
+      await users.holds('team-a/made', {});
+      await users.annotate('team-a/creator', { 'replicate-from': null });
+      const copy = await users.holds('team-a/made', { own: 'c' });
+      assert.equal(annotation(copy, 'replicate-from'), undefined);
+      await users.delete('team-a/creator');
+      await users.gone('team-a/made');
+    });
+  });
+}

@@ -1,0 +1,201 @@
+/** What the replicator's scenarios share: a cluster, an operator, and short words for what users do, for any kind. */
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import type { KeyferryOptions } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+type Values = Readonly<Record<string, string>>;
+
+/** A kind in the words of these tests. */
+export interface TestKind {
+  readonly kind: string;
+  readonly plural: string;
+  /** As values stand in the object's `data`. */
+  readonly encode: (text: string) => string;
+}
+
+export const KINDS: readonly TestKind[] = [
+  { kind: 'Secret', plural: 'secrets', encode: (text) => Buffer.from(text).toString('base64') },
+  { kind: 'ConfigMap', plural: 'configmaps', encode: (text) => text },
+];
+
+/** `annotate({ 'replicate-from': 'a/b' })` */
+export function annotate(values: Values, prefix = 'k8s-replicator'): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [`${prefix}/${key}`, value]));
+}
+
+export class ReplicatorScene {
+  readonly plane: ControlPlane;
+  readonly api: TestApi;
+  /** Stands at the beginning of every value. */
+  readonly canary = makeCanary('replicated');
+  readonly #operators: Keyferry[] = [];
+
+  constructor(plane: ControlPlane) {
+    this.plane = plane;
+    this.api = plane.api;
+  }
+
+  static async open(options: ControlPlaneOptions = {}): Promise<ReplicatorScene> {
+    return new ReplicatorScene(await startControlPlane(options));
+  }
+
+  /** Starts `keyferry replicator` and waits until it is ready. */
+  async operator(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
+    const keyferry = await Keyferry.start({
+      kubeconfig: this.plane.kubeconfigPath,
+      command: 'replicator',
+      args,
+      ...options,
+    });
+    this.#operators.push(keyferry);
+    await keyferry.ready();
+    return keyferry;
+  }
+
+  async close(): Promise<void> {
+    try {
+      const texts: Record<string, string> = {};
+      for (const [index, operator] of this.#operators.entries()) texts[`output of operator ${index}`] = operator.output;
+      texts['events'] = JSON.stringify(await this.api.list('/api/v1/events'));
+      assertNoCanaries(texts, { value: this.canary });
+    } finally {
+      for (const operator of this.#operators) await operator.kill9();
+      await this.plane.stop();
+    }
+  }
+
+  async namespaces(...names: readonly string[]): Promise<void> {
+    await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  }
+
+  /** The objects of one kind. */
+  of(kind: TestKind): KindScene {
+    return new KindScene(this, kind);
+  }
+}
+
+/** Users of one kind of object. Names are `<namespace>/<name>`. */
+export class KindScene {
+  readonly #scene: ReplicatorScene;
+  readonly kind: TestKind;
+
+  constructor(scene: ReplicatorScene, kind: TestKind) {
+    this.#scene = scene;
+    this.kind = kind;
+  }
+
+  path(name: string): string {
+    const [namespace, object] = name.split('/');
+    return `/api/v1/namespaces/${namespace}/${this.kind.plural}/${object}`;
+  }
+
+  data(values: Values): Record<string, string> {
+    return Object.fromEntries(
+      Object.entries(values).map(([key, text]) => [key, this.kind.encode(this.#scene.canary + text)]),
+    );
+  }
+
+  async create(name: string, values: Values, annotations: Values = {}, more: Json = {}): Promise<Json> {
+    const [namespace, object] = name.split('/');
+    return await this.#scene.api.create({
+      apiVersion: 'v1',
+      kind: this.kind.kind,
+      data: this.data(values),
+      ...more,
+      metadata: { ...more.metadata, namespace, name: object, annotations: annotate(annotations) },
+    });
+  }
+
+  /** Changes annotations; `null` removes one. */
+  async annotate(name: string, annotations: Readonly<Record<string, string | null>>): Promise<Json> {
+    return await this.#scene.api.patch(this.path(name), {
+      metadata: { annotations: annotate(annotations as Values) },
+    });
+  }
+
+  /** Replaces the data. */
+  async change(name: string, values: Values): Promise<Json> {
+    return await this.#scene.api.patch(
+      this.path(name),
+      [{ op: 'add', path: '/data', value: this.data(values) }],
+      'json',
+    );
+  }
+
+  find(name: string): Promise<Json> {
+    return this.#scene.api.find(this.path(name));
+  }
+
+  delete(name: string): Promise<boolean> {
+    return this.#scene.api.delete(this.path(name));
+  }
+
+  /** Waits until the object holds exactly these values. */
+  async holds(name: string, values: Values, timeoutMs = 5000): Promise<Json> {
+    const wanted = JSON.stringify(Object.entries(this.data(values)).sort());
+    let last: Json;
+    return await waitFor(
+      async () => {
+        last = await this.find(name);
+        return last !== undefined && JSON.stringify(Object.entries(last.data ?? {}).sort()) === wanted
+          ? last
+          : undefined;
+      },
+      {
+        timeoutMs,
+        message: () => `${this.kind.kind} ${name} to hold ${Object.keys(values).join(', ')}; ${describe(last)}`,
+      },
+    );
+  }
+
+  /** Waits until the object is as `condition` says. */
+  async becomes(name: string, condition: (object: Json) => boolean, what: string): Promise<Json> {
+    let last: Json;
+    return await waitFor(
+      async () => {
+        last = await this.find(name);
+        return last !== undefined && condition(last) ? last : undefined;
+      },
+      { timeoutMs: 5000, message: () => `${this.kind.kind} ${name} to be ${what}; ${describe(last)}` },
+    );
+  }
+
+  async gone(name: string): Promise<void> {
+    await waitFor(async () => (await this.find(name)) === undefined, {
+      timeoutMs: 5000,
+      message: `${this.kind.kind} ${name} to be gone`,
+    });
+  }
+
+  /** Waits for a Warning event on the object with this reason. */
+  async warning(name: string, reason: string): Promise<Json> {
+    const [namespace, object] = name.split('/');
+    let seen: Json[] = [];
+    return await waitFor(
+      async () => {
+        const events = await this.#scene.api.list(`/api/v1/namespaces/${namespace}/events`);
+        seen = events.filter(({ involvedObject: about }) => about.name === object && about.kind === this.kind.kind);
+        return seen.find((event) => event.reason === reason);
+      },
+      { timeoutMs: 5000, message: () => `event ${reason} on ${name}; there: ${seen.map((e) => e.reason).join(', ')}` },
+    );
+  }
+
+  async version(name: string): Promise<string | undefined> {
+    return (await this.find(name))?.metadata.resourceVersion;
+  }
+}
+
+/** The annotation of an object under the prefix. */
+export function annotation(object: Json, name: string, prefix = 'k8s-replicator'): string | undefined {
+  return object.metadata.annotations?.[`${prefix}/${name}`];
+}
+
+function describe(object: Json): string {
+  if (object === undefined) return 'it is not there';
+  return `keys ${Object.keys(object.data ?? {}).join(', ')}, annotations ${JSON.stringify(object.metadata.annotations)}`;
+}
