@@ -102,6 +102,16 @@ test('while attempts are under way nothing is said, except the very first time',
   assert.equal(fold({ outcomes: [SYNCED, PENDING], previous: first.status }), undefined);
 });
 
+test('copies that still wait for a source which is there now are not up to date', () => {
+  const waiting: Outcome = { state: 'waiting', reason: 'NoSecret', message: 'not found' };
+  const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
+  assert.equal(previous?.mirrorStatus, 'Pending');
+  assert.equal(fold({ outcomes: [SYNCED, waiting], previous }), undefined);
+  const going: Outcome = { state: 'waiting', reason: 'NamespaceTerminating', message: 'going away' };
+  const status = fold({ outcomes: [SYNCED, going], previous })?.status;
+  assert.equal(status?.conditions?.[0]?.message, '1 copy is up to date; waiting in namespace team-1: going away');
+});
+
 test('lastSyncTime is the last successful sync: it moves with writes and never with failures', () => {
   const previous: SecretMirrorStatus = {
     ...fold({ outcomes: [SYNCED], writes: 1 })?.status,

@@ -46,16 +46,26 @@ export interface StatusOutput {
 /** Namespaces named in a message; the rest is counted. */
 const NAMED = 5;
 
+/** What a copy may wait for that is no matter of its source (see `plan` and `KubeTargets`). */
+const WAITS_FOR_TARGET: ReadonlySet<string> = new Set(['Terminating', 'NamespaceTerminating']);
+
+interface Group {
+  readonly namespaces: string[];
+  readonly first: Outcome;
+  /** Some of them wait for their source. */
+  forSource: boolean;
+}
+
 interface Tally {
   total: number;
-  readonly byState: Map<Outcome['state'], { namespaces: string[]; first: Outcome }>;
+  readonly byState: Map<Outcome['state'], Group>;
 }
 
 /** @returns `undefined` while the first attempts are still under way and nothing can be said */
 export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, spec, previous, now } = input;
   const tally = tallyOf(input.entries);
-  const unsettled = tally.byState.has('pending') || input.source.state === 'unknown';
+  const unsettled = tally.byState.has('pending') || input.source.state === 'unknown' || isOutdated(tally, input.source);
   if (unsettled && spec.problems.length === 0)
     return previous?.conditions === undefined ? firstStatus(mirror, now) : undefined;
   const verdict = judge(tally, spec, input.source);
@@ -90,6 +100,11 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   }
   if (news && verdict.event !== undefined) events.push(verdict.event);
   return { status, events, synced: verdict.synced, namespaces: tally.total };
+}
+
+/** The source is there, and some copies have not been told yet: their outcome is still that they wait for it. */
+function isOutdated({ byState }: Tally, source: SourceView): boolean {
+  return source.state === 'present' && byState.get('waiting')?.forSource === true;
 }
 
 /** Equal but for the time that a condition last changed. */
@@ -173,8 +188,9 @@ function judge({ byState, total }: Tally, spec: EffectiveSpec, source: SourceVie
       event: { type: 'Warning', reason: 'Conflict', message },
     };
   }
+  const copies = total - (waiting?.namespaces.length ?? 0);
   const going = waiting === undefined ? '' : `; waiting in ${places(waiting.namespaces)}: ${waiting.first.message}`;
-  const message = `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date${going}`;
+  const message = `${copies} ${copies === 1 ? 'copy is' : 'copies are'} up to date${going}`;
   return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
 
@@ -183,9 +199,13 @@ function tallyOf(entries: Iterable<Entry>): Tally {
   for (const { claim, outcome } of entries) {
     tally.total += 1;
     const { namespace } = parseHolderKey(claim.target);
-    const group = tally.byState.get(outcome.state);
-    if (group === undefined) tally.byState.set(outcome.state, { namespaces: [namespace], first: outcome });
-    else group.namespaces.push(namespace);
+    let group = tally.byState.get(outcome.state);
+    if (group === undefined) {
+      group = { namespaces: [], first: outcome, forSource: false };
+      tally.byState.set(outcome.state, group);
+    }
+    group.namespaces.push(namespace);
+    if (!WAITS_FOR_TARGET.has(outcome.reason)) group.forSource = true;
   }
   for (const group of tally.byState.values()) group.namespaces.sort();
   return tally;

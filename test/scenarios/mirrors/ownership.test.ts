@@ -95,7 +95,10 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
       'forged',
       { theirs: 'x' },
       {
-        metadata: { annotations: { [OWNED_BY]: `${HOME}/bystander`, [RETAIN]: 'true' } },
+        metadata: {
+          labels: { [COPY_LABEL]: 'mirrors' },
+          annotations: { [OWNED_BY]: `${HOME}/bystander`, [RETAIN]: 'true' },
+        },
       },
     );
     await scene.secret(HOME, 'forged', { a: '1' });

@@ -1,0 +1,224 @@
+/** Copies come and go with mirrors and namespaces: edits of the spec, delete policies, namespaces that end and return. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { annotations, FINALIZER, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  await scene.operator();
+});
+after(() => scene.close());
+
+/** Copies of `name` in `<name>-a` and `<name>-b`. */
+const settled = async (name: string, spec: Json = {}): Promise<Json[]> => {
+  const namespaces = [`${name}-a`, `${name}-b`];
+  await scene.namespaces(...namespaces);
+  await scene.secret(HOME, name, { a: '1' });
+  await scene.mirror(name, namespaces, spec);
+  const copies = await Promise.all(namespaces.map((namespace) => scene.copied(namespace, name, { a: '1' })));
+  await scene.ready(name, 'Synced', /^2 copies/);
+  return copies;
+};
+
+const spec = (name: string, patch: Json): Promise<Json> => scene.api.patch(mirrorPath(name), { spec: patch });
+const copies = (name: string): readonly [string, string] => [
+  secretPath(`${name}-a`, name),
+  secretPath(`${name}-b`, name),
+];
+const isThere = async (path: string): Promise<boolean> => (await scene.api.find(path)) !== undefined;
+
+describe('a mirror that is deleted', { concurrency: 4 }, () => {
+  it('takes its copies along, also one that others held up', async () => {
+    await settled('gone');
+    const [first, second] = copies('gone');
+    await scene.api.patch(first, { metadata: { finalizers: ['example.com/hold'] } });
+    await scene.api.delete(mirrorPath('gone'));
+    await scene.gone(second);
+    await waitFor(async () => (await scene.api.get(first)).metadata.deletionTimestamp !== undefined);
+    assert.deepEqual((await scene.api.get(mirrorPath('gone'))).metadata.finalizers, [FINALIZER]);
+    await scene.api.patch(first, { metadata: { finalizers: null } });
+    await scene.gone(first, mirrorPath('gone'));
+    assert.ok(await isThere(secretPath(HOME, 'gone')), 'the source stays');
+  });
+
+  it('leaves them with deletePolicy retain, and takes them back when it returns', async () => {
+    await settled('stay', { deletePolicy: 'retain' });
+    await scene.api.delete(mirrorPath('stay'));
+    await scene.gone(mirrorPath('stay'));
+    const [path] = copies('stay');
+    const left = await scene.api.get(path);
+    assert.equal(left.metadata.annotations[OWNED_BY], `${HOME}/stay`);
+    await scene.mirror('stay', ['stay-.'], { deletePolicy: 'retain' });
+    await scene.ready('stay', 'Synced', /^2 copies/);
+    assert.equal((await scene.api.get(path)).metadata.uid, left.metadata.uid);
+    await scene.change(HOME, 'stay', { a: '2' });
+    await scene.copied('stay-a', 'stay', { a: '2' });
+    await spec('stay', { deletePolicy: 'delete' });
+    await scene.ready('stay', 'Synced');
+    await scene.api.delete(mirrorPath('stay'));
+    await scene.gone(...copies('stay'), mirrorPath('stay'));
+  });
+
+  it('leaves them when the policy became retain just before', async () => {
+    await settled('late-retain');
+    await spec('late-retain', { deletePolicy: 'retain' });
+    await scene.api.delete(mirrorPath('late-retain'));
+    await scene.gone(mirrorPath('late-retain'));
+    const [path] = copies('late-retain');
+    await staysTrue(() => isThere(path), 500, 'the copy');
+  });
+
+  it('goes at once where it never had a copy', async () => {
+    await scene.mirror('idle', ['idle-nowhere']);
+    await scene.ready('idle', 'NoSecret');
+    await scene.api.delete(mirrorPath('idle'));
+    await scene.gone(mirrorPath('idle'));
+  });
+
+  it('whose finalizer is torn off leaves no copy behind either', async () => {
+    await settled('torn');
+    await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: ['example.com/hold', FINALIZER] } });
+    await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: null } });
+    await scene.api.delete(mirrorPath('torn'));
+    await scene.gone(...copies('torn'));
+  });
+
+  it('and comes back at once under its name is served anew', async () => {
+    await settled('phoenix');
+    await scene.api.delete(mirrorPath('phoenix'));
+    await scene.gone(mirrorPath('phoenix'));
+    await scene.mirror('phoenix', ['phoenix-a']);
+    await scene.ready('phoenix', 'Synced', /^1 copy/);
+    assert.ok(await isThere(copies('phoenix')[0]));
+    await scene.gone(copies('phoenix')[1]);
+  });
+});
+
+describe('a mirror that is edited', { concurrency: 4 }, () => {
+  it('takes back copies that its list no longer names, and adds new ones', async () => {
+    const [kept] = await settled('narrow');
+    await scene.namespaces('narrow-c');
+    await spec('narrow', { destination: { namespaces: ['narrow-[ac]'] } });
+    await scene.gone(copies('narrow')[1]);
+    await scene.copied('narrow-c', 'narrow', { a: '1' });
+    assert.equal((await scene.find('narrow-a', 'narrow')).metadata.uid, kept.metadata.uid);
+    await scene.ready('narrow', 'Synced', /^2 copies/);
+  });
+
+  it('keeps them with retain', async () => {
+    const [, unlisted] = await settled('narrow-keep', { deletePolicy: 'retain' });
+    await spec('narrow-keep', { destination: { namespaces: ['narrow-keep-a'] } });
+    await scene.ready('narrow-keep', 'Synced', /^1 copy/);
+    const path = copies('narrow-keep')[1];
+    await staysTrue(async () => (await scene.api.get(path)).metadata.uid === unlisted.metadata.uid, 500, 'the copy');
+    await scene.change(HOME, 'narrow-keep', { a: '2' });
+    await scene.copied('narrow-keep-a', 'narrow-keep', { a: '2' });
+    assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'nobody writes it any more');
+  });
+
+  it('that names another source moves its copies', async () => {
+    await settled('rename');
+    await scene.secret(HOME, 'renamed', { b: '1' });
+    await spec('rename', { source: { name: 'renamed' } });
+    await scene.copied('rename-a', 'renamed', { b: '1' });
+    await scene.copied('rename-b', 'renamed', { b: '1' });
+    await scene.gone(...copies('rename'));
+    await scene.ready('rename', 'Synced', /^2 copies/);
+    await spec('rename', { source: { name: 'renamed-missing' } });
+    await scene.ready('rename', 'NoSecret', /renamed-missing/);
+    await scene.gone(secretPath('rename-a', 'renamed'), secretPath('rename-b', 'renamed'));
+  });
+
+  it('gets a new status for every generation, and no write where nothing changes', async () => {
+    const [copy] = await settled('period');
+    await spec('period', { pollPeriodSeconds: 60 });
+    const status = await scene.ready('period', 'Synced');
+    assert.equal(status.observedGeneration, (await scene.api.get(mirrorPath('period'))).metadata.generation);
+    const now = await scene.find('period-a', 'period');
+    assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
+  });
+
+  it('keeps copies while its source is away, and goes on when it is back', async () => {
+    const [copy] = await settled('away');
+    await scene.api.delete(secretPath(HOME, 'away'));
+    const status = await scene.ready('away', 'NoSecret');
+    assert.equal(status.mirrorStatus, 'Pending');
+    const now = await scene.find('away-a', 'away');
+    assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
+    await scene.secret(HOME, 'away', { a: '2' });
+    await scene.copied('away-a', 'away', { a: '2' }, 2000);
+    await scene.ready('away', 'Synced');
+    const told = async (): Promise<number> =>
+      (await scene.events('away'))
+        .filter(({ reason }) => reason === 'Active')
+        .reduce((sum, { count }) => sum + (count ?? 1), 0);
+    await waitFor(async () => (await told()) >= 2, { message: 'each way back to Active to be told' });
+  });
+});
+
+describe('a namespace', { concurrency: 4 }, () => {
+  it('that comes late is served at once', async () => {
+    await scene.secret(HOME, 'late', { a: '1' });
+    await scene.mirror('late', ['late-comer-.+']);
+    await scene.ready('late', 'Synced', /^0 copies/);
+    await scene.namespaces('late-comer-one');
+    await scene.copied('late-comer-one', 'late', { a: '1' }, 1000);
+    await scene.ready('late', 'Synced', /^1 copy/);
+  });
+
+  it('that is deleted and comes back is served again, and its end is no error', async () => {
+    await settled('return');
+    await scene.api.delete('/api/v1/namespaces/return-b');
+    await scene.gone('/api/v1/namespaces/return-b');
+    await scene.ready('return', 'Synced', /^1 copy/);
+    await scene.namespaces('return-b');
+    await scene.copied('return-b', 'return', { a: '1' }, 2000);
+    await scene.ready('return', 'Synced', /^2 copies/);
+    const warnings = (await scene.events('return')).filter(
+      ({ type, reason }) => type === 'Warning' && reason !== 'NoSecret',
+    );
+    assert.deepEqual(warnings, []);
+  });
+
+  it('that hangs in Terminating hurts nobody', async () => {
+    await settled('hang');
+    const anchor = { name: 'anchor', namespace: 'hang-b', finalizers: ['example.com/hold'] };
+    await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: anchor });
+    await scene.api.delete('/api/v1/namespaces/hang-b');
+    await scene.gone(copies('hang')[1]);
+    await scene.ready('hang', 'Synced', /^1 copy/);
+    await scene.change(HOME, 'hang', { a: '2' });
+    await scene.copied('hang-a', 'hang', { a: '2' }, 2000);
+    await scene.api.delete(mirrorPath('hang'));
+    await scene.gone(mirrorPath('hang'), copies('hang')[0]);
+    await scene.api.patch('/api/v1/namespaces/hang-b/configmaps/anchor', { metadata: { finalizers: null } });
+    await scene.gone('/api/v1/namespaces/hang-b');
+  });
+
+  it('that holds the mirror itself can be deleted, and the copies elsewhere go', async () => {
+    await scene.namespaces('tenant', 'tenant-target');
+    await scene.secret('tenant', 'tenant', { a: '1' });
+    await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');
+    await scene.copied('tenant-target', 'tenant', { a: '1' });
+    await scene.api.delete('/api/v1/namespaces/tenant');
+    // The namespace itself follows: its controller looks again some seconds after something was held by a finalizer.
+    await scene.gone(secretPath('tenant-target', 'tenant'), mirrorPath('tenant', 'tenant'));
+  });
+});
+
+it('a mark that names a mirror which does not exist gives no power over foreign Secrets', async () => {
+  await scene.namespaces('ghost');
+  const ghost = await scene.secret(
+    'ghost',
+    'ghost',
+    { theirs: 'x' },
+    { metadata: { annotations: { [OWNED_BY]: 'a/b/c' } } },
+  );
+  await scene.api.patch(secretPath('ghost', 'ghost'), annotations({ note: 'x' }));
+  await staysTrue(async () => (await scene.find('ghost', 'ghost'))?.metadata.uid === ghost.metadata.uid, 500, 'it');
+});
