@@ -2,11 +2,10 @@
  * `npm run bench`: how fast, how light and how quiet a controller is that copies Secrets, on a real control plane. Takes one to two
  * minutes with 10,000 unrelated Secrets. Exit code 0 when everything was measured, 1 when not, 2 for wrong usage.
  */
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import path from 'node:path';
 
+import { ensureBundle } from '../support/bundle.ts';
 import { OverdueError } from './copy-tracker.ts';
 import { Ground } from './ground.ts';
 import { parseOptions, USAGE, type BenchOptions } from './options.ts';
@@ -37,14 +36,8 @@ async function measure(options: BenchOptions): Promise<{ figures: Figure[]; comp
   return { figures, complete };
 }
 
-function buildBundle(): void {
-  const root = path.join(import.meta.dirname, '../..');
-  const { status } = spawnSync(process.execPath, ['scripts/build.ts'], { cwd: root, stdio: ['ignore', 2, 2] });
-  if (status !== 0) throw new Error(`scripts/build.ts ended with ${status}`);
-}
-
 async function main(options: BenchOptions): Promise<number> {
-  if (options.controller === undefined) buildBundle();
+  if (options.controller === undefined) await ensureBundle();
   const { figures, complete } = await measure(options);
   const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown CPU'}, Node ${process.versions.node}`;
   process.stdout.write(`\n${options.system}, ${options.unrelated} unrelated Secrets, ${machine}\n\n`);

@@ -36,7 +36,7 @@ export class Subject implements AsyncDisposable {
       command: isOurs ? process.execPath : '/bin/sh',
       args: isOurs
         ? [LAUNCHER, ...command, '--kubeconfig', kubeconfigPath, '--status-address', status]
-        : ['-c', command.replaceAll('{kubeconfig}', kubeconfigPath)],
+        : ['-c', `exec ${command.replaceAll('{kubeconfig}', kubeconfigPath)}`],
       logFile,
       ...(isOurs && nodeOptions !== undefined ? { env: { NODE_OPTIONS: nodeOptions } } : {}),
     });

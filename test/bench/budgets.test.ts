@@ -1,0 +1,96 @@
+/**
+ * Budgets that must not slip: sizes, counts and private memory, never times, so that they hold on any machine and under any load.
+ * Where one fails for a good reason, raise it in the commit that says why.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+
+import { ensureBundle } from '../support/bundle.ts';
+import { failOnLeaks } from '../support/leaks.ts';
+import { Ground } from './ground.ts';
+import { callsIn, writesIn } from './request-log.ts';
+import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
+
+/** KiB. It was 575 when all four systems were not in yet. */
+const BUNDLE_KIB = 700;
+/** MiB of private memory, on a cluster without a rule, and at its peak while 1,000 copies are made. */
+const PRIVATE_AT_START_MIB = 26;
+const PRIVATE_PEAK_MIB = 48;
+/** Connections for calls; each watch has one more. */
+const CALL_CONNECTIONS = 16;
+const STEADY_MS = 10_000;
+const TIMEOUT_MS = 60_000;
+
+describe('the bundle', () => {
+  it('is small', async () => {
+    const bundle = readFileSync(await ensureBundle());
+    assert.ok(bundle.length <= BUNDLE_KIB * 1024, `${Math.round(bundle.length / 1024)} KiB`);
+  });
+
+  it('is ASCII: one other letter doubles the memory that its text takes', async () => {
+    const bundle = readFileSync(await ensureBundle());
+    const at = bundle.findIndex((byte) => byte > 0x7f);
+    assert.equal(at, -1, `near ${JSON.stringify(bundle.toString('utf8', Math.max(0, at - 40), at + 40))}`);
+  });
+});
+
+describe('the operator', () => {
+  let ground: Ground;
+  before(async () => {
+    await ensureBundle();
+    ground = await Ground.prepare(
+      {
+        system: 'mirrors',
+        unrelated: 500,
+        controller: undefined,
+        rows: undefined,
+        jsonFile: undefined,
+        timeoutMs: TIMEOUT_MS,
+        nodeOptions: undefined,
+      },
+      () => undefined,
+    );
+  });
+  after(() => ground[Symbol.asyncDispose]());
+
+  it('starts with little memory of its own', async (t) => {
+    const subject = await ground.start();
+    await subject.ready(TIMEOUT_MS);
+    await ground.settled();
+    const { privateMiB } = subject.meter.peak();
+    t.diagnostic(`private memory: ${privateMiB.toFixed(1)} MiB`);
+    assert.ok(privateMiB > 1 && privateMiB <= PRIVATE_AT_START_MIB, `${privateMiB.toFixed(1)} MiB`);
+  });
+
+  it('makes 1,000 copies with one write each, few connections and little memory', async (t) => {
+    const create = (): Promise<void> => ground.system.createSources(ground.plane.api, '1');
+    await ground.tracker.expect(copyKeys(), '1', TIMEOUT_MS, create);
+    await ground.settled();
+    const counts = ground.requests.counts();
+    assert.equal(counts.get('create secrets'), sourceNames().length * targetNamespaces().length);
+    assert.equal((counts.get('patch secrets') ?? 0) + (counts.get('delete secrets') ?? 0), 0);
+    const watches = [...counts].reduce((sum, [key, count]) => sum + (key.startsWith('watch ') ? count : 0), 0);
+    const forCalls = ground.proxy.counters.connections - watches;
+    assert.ok(forCalls > 0 && forCalls <= CALL_CONNECTIONS, `${forCalls} connections`);
+    const { privateMiB } = ground.subject.meter.peak();
+    t.diagnostic(`connections for calls: ${forCalls}; private memory: ${privateMiB.toFixed(1)} MiB`);
+    assert.ok(privateMiB <= PRIVATE_PEAK_MIB, `${privateMiB.toFixed(1)} MiB`);
+  });
+
+  it('asks for nothing when nothing happens', async () => {
+    ground.requests.reset();
+    await new Promise((resolve) => setTimeout(resolve, STEADY_MS));
+    assert.equal(callsIn(ground.requests.counts()), 0, [...ground.requests.counts()].join(' '));
+  });
+
+  it('writes nothing when it starts anew', async () => {
+    const subject = await ground.start();
+    await subject.ready(TIMEOUT_MS);
+    await ground.settled();
+    assert.ok(callsIn(ground.requests.counts()) > 0, 'it was not seen at work');
+    assert.equal(writesIn(ground.requests.counts()), 0, [...ground.requests.counts()].join(' '));
+  });
+});
+
+failOnLeaks();
