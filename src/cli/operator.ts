@@ -197,6 +197,13 @@ export class Operator {
     return health.map((watch) => freshness(watch));
   }
 
+  /** The kinds of the replicator of which, or of whose namespaces, the first list is not complete. */
+  unsyncedKinds(): readonly string[] {
+    const synced = new Set(this.#cluster.health.filter((watch) => watch.synced).map(({ name }) => name));
+    const { runReplicators } = this.#options.config.replicator;
+    return runReplicators.filter((kind) => !synced.has('namespaces') || !synced.has(`${kind}s/all`));
+  }
+
   /** Whether a worker hangs. */
   liveness(): CheckResult {
     for (const { name, queue } of this.#engine.queues) {

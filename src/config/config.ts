@@ -62,7 +62,7 @@ export interface MirrorsConfig {
 export type ReplicatedKind = 'secret' | 'configmap';
 
 export interface ReplicatorConfig {
-  /** Without the slash. */
+  /** Without the slash; '' for bare names. */
   readonly annotationsPrefix: string;
   readonly allowAll: boolean;
   readonly ignoreUnknown: boolean;

@@ -171,6 +171,8 @@ describe('replicator', () => {
       [[], { controllers: ['replicator'], statusAddress: at('status-address', 9102), replicator: initial }],
       [['-kube-config', 'a'], { kubeconfig: 'a' }],
       [['-kube-config', 'a', '--kubeconfig=b'], { kubeconfig: 'b' }],
+      [['--annotations-prefix=a/'], { replicator: { ...initial, annotationsPrefix: 'a' } }],
+      [['--annotations-prefix='], { replicator: { ...initial, annotationsPrefix: '' } }],
       [['-annotations-prefix', 'a.example.com'], { replicator: { ...initial, annotationsPrefix: 'a.example.com' } }],
       [['-allow-all', '-ignore-unknown=true'], { replicator: { ...initial, allowAll: true, ignoreUnknown: true } }],
       [['--resync-period=1h30m'], { replicator: { ...initial, resyncPeriodMs: 5_400_000 } }],
@@ -199,8 +201,8 @@ describe('replicator', () => {
     );
     refused(
       'replicator',
-      ['--annotations-prefix=a/'],
-      '--annotations-prefix: bad value "a/": must be a DNS name, as k8s-replicator or replicator.example.com',
+      ['--annotations-prefix=a/b'],
+      '--annotations-prefix: bad value "a/b": must be a DNS name, as k8s-replicator or replicator.example.com',
     );
   });
 });

@@ -60,9 +60,13 @@ export function replicatorConfig(values: FlagValues<ReturnType<typeof replicator
   };
 }
 
+/** As in the original: the slash at the end may be written, and without a prefix the annotations are bare names. */
 function parsePrefix(text: string): string {
-  if (!isSubdomain(text)) throw new RangeError('must be a DNS name, as k8s-replicator or replicator.example.com');
-  return text;
+  const prefix = text.endsWith('/') ? text.slice(0, -1) : text;
+  if (text !== '' && !isSubdomain(prefix)) {
+    throw new RangeError('must be a DNS name, as k8s-replicator or replicator.example.com');
+  }
+  return prefix;
 }
 
 function parseKinds(text: string): readonly ReplicatedKind[] {
