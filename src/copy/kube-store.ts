@@ -27,6 +27,8 @@ export interface KubeStoreOptions {
   readonly onKnown: (key: HolderKey) => void;
   readonly watcher?: FocusOptions['watcher'];
   readonly singlesLimit?: number;
+  /** @see ObjectIndexOptions.onLate */
+  readonly onLate?: (sinceMs: number) => void;
 }
 
 /** An object as it was read, with its content. */
@@ -49,7 +51,9 @@ export class KubeStore {
   constructor(options: KubeStoreOptions) {
     this.kind = options.kind;
     this.api = options.api;
-    this.index = new ObjectIndex(options.api.cluster, options.kind.kind, options.onChange);
+    this.index = new ObjectIndex(options.api.cluster, options.kind.kind, options.onChange, {
+      ...(options.onLate === undefined ? {} : { onLate: options.onLate }),
+    });
     this.focus = new Focus({
       api: options.api,
       kind: options.kind,
@@ -94,7 +98,7 @@ export class KubeStore {
     const what = this.kind.kind.toLowerCase();
     return {
       state: 'missing',
-      reason: 'NoSecret',
+      reason: `No${this.kind.kind}`,
       message: `${what} ${namespace}/${name} not found, waiting to appear`,
     };
   }
@@ -111,7 +115,11 @@ export class KubeStore {
    */
   async load(key: HolderKey, version: string, signal?: AbortSignal): Promise<Content | undefined> {
     const cached = this.#contents.get(`${key}@${version}`);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      // The gist goes when nobody wants the source any more, the content may still be here when somebody does again.
+      this.#remember(key, cached);
+      return cached;
+    }
     const read = await this.#loads.run(key, (signal) => this.#readAndLearn(key, signal), signal);
     if (read === undefined) return undefined;
     const { content } = read;
@@ -159,6 +167,7 @@ export class KubeStore {
   }
 
   async stop(): Promise<void> {
+    this.index.stop();
     await this.focus.stop();
     this.#contents.clear();
   }

@@ -3,20 +3,28 @@
  *
  * No single watch sees every object that matters (one selects our copies by label, others follow single sources), so a record
  * remembers which feeds vouch for it. Invariants:
- * - a record is there as long as at least one feed vouches for it;
+ * - a record is there as long as at least one feed vouches for it, or a write of ours does that is still to come back;
  * - it never goes back to an older resourceVersion of the same object;
  * - "not here" means *absent* only for what a complete feed covers; else it means *unknown*.
  */
 import type { KubeObject, ObjectMeta } from '../kube/api.ts';
 import type { WatchSink } from '../kube/watcher.ts';
+import { type Clock, systemClock } from '../runtime/clock.ts';
+import { Echoes } from './echoes.ts';
 import { holderKey, type HolderKey } from './keys.ts';
 import { observe, type Observed } from './observed.ts';
 
 /** A bit that stands for one feed. */
 type FeedBit = number;
 
-/** Our own writes vouch for an object until a watch brings it, or brings its deletion. */
+/** Our own writes vouch for an object until a watch brings it, or brings its deletion, or that was waited for too long. */
 const SELF: FeedBit = 1;
+
+export interface ObjectIndexOptions {
+  readonly clock?: Clock;
+  /** Writes of ours of `sinceMs` ago have not been brought by any watch: one of them is dead, or none covers the object. */
+  readonly onLate?: (sinceMs: number) => void;
+}
 
 interface Slot {
   record: Observed;
@@ -36,14 +44,23 @@ export class ObjectIndex {
   readonly kind: string;
   readonly #onChange: OnChange;
   readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #echoes: Echoes;
   readonly #expected = new Map<string, Set<Departure>>();
   #nextBit: FeedBit = 2;
   #size = 0;
 
-  constructor(cluster: string, kind: string, onChange: OnChange) {
+  constructor(cluster: string, kind: string, onChange: OnChange, options: ObjectIndexOptions = {}) {
     this.cluster = cluster;
     this.kind = kind;
     this.#onChange = onChange;
+    this.#echoes = new Echoes({
+      clock: options.clock ?? systemClock,
+      onLate: (sinceMs) => options.onLate?.(sinceMs),
+      onGivenUp: (key) => {
+        const [namespace = '', name = ''] = key.split('/');
+        this.#withdraw(SELF, namespace, name);
+      },
+    });
   }
 
   get size(): number {
@@ -83,8 +100,12 @@ export class ObjectIndex {
 
   /** Takes in a newer state of an object that some feed vouches for; of any other it is no news. */
   refresh(meta: ObjectMeta): void {
-    const slot = this.#slots.get(meta.namespace ?? '')?.get(meta.name);
-    if (slot !== undefined) this.#put(0, meta, false);
+    if (this.get(meta.namespace ?? '', meta.name) !== undefined) this.#put(0, meta, false);
+  }
+
+  /** Ends the wait for writes of ours to come back. */
+  stop(): void {
+    this.#echoes.stop();
   }
 
   /** A sink for one watch. `accepts` says whether an object matters; without it all do. */
@@ -113,8 +134,11 @@ export class ObjectIndex {
     };
     return {
       sink,
-      withdraw: (namespace, name) => {
-        this.#withdraw(bit, namespace, name);
+      withdraw: (namespace, name, resourceVersion) => {
+        const record = this.get(namespace, name);
+        if (record === undefined) return;
+        const refuted = resourceVersion !== undefined && !isOlder(resourceVersion, record.resourceVersion);
+        this.#withdraw(bit, namespace, name, undefined, refuted);
       },
     };
   }
@@ -135,23 +159,41 @@ export class ObjectIndex {
 
   #put(bit: FeedBit, meta: ObjectMeta, initial: boolean): void {
     const namespace = meta.namespace ?? '';
-    let names = this.#slots.get(namespace);
-    if (names === undefined) this.#slots.set(namespace, (names = new Map()));
-    const slot = names.get(meta.name);
+    const path = `${namespace}/${meta.name}`;
+    const slot = this.#slots.get(namespace)?.get(meta.name);
     if (slot === undefined) {
-      const record = observe(meta);
-      names.set(meta.name, { record, feeds: bit });
-      this.#size += 1;
-      this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
+      this.#add(bit, namespace, meta, initial);
       return;
     }
     const before = slot.record;
-    if (bit === SELF) slot.feeds |= SELF;
-    else if (bit !== 0) slot.feeds = (slot.feeds | bit) & ~SELF;
-    if (before.resourceVersion === meta.resourceVersion || isOlder(meta.resourceVersion, before.resourceVersion))
-      return;
+    const stale = isOlder(meta.resourceVersion, before.resourceVersion);
+    const news = !stale && before.resourceVersion !== meta.resourceVersion;
+    if (bit !== SELF) {
+      slot.feeds |= bit;
+      // Word that is older than our write does not say that the watch has brought it.
+      if (bit !== 0 && !stale) this.#settle(slot, path);
+    } else if (news) {
+      slot.feeds |= SELF;
+      this.#echoes.expect(path);
+    }
+    if (!news) return;
     slot.record = observe(meta);
     this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
+  }
+
+  #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean): void {
+    const record = observe(meta);
+    let names = this.#slots.get(namespace);
+    if (names === undefined) this.#slots.set(namespace, (names = new Map()));
+    names.set(meta.name, { record, feeds: bit });
+    this.#size += 1;
+    if (bit === SELF) this.#echoes.expect(`${namespace}/${meta.name}`);
+    this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
+  }
+
+  #settle(slot: Slot, path: string): void {
+    slot.feeds &= ~SELF;
+    this.#echoes.arrived(path);
   }
 
   /**
@@ -162,8 +204,13 @@ export class ObjectIndex {
     const names = this.#slots.get(namespace);
     const slot = names?.get(name);
     if (names === undefined || slot === undefined) return;
-    if (uid !== undefined && slot.record.uid !== uid) return;
-    slot.feeds &= gone ? ~(bit | SELF) : ~bit;
+    if (uid !== undefined && slot.record.uid !== uid) {
+      // A feed's word is in order: whoever reports the old object's end has not brought the new one yet. Somebody else has.
+      if ((slot.feeds & ~bit) !== 0) slot.feeds &= ~bit;
+      return;
+    }
+    slot.feeds &= ~bit;
+    if (gone) this.#settle(slot, `${namespace}/${name}`);
     if (slot.feeds !== 0) return;
     names.delete(name);
     if (names.size === 0) this.#slots.delete(namespace);
@@ -188,8 +235,11 @@ export interface Expectation extends Disposable {
 
 export interface ObjectFeed {
   readonly sink: WatchSink;
-  /** This feed no longer vouches for the object. */
-  withdraw(namespace: string, name: string): void;
+  /**
+   * This feed no longer vouches for the object.
+   * @param resourceVersion of a list that did not name it: then no older write of ours vouches for it either
+   */
+  withdraw(namespace: string, name: string, resourceVersion?: string): void;
 }
 
 /**

@@ -19,10 +19,11 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { sleep } from '../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../runtime/backoff.ts';
 import { METADATA_ONLY, type KubeApi, type KubeObject, type KubeStream } from './api.ts';
-import { ApiError, isBadRequest, isGone, isInvalid, retryAfterMs, statusOf } from './errors.ts';
+import { isBadRequest, isGone, isInvalid, retryAfterMs } from './errors.ts';
 import { parseJson } from './json.ts';
 import { LineSplitter } from './line-splitter.ts';
-import { StreamGuard } from './stream-guard.ts';
+import { isTooNew, watchError } from './watch-errors.ts';
+import { StalledWatchError, StreamGuard } from './stream-guard.ts';
 
 /** Takes what a watcher sees. Calls come in order and must not wait or throw. */
 export interface WatchSink {
@@ -164,6 +165,11 @@ export class Watcher {
     this.#stream?.close();
   }
 
+  /** As `reopen`, if nothing has come for `silentMs`. Costs the server one request where the silence meant nothing. */
+  reopenIfSilent(silentMs: number): void {
+    if (this.#connected && this.#clock.monotonic() - this.#heardAt >= silentMs) this.reopen();
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#stream?.close();
@@ -190,16 +196,26 @@ export class Watcher {
   }
 
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
-    this.#lost(error instanceof Error ? error.message : String(error));
+    const stalled = error instanceof StalledWatchError;
+    this.#lost(error instanceof Error ? error.message : String(error), stalled ? this.#heardAt : undefined);
     if (isGone(error) || isTooNew(error) || this.#refusals >= REFUSALS_LIMIT) {
+      // No wait is due for an old version: the list may be had at once, and if that fails too there is one.
+      const old = this.#resourceVersion !== undefined && isGone(error);
       this.#resourceVersion = undefined;
       this.#refusals = 0;
+      if (old) {
+        this.#restarts += 1;
+        this.#options.onTrouble?.(error, 0);
+        return;
+      }
     } else if (this.#streamedList && this.#resourceVersion === undefined && (isBadRequest(error) || isInvalid(error))) {
       // Servers without WatchList (before 1.32, 1.33) refuse `sendInitialEvents`.
       this.#streamedList = false;
       return;
     }
     this.#restarts += 1;
+    // The server did answer, and the silence was wait enough.
+    if (stalled) this.#backoff.reset();
     const retryInMs = this.#backoff.next(retryAfterMs(error));
     this.#options.onTrouble?.(error, retryInMs);
     try {
@@ -217,8 +233,9 @@ export class Watcher {
     this.#options.onChange?.();
   }
 
-  #lost(error?: string): void {
-    if (this.#connected) this.#silentSince = this.#clock.monotonic();
+  /** @param since when the stream was good for the last time. Default: now */
+  #lost(error?: string, since = this.#clock.monotonic()): void {
+    if (this.#connected) this.#silentSince = since;
     this.#connected = false;
     this.#error = error;
     this.#options.onChange?.();
@@ -374,17 +391,4 @@ function acceptOf(target: WatchTarget, list: '' | 'List' = ''): string {
 
 function selectorsOf(target: WatchTarget): Record<string, string | undefined> {
   return { labelSelector: target.labelSelector, fieldSelector: target.fieldSelector };
-}
-
-/** The server's etcd was set back: it waits for a version that will not come. */
-function isTooNew(error: unknown): boolean {
-  return error instanceof ApiError && /too large resource version/i.test(error.message);
-}
-
-/** An ERROR event's object is a Status. */
-function watchError(cluster: string, path: string, object: unknown): Error {
-  const status = statusOf(object);
-  const code = (object as { code?: unknown }).code;
-  if (status === undefined) return new Error('the watch brought an error that is not a Status');
-  return new ApiError({ cluster, method: 'GET', path }, typeof code === 'number' ? code : 500, status);
 }
