@@ -1,0 +1,169 @@
+/** Calls that are refused, delayed, answered with errors, or done without an answer. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+
+import { kubernetesFault } from '../servers/fault-rules.ts';
+import type { ProxyRequest } from '../servers/fault-rules.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { ProbeLog } from './probe-log.ts';
+import { FaultScene, namespaceNames } from './scene.ts';
+
+const WRITES = ['POST', 'PATCH', 'PUT', 'DELETE'];
+const isWrite = ({ method, path }: ProxyRequest): boolean => WRITES.includes(method) && /\/secrets(\/|$)/.test(path);
+
+let scene: FaultScene;
+let probes: ProbeLog;
+
+before(async () => {
+  scene = await FaultScene.open();
+});
+beforeEach(async () => {
+  ({ probes } = await scene.restart());
+});
+after(async () => {
+  await scene.close();
+});
+
+/** All of a kind of request, or each n-th of them. */
+function every(nth: number, wanted: (request: ProxyRequest) => boolean): (request: ProxyRequest) => boolean {
+  let count = 0;
+  return (request) => wanted(request) && (count += 1) % nth === 0;
+}
+
+const removeCopies = async (): Promise<void> => {
+  for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
+};
+
+test('429 with Retry-After on every second call for 20 s: heeded, and nothing lost', async (t) => {
+  const from = performance.now();
+  const storm = scene.proxy.rule({ match: every(2, () => true), fault: kubernetesFault(429, 1) });
+  let rounds = 0;
+  while (performance.now() < from + 20_000) {
+    await scene.changeSources();
+    rounds += 1;
+    await new Promise((resolve) => setTimeout(resolve, 4000));
+  }
+  storm.clear();
+  const busiest = scene.busiestSecond(from);
+  t.diagnostic(
+    `right after ${Math.round(await scene.converged())} ms; ${storm.hits} refusals; busiest second ${busiest}`,
+  );
+  assert.ok(busiest <= 60, `${busiest} requests in one second`);
+  const writes = await scene.writesSince(from);
+  writes.forEach((n, key) => assert.ok(n >= 1 && n <= rounds, `${key}: ${n} writes for ${rounds} changes`));
+  await probes.ready(200, 5000);
+});
+
+for (const status of [500, 503] as const) {
+  test(`writes answered with ${status} for 10 s`, async (t) => {
+    const from = performance.now();
+    const rule = scene.proxy.rule({ match: isWrite, fault: kubernetesFault(status) });
+    await scene.changeSources();
+    await new Promise((resolve) => setTimeout(resolve, 10_000));
+    const busiest = scene.busiestSecond(from + 1500);
+    rule.clear();
+    t.diagnostic(
+      `right after ${Math.round(await scene.converged())} ms; ${rule.hits} tries; busiest second ${busiest}`,
+    );
+    assert.ok(rule.hits <= 50 * 10, `${rule.hits} tries for 50 copies`);
+    assert.ok(busiest <= 150, `${busiest} requests in one second`);
+    await scene.assertWrites(from, 1);
+  });
+}
+
+test('every third write is refused with 409: all are right within a second', async (t) => {
+  const from = performance.now();
+  const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
+  await scene.changeSources();
+  const tookMs = await scene.converged();
+  t.diagnostic(`right after ${Math.round(tookMs)} ms; ${rule.hits} conflicts`);
+  assert.ok(rule.hits >= 16);
+  assert.ok(tookMs < 3000);
+  await scene.assertWrites(from, 1);
+});
+
+test('creations that are done but not answered: known as ours, and done once', async (t) => {
+  const from = performance.now();
+  await removeCopies();
+  await scene.converged();
+  const again = performance.now();
+  const rule = scene.proxy.rule({
+    match: ({ method, path }) => method === 'POST' && path.endsWith('/secrets'),
+    fault: { kind: 'lose-answer' },
+    times: 50,
+  });
+  await removeCopies();
+  t.diagnostic(`right after ${Math.round(await scene.converged())} ms; ${rule.hits} answers lost`);
+  assert.ok(rule.hits >= 20);
+  const writes = await scene.writesSince(again);
+  writes.forEach((n, key) => assert.equal(n, 2, `${key}: deleted once, created once`));
+  assert.equal(writes.size, 50);
+  await waitFor(async () => {
+    const mirrors = await scene.api.list('/apis/mirrors.kts.studio/v1alpha2/secretmirrors');
+    return mirrors.every(({ status }) => status.conditions.every((one: { status: string }) => one.status === 'True'));
+  });
+  assert.ok(again > from);
+});
+
+test('updates and deletions that are done but not answered: done once', async (t) => {
+  const from = performance.now();
+  const updates = scene.proxy.rule({
+    match: ({ method, path }) => method === 'PATCH' && /\/secrets\//.test(path),
+    fault: { kind: 'lose-answer' },
+    times: 20,
+  });
+  await scene.changeSources();
+  t.diagnostic(`right after ${Math.round(await scene.converged())} ms; ${updates.hits} answers lost`);
+  assert.equal(updates.hits, 20);
+  await scene.assertWrites(from, 1);
+});
+
+test('answers that come late, and writes cut before the server hears of them', async (t) => {
+  const from = performance.now();
+  scene.proxy.rule({ match: every(2, isWrite), fault: { kind: 'delay', ms: 1500 }, times: 20 });
+  scene.proxy.rule({ match: isWrite, fault: { kind: 'cut' }, times: 20 });
+  await scene.changeSources();
+  t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+  await scene.assertWrites(from, 1);
+});
+
+test('a user puts a Secret of the same name in the place of a copy between our plan and our write', async () => {
+  const path = '/api/v1/namespaces/team-4/secrets/source-2';
+  const rule = scene.proxy.rule({
+    match: ({ method, path: at }) => method === 'PATCH' && at === path,
+    fault: { kind: 'delay', ms: 1000 },
+    times: 1,
+  });
+  await scene.changeSources();
+  await waitFor(() => rule.hits === 1);
+  await scene.api.delete(path);
+  const metadata = { name: 'source-2', namespace: 'team-4' };
+  const users = await scene.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: { theirs: 'eA==' } });
+  await waitFor(async () => {
+    const mirror = await scene.api.get('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mirror-2');
+    return mirror.status.conditions.some(
+      (one: { reason: string; message: string }) => one.reason === 'Conflict' && /team-4/.test(one.message),
+    );
+  });
+  const left = await scene.api.get(path);
+  assert.deepEqual(
+    [left.metadata.uid, left.metadata.resourceVersion, left.data],
+    [users.metadata.uid, users.metadata.resourceVersion, users.data],
+  );
+  await scene.api.delete(path);
+  await scene.converged();
+});
+
+test('new namespaces while every connection is refused for 5 s', async (t) => {
+  const from = performance.now();
+  const names = ['team-50', 'team-51', 'team-52'];
+  await scene.proxy.refuse();
+  await scene.namespaces(...names);
+  await scene.changeSources();
+  t.diagnostic(`unready after ${Math.round(await probes.ready(503, 5000))} ms`);
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
+  await scene.proxy.accept();
+  t.diagnostic(`right after ${Math.round(await scene.converged(10_000, [...namespaceNames(), ...names]))} ms`);
+  await scene.assertWrites(from, 1, 65);
+  await probes.ready(200, 10_000);
+});

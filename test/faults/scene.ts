@@ -1,0 +1,266 @@
+/**
+ * What the tests of faults share: a control plane, a proxy before it that makes faults, five mirrors of five sources into ten
+ * namespaces, and Keyferry as a process behind the proxy. Users act past the proxy, and so do the observers: a watch that
+ * counts what really happened to every copy, and a look at the probes ten times a second.
+ */
+import assert from 'node:assert/strict';
+
+import { crds } from '../../src/cli/crds.ts';
+import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from '../servers/control-plane.ts';
+import { startFaultProxy, type FaultProxy } from '../servers/fault-proxy.ts';
+import type { Json, TestApi } from '../support/api.ts';
+import { findCanaries, makeCanary } from '../support/canary.ts';
+import { Keyferry } from '../support/keyferry.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { WatchEvent, Watcher } from '../support/watcher.ts';
+import { ProbeLog } from './probe-log.ts';
+
+export const MIRRORS = 5;
+export const NAMESPACES = 10;
+export const COPIES = MIRRORS * NAMESPACES;
+/** Mirrors, namespaces, copies, and each source. */
+export const WATCHES = 3 + MIRRORS;
+/** The limit that every test holds: from the end of the fault until all is as it should be, ms. */
+export const RECOVERY_MS = 10_000;
+export const COPY_LABEL = 'keyferry.dev/copy';
+
+const EVENTS = '/api/v1/events';
+const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
+
+export interface SceneOptions extends ControlPlaneOptions {
+  readonly keyferryArgs?: readonly string[];
+  /** Who Keyferry is. Default `admin`. */
+  readonly user?: string;
+}
+
+export class FaultScene implements AsyncDisposable {
+  readonly plane: ControlPlane;
+  readonly proxy: FaultProxy;
+  readonly kubeconfig: string;
+  readonly canary = makeCanary('source');
+  /** Every event of a copy, as the server tells an observer. */
+  readonly events: WatchEvent[] = [];
+  readonly #options: SceneOptions;
+  readonly #operators: Keyferry[] = [];
+  readonly #probes: ProbeLog[] = [];
+  #watch: Watcher | undefined;
+  #round = 0;
+
+  private constructor(plane: ControlPlane, proxy: FaultProxy, kubeconfig: string, options: SceneOptions) {
+    this.plane = plane;
+    this.proxy = proxy;
+    this.kubeconfig = kubeconfig;
+    this.#options = options;
+  }
+
+  /** The control plane with namespaces, sources and mirrors. Nothing runs yet. */
+  static async open(options: SceneOptions = {}): Promise<FaultScene> {
+    const plane = await startControlPlane({ controllerManager: false, ...options });
+    const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+    const kubeconfig = await plane.writeKubeconfig({
+      server: proxy.url,
+      caPem: proxy.caPem,
+      token: plane.tokenFor(options.user ?? 'admin'),
+    });
+    const scene = new FaultScene(plane, proxy, kubeconfig, options);
+    await scene.api.apply(crds());
+    await scene.namespaces(...namespaceNames());
+    for (let n = 0; n < MIRRORS; n += 1) {
+      await scene.source(n);
+      await scene.mirror(n, ['team-[0-9]+']);
+    }
+    const query = { labelSelector: COPY_LABEL };
+    scene.#watch = await scene.api.watch('/api/v1/secrets', (event) => scene.events.push(event), query);
+    return scene;
+  }
+
+  get api(): TestApi {
+    return this.plane.api;
+  }
+
+  /** Starts Keyferry behind the proxy and waits until every copy is there. */
+  async start(...args: readonly string[]): Promise<Keyferry> {
+    const keyferry = await this.operator(...args);
+    await keyferry.ready();
+    await this.converged();
+    return keyferry;
+  }
+
+  /** Ends what runs and starts another, with no fault in its past. @throws AssertionError if it was not alive to the end */
+  async restart(...args: readonly string[]): Promise<{ keyferry: Keyferry; probes: ProbeLog }> {
+    for (const probes of this.#probes.splice(0)) {
+      probes.stop();
+      probes.assertAlive();
+    }
+    for (const operator of this.#operators) if (operator.running) assert.equal((await operator.stop()).code, 0);
+    this.proxy.clearRules();
+    const from = performance.now();
+    const keyferry = await this.start(...args);
+    await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === WATCHES, {
+      message: 'all watches to be open',
+    });
+    if (this.events.length > COPIES) assert.equal((await this.writesSince(from)).size, 0, 'a start writes nothing');
+    return { keyferry, probes: this.watchProbes(keyferry) };
+  }
+
+  /** Starts Keyferry behind the proxy. */
+  async operator(...args: readonly string[]): Promise<Keyferry> {
+    const keyferry = await Keyferry.start({
+      kubeconfig: this.kubeconfig,
+      args: ['--controllers=mirrors', ...(this.#options.keyferryArgs ?? []), ...args],
+    });
+    this.#operators.push(keyferry);
+    return keyferry;
+  }
+
+  /** Looks at the probes from now on. */
+  watchProbes(keyferry: Keyferry): ProbeLog {
+    const log = new ProbeLog(keyferry);
+    this.#probes.push(log);
+    return log;
+  }
+
+  async namespaces(...names: readonly string[]): Promise<void> {
+    await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  }
+
+  async source(n: number): Promise<void> {
+    const metadata = { name: `source-${n}`, namespace: 'default' };
+    await this.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: { value: this.value() } });
+  }
+
+  async mirror(n: number, namespaces: readonly string[]): Promise<void> {
+    await this.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name: `mirror-${n}`, namespace: 'default' },
+      spec: { source: { name: `source-${n}` }, destination: { namespaces } },
+    });
+  }
+
+  /** What every source holds now. */
+  value(): string {
+    return Buffer.from(`${this.canary} ${this.#round}`).toString('base64');
+  }
+
+  /** Every source gets another value. */
+  async changeSources(): Promise<void> {
+    this.#round += 1;
+    for (let n = 0; n < MIRRORS; n += 1) {
+      await this.api.patch(`/api/v1/namespaces/default/secrets/source-${n}`, { data: { value: this.value() } });
+    }
+  }
+
+  /** Copies that are not there or do not hold what their source holds. */
+  async missing(namespaces: readonly string[] = namespaceNames()): Promise<string[]> {
+    const copies = await this.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL });
+    const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
+    const wanted = namespaces.flatMap((namespace) =>
+      Array.from({ length: MIRRORS }, (_, n) => `${namespace}/source-${n}`),
+    );
+    return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
+  }
+
+  /** Waits until every copy is right. @returns ms that it took */
+  async converged(timeoutMs = RECOVERY_MS, namespaces?: readonly string[]): Promise<number> {
+    const from = performance.now();
+    let missing: string[] = [];
+    const look = async (): Promise<boolean> => (missing = await this.missing(namespaces)).length === 0;
+    await waitFor(look, {
+      timeoutMs,
+      intervalMs: 50,
+      message: () => `copies: ${missing.join(', ')}; ${this.logTail()}`,
+    });
+    return performance.now() - from;
+  }
+
+  /** How often each copy was written since `at`, deletions included. Waits until the observer has seen it all. */
+  async writesSince(at: number): Promise<ReadonlyMap<string, number>> {
+    await this.#caughtUp();
+    const counts = new Map<string, number>();
+    for (const { object, at: when } of this.events) {
+      const { namespace, name } = object?.metadata ?? {};
+      if (when < at || namespace === 'marker') continue;
+      counts.set(`${namespace}/${name}`, (counts.get(`${namespace}/${name}`) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /** Each of `count` copies was written exactly `times`, and no other. */
+  async assertWrites(at: number, times: number, count = COPIES): Promise<void> {
+    const writes = await this.writesSince(at);
+    const others = [...writes].filter(([, n]) => n !== times);
+    assert.deepEqual(others, [], `each copy is written ${times} time(s)`);
+    assert.equal(writes.size, times === 0 ? 0 : count);
+  }
+
+  /** The requests that arrived at the proxy since `at`, in the second with the most of them. */
+  busiestSecond(at: number, filter: (request: { isWatch: boolean; method: string }) => boolean = () => true): number {
+    const times = this.proxy.requests.filter((request) => request.at >= at && filter(request)).map(({ at }) => at);
+    let most = 0;
+    let first = 0;
+    for (const [index, time] of times.entries()) {
+      while ((times[first] ?? time) < time - 1000) first += 1;
+      most = Math.max(most, index - first + 1);
+    }
+    return most;
+  }
+
+  logTail(): string {
+    return this.#operators.map((one) => one.output.trimEnd().split('\n').slice(-8).join('\n')).join('\n---\n');
+  }
+
+  /** Ends all, after a search for the secret wherever it might have slipped out. */
+  async close(): Promise<void> {
+    try {
+      await this.#assertNothingLeaked();
+      for (const probes of this.#probes) {
+        probes.stop();
+        probes.assertAlive();
+      }
+    } finally {
+      for (const probes of this.#probes) probes.stop();
+      for (const operator of this.#operators) await operator.kill9();
+      await this.#watch?.stop();
+      await this.proxy.stop();
+      await this.plane.stop();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #assertNothingLeaked(): Promise<void> {
+    const texts: Record<string, string> = {
+      events: JSON.stringify(await this.api.list(EVENTS)),
+      mirrors: JSON.stringify(await this.api.list(MIRRORS_PATH)),
+      copies: JSON.stringify(this.events.map(({ object }) => object?.metadata ?? null)),
+    };
+    for (const [n, operator] of this.#operators.entries()) {
+      texts[`log of ${n}`] = operator.output;
+      if (!operator.running) continue;
+      for (const path of ['/metrics', '/readyz?verbose', '/healthz?verbose']) {
+        texts[`${path} of ${n}`] = (await operator.probe(path)).text;
+      }
+    }
+    for (const [where, text] of Object.entries(texts)) {
+      assert.deepEqual(findCanaries(where, text, { source: this.canary }), [], 'a secret value came to light');
+    }
+  }
+
+  /** A labelled object of our own, whose event comes after all others. */
+  async #caughtUp(): Promise<void> {
+    if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');
+    const name = `marker-${performance.now().toFixed(3)}`;
+    const metadata = { name, namespace: 'marker', labels: { [COPY_LABEL]: 'marker' } };
+    await this.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
+    await waitFor(() => this.events.some(({ object }) => object?.metadata.name === name), {
+      message: 'the observer to see the last event',
+    });
+  }
+}
+
+export function namespaceNames(): string[] {
+  return Array.from({ length: NAMESPACES }, (_, n) => `team-${n}`);
+}

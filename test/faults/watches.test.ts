@@ -1,0 +1,150 @@
+/** Watches that are cut, fall silent, are refused or speak nonsense. */
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { after, before, beforeEach, test } from 'node:test';
+
+import { kubernetesFault } from '../servers/fault-rules.ts';
+import type { Keyferry } from '../support/keyferry.ts';
+import { staysTrue, waitFor } from '../support/wait-for.ts';
+import type { ProbeLog } from './probe-log.ts';
+import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
+
+const WATCHING = { isWatch: true };
+/** Copies in the namespaces that the second test makes. */
+const MORE = 100;
+const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
+
+let scene: FaultScene;
+let keyferry: Keyferry;
+let probes: ProbeLog;
+
+before(async () => {
+  scene = await FaultScene.open();
+});
+beforeEach(async () => {
+  ({ keyferry, probes } = await scene.restart());
+});
+after(async () => {
+  await scene.close();
+});
+
+/** The number of watches, when it has settled. */
+async function watchesOpen(): Promise<number> {
+  const expected = 3 + 5;
+  await waitFor(() => scene.proxy.live(WATCHING).filter(({ status }) => status === 200).length === expected, {
+    timeoutMs: RECOVERY_MS,
+    message: () =>
+      `${expected} open watches; there are ${scene.proxy
+        .live(WATCHING)
+        .map(({ url }) => url)
+        .join(' ')}`,
+  });
+  return expected;
+}
+
+test('one watch cut, then all: nothing is missed that happens meanwhile', async (t) => {
+  for (const match of [COPIES_WATCH, { isWatch: true, path: '/api/v1/namespaces' }, WATCHING]) {
+    await watchesOpen();
+    const from = performance.now();
+    assert.ok(scene.proxy.cutAll(match) >= 1);
+    await scene.changeSources();
+    await scene.api.delete('/api/v1/namespaces/team-3/secrets/source-1');
+    t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+    const writes = await scene.writesSince(from);
+    assert.equal(writes.get('team-3/source-1'), 3 - (writes.get('team-3/source-1') === 2 ? 1 : 0));
+    writes.forEach((n, key) => assert.ok(n === 1 || key === 'team-3/source-1', `${key}: ${n}`));
+  }
+  assert.equal(probes.wasUnready(0), false, 'a short gap is no trouble');
+});
+
+test('watches cut every 100 ms for 5 s while namespaces come and sources change', async (t) => {
+  const from = performance.now();
+  const names = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
+  const cutter = setInterval(() => scene.proxy.cutAll(WATCHING), 100);
+  try {
+    for (const name of names) {
+      await scene.namespaces(name);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    await scene.changeSources();
+    const rest = from + 5000 - performance.now();
+    if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
+  } finally {
+    clearInterval(cutter);
+  }
+  const tookMs = await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]);
+  const watches = scene.busiestSecond(from, ({ isWatch }) => isWatch);
+  t.diagnostic(`right after ${Math.round(tookMs)} ms; busiest second: ${watches} watches opened`);
+  assert.ok(watches <= 30, `${watches} watches were opened in one second`);
+  const writes = await scene.writesSince(from);
+  writes.forEach((n, key) => assert.ok(n <= 2, `${key} was written ${n} times`));
+  await watchesOpen();
+  await probes.ready(200, RECOVERY_MS);
+});
+
+test('410 on resumption: listed anew, deletions in the gap included', async (t) => {
+  const from = performance.now();
+  const gone = scene.proxy.rule({
+    match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
+    fault: kubernetesFault(410),
+    times: 8,
+  });
+  scene.proxy.cutAll(WATCHING);
+  await scene.api.delete('/api/v1/namespaces/team-5/secrets/source-2');
+  await scene.changeSources();
+  t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+  await waitFor(() => gone.hits === 8, { timeoutMs: RECOVERY_MS });
+  await watchesOpen();
+  const writes = await scene.writesSince(from);
+  writes.forEach((n, key) => assert.ok(n === 1 || (key === 'team-5/source-2' && n <= 3), `${key}: ${n}`));
+  await probes.ready(200, RECOVERY_MS);
+});
+
+test('a list that breaks off and lines that are cut in two', async (t) => {
+  const from = performance.now();
+  scene.proxy.rule({
+    match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
+    fault: kubernetesFault(410),
+    times: 8,
+  });
+  scene.proxy.rule({
+    match: { isWatch: true, path: /sendInitialEvents/ },
+    fault: { kind: 'truncate', lines: 3 },
+    times: 8,
+  });
+  scene.proxy.truncateAll(WATCHING);
+  await scene.changeSources();
+  t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+  await watchesOpen();
+  await scene.assertWrites(from, 1, COPIES + MORE);
+  scene.proxy.clearRules();
+  await probes.ready(200, RECOVERY_MS);
+});
+
+test('after 100 kills of every watch, memory and descriptors are as before', async (t) => {
+  const descriptors = async (): Promise<number> => (await readdir(`/proc/${keyferry.pid}/fd`)).length;
+  const before = { ...(await keyferry.memory()), descriptors: await descriptors() };
+  const cuts = { done: 0 };
+  while (cuts.done < 100) {
+    await waitFor(
+      () => scene.proxy.live({ ...WATCHING, path: 'source-0' }).length + scene.proxy.live(WATCHING).length > 0,
+      { timeoutMs: RECOVERY_MS, intervalMs: 5 },
+    );
+    cuts.done += scene.proxy.cutAll(WATCHING);
+  }
+  await watchesOpen();
+  await probes.ready(200, RECOVERY_MS);
+  const afterwards = { ...(await keyferry.memory()), descriptors: await descriptors() };
+  t.diagnostic(
+    `private ${before.private >> 10} → ${afterwards.private >> 10} KiB, descriptors ${before.descriptors} → ${afterwards.descriptors}`,
+  );
+  assert.ok(afterwards.private < before.private + 8 * 1024 * 1024);
+  assert.ok(afterwards.descriptors <= before.descriptors + 2);
+});
+
+test('in the end nothing is written and nothing asked', async () => {
+  const from = performance.now();
+  const quiet = (): boolean => scene.proxy.requests.every(({ at, isWatch }) => at < from || isWatch);
+  await staysTrue(quiet, 2000, 'no request but watches');
+  assert.match(keyferry.output, /a watch broke/);
+});
