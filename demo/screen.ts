@@ -81,7 +81,7 @@ export class Screen {
   /** What is being waited for: gone with the next line on a terminal, a line of its own in a log. */
   progress(text: string): void {
     if (this.#tty) {
-      const width = Math.max(20, (this.#out.columns ?? 80) - 1);
+      const width = (this.#out.columns || 80) - 1;
       this.#out.write(`\r\x1b[K${this.#paint('dim', `  … ${text}`.slice(0, width))}`);
       this.#progressShown = true;
       return;

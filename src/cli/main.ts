@@ -10,6 +10,11 @@ const daemon: DaemonAction = async (config) => {
   return await run(config, process.env);
 };
 
+async function readStdin(): Promise<string> {
+  const { text } = await import('node:stream/consumers');
+  return await text(process.stdin);
+}
+
 const stdout = (text: string): void => void process.stdout.write(text);
 const stderr = (text: string): void => void process.stderr.write(text);
 
@@ -22,6 +27,21 @@ void runCli(
       crds: async () => {
         const { crds } = await import('./crds.ts');
         stdout(crds());
+        return 0;
+      },
+      status: async (options) => {
+        const [{ withCluster }, { status }] = await Promise.all([import('./with-cluster.ts'), import('./status.ts')]);
+        stdout(
+          await withCluster(options, process.env, async (api, { server }) => await status(api, server.host, options)),
+        );
+        return 0;
+      },
+      plan: async (options) => {
+        const [{ withCluster }, { planFiles }] = await Promise.all([import('./with-cluster.ts'), import('./plan.ts')]);
+        const text = await withCluster(options, process.env, async (api, { namespace }) => {
+          return await planFiles({ api, namespace, stdin: readStdin, now: Date.now() }, options);
+        });
+        stdout(text);
         return 0;
       },
       demo: async (options) => {

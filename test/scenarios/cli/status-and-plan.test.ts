@@ -1,0 +1,162 @@
+/** `keyferry status` and `keyferry plan` on a real control plane, with and without the daemon. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { KEYFERRY_NAMESPACE, mirror, namespace, secret } from './objects.ts';
+import { startOperator } from './operator-process.ts';
+import { type ProgramResult, runProgram } from './program.ts';
+
+const CANARY = 'canary-9d41c3';
+const CANARY_BASE64 = Buffer.from(CANARY).toString('base64');
+
+describe('keyferry status and plan', () => {
+  let plane: ControlPlane;
+  let folder: string;
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: false });
+    folder = await mkdtemp(path.join(tmpdir(), 'keyferry-cli-test-'));
+  });
+  after(async () => {
+    await plane.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  const run = async (args: readonly string[], input?: string): Promise<ProgramResult> => {
+    const result = await runProgram([...args, '--kubeconfig', plane.kubeconfigPath], input);
+    for (const text of [result.stdout, result.stderr]) {
+      assert.ok(!text.includes(CANARY) && !text.includes(CANARY_BASE64), 'a value was printed');
+    }
+    return result;
+  };
+  const plan = async (...objects: object[]): Promise<string[]> => {
+    const input = objects.map((object) => stringify(object)).join('---\n');
+    const { code, stdout, stderr } = await run(['plan', '-', '-o', 'json'], input);
+    assert.equal(code, 0, stderr);
+    const { targets } = JSON.parse(stdout) as { targets: { action: string; namespace: string; name: string }[] };
+    return targets.map(({ action, namespace, name }) => `${action} ${namespace}/${name}`);
+  };
+  const settled = async (name: string): Promise<void> => {
+    const where = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${name}`;
+    await waitFor(async () => (await plane.api.find(where))?.status?.mirrorStatus === 'Active', { message: name });
+  };
+
+  it('says where the API is not installed', async () => {
+    const { code, stdout } = await run(['status']);
+    assert.equal(code, 0);
+    assert.match(stdout, /The API of mirrors is not installed here/);
+  });
+
+  it('tells of a mirror that no daemon has looked at', async () => {
+    await plane.api.apply(crds());
+    assert.equal((await run(['status'])).stdout, 'Nothing was asked for.\n');
+    await plane.api.create(mirror('first', 'one', ['to-.+']));
+    const { stdout } = await run(['status']);
+    assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +STATE +READY +COPIES +LAST SYNC +WHY\n/);
+    assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
+  });
+
+  it('plans what comes of manifests, and what is true afterwards agrees with it', async () => {
+    await plane.api.createMany(['to-a', 'to-b', 'not-to'].map((name) => namespace(name)));
+    await plane.api.create(KEYFERRY_NAMESPACE);
+    await plane.api.create(secret('to-b', 'two', 'foreign'));
+    assert.deepEqual(await plan(secret('default', 'one', CANARY)), ['create to-a/one', 'create to-b/one']);
+    const two = [mirror('second', 'two', ['to-.+']), secret('default', 'two', CANARY)] as const;
+    assert.deepEqual(await plan(...two), ['create to-a/two', 'conflict to-b/two']);
+    assert.deepEqual(await plan(...two, namespace('to-c')), [
+      'create to-a/two',
+      'conflict to-b/two',
+      'wait to-c/one',
+      'create to-c/two',
+    ]);
+    assert.equal((await plane.api.list('/api/v1/namespaces/to-a/secrets')).length, 0, 'planning writes nothing');
+
+    await plane.api.apply([secret('default', 'one', CANARY), ...two]);
+    const operator = await startOperator(plane);
+    try {
+      await settled('first');
+      await settled('second');
+    } finally {
+      await operator.stop();
+    }
+    assert.deepEqual(await plan(mirror('first', 'one', ['to-.+'])), ['nothing to-a/one', 'nothing to-b/one']);
+    assert.deepEqual(await plan(mirror('first', 'one', ['to-a'])), ['nothing to-a/one', 'delete to-b/one']);
+    assert.deepEqual(await plan(secret('default', 'one', 'changed')), ['update to-a/one', 'update to-b/one']);
+    const tls = { type: 'kubernetes.io/basic-auth' };
+    assert.deepEqual(await plan(secret('default', 'one', CANARY, tls)), ['replace to-a/one', 'replace to-b/one']);
+    // A younger mirror gives way.
+    assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one']);
+  });
+
+  it('tells what is copied where, and what is not and why', async () => {
+    const { code, stdout } = await run(['status']);
+    assert.equal(code, 0);
+    assert.match(stdout, /\nmirrors +default +first +secret default\/one +Active +True +2 +20\S+Z +Synced: 2 copies/);
+    assert.match(stdout, /\nmirrors +default +second +secret default\/two +Active +False +1 +20\S+Z +Conflict: .*to-b/);
+    assert.match(stdout, /\nSecret +to-a +two +SecretMirror default\/second +secret default\/two +\d+\n/);
+    const json = JSON.parse((await run(['status', '-o', 'json'])).stdout) as {
+      systems: unknown;
+      rules: { name: string; destinations: unknown; copies: { namespace: string }[] }[];
+      orphans: unknown[];
+    };
+    assert.deepEqual(json.systems, [{ system: 'mirrors', installed: true }]);
+    assert.deepEqual(
+      json.rules.map(({ name, destinations, copies }) => [name, destinations, copies.map((copy) => copy.namespace)]),
+      [
+        ['first', ['to-.+'], ['to-a', 'to-b']],
+        ['second', ['to-.+'], ['to-a']],
+      ],
+    );
+    assert.deepEqual(json.orphans, []);
+    assert.equal((await run(['status', '-n', 'to-a'])).stdout, 'Nothing was asked for.\n');
+  });
+
+  it('names orphans', async () => {
+    const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
+    await plane.api.patch(where, { metadata: { finalizers: null } });
+    await plane.api.delete(where);
+    const { stdout } = await run(['status']);
+    assert.match(
+      stdout,
+      /\nORPHAN +NAMESPACE +NAME +MARKED BY +WHY\nSecret +to-a +two +default\/second +its SecretMirror is gone; it goes when/,
+    );
+  });
+
+  it('tells of problems in a spec, and counts what it does not know', async () => {
+    const input = [
+      mirror('bad', 'one', ['to-a', '(']),
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
+    ];
+    const { code, stdout } = await run(['plan', '-'], input.map((object) => stringify(object)).join('---\n'));
+    assert.equal(code, 0);
+    assert.match(stdout, /^SecretMirror default\/bad: spec\.destination\.namespaces\[1\]: /);
+    assert.match(stdout, /1 object is of no concern here\./);
+  });
+
+  it('names file and document of bad input, and no value', async () => {
+    const file = path.join(folder, 'bad.yaml');
+    const cases: readonly (readonly [string, RegExp])[] = [
+      [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],
+      [`${stringify(namespace('x'))}---\napiVersion: v1\nkind: Secret\n`, /document 2: metadata\.name is missing\n/],
+      [`apiVersion: v1\nkind: Secret\nstringData: {a: "${CANARY}\n`, /document 1, line \d: not YAML/],
+      [
+        stringify({ ...secret('default', 's', ''), stringData: { a: 5 } }),
+        /document 1: stringData\.a is not a string\n/,
+      ],
+      [stringify({ ...mirror('m', 's', []), spec: { destination: { namespaces: 'x' } } }), /namespaces is not a list/],
+    ];
+    for (const [text, expected] of cases) {
+      await writeFile(file, text);
+      const { code, stderr } = await run(['plan', file]);
+      assert.equal(code, 1);
+      assert.match(stderr, expected);
+    }
+    assert.match((await run(['plan', path.join(folder, 'none.yaml')])).stderr, /none\.yaml: cannot be read: ENOENT/);
+  });
+});
