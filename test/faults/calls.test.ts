@@ -55,11 +55,11 @@ test('429 with Retry-After on every second call for 20 s: heeded, and nothing lo
 });
 
 for (const status of [500, 503] as const) {
-  test(`writes answered with ${status} for 10 s`, async (t) => {
+  test(`writes answered with ${status} for 7 s`, async (t) => {
     const from = performance.now();
     const rule = scene.proxy.rule({ match: isWrite, fault: kubernetesFault(status) });
     await scene.changeSources();
-    await new Promise((resolve) => setTimeout(resolve, 10_000));
+    await new Promise((resolve) => setTimeout(resolve, 7000));
     const busiest = scene.busiestSecond(from + 1500);
     rule.clear();
     t.diagnostic(
@@ -71,7 +71,7 @@ for (const status of [500, 503] as const) {
   });
 }
 
-test('every third write is refused with 409: all are right within a second', async (t) => {
+test('every third write is refused with 409: all are right at once', async (t) => {
   const from = performance.now();
   const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
   await scene.changeSources();
