@@ -1,0 +1,251 @@
+/** The rules of k8s-replicator v1.3.0 as tables: permissions, what is handed on, once, and targets. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PatternCache } from '../../copy/patterns.ts';
+import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
+import { isFrozen } from './once.ts';
+import { inheritance, permission, type PermissionRules } from './permission.ts';
+import { pushedBy } from './rule.ts';
+import { readTargets } from './targets.ts';
+
+const names = annotationNames('k8s-replicator');
+const rules = (allowAll: boolean): PermissionRules => ({ names, allowAll, patterns: new PatternCache('full') });
+
+/** Short names for the annotations of a table's row. */
+function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>): Annotations {
+  return Object.fromEntries(Object.entries(row).map(([key, value]) => [names[key as keyof typeof names], value]));
+}
+
+type Row = Parameters<typeof annotations>[0];
+
+describe('annotations', () => {
+  it('have their prefix with and without the slash, or none', () => {
+    assert.equal(annotationNames('p').from, 'p/replicate-from');
+    assert.deepEqual(annotationNames('p/'), annotationNames('p'));
+    assert.equal(annotationNames('').from, 'replicate-from');
+  });
+
+  it('nobody knows are found, unless the names are bare', () => {
+    const values = { 'k8s-replicator/replicate-too': '', 'k8s-replicator/x': '', 'other/x': '', [names.from]: '' };
+    assert.deepEqual(unknownAnnotations(names, values), ['k8s-replicator/replicate-too', 'k8s-replicator/x']);
+    assert.deepEqual(unknownAnnotations(annotationNames(''), values), []);
+    assert.deepEqual(unknownAnnotations(names, { [names.version]: '', [names.once]: '' }), []);
+  });
+
+  it('say whether an object concerns the replicator', () => {
+    assert.equal(isAnnotated(names, { 'k8s-replicator/anything': '' }), true);
+    assert.equal(isAnnotated(names, { 'k8s-replicator2/replicate-to': '' }), false);
+    assert.equal(isAnnotated(names, undefined), false);
+    assert.equal(isAnnotated(annotationNames(''), { 'replicate-to': '' }), true);
+    assert.equal(isAnnotated(annotationNames(''), { other: '' }), false);
+  });
+
+  const home = { namespace: 'home', name: 'self' };
+  for (const [value, path] of [
+    ['a/b', 'a/b'],
+    ['b', 'home/b'],
+    ['self', undefined],
+    ['home/self', undefined],
+    ['a/b/c', undefined],
+    ['', undefined],
+    ['/b', undefined],
+    ['a/', undefined],
+    ['A/b', undefined],
+    ['a.*/b', undefined],
+  ] as const) {
+    it(`replicate-from: ${JSON.stringify(value)} is ${path ?? 'ill-formed'}`, () => {
+      const read = sourcePath(names, home, value);
+      assert.equal(typeof read === 'object' ? undefined : read, path);
+      if (typeof read === 'object') assert.match(read.message, /k8s-replicator\/replicate-from/);
+    });
+  }
+
+  for (const [mark, by] of [
+    ['a/b', 'a/b'],
+    ['home/self', undefined],
+    ['b', undefined],
+    ['a/b/c', undefined],
+  ] as const) {
+    it(`replicated-by: ${mark} names ${by ?? 'nobody'}`, () => {
+      assert.equal(pushedBy(names, home, annotations({ by: mark })), by);
+    });
+  }
+});
+
+describe('permission to pull into target-ns/target', () => {
+  const table: readonly [string, boolean, Row, string, 'allowed' | 'denied' | 'cancelled'][] = [
+    ['nothing', false, {}, 'target-ns', 'denied'],
+    ['--allow-all', true, {}, 'target-ns', 'allowed'],
+    ['forbidden', true, { allowed: 'false' }, 'target-ns', 'denied'],
+    ['neither true nor false', true, { allowed: 'other' }, 'target-ns', 'cancelled'],
+    ['another namespace', true, { allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
+    ['a bad pattern', true, { allowedNamespaces: '(((' }, 'target-ns', 'cancelled'],
+    ['allowed', false, { allowed: 'true' }, 'target-ns', 'allowed'],
+    ['the namespace', false, { allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
+    ['both', false, { allowed: 'true', allowedNamespaces: 'target-ns' }, 'target-ns', 'allowed'],
+    ['allowed elsewhere', false, { allowed: 'true', allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
+    ['a pattern', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
+    ['a pattern of others', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-abc', 'denied'],
+    ['a pattern is anchored in front', false, { allowedNamespaces: 'number-[0-9]+' }, 'x-number-1', 'denied'],
+    ['a pattern is anchored behind', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
+    ['a list', false, { allowedNamespaces: 'abc,def,ghi' }, 'def', 'allowed'],
+    ['a list of others', false, { allowedNamespaces: 'abc,def,ghi' }, 'xyz', 'denied'],
+    ['patterns', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-123', 'allowed'],
+    ['patterns of others', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-abc', 'denied'],
+    ['a mixed list, by name', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-other', 'allowed'],
+    ['a mixed list, by pattern', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-123', 'allowed'],
+    ['an empty list', false, { allowed: 'true', allowedNamespaces: '' }, 'target-ns', 'denied'],
+    ['a dot is no pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
+    ['a bad pattern behind a match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
+    ['chain: bad inheritance', false, { allowed: 'true', from: 'o/o', inherited: '(((' }, 'target-ns', 'cancelled'],
+    ['inheritance without a chain', false, { allowed: 'true', inherited: '(((' }, 'target-ns', 'allowed'],
+    ['chain: no inheritance', false, { allowed: 'true', from: 'o/o' }, 'target-ns', 'denied'],
+    ['chain: inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,target-ns' }, 'target-ns', 'allowed'],
+    ['chain: not inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,two' }, 'target-ns', 'denied'],
+    ['chain: to nowhere', false, { allowed: 'true', from: 'o/o', inherited: '-' }, 'target-ns', 'denied'],
+    [
+      'chain: a loop',
+      false,
+      { allowed: 'true', from: 'o/o', inherited: '.*', origin: 'target-ns/target' },
+      'target-ns',
+      'cancelled',
+    ],
+  ];
+  for (const [title, allowAll, row, namespace, verdict] of table) {
+    it(`${title}: ${verdict}`, () => {
+      const source = { namespace: 'source-ns', name: 'source' };
+      const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
+      assert.equal(answer.verdict, verdict);
+      if (answer.verdict !== 'allowed') assert.match(answer.refusal.message, /source-ns\/source/);
+      if (answer.verdict !== 'allowed') assert.match(answer.refusal.message, /k8s-replicator\//);
+    });
+  }
+});
+
+describe('what a copy may hand on', () => {
+  const from = 'o/o';
+  const table: readonly [string, Row, string][] = [
+    ['the head of a chain', {}, '.*'],
+    ['its list', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
+    ['a link that inherited nothing', { from }, '-'],
+    ['a link without a list of its own', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
+    ['both lists', { from, allowedNamespaces: 'test-1,test-2', inherited: 'test-2,test-3' }, 'test-2'],
+    ['lists with nothing in common', { from, allowedNamespaces: 'test-1', inherited: 'test-3' }, '-'],
+    ['everything inherited', { from, allowedNamespaces: 'a,b.*', inherited: '.*' }, 'a,b.*'],
+    ['two patterns', { from, allowedNamespaces: 'a.*', inherited: '.*b' }, '-'],
+    ['the same pattern', { from, allowedNamespaces: 'a.*,x', inherited: 'a.*,y' }, 'a.*'],
+    [
+      'names that match patterns, bad ones left out',
+      { from, allowedNamespaces: 'test-1,.*-2,test-3,*-3,test-4', inherited: 'test-2,.*-4,test-5,*-5' },
+      'test-2,test-4',
+    ],
+  ];
+  for (const [title, row, list] of table) {
+    it(`${title}: ${list}`, () => {
+      const found = inheritance(rules(false), annotations(row));
+      assert.deepEqual(found.split(',').sort(), list.split(',').sort());
+    });
+  }
+});
+
+describe('once', () => {
+  const version = 'other';
+  const table: readonly [string, Row, Row, boolean | 'refused'][] = [
+    ['never replicated', {}, {}, false],
+    ['bad at the source', { once: 'other' }, { version }, 'refused'],
+    ['bad at the target', {}, { once: 'other', version }, 'refused'],
+    ['not asked for', {}, { version }, false],
+    ['asked for by the source', { once: 'true' }, { version }, true],
+    ['asked for by the target', {}, { once: '1', version }, true],
+    ['said to be false', { once: 'false' }, { once: 'F', version }, false],
+    ['never replicated, by the source', { once: 'true' }, {}, false],
+    ['never replicated, by the target', {}, { once: 'true' }, false],
+    ['a first version', { onceVersion: 'new' }, { once: 'true', version }, false],
+    ['another version', { onceVersion: 'older' }, { once: 'true', version, onceVersion: 'later' }, false],
+    ['the same version', { once: 'true', onceVersion: 'v' }, { version, onceVersion: 'v' }, true],
+    ['no version any more', { once: 'true' }, { version, onceVersion: 'v' }, true],
+  ];
+  for (const [title, source, target, frozen] of table) {
+    it(`${title}: ${frozen === true ? 'stays' : frozen === false ? 'is copied' : frozen}`, () => {
+      const answer = isFrozen(names, annotations(source), annotations(target));
+      assert.equal(typeof answer === 'object' ? 'refused' : answer, frozen);
+    });
+  }
+});
+
+describe('targets of my-ns/me', () => {
+  const home = { namespace: 'my-ns', name: 'me' };
+  /** Literal targets, then patterns tried on these namespaces; `null`: ill-formed. */
+  const NAMESPACES = ['my-ns', 'a', 'b', 'ab-1', 'ab-2', 'ns-'];
+  const table: readonly [string | undefined, string | undefined, readonly string[] | null][] = [
+    [undefined, undefined, []],
+    ['', undefined, []],
+    [undefined, '', []],
+    ['', '', []],
+    ['x', undefined, ['my-ns/x']],
+    ['x,y', undefined, ['my-ns/x', 'my-ns/y']],
+    ['x,,x', undefined, ['my-ns/x']],
+    ['me', undefined, []],
+    ['my-ns/me,x', undefined, ['my-ns/x']],
+    [undefined, 'a', ['a/me']],
+    [undefined, 'a,b', ['a/me', 'b/me']],
+    [undefined, 'my-ns,a', ['a/me']],
+    [undefined, 'ab-[0-9]', ['ab-1/me', 'ab-2/me']],
+    [undefined, 'b-[0-9]', []],
+    [undefined, '.*', ['a/me', 'ab-1/me', 'ab-2/me', 'b/me', 'ns-/me']],
+    [undefined, 'ns.', ['ns./me']],
+    ['x,y', 'a,b', ['a/x', 'a/y', 'b/x', 'b/y']],
+    ['x', 'a,ab-.', ['a/x', 'ab-./x']],
+    ['x', 'a,ab-.+', ['a/x', 'ab-1/x', 'ab-2/x']],
+    ['a/x', undefined, ['a/x']],
+    ['a/x', 'b', ['a/x']],
+    ['a/x,y', 'b', ['a/x', 'b/y']],
+    ['a/x,y', undefined, ['a/x', 'my-ns/y']],
+    ['ab-[12]/x', undefined, ['ab-1/x', 'ab-2/x']],
+    ['ab-[12]/x,y', 'a|b', ['a/y', 'ab-1/x', 'ab-2/x', 'b/y']],
+    ['a/x,[ab]/x,a/x', 'a', ['a/x', 'b/x']],
+    ['x y', undefined, null],
+    [' x', undefined, null],
+    ['X', undefined, null],
+    ['x.*', undefined, null],
+    ['a/b/c', undefined, null],
+    ['/x', undefined, null],
+    ['a/', undefined, null],
+    ['a/X', undefined, null],
+    ['(((/x', undefined, null],
+    [undefined, 'a/b', null],
+    [undefined, '(((', null],
+    [undefined, '[abc,ghi]', null],
+    [undefined, 'a{1,3}', []],
+    ['x', 'b,(((', null],
+  ];
+  for (const [to, toNamespaces, targets] of table) {
+    it(`${JSON.stringify(to)} × ${JSON.stringify(toNamespaces)}`, () => {
+      const row = { ...(to === undefined ? {} : { to }), ...(toNamespaces === undefined ? {} : { toNamespaces }) };
+      const read = readTargets(names, new PatternCache('full'), home, annotations(row));
+      if (read !== undefined && 'reason' in read) {
+        assert.equal(targets, null, read.message);
+        assert.match(read.message, /k8s-replicator\/replicate-to/);
+        return;
+      }
+      const matched = NAMESPACES.flatMap((namespace) =>
+        (read?.patterns ?? [])
+          .filter(({ pattern }) => pattern.matches(namespace))
+          .map(({ name }) => `${namespace}/${name}`),
+      );
+      const all = new Set([...(read?.literals.keys() ?? []), ...matched]);
+      all.delete('my-ns/me');
+      assert.deepEqual([...all].sort(), targets === null ? null : [...targets].sort());
+    });
+  }
+
+  it('are refused where their patterns are too large together', () => {
+    const read = readTargets(
+      names,
+      new PatternCache('full'),
+      home,
+      annotations({ toNamespaces: '((a|b){1,90}c){1,90}' }),
+    );
+    assert.ok(read !== undefined && 'reason' in read);
+  });
+});

@@ -1,0 +1,354 @@
+/** Once, chains, loops, mistakes, restarts and the Helm sequence, as contract and better, for both kinds. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
+
+let scene: ReplicatorScene;
+before(async () => {
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
+  await scene.operator();
+});
+after(() => scene.close());
+
+/** Long enough for everything that could go wrong to have begun. */
+const SETTLE_MS = 1000;
+
+async function untouched(users: KindScene, names: readonly string[], what: string): Promise<void> {
+  const versions = await Promise.all(names.map((name) => users.version(name)));
+  await staysTrue(
+    async () => {
+      const now = await Promise.all(names.map((name) => users.version(name)));
+      return now.every((version, index) => version === versions[index]);
+    },
+    SETTLE_MS,
+    what,
+  );
+}
+
+for (const kind of KINDS) {
+  describe(`${kind.kind}: once`, () => {
+    it('freezes a pulled target until the source names a new version', async () => {
+      const users = scene.of(kind);
+      const allowed = { 'replication-allowed': 'true' };
+      await users.create('source/once', { a: '1' }, { ...allowed, 'replicate-once': 'true' });
+      await users.create('team-a/once', {}, { 'replicate-from': 'source/once' });
+      await users.create('source/free', { a: '1' }, allowed);
+      await users.create('team-a/once-target', {}, { 'replicate-from': 'source/free', 'replicate-once': 'true' });
+      for (const name of ['team-a/once', 'team-a/once-target']) await users.holds(name, { a: '1' });
+      for (const name of ['source/once', 'source/free']) await users.change(name, { a: '2' });
+      await untouched(users, ['team-a/once', 'team-a/once-target'], 'what is copied once');
+      await users.annotate('source/once', { 'replicate-once-version': 'v2' });
+      const renewed = await users.holds('team-a/once', { a: '2' });
+      assert.equal(annotation(renewed, 'replicate-once-version'), 'v2');
+      await users.annotate('source/once', { 'replication-allowed-namespaces': 'team-.*' });
+      await users.becomes(
+        'team-a/once',
+        (object) => annotation(object, 'replicated-from-allowed') === 'team-.*',
+        'told of the new permission',
+      );
+      assert.equal(annotation(await users.find('team-a/once-target'), 'replicated-from-origin'), undefined);
+      await users.delete('source/once');
+      await users.holds('team-a/once', {});
+      await users.create('source/once', { a: '3' }, { ...allowed, 'replicate-once': 'true' });
+      await users.holds('team-a/once', { a: '3' });
+    });
+
+    it('freezes a pushed copy, but not its permissions; a new namespace gets the current data', async () => {
+      const users = scene.of(kind);
+      await users.create(
+        'source/gen',
+        { a: '1' },
+        { 'replicate-to-namespaces': 'team-a,team-b', 'replicate-once': 'true' },
+      );
+      await users.holds('team-a/gen', { a: '1' });
+      await users.holds('team-b/gen', { a: '1' });
+      await users.change('source/gen', { a: '2' });
+      await users.annotate('source/gen', {
+        'replicate-to-namespaces': 'team-a,team-b,team-c',
+        'replication-allowed': 'true',
+      });
+      await users.holds('team-c/gen', { a: '2' });
+      const frozen = await users.becomes(
+        'team-a/gen',
+        (object) => annotation(object, 'replication-allowed') === 'true',
+        'allowed',
+      );
+      assert.deepEqual(frozen.data, users.data({ a: '1' }));
+      assert.equal(annotation(frozen, 'replicate-once'), 'true');
+      await users.annotate('source/gen', { 'replicate-once': null });
+      await users.holds('team-a/gen', { a: '2' });
+      await users.holds('team-b/gen', { a: '2' });
+    });
+  });
+
+  describe(`${kind.kind}: chains and loops`, () => {
+    it('a chain of six hands permissions on, and breaks where its middle breaks', async () => {
+      const users = scene.of(kind);
+      const link = (index: number): string => `team-a/chain-${index}`;
+      await users.create(
+        link(0),
+        { a: '1' },
+        { 'replication-allowed': 'true', 'replication-allowed-namespaces': 'team-a' },
+      );
+      for (let index = 1; index < 6; index += 1) {
+        await users.create(link(index), {}, { 'replicate-from': `chain-${index - 1}`, 'replication-allowed': 'true' });
+      }
+      for (let index = 1; index < 6; index += 1) await users.holds(link(index), { a: '1' });
+      const last = await users.find(link(5));
+      assert.equal(annotation(last, 'replicated-from-origin'), link(0));
+      assert.equal(annotation(last, 'replicated-from-allowed'), 'team-a');
+      await users.create('team-b/outside', { own: 'x' }, { 'replicate-from': link(5) });
+      await users.warning('team-b/outside', 'Denied');
+      await users.change(link(0), { a: '2' });
+      for (let index = 1; index < 6; index += 1) await users.holds(link(index), { a: '2' });
+      await users.delete(link(2));
+      for (let index = 3; index < 6; index += 1) await users.holds(link(index), {});
+      await users.holds(link(1), { a: '2' });
+    });
+
+    it('a loop comes to rest, also one that is closed after data has flowed', async () => {
+      const users = scene.of(kind);
+      const allowed = { 'replication-allowed': 'true' };
+      await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
+      await users.create('team-a/loop-2', { b: '1' }, { ...allowed, 'replicate-from': 'loop-1' });
+      await users.warning('team-a/loop-2', 'Denied');
+      await untouched(users, ['team-a/loop-1', 'team-a/loop-2'], 'a loop');
+      await users.create('team-a/late-1', { a: '1' }, allowed);
+      await users.create('team-a/late-2', {}, { ...allowed, 'replicate-from': 'late-1', 'replicate-once': 'true' });
+      await users.create('team-a/late-3', {}, { ...allowed, 'replicate-from': 'late-2' });
+      await users.holds('team-a/late-3', { a: '1' });
+      await users.annotate('team-a/late-1', { 'replicate-from': 'late-3' });
+      const names = ['team-a/late-1', 'team-a/late-2', 'team-a/late-3'];
+      let seen = '';
+      let since = performance.now();
+      await waitFor(
+        async () => {
+          const now = (await Promise.all(names.map((name) => users.version(name)))).join();
+          if (now !== seen) since = performance.now();
+          seen = now;
+          return performance.now() - since > SETTLE_MS;
+        },
+        { timeoutMs: 6000, message: 'the loop to come to rest' },
+      );
+    });
+  });
+
+  describe(`${kind.kind}: mistakes`, () => {
+    it('an annotation that cannot be read stops everything and takes nothing away', async () => {
+      const users = scene.of(kind);
+      const good: Record<string, string | null> = {
+        'replicate-to': 'team-b/kept',
+        'replicate-to-namespaces': null,
+        'replicate-once': null,
+        'replicate-too': null,
+        'replication-allowed-namespaces': null,
+      };
+      await users.create('source/typo', { a: '1' }, { 'replicate-to': 'team-b/kept' });
+      await users.holds('team-b/kept', { a: '1' });
+      for (const [bad, reason] of [
+        [{ 'replicate-to': 'UPPER' }, 'IllFormed'],
+        [{ 'replicate-to': 'a/b/c' }, 'IllFormed'],
+        [{ 'replicate-to-namespaces': '(((' }, 'IllFormed'],
+        [{ 'replicate-to-namespaces': '[abc,ghi]' }, 'IllFormed'],
+        [{ 'replicate-once': 'maybe' }, 'IllFormed'],
+        [{ 'replication-allowed-namespaces': '*' }, 'IllFormed'],
+        [{ 'replicate-too': 'x' }, 'UnknownAnnotation'],
+        [{ 'replicate-to': null, 'replicate-too': 'x' }, 'UnknownAnnotation'],
+      ] as const) {
+        const { metadata } = await users.find('team-b/kept');
+        await users.annotate('source/typo', bad);
+        const { message } = await waitFor(
+          async () => {
+            const events: Json[] = await scene.api.list('/api/v1/namespaces/source/events');
+            const [annotationName] = Object.keys(bad).slice(-1);
+            return events.find(
+              (event) =>
+                event.involvedObject.name === 'typo' &&
+                event.involvedObject.kind === kind.kind &&
+                event.reason === reason &&
+                event.message.includes(`k8s-replicator/${annotationName}`),
+            );
+          },
+          { timeoutMs: 5000, message: `a warning of ${JSON.stringify(bad)}` },
+        );
+        assert.ok(message.length < 1024);
+        await users.change('source/typo', { a: `${reason} ${JSON.stringify(bad)}` });
+        await staysTrue(
+          async () => (await users.version('team-b/kept')) === metadata.resourceVersion,
+          300,
+          `the copy under ${JSON.stringify(bad)}`,
+        );
+        await users.annotate('source/typo', good);
+        await users.holds('team-b/kept', { a: `${reason} ${JSON.stringify(bad)}` });
+      }
+    });
+
+    it('on a pull: nothing is cleared, a mistake of the source included', async () => {
+      const users = scene.of(kind);
+      await users.create('source/fine', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.create('team-a/fine', {}, { 'replicate-from': 'source/fine' });
+      await users.holds('team-a/fine', { a: '1' });
+      for (const [on, bad] of [
+        ['source/fine', { 'replication-allowed': 'yes' }],
+        ['source/fine', { 'replication-allowed-namespaces': '(((' }],
+        ['source/fine', { 'replicate-once': 'maybe' }],
+        ['source/fine', { nonsense: 'x' }],
+        ['team-a/fine', { 'replicate-once': 'maybe' }],
+        ['team-a/fine', { nonsense: 'x' }],
+        ['team-a/fine', { 'replicate-from': 'a/b/c' }],
+        ['team-a/fine', { 'replicate-from': 'team-a/fine' }],
+        ['team-a/fine', { 'replicate-from': null }],
+      ] as const) {
+        await users.annotate(on, bad);
+        await staysTrue(
+          async () => Object.keys((await users.find('team-a/fine')).data).length === 1,
+          200,
+          `the data under ${JSON.stringify(bad)}`,
+        );
+        await users.annotate('source/fine', {
+          'replication-allowed': 'true',
+          'replication-allowed-namespaces': null,
+          'replicate-once': null,
+          nonsense: null,
+        });
+        await users.annotate('team-a/fine', {
+          'replicate-from': 'source/fine',
+          'replicate-once': null,
+          nonsense: null,
+        });
+        await users.change('source/fine', { a: JSON.stringify(bad) });
+        await users.holds('team-a/fine', { a: JSON.stringify(bad) });
+      }
+    });
+
+    it('a long list and a hostile pattern keep nobody waiting', async () => {
+      const users = scene.of(kind);
+      const list = Array.from({ length: 2000 }, (_, index) => `n${index}`).join(',');
+      await users.create('source/long', { a: '1' }, { 'replicate-to-namespaces': `${list},team-a` });
+      await users.create('source/hostile', { a: '1' }, { 'replicate-to-namespaces': '(a+)+b,(.*)*x,team-a' });
+      await users.create('source/huge', { a: '1' }, { 'replicate-to-namespaces': '((a|b){1,500}c){1,500}' });
+      await users.holds('team-a/long', { a: '1' });
+      await users.holds('team-a/hostile', { a: '1' });
+      await users.warning('source/huge', 'IllFormed');
+    });
+  });
+}
+
+describe('Secrets with a type', () => {
+  it('are copied with it, replaced when it changes, cleared to the least that it allows', async () => {
+    const users = scene.of(KINDS[0]!);
+    const tls = { 'tls.crt': 'c', 'tls.key': 'k' };
+    const more = { type: 'kubernetes.io/tls' };
+    await users.create('source/typed', tls, { 'replicate-to': 'team-a/typed', 'replication-allowed': 'true' }, more);
+    assert.equal((await users.holds('team-a/typed', tls)).type, more.type);
+    await users.create('team-b/typed', tls, { 'replicate-from': 'source/typed' }, more);
+    await users.becomes(
+      'team-b/typed',
+      (object) => annotation(object, 'replicated-from-version') !== undefined,
+      'filled',
+    );
+    await users.delete('source/typed');
+    const cleared = await users.becomes('team-b/typed', (object) => object.data['tls.crt'] === '', 'cleared');
+    assert.deepEqual(cleared.data, { 'tls.crt': '', 'tls.key': '' });
+    await users.gone('team-a/typed');
+    await users.create('source/typed', { any: '1' }, { 'replicate-to': 'team-a/typed' });
+    assert.equal((await users.holds('team-a/typed', { any: '1' })).type, 'Opaque');
+  });
+
+  it('never include tokens of service accounts or of nodes', async () => {
+    const users = scene.of(KINDS[0]!);
+    const more = { type: 'bootstrap.kubernetes.io/token' };
+    await users.create(
+      'source/token',
+      { any: '1' },
+      { 'replicate-to': 'team-a/token', 'replication-allowed': 'true' },
+      more,
+    );
+    await users.warning('source/token', 'RefusedType');
+    await users.create('team-a/wants-token', { own: 'x' }, { 'replicate-from': 'source/token' });
+    await users.warning('team-a/wants-token', 'RefusedType');
+    await users.holds('team-a/wants-token', { own: 'x' });
+    assert.equal(await users.find('team-a/token'), undefined);
+  });
+
+  it('the Helm sequence: random once, unchanged by an upgrade, renewed with a new version', async () => {
+    const users = scene.of(KINDS[0]!);
+    const apply = async (password: string, login: string): Promise<void> => {
+      await scene.api.apply({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: {
+          name: 'app-source',
+          namespace: 'team-a',
+          annotations: annotate({
+            'replicate-to': 'app',
+            'replicate-once': 'true',
+            'replicate-once-version': `v0:login=${login}`,
+          }),
+        },
+        data: users.data({ login, password }),
+      });
+    };
+    await apply('first', 'admin');
+    await users.holds('team-a/app', { login: 'admin', password: 'first' });
+    await apply('second', 'admin');
+    await untouched(users, ['team-a/app'], 'the copy after an upgrade');
+    await users.holds('team-a/app', { login: 'admin', password: 'first' });
+    await apply('third', 'root');
+    await users.holds('team-a/app', { login: 'root', password: 'third' });
+  });
+});
+
+describe('other flags and restarts', () => {
+  it('cleans up at start what happened while nobody looked, and keeps what a broken source has made', async () => {
+    await using stack = new AsyncDisposableStack();
+    const scene = stack.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
+    await scene.namespaces('a', 'b');
+    const first = await scene.operator([
+      '-annotations-prefix',
+      'my.org',
+      '-run-replicators=secret',
+      '-create-with-labels=',
+    ]);
+    assert.deepEqual(JSON.parse((await first.probe('/healthz')).text), { notReady: [] });
+    const users = scene.of(KINDS[0]!);
+    const my = (values: Record<string, string>): Json => ({ metadata: { annotations: annotate(values, 'my.org') } });
+    const source = async (name: string, values: Record<string, string>): Promise<void> => {
+      await users.create(`a/${name}`, { a: '1' });
+      await scene.api.patch(users.path(`a/${name}`), my(values));
+    };
+    for (const name of ['gone', 'shrunk', 'broken', 'stays']) {
+      await source(name, { 'replicate-to': `b/${name}` });
+      await users.holds(`b/${name}`, { a: '1' });
+    }
+    await source('pulled', { 'replication-allowed': 'true' });
+    await users.create('b/pulls', {});
+    await scene.api.patch(users.path('b/pulls'), my({ 'replicate-from': 'a/pulled' }));
+    await users.holds('b/pulls', { a: '1' });
+    assert.equal((await users.find('b/stays')).metadata.labels, undefined);
+    const maps = scene.of(KINDS[1]!);
+    await maps.create('a/map', { a: '1' });
+    await scene.api.patch(maps.path('a/map'), my({ 'replicate-to': 'b/map' }));
+    await first.kill9();
+    await users.delete('a/gone');
+    await users.delete('a/pulled');
+    await scene.api.patch(users.path('a/shrunk'), my({ 'replicate-to': 'b/elsewhere' }));
+    await scene.api.patch(users.path('a/broken'), my({ 'replicate-to': 'NOT GOOD' }));
+    const versions = [await users.version('b/stays'), await users.version('b/broken')];
+    await scene.operator(['-annotations-prefix', 'my.org/', '-run-replicators=secret', '-create-with-labels=']);
+    await users.gone('b/gone');
+    await users.gone('b/shrunk');
+    await users.holds('b/elsewhere', { a: '1' });
+    await users.holds('b/pulls', {});
+    await staysTrue(
+      async () => (await users.version('b/stays')) === versions[0] && (await users.version('b/broken')) === versions[1],
+      SETTLE_MS,
+      'what was right before',
+    );
+    assert.equal(await maps.find('b/map'), undefined);
+  });
+});
