@@ -1,0 +1,91 @@
+/** Ways to run it: the original's command and flags, patterns as the original reads them, probes that tell the truth. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, it } from 'node:test';
+
+import { freePort } from '../../servers/ports.ts';
+import { HttpClient } from '../../support/http.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, MirrorScene, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+const running: Keyferry[] = [];
+
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false });
+});
+after(() => scene.close());
+afterEach(async () => {
+  for (const operator of running.splice(0)) await operator.stop();
+});
+
+const start = async (options: Parameters<MirrorScene['operator']>[0]): Promise<Keyferry> => {
+  const operator = await scene.operator(options);
+  running.push(operator);
+  return operator;
+};
+
+it('`mirrors` takes the original’s flags and environment, and serves where they say', async () => {
+  const [metrics, probes] = [await freePort(), await freePort()];
+  const operator = await start({
+    command: 'mirrors',
+    args: [
+      `--metrics-bind-address=127.0.0.1:${metrics}`,
+      `--health-probe-bind-address=127.0.0.1:${probes}`,
+      '--leader-elect',
+      '--zap-devel=false',
+      '--zap-encoder=json',
+      '--zap-log-level=info',
+      '--zap-stacktrace-level=error',
+    ],
+    env: { ENABLE_WEBHOOKS: 'false', POD_NAMESPACE: HOME },
+  });
+  await scene.namespaces('command-a');
+  await scene.secret(HOME, 'command', { a: '1' });
+  await scene.mirror('command', ['command-.']);
+  await scene.copied('command-a', 'command', { a: '1' });
+  await scene.ready('command', 'Synced');
+  const lease = await scene.api.get('/apis/coordination.k8s.io/v1/namespaces/default/leases/7e6f5103.kts.studio');
+  assert.ok(lease.spec.holderIdentity);
+  const ofMetrics = new HttpClient(`http://127.0.0.1:${metrics}`);
+  const ofProbes = new HttpClient(`http://127.0.0.1:${probes}`);
+  try {
+    const series = 'mirrors_sync_total{mirror="default/command",source_type="secret",destination_type="namespaces"}';
+    await waitFor(async () => (await ofMetrics.send('/metrics')).text.includes(series), { message: series });
+    assert.equal((await ofMetrics.send('/healthz')).status, 404);
+    for (const path of ['/healthz', '/readyz']) assert.equal((await ofProbes.send(path)).status, 200, path);
+  } finally {
+    ofMetrics.close();
+    ofProbes.close();
+  }
+  assert.ok(operator.running);
+});
+
+it('--mirrors-regex=search matches any part of a name; without it those copies go', async () => {
+  const operator = await start({ args: ['--mirrors-regex=search'] });
+  await scene.namespaces('search-x', 'old-search-x');
+  await scene.secret(HOME, 'search', { a: '1' });
+  await scene.mirror('search', ['search-']);
+  await scene.copied('search-x', 'search', { a: '1' });
+  await scene.copied('old-search-x', 'search', { a: '1' });
+  await operator.stop();
+  await start({});
+  await scene.gone(secretPath('search-x', 'search'), secretPath('old-search-x', 'search'));
+});
+
+it('is alive at once, ready when its caches are complete, and not before', async () => {
+  const silent = scene.plane;
+  silent.pauseApiServer();
+  let operator: Keyferry;
+  try {
+    operator = await Keyferry.start({ kubeconfig: silent.kubeconfigPath });
+    running.push(operator);
+    await waitFor(async () => (await operator.probe('/healthz')).status === 200, { message: '/healthz' });
+    const unready = await operator.probe('/readyz');
+    assert.equal(unready.status, 503);
+  } finally {
+    silent.resumeApiServer();
+  }
+  await operator.ready();
+  assert.match((await operator.probe('/readyz?verbose')).text, /secretmirrors/);
+});

@@ -1,0 +1,142 @@
+/** The operator away, killed or told to stop: what was missed is made up for, and nothing is done twice. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open({ audit: true });
+  operator = await scene.operator();
+});
+after(() => scene.close());
+afterEach(async () => {
+  if (!operator.running) operator = await scene.operator();
+});
+
+const copiesOf = async (mirror: string): Promise<Json[]> =>
+  (await scene.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL })).filter(
+    ({ metadata }) => metadata.annotations?.[OWNED_BY] === `${HOME}/${mirror}`,
+  );
+
+/** Writes (and their codes) of the operator since the audit log had `from` characters: `create secrets default/x`. */
+const writes = (from: number): string[] =>
+  readFileSync(scene.plane.auditLogPath, 'utf8')
+    .slice(from)
+    .split('\n')
+    .filter((line) => line.endsWith('}'))
+    .map((line) => JSON.parse(line) as Json)
+    .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !['get', 'list', 'watch'].includes(verb))
+    .map(({ verb, objectRef }) => `${verb} ${objectRef.resource} ${objectRef.namespace}/${objectRef.name ?? ''}`);
+const auditSize = (): number => readFileSync(scene.plane.auditLogPath, 'utf8').length;
+
+const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+
+it('what happened while it was down is made up for', async () => {
+  const values = { a: '1' };
+  const all = ['edited', 'source', 'deleted', 'stolen', 'stripped', 'narrowed', 'dropped'];
+  await scene.namespaces('down-a', 'down-b', 'down-gone');
+  for (const name of all) {
+    await scene.secret(HOME, name, values);
+    await scene.mirror(name, ['down-.+']);
+  }
+  for (const name of all) await scene.ready(name, 'Synced', /^3 copies/);
+  await operator.kill9();
+
+  await scene.api.patch(secretPath('down-a', 'edited'), { data: { a: 'aGFuZA==' } });
+  await scene.change(HOME, 'source', { a: '2', b: '2' });
+  await scene.api.delete(secretPath('down-a', 'deleted'));
+  const stolen = await scene.api.patch(secretPath('down-a', 'stolen'), annotations({ [OWNED_BY]: null }));
+  await scene.api.patch(secretPath('down-a', 'stripped'), { metadata: { labels: null } });
+  await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['down-[bn].*'] } } });
+  await scene.api.delete(mirrorPath('dropped'));
+  await scene.api.delete('/api/v1/namespaces/down-gone');
+  await scene.namespaces('down-new');
+  assert.equal((await copiesOf('dropped')).length > 0, true, 'nobody was there to remove them');
+
+  operator = await scene.operator();
+  await scene.copied('down-a', 'edited', values);
+  await scene.copied('down-b', 'source', { a: '2', b: '2' });
+  await scene.copied('down-a', 'deleted', values);
+  await scene.gone(mirrorPath('dropped'), secretPath('down-a', 'dropped'), secretPath('down-b', 'dropped'));
+  await scene.gone(secretPath('down-a', 'narrowed'));
+  for (const name of ['edited', 'source', 'deleted', 'stripped', 'narrowed'])
+    await scene.copied('down-new', name, name === 'source' ? { a: '2', b: '2' } : values);
+  await waitFor(async () => (await scene.find('down-a', 'stripped')).metadata.labels?.[COPY_LABEL] === 'mirrors');
+  await scene.ready('stolen', 'Conflict', /down-a/);
+  assert.deepEqual(await scene.find('down-a', 'stolen'), stolen);
+});
+
+describe('killed half-way', () => {
+  it('through 200 copies: all are made, none twice', async () => {
+    const from = auditSize();
+    const targets = names('half', 200);
+    await scene.api.createMany(targets.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await scene.secret(HOME, 'half', { a: '1' });
+    await scene.mirror('half', ['half-\\d+']);
+    await waitFor(async () => (await copiesOf('half')).length >= 20, { intervalMs: 1, message: '20 copies' });
+    await operator.kill9();
+    const made = (await copiesOf('half')).length;
+    operator = await scene.operator();
+    await scene.ready('half', 'Synced', /^200 copies/);
+    assert.equal((await copiesOf('half')).length, 200);
+    const done = writes(from).filter((write) => write.includes(' secrets '));
+    assert.equal(new Set(done).size, 200, `${made} were there when it was killed`);
+    assert.ok(done.length <= 200 + 16, `what was under way may be asked for again, and no more: ${done.length}`);
+  });
+
+  it('through 200 deletions: all are gone, and the mirror too', async () => {
+    await scene.api.delete(mirrorPath('half'));
+    await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
+    await operator.kill9();
+    operator = await scene.operator();
+    await scene.gone(mirrorPath('half'));
+    assert.equal((await copiesOf('half')).length, 0);
+    assert.ok(await scene.find(HOME, 'half'), 'the source stays');
+  });
+});
+
+it('started anew on a settled cluster it writes nothing', async () => {
+  await operator.stop();
+  const before = JSON.stringify(await scene.api.list('/api/v1/secrets'));
+  const from = auditSize();
+  operator = await scene.operator();
+  await staysTrue(() => writes(from).length === 0, 2000, `no write, but ${writes(from).join(', ')}`);
+  assert.equal(JSON.stringify(await scene.api.list('/api/v1/secrets')), before);
+});
+
+describe('SIGTERM', () => {
+  it('ends it with code 0', async () => {
+    const { code, ms } = await operator.stop();
+    assert.equal(code, 0, operator.output.slice(-2000));
+    assert.ok(ms < 5000, `${ms} ms`);
+  });
+
+  it('ends it with code 0 while it works, and what it had begun is whole', async () => {
+    await scene.secret(HOME, 'load', { a: '1' });
+    await scene.mirror('load', ['half-\\d+']);
+    await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
+    const { code, ms } = await operator.stop();
+    assert.equal(code, 0, operator.output.slice(-2000));
+    assert.ok(ms < 5000, `${ms} ms`);
+    operator = await scene.operator();
+    await scene.ready('load', 'Synced', /^200 copies/);
+  });
+
+  it('ends it with code 0 while the API server is silent', async () => {
+    scene.plane.pauseApiServer();
+    try {
+      const { code, ms } = await operator.stop();
+      assert.equal(code, 0, operator.output.slice(-2000));
+      assert.ok(ms < 5000, `${ms} ms`);
+    } finally {
+      scene.plane.resumeApiServer();
+    }
+  });
+});
