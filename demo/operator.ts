@@ -5,7 +5,7 @@ import { freePort } from '../test/servers/ports.ts';
 import { ServerProcess } from '../test/servers/server-process.ts';
 import type { Ground } from './ground.ts';
 
-const BUNDLE = path.join(import.meta.dirname, '..', 'dist', 'keyferry.cjs');
+const PROGRAM = path.join(import.meta.dirname, '..', 'bin', 'keyferry.cjs');
 const READY_TIMEOUT_MS = 30_000;
 /** It stops by itself within 5 s. */
 const STOP_TIMEOUT_MS = 6000;
@@ -28,8 +28,8 @@ export class OperatorProcess implements AsyncDisposable {
     const child = new ServerProcess({
       name: 'keyferry',
       command: process.execPath,
-      // The flag that bin/keyferry.cjs starts it with.
-      args: ['--max-semi-space-size=1', BUNDLE, ...args],
+      // It replaces itself by the bundle with the right flags: what we stop is Keyferry, and not something around it.
+      args: [PROGRAM, ...args],
       logFile: path.join(ground.folder, 'keyferry.log'),
     });
     const operator = new OperatorProcess(`http://${address}`, child);

@@ -5,7 +5,7 @@ import type { ControlPlane } from '../../servers/control-plane.ts';
 import { freePort } from '../../servers/ports.ts';
 import { ServerProcess } from '../../servers/server-process.ts';
 
-const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
+const PROGRAM = path.join(import.meta.dirname, '../../../bin/keyferry.cjs');
 const READY_TIMEOUT_MS = 30_000;
 
 /** Starts it and waits until it is ready. Stop it. */
@@ -15,8 +15,7 @@ export async function startOperator(plane: ControlPlane, kubeconfig = plane.kube
     name: 'keyferry',
     command: process.execPath,
     args: [
-      '--max-semi-space-size=1',
-      BUNDLE,
+      PROGRAM,
       'run',
       '--controllers=mirrors',
       '--leader-elect',
