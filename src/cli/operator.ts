@@ -23,6 +23,7 @@ import { Cluster } from '../copy/cluster.ts';
 import { ClusterBackend } from '../copy/cluster-backend.ts';
 import { Engine } from '../copy/engine.ts';
 import { parseHolderKey } from '../copy/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../copy/kind.ts';
 import { SourceRouter } from '../copy/sources.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError, isNotFound } from '../kube/errors.ts';
@@ -39,6 +40,8 @@ export interface OperatorOptions {
   readonly api: KubeApi;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Kinds that the replicator copies beside Secrets and ConfigMaps. */
+  readonly extraKinds?: readonly Kind[];
 }
 
 /** How long a watch may be without a connection before we say that we are not up to date, ms. */
@@ -118,6 +121,7 @@ export class Operator {
         if (!ok) return;
         log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { owner: claim.owner.title }) });
       },
+      kinds: [SECRET, CONFIG_MAP, ...(options.extraKinds ?? [])],
       now: () => systemClock.now(),
     });
     sources.add(api.cluster, backend);
@@ -134,6 +138,7 @@ export class Operator {
         engine: this.#engine,
         cluster: this.#cluster,
         config: config.replicator,
+        extraKinds: this.#options.extraKinds ?? [],
         recordEvent: ({ kind, namespace, name, uid }, event) => {
           log.info(event.message, { kind: kind.kind, namespace, name, reason: event.reason });
           const subject = { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid };

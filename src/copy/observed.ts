@@ -56,9 +56,8 @@ export function joinKeys(keys: Iterable<string>): string {
   return [...keys].sort().join(',');
 }
 
-/** Fields of a Secret or ConfigMap beside its metadata. */
-const CONTENT_FIELDS = ['f:data', 'f:stringData', 'f:binaryData', 'f:type', 'f:immutable'];
-const DATA_FIELDS = ['f:data', 'f:binaryData'];
+/** Fields of an object in which others may have a hand: not its content, whatever its kind. */
+const NOT_CONTENT: ReadonlySet<string> = new Set(['f:metadata', 'f:status', 'f:apiVersion', 'f:kind']);
 
 type FieldSet = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
@@ -74,11 +73,11 @@ function ownFields(
     const fields = fieldsV1 as FieldSet | undefined;
     if (fields === undefined) continue;
     if (manager !== FIELD_MANAGER) {
-      foreign ||= CONTENT_FIELDS.some((field) => field in fields);
+      foreign ||= Object.keys(fields).some((field) => !NOT_CONTENT.has(field));
       continue;
     }
     own = true;
-    for (const field of DATA_FIELDS) keys.push(...members(fields[field]));
+    for (const field in fields) if (!NOT_CONTENT.has(field)) keys.push(...members(fields[field]));
     const metadata = fields['f:metadata'] as FieldSet | undefined;
     labels = members(metadata?.['f:labels']);
     annotations = members(metadata?.['f:annotations']);

@@ -1,4 +1,6 @@
 /** What the replicator's scenarios share: a cluster, an operator, and short words for what users do, for any kind. */
+import { isDeepStrictEqual } from 'node:util';
+
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
@@ -13,6 +15,9 @@ type Values = Readonly<Record<string, string>>;
 export interface TestKind {
   readonly kind: string;
   readonly plural: string;
+  /** Default: of the core group. */
+  readonly apiVersion?: string;
+  readonly groupPath?: string;
   /** As values stand in the object's `data`. */
   readonly encode: (text: string) => string;
 }
@@ -90,7 +95,7 @@ export class KindScene {
 
   path(name: string): string {
     const [namespace, object] = name.split('/');
-    return `/api/v1/namespaces/${namespace}/${this.kind.plural}/${object}`;
+    return `${this.kind.groupPath ?? '/api/v1'}/namespaces/${namespace}/${this.kind.plural}/${object}`;
   }
 
   data(values: Values): Record<string, string> {
@@ -102,7 +107,7 @@ export class KindScene {
   async create(name: string, values: Values, annotations: Values = {}, more: Json = {}): Promise<Json> {
     const [namespace, object] = name.split('/');
     return await this.#scene.api.create({
-      apiVersion: 'v1',
+      apiVersion: this.kind.apiVersion ?? 'v1',
       kind: this.kind.kind,
       data: this.data(values),
       ...more,
@@ -136,14 +141,12 @@ export class KindScene {
 
   /** Waits until the object holds exactly these values. */
   async holds(name: string, values: Values, timeoutMs = 5000): Promise<Json> {
-    const wanted = JSON.stringify(Object.entries(this.data(values)).sort());
+    const wanted = this.data(values);
     let last: Json;
     return await waitFor(
       async () => {
         last = await this.find(name);
-        return last !== undefined && JSON.stringify(Object.entries(last.data ?? {}).sort()) === wanted
-          ? last
-          : undefined;
+        return last !== undefined && isDeepStrictEqual(last.data ?? {}, wanted) ? last : undefined;
       },
       {
         timeoutMs,

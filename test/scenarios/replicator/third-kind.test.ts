@@ -1,0 +1,93 @@
+/** A kind beside Secrets and ConfigMaps, described as docs/add-a-kind.md says, and replicated like these. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, it } from 'node:test';
+
+import { Operator } from '../../../src/cli/operator.ts';
+import { daemonOf } from '../../../src/config/daemons.ts';
+import type { Kind } from '../../../src/copy/kind.ts';
+import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
+import { loadKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import { createLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import { type KindScene, ReplicatorScene } from './support.ts';
+
+const DOCUMENT = new URL('../../../docs/add-a-kind.md', import.meta.url);
+
+const SETTINGS: Kind = {
+  kind: 'Settings',
+  apiVersion: 'example.com/v1',
+  groupPath: '/apis/example.com/v1',
+  plural: 'settings',
+  fields: [{ name: 'data', encoding: 'text' }],
+  typed: false,
+  minimal: () => ({ data: {} }),
+};
+
+let scene: ReplicatorScene;
+let api: HttpKubeApi;
+let operator: Operator;
+let users: KindScene;
+const stop = new AbortController();
+
+before(async () => {
+  const plane = await startControlPlane({ controllerManager: false });
+  scene = new ReplicatorScene(plane);
+  await scene.api.apply(block('yaml'));
+  await scene.namespaces('source', 'team-a');
+  users = scene.of({ ...SETTINGS, encode: (text) => text });
+  api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+  const surroundings = { env: {}, hostname: 'test', uniqueId: 'test' };
+  const config = daemonOf('replicator', ['replicator']).configure([], surroundings);
+  assert.ok(config !== undefined);
+  operator = new Operator({
+    config,
+    api,
+    log: createLog({ level: 'error' }),
+    metrics: createMetrics('test'),
+    extraKinds: [SETTINGS],
+  });
+  await operator.open(stop.signal);
+  await operator.work(stop.signal);
+});
+
+after(async () => {
+  stop.abort();
+  await operator?.stop();
+  await api?.[Symbol.asyncDispose]();
+  await scene?.close();
+});
+
+/** The first code block of a language in the document. */
+function block(language: string): string {
+  const text = readFileSync(DOCUMENT, 'utf8');
+  const found = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(text)?.[1];
+  assert.ok(found, `the document has a block of ${language}`);
+  return found;
+}
+
+it('the document shows the description that is tested here', () => {
+  const described = block('ts').replaceAll(/\s+/g, ' ');
+  for (const [key, value] of Object.entries(SETTINGS)) {
+    if (typeof value === 'string') assert.ok(described.includes(`${key}: '${value}'`), key);
+  }
+  assert.ok(described.includes("fields: [{ name: 'data', encoding: 'text' }]"));
+});
+
+it('is pushed, repaired and taken away', async () => {
+  await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'team-.*' });
+  await users.holds('team-a/pushed', { a: '1' });
+  await users.change('team-a/pushed', { a: 'tampered' });
+  await users.holds('team-a/pushed', { a: '1' });
+  await users.delete('source/pushed');
+  await users.gone('team-a/pushed');
+});
+
+it('is pulled and cleared', async () => {
+  await users.create('source/pulled', { a: '1' }, { 'replication-allowed': 'true' });
+  await users.create('team-a/pull', {}, { 'replicate-from': 'source/pulled' });
+  await users.holds('team-a/pull', { a: '1' });
+  await users.delete('source/pulled');
+  await users.holds('team-a/pull', {});
+});
