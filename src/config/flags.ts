@@ -2,7 +2,8 @@
 import { parseListenAddress, type ListenAddress } from '../observe/listen-address.ts';
 import { splitGoFlags } from './go-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
-import { parseBool, parseCount, parseDuration } from './values.ts';
+import { parseBool } from '../runtime/go-bool.ts';
+import { parseCount, parseDuration } from './values.ts';
 
 export interface Flag<T> {
   /** Without dashes. */

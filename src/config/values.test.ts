@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { isSubdomain, parseBool, parseCount, parseDuration, parseLabels, parseList } from './values.ts';
+import { parseBool } from '../runtime/go-bool.ts';
+import { isSubdomain, parseCount, parseDuration, parseLabels, parseList } from './values.ts';
 
 describe('durations', () => {
   it('reads what Go reads', () => {

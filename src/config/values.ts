@@ -28,13 +28,6 @@ export function parseDuration(text: string): number {
   return match?.[1] === '-' ? -total : total;
 }
 
-/** What Go's `strconv.ParseBool` takes. */
-export function parseBool(text: string): boolean {
-  if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true;
-  if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text)) return false;
-  throw new RangeError('must be true or false');
-}
-
 /** A whole number within bounds. */
 export function parseCount(text: string, min: number, max: number): number {
   const value = Number(text);
