@@ -52,7 +52,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
       const free = `${name}-free`;
       await scene.namespaces(name, free);
       const text = JSON.stringify({ metadata }).replaceAll('%', name);
-      const foreign = await scene.secret(name, name, { theirs: 'x' }, JSON.parse(text) as Json);
+      const foreign = await scene.secret(name, name, { theirs: 'x' }, JSON.parse(text));
       await scene.secret(HOME, name, { a: '1' });
       await scene.mirror(name, [name, free]);
       await scene.copied(free, name, { a: '1' });

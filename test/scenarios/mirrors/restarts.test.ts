@@ -31,7 +31,7 @@ const writes = (from: number): string[] =>
     .slice(from)
     .split('\n')
     .filter((line) => line.endsWith('}'))
-    .map((line) => JSON.parse(line) as Json)
+    .map((line): Json => JSON.parse(line))
     .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !['get', 'list', 'watch'].includes(verb))
     .map(({ verb, objectRef }) => `${verb} ${objectRef.resource} ${objectRef.namespace}/${objectRef.name ?? ''}`);
 const auditSize = (): number => readFileSync(scene.plane.auditLogPath, 'utf8').length;

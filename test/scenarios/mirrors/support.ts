@@ -52,6 +52,11 @@ export class MirrorScene {
     return keyferry;
   }
 
+  /** The last lines of the operator's log, for messages. */
+  tail(): string {
+    return (this.#operators.at(-1)?.output ?? '').trimEnd().split('\n').slice(-12).join('\n');
+  }
+
   /** Looks for the canary wherever the operators can have let it slip, then ends all. */
   async close(): Promise<void> {
     try {

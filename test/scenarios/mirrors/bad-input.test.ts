@@ -1,0 +1,285 @@
+/** What users get wrong and clusters refuse: a condition and an event that name the field or namespace, and nobody else hurt. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { crds } from '../../../src/cli/crds.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { COPY_LABEL, HOME, mirrorPath, MirrorScene, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+/** Objects that our CRD refuses, from a time when nothing was checked: spec, and what is said about it. */
+const INVALID: Readonly<Record<string, readonly [Json, RegExp]>> = {
+  'no-spec': [undefined, /spec\.destination\.namespaces/],
+  'no-destination': [{ source: { name: 'a' } }, /spec\.destination\.namespaces/],
+  'empty-list': [
+    { destination: { namespaces: [] } },
+    /spec\.destination\.namespaces: destination namespaces are empty/,
+  ],
+  'empty-item': [
+    { destination: { namespaces: ['a', ''] } },
+    /spec\.destination\.namespaces\[1\]: destination namespace #1 is empty/,
+  ],
+  'bad-pattern': [
+    { destination: { namespaces: ['b('] } },
+    /spec\.destination\.namespaces\[0\]: destination namespace #0 has a problem compiling: .*b\(/,
+  ],
+  'look-behind': [{ destination: { namespaces: ['(?<=a)b'] } }, /spec\.destination\.namespaces\[0\]/],
+  'back-reference': [{ destination: { namespaces: [String.raw`(a)\1`] } }, /spec\.destination\.namespaces\[0\]/],
+};
+
+const stored = (name: string, spec: Json): Json => ({
+  apiVersion: 'mirrors.kts.studio/v1alpha2',
+  kind: 'SecretMirror',
+  metadata: { name, namespace: HOME },
+  ...(spec === undefined ? {} : { spec }),
+});
+
+/** A changed CRD is in force a moment after it is written; only ours refuses a mirror without spec. */
+const inForce = (status: number): Promise<boolean> =>
+  waitFor(
+    async () => {
+      const body = stored('probe', undefined);
+      return (await scene.api.raw('POST', mirrorPath(''), { body, query: { dryRun: 'All' } })).status === status;
+    },
+    { message: `the CRD that answers ${status} to be in force` },
+  );
+
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false });
+  await scene.api.apply(readFileSync(new URL('permissive-crd.yaml', import.meta.url), 'utf8'));
+  await inForce(201);
+  for (const [name, [spec]] of Object.entries(INVALID)) await scene.api.create(stored(name, spec));
+  await scene.namespaces('half-bad');
+  await scene.secret(HOME, 'half-bad', { a: '1' });
+  await scene.api.create(stored('half-bad', { destination: { namespaces: ['half-bad', '[z-a]'] } }));
+  await scene.api.create(
+    stored('odd-name', { source: { name: 'A_b/../c' }, destination: { namespaces: ['half-bad'] } }),
+  );
+  await scene.api.apply(crds());
+  await inForce(422);
+  operator = await scene.operator();
+});
+after(() => scene.close());
+
+/** Nothing is wrong with this one; it must be served whatever the others are. */
+const healthy = async (name: string): Promise<void> => {
+  await scene.namespaces(name);
+  await scene.secret(HOME, name, { a: '1' });
+  await scene.mirror(name, [name]);
+  await scene.copied(name, name, { a: '1' });
+};
+
+describe('a stored mirror that makes no sense', { concurrency: 8 }, () => {
+  for (const [name, [, message]] of Object.entries(INVALID)) {
+    it(`${name}: the field is named`, async () => {
+      const status = await scene.ready(name, 'InvalidSpec', message);
+      assert.equal(status.mirrorStatus, 'Error');
+      const event = await scene.event(name, 'InvalidSpec', message);
+      assert.equal(event.type, 'Warning');
+      await scene.api.delete(mirrorPath(name));
+      await scene.gone(mirrorPath(name));
+    });
+  }
+
+  it('with one bad pattern still serves the others, and is well when it is mended', async () => {
+    await scene.copied('half-bad', 'half-bad', { a: '1' });
+    await scene.ready('half-bad', 'InvalidSpec', /namespaces\[1\]/);
+    await scene.api.patch(mirrorPath('half-bad'), { spec: { destination: { namespaces: ['half-bad'] } } });
+    const status = await scene.ready('half-bad', 'Synced');
+    assert.equal(status.mirrorStatus, 'Active');
+  });
+
+  it('with a source name that no Secret can have says so', async () => {
+    const status = await waitFor(async () => {
+      const { status } = await scene.api.get(mirrorPath('odd-name'));
+      return status?.conditions?.[0]?.reason !== 'Pending' && status?.conditions !== undefined && status;
+    });
+    assert.equal(status.conditions[0].status, 'False');
+    assert.match(status.conditions[0].message, /A_b/);
+    await scene.api.delete(mirrorPath('odd-name'));
+    await scene.gone(mirrorPath('odd-name'));
+  });
+
+  it('does not keep others from being served', async () => {
+    await healthy('unhurt');
+    assert.ok(operator.running);
+  });
+});
+
+describe('extremes', { concurrency: 4 }, () => {
+  it('a Secret without data is copied', async () => {
+    await scene.namespaces('no-data');
+    await scene.secret(HOME, 'no-data', {}, { data: undefined });
+    await scene.mirror('no-data', ['no-data']);
+    await scene.copied('no-data', 'no-data', {});
+    await scene.ready('no-data', 'Synced');
+    await scene.change(HOME, 'no-data', { a: '1' });
+    await scene.copied('no-data', 'no-data', { a: '1' });
+  });
+
+  it('a Secret of a mebibyte is copied', async () => {
+    await scene.namespaces('mega');
+    const text = 'm'.repeat(1024 * 1024 - 200);
+    await scene.secret(HOME, 'mega', { a: text });
+    await scene.mirror('mega', ['mega']);
+    await scene.copied('mega', 'mega', { a: text });
+    await scene.ready('mega', 'Synced');
+  });
+
+  it('names of 253 characters are served', async () => {
+    const long = `l${'o'.repeat(251)}g`;
+    await scene.namespaces('n'.repeat(63));
+    await scene.secret(HOME, long, { a: '1' });
+    await scene.mirror(long, ['n{63}'], { source: { name: long } });
+    await scene.copied('n'.repeat(63), long, { a: '1' });
+    await scene.ready(long, 'Synced');
+    await scene.event(long, 'Active');
+  });
+
+  it('binary values, and keys with dots and dashes, are copied byte for byte', async () => {
+    await scene.namespaces('bytes');
+    const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)).toString('base64');
+    const data = { 'a.b-c_d': all, 'tls.crt': '', '.dot': all };
+    await scene.secret(HOME, 'bytes', {}, { data });
+    await scene.mirror('bytes', ['bytes']);
+    const copy = await waitFor(() => scene.find('bytes', 'bytes'));
+    assert.deepEqual(copy.data, data);
+  });
+});
+
+describe('types that are never copied', { concurrency: 2 }, () => {
+  it('a service account’s token', async () => {
+    await scene.namespaces('sa-token');
+    await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: HOME } });
+    await scene.api.create({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'robot', namespace: 'sa-token' },
+    });
+    const type = 'kubernetes.io/service-account-token';
+    await scene.secret(
+      HOME,
+      'sa-token',
+      { token: 'x' },
+      {
+        type,
+        metadata: { annotations: { 'kubernetes.io/service-account.name': 'robot' } },
+      },
+    );
+    await scene.mirror('sa-token', ['sa-token']);
+    await scene.ready('sa-token', 'SyncError', /sa-token.*kubernetes\.io\/service-account-token/);
+    await scene.event('sa-token', 'SyncError', /kubernetes\.io\/service-account-token/);
+    assert.equal(await scene.find('sa-token', 'sa-token'), undefined);
+  });
+
+  it('a bootstrap token', async () => {
+    await scene.namespaces('bootstrap');
+    await scene.secret(HOME, 'bootstrap', { token: 'x' }, { type: 'bootstrap.kubernetes.io/token' });
+    await scene.mirror('bootstrap', ['bootstrap']);
+    await scene.ready('bootstrap', 'SyncError', /bootstrap\.kubernetes\.io\/token/);
+    assert.equal(await scene.find('bootstrap', 'bootstrap'), undefined);
+  });
+});
+
+describe('one namespace that refuses', { concurrency: 2 }, () => {
+  it('by a quota: it is named, the others are served, and it follows when there is room', async () => {
+    await scene.namespaces('quota-full', 'quota-free');
+    const quota = { name: 'none', namespace: 'quota-full' };
+    await scene.api.create({
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: quota,
+      spec: { hard: { 'count/secrets': '0' } },
+    });
+    await scene.api.patch('/api/v1/namespaces/quota-full/resourcequotas/none/status', {
+      status: { hard: { 'count/secrets': '0' }, used: { 'count/secrets': '0' } },
+    });
+    await scene.secret(HOME, 'quota', { a: '1' });
+    await scene.mirror('quota', ['quota-.+']);
+    await scene.copied('quota-free', 'quota', { a: '1' });
+    const status = await scene.ready('quota', 'SyncError', /namespace quota-full: .*exceeded quota: none/);
+    assert.equal(status.mirrorStatus, 'Error');
+    await scene.event('quota', 'SyncError', /^unable to sync some objects: .*quota-full/);
+    await scene.change(HOME, 'quota', { a: '2' });
+    await scene.copied('quota-free', 'quota', { a: '2' });
+    await scene.api.delete('/api/v1/namespaces/quota-full/resourcequotas/none');
+    await scene.copied('quota-full', 'quota', { a: '2' }, 30_000);
+    await scene.ready('quota', 'Synced', /^2 copies/);
+  });
+
+  it('by an admission policy: its reason is passed on, and it follows when it is lifted', async () => {
+    await scene.namespaces('policy-strict', 'policy-free');
+    const admission = '/apis/admissionregistration.k8s.io/v1';
+    const metadata = { name: 'no-copies' };
+    await scene.api.create({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingAdmissionPolicy',
+      metadata,
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints: {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'policy-strict' } },
+          resourceRules: [
+            { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE', 'UPDATE'], resources: ['secrets'] },
+          ],
+        },
+        validations: [{ expression: 'false', message: 'no copies here' }],
+      },
+    });
+    await scene.api.create({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata,
+      spec: { policyName: 'no-copies', validationActions: ['Deny'] },
+    });
+    const refused = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'probe', namespace: 'policy-strict' } };
+    const path = '/api/v1/namespaces/policy-strict/secrets';
+    await waitFor(
+      async () => (await scene.api.raw('POST', path, { body: refused, query: { dryRun: 'All' } })).status === 422,
+      {
+        message: 'the policy to be in force',
+      },
+    );
+    await scene.secret(HOME, 'policy', { a: '1' });
+    await scene.mirror('policy', ['policy-.+']);
+    await scene.copied('policy-free', 'policy', { a: '1' });
+    await scene.ready('policy', 'SyncError', /policy-strict.*no copies here/);
+    await scene.event('policy', 'SyncError', /policy-strict.*no copies here/);
+    await scene.api.delete(`${admission}/validatingadmissionpolicybindings/no-copies`);
+    await scene.copied('policy-strict', 'policy', { a: '1' }, 30_000);
+    await scene.ready('policy', 'Synced', /^2 copies/);
+  });
+});
+
+it('a pattern that matches 1,000 namespaces fills and empties them all', async () => {
+  await scene.namespaces(...Array.from({ length: 1000 }, (_, n) => `many-${n}`));
+  await scene.secret(HOME, 'many', { a: '1' });
+  const begin = performance.now();
+  await scene.mirror('many', ['many-.*']);
+  await scene.ready('many', 'Synced', /^1000 copies/);
+  console.log(`1,000 copies in ${Math.round(performance.now() - begin)} ms`);
+  const copies = await scene.api.list('/api/v1/secrets', {
+    labelSelector: COPY_LABEL,
+    fieldSelector: 'metadata.name=many',
+  });
+  assert.equal(copies.length, 1000);
+  await healthy('meanwhile');
+  await scene.api.delete(mirrorPath('many'));
+  await waitFor(async () => (await scene.api.find(mirrorPath('many'))) === undefined, {
+    timeoutMs: 20_000,
+    message: 'it to go',
+  });
+  const left = await scene.api.list('/api/v1/secrets', {
+    labelSelector: COPY_LABEL,
+    fieldSelector: 'metadata.name=many',
+  });
+  assert.equal(left.length, 0);
+  await staysTrue(() => operator.running, 100, 'the process');
+  assert.ok(await scene.find(HOME, 'many'));
+  assert.ok(await scene.api.find(secretPath('meanwhile', 'meanwhile')));
+});
