@@ -3,7 +3,8 @@
  */
 import type { Config } from '../config/config.ts';
 import { loadKubeconfig } from '../kube/kubeconfig.ts';
-import type { Connection } from '../kube/connection.ts';
+import type { KubeApi } from '../kube/api.ts';
+import { FencedApi } from '../kube/fenced-api.ts';
 import { createKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/lease.ts';
 import { CheckList } from '../observe/checks.ts';
@@ -54,12 +55,17 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const connection = await loadKubeconfig({ path: config.kubeconfig, context: config.context, env });
   const maxSockets = Math.max(8, config.kube.maxConcurrentWrites);
   await using api = createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
-  const operator = new Operator({ config, api, log, metrics });
+  const { leaderElect } = config;
+  // A client of its own: a Retry-After, whose ever, must not cost the lease.
+  await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
+  const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
+  const fenced = elector === undefined ? api : new FencedApi(api, () => elector.isLeader);
+  const operator = new Operator({ config, api: fenced, log, metrics });
   await using server = new StatusServer(log);
   await listen(server, config, metrics, operator);
   try {
     await operator.open(signal);
-    if (config.leaderElect.enabled) await lead(config, connection, log, operator, signal);
+    if (elector !== undefined) await lead(elector, operator, signal);
     else await workUntil(operator, signal);
   } finally {
     await operator.stop();
@@ -72,29 +78,24 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** Works while we hold the Lease. Losing it ends the process: a fresh one has nothing to unlearn. */
-async function lead(
-  config: Config,
-  connection: Connection,
-  log: Log,
-  operator: Operator,
-  signal: AbortSignal,
-): Promise<void> {
-  const { leaderElect } = config;
-  // A client of its own: a Retry-After, whose ever, must not cost the lease.
-  await using api = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
-  using ended = anySignal(signal);
-  const elector = new LeaderElector({
+/** @param here the namespace that we run in, or that of the kubeconfig's context */
+function newElector(config: Config['leaderElect'], api: KubeApi, here: string, log: Log): LeaderElector {
+  return new LeaderElector({
     api,
-    namespace: leaderElect.namespace ?? connection.namespace,
-    name: leaderElect.leaseName,
-    identity: leaderElect.identity,
-    leaseDurationMs: leaderElect.leaseDurationMs,
-    renewDeadlineMs: leaderElect.renewDeadlineMs,
-    retryMs: leaderElect.retryPeriodMs,
+    namespace: config.namespace ?? here,
+    name: config.leaseName,
+    identity: config.identity,
+    leaseDurationMs: config.leaseDurationMs,
+    renewDeadlineMs: config.renewDeadlineMs,
+    retryMs: config.retryPeriodMs,
     onError: (error) => log.warn('leader election', { error }),
     onLeader: (leader) => log.info('leader', { leader: leader ?? 'nobody' }),
   });
+}
+
+/** Works while we hold the Lease. Losing it ends the process: a fresh one has nothing to unlearn. */
+async function lead(elector: LeaderElector, operator: Operator, signal: AbortSignal): Promise<void> {
+  using ended = anySignal(signal);
   let lost = false;
   await elector.run({
     signal: ended.signal,

@@ -345,3 +345,20 @@ test('stop ends everything, whatever is under way', async () => {
     assert.equal(calls.length, 1);
   }
 });
+
+test('three hundred broken streams leave nothing behind', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): unknown => warnings.push(warning);
+  process.on('warning', onWarning);
+  script = [open(listEnd(2)), ...Array.from({ length: 300 }, (_, n) => broken(added('a', n + 3)))];
+  await using scene = start({ reconnect: { baseMs: 0.1, maxMs: 0.2, stableMs: 10_000 } });
+  await scene.watcher.synced;
+  const before = process.getActiveResourcesInfo().length;
+  (await call(0)).response.destroy();
+  await waitFor(() => scene.watcher.health.restarts >= 301, { timeoutMs: 20_000 });
+  await waitFor(() => process.getActiveResourcesInfo().length <= before + 2, {
+    message: 'what was opened to be closed',
+  });
+  process.off('warning', onWarning);
+  assert.deepEqual(warnings, []);
+});

@@ -8,8 +8,8 @@ import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
 import { FaultScene, namespaceNames } from './scene.ts';
 
-const WRITES = ['POST', 'PATCH', 'PUT', 'DELETE'];
-const isWrite = ({ method, path }: ProxyRequest): boolean => WRITES.includes(method) && /\/secrets(\/|$)/.test(path);
+const WRITES = new Set(['POST', 'PATCH', 'PUT', 'DELETE']);
+const isWrite = ({ method, path }: ProxyRequest): boolean => WRITES.has(method) && /\/secrets(\/|$)/.test(path);
 
 let scene: FaultScene;
 let probes: ProbeLog;

@@ -59,7 +59,8 @@ export class ProbeLog {
     const at = performance.now();
     const [ready, live] = await Promise.all([this.#ask('/readyz'), this.#ask('/healthz')]);
     if (this.#timer === undefined) return;
-    if (!this.excused) this.#looks.push({ at, ready, live });
+    const listens = this.#looks.length > 0 || live !== 0;
+    if (listens && !this.excused) this.#looks.push({ at, ready, live });
     this.#timer = setTimeout(() => void this.#look(), 100);
   }
 

@@ -1,0 +1,105 @@
+/** Two replicas: one works, and none whose lease another may have taken. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+
+import type { Keyferry } from '../support/keyferry.ts';
+import { staysTrue, waitFor } from '../support/wait-for.ts';
+import { kubernetesFault } from '../servers/fault-rules.ts';
+import { FaultScene } from './scene.ts';
+
+/** The namespace of the kubeconfig's context. */
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
+
+let scene: FaultScene;
+let leader: Keyferry;
+let standby: Keyferry;
+
+before(async () => {
+  scene = await FaultScene.open({ keyferryArgs: ['--leader-elect'] });
+  leader = await scene.operator();
+  await waitFor(() => isLeading(leader));
+  standby = await scene.operator();
+  await standby.ready();
+  await scene.converged();
+});
+beforeEach(async () => {
+  if (!leader.running) leader = await scene.operator();
+  if (!standby.running) standby = await scene.operator();
+  await Promise.all([leader.ready(), standby.ready()]);
+  if (await isLeading(standby)) [leader, standby] = [standby, leader];
+  await waitFor(() => isLeading(leader), { timeoutMs: 20_000 });
+});
+after(async () => {
+  await scene.close();
+});
+
+const isLeading = async (keyferry: Keyferry): Promise<boolean> => (await keyferry.metric('keyferry_leader')) === 1;
+const writesOf = async (keyferry: Keyferry): Promise<number> => (await keyferry.metric('keyferry_writes_total')) ?? 0;
+
+test('the standby has warm caches and writes nothing', async () => {
+  const from = performance.now();
+  await scene.changeSources();
+  await scene.converged();
+  await scene.assertWrites(from, 1);
+  assert.equal(await writesOf(standby), 0);
+  assert.equal(await standby.isReady(), true);
+  assert.match(standby.output, /caches are synced/);
+  assert.ok(((await leader.metric('keyferry_writes_total')) ?? 0) >= 50);
+});
+
+test('after a clean stop the standby works within 3 s, and does nothing twice', async (t) => {
+  const from = performance.now();
+  assert.equal((await leader.stop()).code, 0);
+  await scene.changeSources();
+  await waitFor(() => isLeading(standby), { timeoutMs: 5000 });
+  const tookMs = performance.now() - from;
+  t.diagnostic(`took over after ${Math.round(tookMs)} ms`);
+  assert.ok(tookMs <= 3000);
+  await scene.converged();
+  await scene.assertWrites(from, 1);
+});
+
+test('after kill -9 the standby works within 20 s', async (t) => {
+  const from = performance.now();
+  await leader.kill9();
+  await scene.changeSources();
+  await waitFor(() => isLeading(standby), { timeoutMs: 25_000 });
+  const tookMs = performance.now() - from;
+  t.diagnostic(`took over after ${Math.round(tookMs)} ms`);
+  assert.ok(tookMs <= 20_000);
+  await scene.converged();
+  await scene.assertWrites(from, 1);
+});
+
+test('a leader that was asleep longer than its lease writes nothing when it wakes', async (t) => {
+  leader.signal('SIGSTOP');
+  const from = performance.now();
+  await waitFor(() => isLeading(standby), { timeoutMs: 25_000 });
+  t.diagnostic(`the other took over after ${Math.round(performance.now() - from)} ms`);
+  await scene.changeSources();
+  await scene.converged();
+  // What the sleeper would write is seen by the version of the copies that it does not know yet.
+  await scene.changeSources();
+  leader.signal('SIGCONT');
+  await scene.converged();
+  const ending = await leader.ended();
+  assert.equal(ending.code, 1);
+  assert.match(leader.output, /leadership was lost/);
+  await scene.assertWrites(from, 2);
+  const woke = leader.logs().filter(({ msg }) => msg === 'updated' || msg === 'created');
+  assert.equal(woke.filter(({ time }) => Date.parse(time) > Date.now() - (performance.now() - from)).length, 0);
+});
+
+test('a leader whose work is held by 429 for 20 s keeps its lease', async () => {
+  const holder = (await scene.api.get(LEASE)).spec.holderIdentity;
+  const rule = scene.proxy.rule({
+    match: ({ path, isWatch }) => !path.includes('/leases/') && !isWatch,
+    fault: kubernetesFault(429, 20),
+  });
+  await scene.changeSources();
+  await waitFor(() => rule.hits > 0);
+  await staysTrue(() => isLeading(leader), 14_000, 'it leads');
+  rule.clear();
+  assert.equal((await scene.api.get(LEASE)).spec.holderIdentity, holder);
+  await scene.converged(15_000);
+});

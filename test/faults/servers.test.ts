@@ -1,0 +1,60 @@
+/** The API server is restarted, and etcd is away for a while. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+
+import type { ProbeLog } from './probe-log.ts';
+import { FaultScene } from './scene.ts';
+
+const ETCD_DOWN_MS = 20_000;
+
+let scene: FaultScene;
+let probes: ProbeLog;
+
+before(async () => {
+  scene = await FaultScene.open();
+});
+beforeEach(async () => {
+  ({ probes } = await scene.restart());
+});
+after(async () => {
+  await scene.close();
+});
+
+const until = async (at: number): Promise<void> => {
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, at - performance.now())));
+};
+
+for (const graceful of [true, false]) {
+  test(`the API server is ${graceful ? 'stopped' : 'killed'} for 8 s and started again`, async (t) => {
+    const from = performance.now();
+    await (graceful ? scene.plane.stopApiServer() : scene.plane.killApiServer());
+    t.diagnostic(`unready after ${Math.round(await probes.ready(503, 6000))} ms`);
+    await until(from + 8000);
+    const busiest = scene.busiestSecond(from);
+    await scene.plane.startApiServer();
+    await scene.changeSources();
+    await scene.api.delete('/api/v1/namespaces/team-1/secrets/source-1');
+    t.diagnostic(`right after ${Math.round(await scene.converged())} ms; busiest second ${busiest}`);
+    assert.ok(busiest <= 40, `${busiest} requests in one second`);
+    const writes = await scene.writesSince(from);
+    writes.forEach((n, key) => assert.ok(n === 1 || (key === 'team-1/source-1' && n <= 3), `${key}: ${n}`));
+    await probes.ready(200, 10_000);
+  });
+}
+
+test(`etcd is away for ${ETCD_DOWN_MS / 1000} s`, async (t) => {
+  const from = performance.now();
+  await scene.plane.killEtcd();
+  await until(from + ETCD_DOWN_MS);
+  const busiest = scene.busiestSecond(from + 1000);
+  const wasUnready = probes.wasUnready(from);
+  await scene.plane.startEtcd();
+  await scene.plane.apiServerReady();
+  await scene.changeSources();
+  t.diagnostic(
+    `right after ${Math.round(await scene.converged())} ms; busiest second ${busiest}; unready meanwhile: ${wasUnready}`,
+  );
+  assert.ok(busiest <= 40, `${busiest} requests in one second`);
+  await scene.assertWrites(from, 1);
+  await probes.ready(200, 10_000);
+});
