@@ -118,7 +118,11 @@ export class ObjectIndex {
       },
       remove: ({ metadata }: KubeObject) => {
         this.#departed(`${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion);
-        this.#withdraw(bit, metadata.namespace ?? '', metadata.name, metadata.uid);
+        const { namespace = '', name, uid, resourceVersion } = metadata;
+        const record = this.get(namespace, name);
+        // A write of ours may be newer than what the watch says of the object's going from it.
+        const refuted = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
+        this.#withdraw(bit, namespace, name, uid, refuted);
       },
       prune: (keys, resourceVersion) => {
         for (const key of this.#expected.keys()) if (!keys.has(key)) this.#departed(key, resourceVersion);
@@ -177,6 +181,7 @@ export class ObjectIndex {
       this.#echoes.expect(path);
     }
     if (!news) return;
+    if (before.uid !== meta.uid) this.#renew(slot, bit, path);
     slot.record = observe(meta);
     this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
   }
@@ -191,6 +196,12 @@ export class ObjectIndex {
     this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
   }
 
+  /** Another object under the old name: whoever vouched for the old one has not seen this one yet. */
+  #renew(slot: Slot, bit: FeedBit, path: string): void {
+    slot.feeds = bit === 0 ? SELF : bit;
+    if (slot.feeds === SELF) this.#echoes.expect(path);
+  }
+
   #settle(slot: Slot, path: string): void {
     slot.feeds &= ~SELF;
     this.#echoes.arrived(path);
@@ -200,15 +211,11 @@ export class ObjectIndex {
    * @param uid of the object that is gone: a newer object of the same name stays
    * @param gone it is gone for our own writes too
    */
-  #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, gone = uid !== undefined): void {
+  #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, gone = false): void {
     const names = this.#slots.get(namespace);
     const slot = names?.get(name);
     if (names === undefined || slot === undefined) return;
-    if (uid !== undefined && slot.record.uid !== uid) {
-      // A feed's word is in order: whoever reports the old object's end has not brought the new one yet. Somebody else has.
-      if ((slot.feeds & ~bit) !== 0) slot.feeds &= ~bit;
-      return;
-    }
+    if (uid !== undefined && slot.record.uid !== uid) return;
     slot.feeds &= ~bit;
     if (gone) this.#settle(slot, `${namespace}/${name}`);
     if (slot.feeds !== 0) return;
