@@ -4,6 +4,7 @@
  * What is remembered of a target between runs is only there to save reading, and can be lost at any time:
  * - `held`: which content our own write (or a reading) put at which version;
  * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
+ * - `cleared`: it is gone, so that nobody need ask whether something without our label is left;
  * - `focused`: the target is followed by name, because something that is not ours stands there.
  */
 import {
@@ -62,6 +63,7 @@ interface Memory {
   /** The target's type: it cannot change. */
   type?: string;
   deleted?: string;
+  cleared?: true;
   focused?: boolean;
 }
 
@@ -105,8 +107,8 @@ export class KubeTargets {
     const { namespace, name } = parseHolderKey(target);
     const indexed = store.index.get(namespace, name);
     const observed = newer(indexed, found.read ?? undefined);
-    const known = store.focus.isKnown(target) || found.read === null;
     const memory = this.#memory.get(target);
+    const known = store.focus.isKnown(target) || found.read === null || memory?.cleared === true;
     return {
       entries: book.on(target),
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
@@ -227,6 +229,7 @@ export class KubeTargets {
           ? await this.#writer.create(target, wish, content ?? minimalContent(store, wish.type), signal)
           : await this.#writer.update(target, facts.observed, wish, content, signal);
       onWrite(target, verb, true, claim);
+      delete this.#remember(target).cleared;
       const held = facts.held;
       const before = facts.observed;
       if (content !== undefined) this.#hold(target, meta.resourceVersion, content, wish.type);
@@ -303,9 +306,10 @@ export class KubeTargets {
     delete this.#remember(target).held;
     delete this.#remember(target).type;
     if (this.#options.store.index.get(namespace, name) === undefined) {
-      // No watch follows it (a copy without our label): what we read in this run is all that we know, and it is gone.
+      // No watch follows it (a copy without our label), or the watch was faster than the answer.
       found.read = null;
       delete this.#remember(target).deleted;
+      this.#remember(target).cleared = true;
       return 'again';
     }
     this.#remember(target).deleted = observed.uid;
@@ -316,6 +320,7 @@ export class KubeTargets {
   left(target: HolderKey): void {
     const memory = this.#memory.get(target);
     if (memory === undefined) return;
+    if (memory.deleted !== undefined) memory.cleared = true;
     delete memory.held;
     delete memory.deleted;
     delete memory.type;
@@ -381,6 +386,7 @@ export class KubeTargets {
     if (this.#options.book.on(target).length === 0) {
       delete memory.held;
       delete memory.type;
+      delete memory.cleared;
     }
     if (Object.keys(memory).length === 0) this.#memory.delete(target);
   }
