@@ -54,7 +54,7 @@ export class Focus {
   constructor(options: FocusOptions) {
     this.#options = options;
     this.#limit = options.singlesLimit ?? 40;
-    this.#feed = options.index.feed((meta) => this.#matters?.(meta) === true || this.#wanted.has(this.#keyOf(meta)));
+    this.#feed = options.index.feed((meta) => this.#accepts(meta));
   }
 
   /**
@@ -154,6 +154,13 @@ export class Focus {
     this.#known.add(key);
     if (this.#wide?.health.synced === true) this.#closeSingle(key);
     if (news) this.#options.onKnown(key);
+  }
+
+  #accepts(meta: ObjectMeta): boolean {
+    if (this.#wanted.has(this.#keyOf(meta))) return true;
+    if (this.#matters === undefined) return false;
+    // What the index holds for whatever reason must not grow old in it.
+    return this.#matters(meta) || this.#options.index.get(meta.namespace ?? '', meta.name) !== undefined;
   }
 
   #keyOf({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): HolderKey {

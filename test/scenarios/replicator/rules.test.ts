@@ -303,6 +303,61 @@ describe('Secrets with a type', () => {
   });
 });
 
+describe('what stands in the way', () => {
+  it('a ConfigMap of 1 MiB goes over with its bytes', async () => {
+    const users = scene.of(KINDS[1]!);
+    const binaryData = { blob: Buffer.alloc(700_000, 7).toString('base64') };
+    await users.create('source/large', { text: 'x' }, { 'replicate-to': 'team-a/large' }, { binaryData });
+    assert.deepEqual((await users.holds('team-a/large', { text: 'x' })).binaryData, binaryData);
+  });
+
+  it('a quota holds up its own namespace only, and is said', async () => {
+    const users = scene.of(KINDS[1]!);
+    await scene.namespaces('full');
+    await scene.api.create({
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { name: 'none', namespace: 'full' },
+      spec: { hard: { configmaps: '0' } },
+    });
+    // No controller counts here.
+    await scene.api.patch('/api/v1/namespaces/full/resourcequotas/none/status', {
+      status: { hard: { configmaps: '0' }, used: { configmaps: '0' } },
+    });
+    await users.create('source/quota', { a: '1' }, { 'replicate-to-namespaces': 'full,team-a' });
+    await users.holds('team-a/quota', { a: '1' });
+    const { message } = await users.warning('source/quota', 'Forbidden');
+    assert.match(message, /full\/quota/);
+    await scene.api.delete('/api/v1/namespaces/full/resourcequotas/none');
+    await users.holds('full/quota', { a: '1' }, 15_000);
+  });
+
+  it('an immutable copy is replaced, an immutable object to fill is reported', async () => {
+    const users = scene.of(KINDS[1]!);
+    await users.create('source/fixed', { a: '1' }, { 'replicate-to': 'team-a/fixed', 'replication-allowed': 'true' });
+    await users.holds('team-a/fixed', { a: '1' });
+    await scene.api.patch(users.path('team-a/fixed'), { immutable: true });
+    await users.create('team-b/fixed', { own: 'x' }, { 'replicate-from': 'source/fixed' }, { immutable: true });
+    await users.warning('team-b/fixed', 'Immutable');
+    await users.change('source/fixed', { a: '2' });
+    await users.holds('team-a/fixed', { a: '2' });
+    await users.holds('team-b/fixed', { own: 'x' });
+  });
+
+  it('the oldest of several sources wins, and the next takes over', async () => {
+    const users = scene.of(KINDS[1]!);
+    const { metadata } = await users.create('team-a/first', { by: 'first' }, { 'replicate-to': 'team-c/wanted' });
+    await users.holds('team-c/wanted', { by: 'first' });
+    // Ages are counted in whole seconds; of one second the uid decides.
+    await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
+    await users.create('team-b/second', { by: 'second' }, { 'replicate-to': 'team-c/wanted' });
+    await users.warning('team-b/second', 'Conflict');
+    await users.holds('team-c/wanted', { by: 'first' });
+    await users.delete('team-a/first');
+    await users.holds('team-c/wanted', { by: 'second' });
+  });
+});
+
 describe('other flags and restarts', () => {
   it('cleans up at start what happened while nobody looked, and keeps what a broken source has made', async () => {
     await using stack = new AsyncDisposableStack();
