@@ -171,6 +171,8 @@ export class ObjectIndex {
     }
     const before = slot.record;
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
+    // Late word of an earlier object of this name vouches for nothing.
+    if (stale && before.uid !== meta.uid) return;
     const news = !stale && before.resourceVersion !== meta.resourceVersion;
     if (bit !== SELF) {
       slot.feeds |= bit;

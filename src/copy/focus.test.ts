@@ -1,0 +1,88 @@
+/** The focus on a real API server: objects pass from single watches to a wide one and back, and none is lost on the way. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { startControlPlane, type ControlPlane } from '../../test/servers/control-plane.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
+import { loadKubeconfig } from '../kube/kubeconfig.ts';
+import { Focus } from './focus.ts';
+import { SECRET } from './kind.ts';
+import { ObjectIndex } from './object-index.ts';
+
+const LIMIT = 8;
+const path = (n: number): string => `/api/v1/namespaces/default/secrets/s${n}`;
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+const create = async (n: number): Promise<unknown> =>
+  await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
+
+test('known or not, there or not: before, while and after one watch takes the place of many', async () => {
+  const index = new ObjectIndex('local', 'Secret', () => undefined);
+  const known: string[] = [];
+  const focus = new Focus({ api, kind: SECRET, index, singlesLimit: LIMIT, onKnown: (key) => known.push(key) });
+  const key = (n: number): string => `local:Secret/default/s${n}`;
+  /** Waits until every wanted object is known, and is in the index if it is on the server. */
+  const right = async (there: readonly number[], notThere: readonly number[]): Promise<void> => {
+    const look = (): boolean =>
+      [...there, ...notThere].every((n) => focus.isKnown(key(n))) &&
+      there.every((n) => index.get('default', `s${n}`) !== undefined) &&
+      notThere.every((n) => index.get('default', `s${n}`) === undefined);
+    await waitFor(look, {
+      message: () => `${there.join()} there, ${notThere.join()} not; there is ${[...index.keys()].join()}`,
+    });
+  };
+  const watches = (): number => focus.health.length;
+  try {
+    await create(0);
+    focus.want(key(0));
+    focus.want(key(1));
+    assert.equal(focus.isKnown(key(0)), false);
+    await right([0], [1]);
+    await create(1);
+    await plane.api.delete(path(0));
+    await right([1], [0]);
+    assert.equal(watches(), 2);
+
+    await create(2);
+    for (let n = 2; n < 10; n += 1) focus.want(key(n));
+    await right([1, 2], [0, 3, 4, 5, 6, 7, 8, 9]);
+    await waitFor(() => watches() === 1, { message: 'the wide watch to be the only one' });
+    await create(3);
+    await create(99);
+    await plane.api.delete(path(2));
+    await right([1, 3], [0, 2, 4]);
+    assert.equal(index.get('default', 's99'), undefined);
+    focus.want(key(99));
+    await right([99], []);
+    await plane.api.delete(path(99));
+    await right([], [99]);
+
+    focus.want(key(1));
+    focus.unwant(key(1));
+    assert.equal(focus.isKnown(key(1)), true, 'still wanted by the other');
+    focus.unwant(key(99));
+    for (let n = 3; n < 10; n += 1) focus.unwant(key(n));
+    assert.equal(focus.isKnown(key(3)), false);
+    assert.equal(index.get('default', 's3'), undefined);
+    await waitFor(() => watches() === 3 && focus.health.every(({ connected }) => connected));
+    await plane.api.delete(path(1));
+    await create(0);
+    await right([0], [1, 2]);
+    assert.equal(known.filter((one) => one === key(0)).length, 1);
+  } finally {
+    await focus.stop();
+    index.stop();
+  }
+});
