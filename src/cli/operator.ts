@@ -32,6 +32,8 @@ import { EventRecorder } from '../kube/events.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { VaultBackend } from '../copy/vault-backend.ts';
+import { addVault } from './vault.ts';
 import { sleep } from '../runtime/abort.ts';
 import { systemClock } from '../runtime/clock.ts';
 
@@ -52,6 +54,8 @@ const DISCOVERY_INTERVAL_MS = 30_000;
 const FIRST_LOOK_MS = 1000;
 /** How long running writes may take to end at a stop, ms. */
 const DRAIN_MS = 3000;
+/** How long an answer of Vault may still take then, ms: it may bring credentials that nobody else would know of. */
+const VAULT_DRAIN_MS = 500;
 /** A worker that takes longer than any of its calls may is stuck, ms. */
 const STUCK_MS = 300_000;
 
@@ -62,6 +66,7 @@ export class Operator {
   /** By component: each system reports under the name of its original. */
   readonly #events = new Map<string, EventRecorder>();
   readonly #mirrorControllers: MirrorsController[] = [];
+  readonly #vault: VaultBackend;
   #replicator: ReplicatorController | undefined;
   #working = false;
 
@@ -95,11 +100,13 @@ export class Operator {
       onObject: (key, before, after, initial) => {
         if (after === undefined || (before !== undefined && before.uid !== after.uid)) backend.left(key);
         engine.objectChanged(key, before, after, initial);
+        this.#vault.secretChanged(key);
         this.#replicator?.objectChanged(key, before, after, initial);
       },
       onKnown: (key) => {
         engine.touchSource(key);
         engine.touchTarget(key);
+        this.#vault.secretChanged(key);
       },
       onTrouble: (watch, error, retryInMs) => {
         const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
@@ -126,6 +133,7 @@ export class Operator {
     });
     sources.add(api.cluster, backend);
     engine.addBackend(api.cluster, backend);
+    this.#vault = addVault({ engine, cluster: this.#cluster, sources, log, metrics });
     this.#addMetrics();
   }
 
@@ -169,7 +177,9 @@ export class Operator {
       startMirrors({
         engine: this.#engine,
         cluster: this.#cluster,
-        regexMode: config.mirrors.regexMode,
+        vault: this.#vault,
+        config: config.mirrors,
+        log: this.#options.log,
         metrics: metrics.mirrors,
         recordEvent: (mirror, event) => {
           this.#recordEvent(mirror, event);
@@ -191,7 +201,8 @@ export class Operator {
     this.#options.metrics.leader.set({}, 0);
     await this.#engine.stop(this.#working ? DRAIN_MS : 0);
     this.#replicator?.stop();
-    await Promise.all([...this.#events.values()].map(async (events) => await events.stop()));
+    const events = [...this.#events.values()].map(async (recorder) => await recorder.stop());
+    await Promise.all([...events, this.#vault.stop(VAULT_DRAIN_MS)]);
     await this.#cluster.stop();
   }
 

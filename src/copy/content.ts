@@ -79,6 +79,11 @@ export class Content {
     return new Content(version, type, pieces, keys);
   }
 
+  /** The same content as of another version. */
+  withVersion(version: string): Content {
+    return new Content(version, this.type, this.pieces, this.keys === '' ? [] : this.keys.split(','));
+  }
+
   /** The single values. Made anew at each call; not for the path of many copies. */
   values(kind: Kind): Map<string, SecretBytes> {
     const values = new Map<string, SecretBytes>();

@@ -5,20 +5,23 @@
  *   targets  take all claims on one target, plan, do one write, note the outcome
  *   status   tell a rule's user what became of its claims, at most once a second
  *
- * Handlers only enqueue keys. The targets' queue starts when every watch has been listed and every rule evaluated once, so that
+ * The targets of a backend with lanes of its own (Vault: one a server) have a queue for each, so that a slow server holds up nobody
+ * else's targets. Handlers only enqueue keys. The targets' queue starts when every watch has been listed and every rule evaluated once, so that
  * "nobody wants this" is never said too early; and even then a copy is deleted only after its owner was looked up.
  */
 import { ConnectionError, isServerTrouble, isThrottled, retryAfterMs } from '../kube/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/keyed-queue.ts';
-import type { Priority, RunResult } from '../runtime/keyed-queue-options.ts';
+import { QueueLanes } from '../runtime/queue-lanes.ts';
+import type { KeyedQueueOptions, Priority, RunResult } from '../runtime/keyed-queue-options.ts';
 import type { Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
 import type { OwnerFate } from './plan.ts';
 import type { RuleSystem, TargetBackend } from './system.ts';
+import { vaultRetryAfterMs } from './vault-access.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
@@ -44,6 +47,8 @@ const STATUS_INTERVAL_MS = 1000;
 /** Waits a little for the rest of a burst, ms. */
 const STATUS_DELAY_MS = 50;
 const RULE_CONCURRENCY = 4;
+/** Targets written at once in each lane of a backend that has its own. */
+const LANE_CONCURRENCY = 16;
 const STATUS_CONCURRENCY = 4;
 
 export class Engine {
@@ -53,6 +58,7 @@ export class Engine {
   readonly #backends = new Map<string, TargetBackend>();
   readonly #rules: KeyedQueue;
   readonly #targets: KeyedQueue;
+  readonly #lanes: QueueLanes;
   readonly #status: KeyedQueue;
   readonly #evaluated = new Map<RuleKey, string>();
   readonly #owned = new Map<RuleKey, Set<HolderKey>>();
@@ -68,16 +74,18 @@ export class Engine {
       retryMaxMsOf: longestWaitMs,
       onError: (key, error, retryInMs) => options.onError('rules', key, error, retryInMs),
     });
-    this.#targets = new KeyedQueue({
+    const targets: KeyedQueueOptions = {
       name: 'targets',
       clock,
-      retryAfterMs,
+      retryAfterMs: waitAskedFor,
       retryMaxMsOf: longestWaitMs,
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
         if (attempt >= PATIENCE || !isPassing(error)) this.#backends.get(backendOf(key))?.failed(key, error);
       },
-    });
+    };
+    this.#targets = new KeyedQueue(targets);
+    this.#lanes = new QueueLanes({ ...targets, concurrency: LANE_CONCURRENCY });
     this.#status = new KeyedQueue({
       name: 'status',
       clock,
@@ -101,6 +109,7 @@ export class Engine {
     return [
       { name: 'rules', queue: this.#rules },
       { name: 'targets', queue: this.#targets },
+      ...this.#lanes.all,
       { name: 'status', queue: this.#status },
     ];
   }
@@ -116,6 +125,7 @@ export class Engine {
     this.#targets.start(async (key, runSignal) => await this.#runTarget(key, runSignal), {
       concurrency: this.#options.targetConcurrency ?? 8,
     });
+    this.#lanes.start(async (key, runSignal) => await this.#runTarget(key, runSignal));
     this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), {
       concurrency: STATUS_CONCURRENCY,
     });
@@ -124,7 +134,7 @@ export class Engine {
   /** Lets running work end within `drainMs`, then aborts it. */
   async stop(drainMs = 0): Promise<void> {
     await this.#rules.stop({ drainMs });
-    await this.#targets.stop({ drainMs });
+    await Promise.all([this.#targets.stop({ drainMs }), this.#lanes.stop({ drainMs })]);
     await this.#status.stop({ drainMs });
   }
 
@@ -135,12 +145,24 @@ export class Engine {
 
   /** A target may not be as it should. */
   touchTarget(target: HolderKey, priority: Priority = 'normal'): void {
-    this.#targets.add(target, { priority });
+    this.#queueOf(target).add(target, { priority });
+  }
+
+  /** As `touchTarget`, but what made it fail before may be over: it does not wait for its next try. */
+  retryTarget(target: HolderKey): void {
+    const queue = this.#queueOf(target);
+    queue.forget(target);
+    queue.add(target);
+  }
+
+  #queueOf(target: HolderKey): KeyedQueue {
+    const lane = this.#backends.get(backendOf(target))?.laneOf?.(target);
+    return lane === undefined ? this.#targets : this.#lanes.of(lane);
   }
 
   /** A source may hold something else. */
   touchSource(source: HolderKey, priority: Priority = 'normal'): void {
-    for (const target of this.book.targetsOf(source)) this.#targets.add(target, { priority });
+    for (const target of this.book.targetsOf(source)) this.touchTarget(target, priority);
     for (const rule of this.book.rulesOn(source)) this.touchStatus(rule);
   }
 
@@ -256,6 +278,11 @@ export class Engine {
 /** A spread ceiling, so that what failed together does not come back together. */
 function longestWaitMs(error: unknown): number | undefined {
   return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
+}
+
+/** How long whoever answered asked to be left alone: an API server, or a Vault. */
+function waitAskedFor(error: unknown): number | undefined {
+  return retryAfterMs(error) ?? vaultRetryAfterMs(error);
 }
 
 function isPassing(error: unknown): boolean {

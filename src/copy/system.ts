@@ -54,6 +54,8 @@ export interface RuleNews {
 /** A backend in which targets live. */
 export interface TargetBackend {
   reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined>;
+  /** Targets of different lanes do not wait for each other; without it all are in one lane with the rest. */
+  laneOf?(target: HolderKey): string;
   /** A target's run has failed for the `attempt`-th time in a row. */
   failed(target: HolderKey, error: unknown): void;
 }

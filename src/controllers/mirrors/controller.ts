@@ -2,19 +2,26 @@
 import type { Engine } from '../../copy/engine.ts';
 import type { Cluster } from '../../copy/cluster.ts';
 import { SECRET } from '../../copy/kind.ts';
+import type { VaultBackend } from '../../copy/vault-backend.ts';
+import { isVaultKey } from '../../copy/vault-holder.ts';
+import type { MirrorsConfig } from '../../config/config.ts';
+import type { Log } from '../../observe/log.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRRORS_GROUP, MIRRORS_SYSTEM, MIRRORS_VERSION, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
 import { MirrorStore } from './mirror-store.ts';
-import { PatternCache, type RegexMode } from '../../copy/patterns.ts';
+import { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
 import type { MirrorEvent } from './status.ts';
 import { MirrorSystem } from './system.ts';
+import { MirrorVault } from './mirror-vault.ts';
 
 export interface MirrorsControllerOptions {
   readonly engine: Engine;
   readonly cluster: Cluster;
-  readonly regexMode: RegexMode;
+  readonly vault: VaultBackend;
+  readonly config: Pick<MirrorsConfig, 'regexMode' | 'allowCrossNamespaceAuth'>;
+  readonly log: Log;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
   readonly now: () => number;
@@ -30,11 +37,23 @@ export const MIRRORS_API_PATH = `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
 
 /** Opens the watches and adds the system; the engine may be started when the cluster is synced. */
 export function startMirrors(options: MirrorsControllerOptions): MirrorsController {
-  const { engine, cluster, metrics } = options;
+  const { engine, cluster, config, metrics, vault: backend, recordEvent } = options;
   const secrets = cluster.store(SECRET);
-  const patterns = new PatternCache(options.regexMode);
+  const patterns = new PatternCache(config.regexMode);
   const mirrors = new MirrorStore((rule, initial) => {
     engine.touchRule(rule, initial ? 'low' : 'normal');
+  });
+  const specOptions = { crossNamespaceAuth: config.allowCrossNamespaceAuth };
+  const vault = new MirrorVault({
+    engine,
+    backend,
+    secrets,
+    mirrors,
+    metrics,
+    recordEvent,
+    onLeftLease: (mirror, lease, error) => {
+      options.log.warn('a lease could not be revoked; it ends with its time', { mirror, lease, error });
+    },
   });
   const system = new MirrorSystem({
     api: cluster.api,
@@ -42,11 +61,13 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     namespaces: cluster.namespaces,
     patterns,
     secretKey: (namespace, name) => secrets.key(namespace, name),
-    viewOf: (source) => secrets.view(source),
-    recordEvent: options.recordEvent,
+    viewOf: (source) => (isVaultKey(source) ? backend.view(source) : secrets.view(source)),
+    vault,
+    specOptions,
+    recordEvent,
     onSynced: (mirror, spec, namespaces) => {
       metrics.synced(mirror, spec.sourceType, spec.destinationType);
-      metrics.setNamespaces(mirror, spec.sourceType, namespaces);
+      if (spec.destinationType === 'namespaces') metrics.setNamespaces(mirror, spec.sourceType, namespaces);
     },
     onGone: (mirror) => {
       metrics.removeMirror(mirror);

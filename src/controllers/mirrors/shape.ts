@@ -1,5 +1,6 @@
 /** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
 import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
+import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
 import { LAST_APPLIED, type Observed } from '../../copy/observed.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
@@ -7,6 +8,8 @@ import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 export const COPY_LABEL = 'keyferry.dev/copy';
 /** On copies whose mirror says `deletePolicy: retain`: they stay when nobody wants them any more. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
+/** On copies of a Vault source: which version of it they hold. The original's own mark for that stays empty there. */
+export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
 const OWN_PREFIX = 'keyferry.dev/';
 
 /**
@@ -38,6 +41,8 @@ export interface MirrorShapeOptions {
   /** `<namespace>/<name>` of the mirror. */
   readonly owner: string;
   readonly retain: boolean;
+  /** The path of a Vault source, as it is written in the mirror; `undefined`: the source is a Secret. */
+  readonly vaultPath?: string | undefined;
 }
 
 export class MirrorShape implements Shape {
@@ -48,7 +53,8 @@ export class MirrorShape implements Shape {
 
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
-    this.id = `mirror ${options.owner} ${options.retain ? 'retain' : 'delete'}`;
+    const { owner, retain, vaultPath } = options;
+    this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${vaultPath === undefined ? '' : ` ${vaultPath}`}`;
   }
 
   desire(source: SourceView, _observed: Observed | undefined, now: number): Desire {
@@ -69,9 +75,9 @@ export class MirrorShape implements Shape {
         version: source.version,
         labels: { ...copied(source.labels), [COPY_LABEL]: 'mirrors' },
         annotations: {
-          ...copied(source.annotations),
+          ...(this.#options.vaultPath === undefined ? copied(source.annotations) : {}),
           [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
-          [MIRROR_ANNOTATIONS.sourceType]: 'secret',
+          ...this.#origin(source.annotations),
           [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
         },
       };
@@ -80,16 +86,33 @@ export class MirrorShape implements Shape {
       kind: 'be',
       labels: this.#last.labels,
       annotations: this.#last.annotations,
-      stamps: {
-        [MIRROR_ANNOTATIONS.parentVersion]: source.version,
-        [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now),
-      },
+      stamps: { ...this.#stamps(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
       data: 'source',
     };
   }
 
   heldVersion(observed: Observed): string | undefined {
-    return observed.annotations[MIRROR_ANNOTATIONS.parentVersion];
+    const mark = this.#options.vaultPath === undefined ? MIRROR_ANNOTATIONS.parentVersion : SOURCE_VERSION_ANNOTATION;
+    return observed.annotations[mark];
+  }
+
+  #origin(annotations: Readonly<Record<string, string>>): Wanted {
+    const { vaultPath } = this.#options;
+    return {
+      [MIRROR_ANNOTATIONS.sourceType]: vaultPath === undefined ? 'secret' : 'vault',
+      [MIRROR_ANNOTATIONS.vaultPath]: vaultPath ?? null,
+      [MIRROR_ANNOTATIONS.vaultLeaseId]: (vaultPath === undefined ? undefined : annotations[LEASE_ID]) ?? null,
+    };
+  }
+
+  /** A lease's duration changes with its renewals, which are no reason to write copies. */
+  #stamps({ version, annotations }: Extract<SourceView, { state: 'present' }>): Wanted {
+    if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
+    return {
+      [MIRROR_ANNOTATIONS.parentVersion]: '',
+      [SOURCE_VERSION_ANNOTATION]: version,
+      [MIRROR_ANNOTATIONS.vaultLeaseDuration]: annotations[LEASE_SECONDS] ?? null,
+    };
   }
 }
 

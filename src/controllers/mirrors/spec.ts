@@ -11,14 +11,20 @@ import {
   type SourceType,
   type VaultBlock,
 } from './api.ts';
+import type { VaultLocation } from '../../copy/vault-holder.ts';
+import { isSameEntry, vaultLocation } from './vault-spec.ts';
 import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
   readonly sourceName: string;
   readonly sourceVault: VaultBlock | undefined;
+  /** Where a Vault source is; `undefined` also where its block has problems. */
+  readonly sourceLocation: VaultLocation | undefined;
   readonly destinationType: DestinationType;
   readonly destinationVault: VaultBlock | undefined;
+  /** Where a Vault destination is; `undefined` also where its block has problems. */
+  readonly destinationLocation: VaultLocation | undefined;
   /** In the order of the spec; those that cannot be compiled are left out. */
   readonly matchers: readonly NamespacePattern[];
   readonly patterns: readonly string[];
@@ -29,7 +35,16 @@ export interface EffectiveSpec {
   readonly problems: readonly string[];
 }
 
-export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache): EffectiveSpec {
+export interface SpecOptions {
+  /** Whether a credential Secret of another namespace may be used. Default false. */
+  readonly crossNamespaceAuth?: boolean;
+}
+
+export function effectiveSpec(
+  mirror: SecretMirror,
+  patterns: PatternCache,
+  { crossNamespaceAuth = false }: SpecOptions = {},
+): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
   const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
@@ -61,13 +76,28 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache): Eff
   if (secretType !== undefined && (FORBIDDEN_SECRET_TYPES as readonly string[]).includes(secretType)) {
     problems.push(`spec.destination.secretType: Secrets of type ${secretType} are never created`);
   }
+  const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
+  const common = { home: mirror.metadata.namespace ?? '', crossNamespaceAuth };
+  const copyType = destinationType === 'vault' ? undefined : (nonEmpty(secretType) ?? 'Opaque');
+  const from = { ...common, field: 'spec.source.vault', secretType: copyType };
+  const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;
+  const to = { ...common, field: 'spec.destination.vault', secretType: undefined };
+  let destinationLocation = destinationType === 'vault' ? vaultLocation(destination?.vault, to, problems) : undefined;
+  if (sourceLocation !== undefined && destinationLocation !== undefined) {
+    if (isSameEntry(sourceLocation, destinationLocation)) {
+      problems.push('spec.destination.vault.path: names the entry of spec.source.vault itself');
+      destinationLocation = undefined;
+    }
+  }
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
   return {
-    sourceType: source?.type ?? MIRROR_DEFAULTS.sourceType,
+    sourceType,
     sourceName: nonEmpty(source?.name) ?? mirror.metadata.name,
     sourceVault: source?.vault,
+    sourceLocation,
     destinationType,
     destinationVault: destination?.vault,
+    destinationLocation,
     matchers,
     patterns: list,
     secretType,

@@ -25,7 +25,8 @@ import {
 import { mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION } from './shape.ts';
-import { effectiveSpec, type EffectiveSpec, missingDefaults } from './spec.ts';
+import { effectiveSpec, type EffectiveSpec, missingDefaults, type SpecOptions } from './spec.ts';
+import type { MirrorVault } from './mirror-vault.ts';
 import { foldStatus, type MirrorEvent, sameStatus } from './status.ts';
 
 export interface MirrorSystemOptions {
@@ -36,6 +37,9 @@ export interface MirrorSystemOptions {
   /** Key of a Secret in the cluster. */
   readonly secretKey: (namespace: string, name: string) => HolderKey;
   readonly viewOf: (source: HolderKey) => SourceView;
+  /** Without it the mirrors from and to Vault get nothing done. */
+  readonly vault?: MirrorVault | undefined;
+  readonly specOptions?: SpecOptions | undefined;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
   /** A mirror has been brought up to date. */
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
@@ -61,24 +65,28 @@ export class MirrorSystem implements RuleSystem {
     this.#options = options;
   }
 
+  #specOf(mirror: SecretMirror): EffectiveSpec {
+    return effectiveSpec(mirror, this.#options.patterns, this.#options.specOptions);
+  }
+
   /** The rules that a namespace may concern. */
   *rulesFor(namespace: string): Iterable<RuleKey> {
     for (const [rule, mirror] of this.#options.mirrors.all()) {
-      const spec = effectiveSpec(mirror, this.#options.patterns);
+      const spec = this.#specOf(mirror);
       if (spec.matchers.some((pattern) => pattern.matches(namespace))) yield rule;
     }
   }
 
   /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { mirrors, patterns } = this.#options;
+    const { mirrors } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
     const finalizers = mirror.metadata.finalizers ?? [];
     const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
     const spec = this.#undefaultable.has(mirror.metadata.uid)
       ? undefined
-      : missingDefaults(mirror, effectiveSpec(mirror, patterns));
+      : missingDefaults(mirror, this.#specOf(mirror));
     if (marked && spec === undefined) return;
     const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
     try {
@@ -106,33 +114,43 @@ export class MirrorSystem implements RuleSystem {
   }
 
   evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
-    const { mirrors, namespaces, patterns, secretKey } = this.#options;
+    const { mirrors, namespaces, secretKey, vault } = this.#options;
     const mirror = mirrors.get(rule);
+    const deleting = mirror?.metadata.deletionTimestamp !== undefined;
+    if (mirror === undefined || deleting) vault?.release(rule);
     if (mirror === undefined) return undefined;
     const { metadata } = mirror;
     const home = metadata.namespace ?? '';
-    const spec = effectiveSpec(mirror, patterns);
+    const spec = this.#specOf(mirror);
     const owner: Owner = {
       key: rule,
       title: `${SECRET_MIRROR_KIND} ${home}/${metadata.name}`,
       rank: `${metadata.creationTimestamp} ${metadata.uid}`,
     };
+    const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';
-    const deleting = metadata.deletionTimestamp !== undefined;
-    if (deleting && retain) return { owner, version: ruleVersion(mirror), claims: [], sources: [] };
-    const source = secretKey(home, spec.sourceName);
-    const shape = new MirrorShape({ owner: `${home}/${metadata.name}`, retain });
-    const mode = deleting ? 'release' : 'own';
+    if (deleting && retain) return { owner, version, claims: [], sources: [] };
+    if (!deleting) vault?.use(rule, spec);
+    const source = this.#sourceOf(mirror, spec);
+    const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
+    const shape = new MirrorShape({ owner: `${home}/${metadata.name}`, retain, vaultPath });
+    const claim = { owner, mode: deleting ? 'release' : 'own', source: deleting ? undefined : source, shape } as const;
     const claims: Claim[] = [];
     for (const namespace of namespaces.names()) {
       if (!spec.matchers.some((pattern) => pattern.matches(namespace))) continue;
       const target = secretKey(namespace, spec.sourceName);
-      if (target !== source) claims.push({ owner, target, mode, source: deleting ? undefined : source, shape });
+      if (target !== source) claims.push({ ...claim, target });
     }
-    if (deleting) {
-      for (const target of view.ownedBy(rule)) claims.push({ owner, target, mode, source: undefined, shape });
-    }
-    return { owner, version: ruleVersion(mirror), claims, sources: deleting ? [] : [source] };
+    const entry = deleting ? undefined : vault?.targetOf(spec);
+    if (entry !== undefined && source !== undefined) claims.push({ ...claim, target: entry });
+    if (deleting) for (const target of view.ownedBy(rule)) claims.push({ ...claim, target });
+    return { owner, version, claims, sources: deleting || source === undefined ? [] : [source] };
+  }
+
+  /** `undefined`: it cannot be said where it is. */
+  #sourceOf(mirror: SecretMirror, spec: EffectiveSpec): HolderKey | undefined {
+    if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(spec);
+    return this.#options.secretKey(mirror.metadata.namespace ?? '', spec.sourceName);
   }
 
   ownerOf(observed: Observed): RuleKey | undefined {
@@ -165,7 +183,7 @@ export class MirrorSystem implements RuleSystem {
     if (observed.labels[COPY_LABEL] !== MIRRORS_SYSTEM) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
-    return effectiveSpec(mirror, this.#options.patterns).deletePolicy === 'retain' ? 'keep' : 'delete';
+    return this.#specOf(mirror).deletePolicy === 'retain' ? 'keep' : 'delete';
   }
 
   async report(
@@ -174,7 +192,7 @@ export class MirrorSystem implements RuleSystem {
     news: RuleNews,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { mirrors, patterns, viewOf, secretKey, now } = this.#options;
+    const { mirrors, viewOf, vault, now } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) {
       this.#written.delete(rule);
@@ -183,15 +201,18 @@ export class MirrorSystem implements RuleSystem {
     }
     if (mirror.metadata.deletionTimestamp !== undefined) {
       const done = [...entries].every(({ outcome }) => outcome.state === 'released');
-      if (done) await this.#letGo(mirror, signal);
+      if (done && vault?.farewell(rule, mirror, this.#specOf(mirror)) !== false) await this.#letGo(mirror, signal);
       return undefined;
     }
-    const spec = effectiveSpec(mirror, patterns);
+    const spec = this.#specOf(mirror);
     const written = this.#written.get(rule);
     // A mirror of the same name may have taken the old one's place between two reports.
     const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
-    const source = viewOf(secretKey(mirror.metadata.namespace ?? '', spec.sourceName));
-    const result = foldStatus({ mirror, spec, entries, source, writes: news.writes, previous, now: now() });
+    const key = this.#sourceOf(mirror, spec);
+    const source: SourceView = key === undefined ? { state: 'unknown' } : viewOf(key);
+    const trouble = key === undefined ? undefined : vault?.trouble(key);
+    const { writes } = news;
+    const result = foldStatus({ mirror, spec, entries, source, trouble, writes, previous, now: now() });
     if (result === undefined) return undefined;
     if (!sameStatus(previous, result.status)) await this.#writeStatus(rule, mirror, result.status, signal);
     for (const event of result.events) this.#options.recordEvent(mirror, event);
@@ -206,11 +227,13 @@ export class MirrorSystem implements RuleSystem {
     signal: AbortSignal,
   ): Promise<void> {
     const { api, mirrors } = this.#options;
+    // A merge patch takes away only what it names.
+    const forgotten = mirror.status?.vaultSource === undefined ? {} : { vaultSource: null };
     const { body } = await api.request({
       method: 'PATCH',
       path: `${pathOf(mirror)}/status`,
       query: { fieldManager: FIELD_MANAGER },
-      body: JSON.stringify({ metadata: { uid: mirror.metadata.uid }, status }),
+      body: JSON.stringify({ metadata: { uid: mirror.metadata.uid }, status: { ...forgotten, ...status } }),
       contentType: MERGE_PATCH,
       signal,
     });

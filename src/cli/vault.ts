@@ -1,0 +1,93 @@
+/** Vault for the operator: the backend, with its words for log and metrics. */
+import type { Cluster } from '../copy/cluster.ts';
+import type { Engine } from '../copy/engine.ts';
+import { SECRET } from '../copy/kind.ts';
+import type { SourceRouter } from '../copy/sources.ts';
+import { VaultBackend } from '../copy/vault-backend.ts';
+import { VAULT_BACKEND } from '../copy/vault-holder.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { systemClock } from '../runtime/clock.ts';
+import type { SessionEvent } from '../vault/session-events.ts';
+
+export interface VaultWiringOptions {
+  readonly engine: Engine;
+  readonly cluster: Cluster;
+  readonly sources: SourceRouter;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Makes Vault a source and a target of the engine. It calls nobody before a rule asks for something. */
+export function addVault(options: VaultWiringOptions): VaultBackend {
+  const { engine, cluster, sources, log, metrics } = options;
+  const backend = new VaultBackend({
+    engine,
+    sources,
+    secrets: cluster.store(SECRET),
+    clock: systemClock,
+    random: Math.random,
+    sessions: {
+      onCall: ({ addr, method, status }) => {
+        const code = status === undefined ? 'error' : String(status);
+        metrics.vault.requests.inc({ vault: addr, operation: method, code });
+      },
+      onEvent: (event) => {
+        tell(log, metrics, event);
+      },
+    },
+    onWrite: (target, addr, { claim }) => {
+      metrics.vault.versionsWritten.inc({
+        vault: addr,
+        system: claim.owner.key.slice(0, claim.owner.key.indexOf(':')),
+      });
+      log.info('written to vault', { target, owner: claim.owner.title });
+    },
+    onError: (source, error, retryInMs) => {
+      log.warn('will be tried again', { queue: 'polls', source, error, retryInMs });
+    },
+  });
+  sources.add(VAULT_BACKEND, backend.sources);
+  metrics.payloadCacheBytes.add(() => [{ labels: {}, value: backend.sources.cachedBytes }]);
+  metrics.queues.add(() =>
+    backend.sources.queues.map(({ name, queue }) => {
+      const { depth, oldestWaitingMs, retries } = queue.metrics();
+      return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
+    }),
+  );
+  return backend;
+}
+
+function tell(log: Log, metrics: Metrics, event: SessionEvent): void {
+  const { addr, identity, type } = event;
+  const about = { vault: addr, identity };
+  switch (type) {
+    case 'login':
+      metrics.vault.logins.inc({ vault: addr, method: identity, result: 'ok' });
+      log.info('logged in to vault', about);
+      return;
+    case 'loginFailed':
+      metrics.vault.logins.inc({ vault: addr, method: identity, result: 'error' });
+      log.warn('cannot log in to vault', { ...about, error: event.error, retryInMs: event.retryAfterMs });
+      return;
+    case 'renewFailed':
+    case 'revokeFailed':
+      log.warn(type === 'renewFailed' ? 'cannot renew a vault token' : 'cannot revoke a vault token', {
+        ...about,
+        error: event.error,
+      });
+      return;
+    case 'tokenLost':
+      log.warn('a vault token is not valid any more', about);
+      return;
+    case 'expiring':
+      log.warn(`a vault token that was given ends at ${new Date(event.expiresAt).toISOString()}`, about);
+      return;
+    case 'renewed':
+    case 'revoked':
+      log.debug(`vault token ${type}`, about);
+      return;
+    default:
+      event satisfies never;
+  }
+}

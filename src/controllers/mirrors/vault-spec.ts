@@ -1,0 +1,140 @@
+/**
+ * The `vault` blocks of a SecretMirror, as they are meant: where in Vault, as whom, and what is wrong with them. A block that cannot be
+ * understood is not carried out in part.
+ */
+import { normalizePath, VaultPathError } from '../../vault/path.ts';
+import { isVaultError } from '../../vault/errors.ts';
+import { parseTarget } from '../../vault/target.ts';
+import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault-holder.ts';
+import { MIRROR_DEFAULTS, type SecretReference, type VaultAuth, type VaultBlock } from './api.ts';
+
+export interface BlockContext {
+  /** `spec.source.vault` or `spec.destination.vault`. */
+  readonly field: string;
+  /** The mirror's namespace. */
+  readonly home: string;
+  /** Of the copies; `undefined` where none are made. */
+  readonly secretType: string | undefined;
+  /** Whether a credential Secret of another namespace may be used. */
+  readonly crossNamespaceAuth: boolean;
+}
+
+/** @param problems each names the field; appended to. @returns undefined where there are any */
+export function vaultLocation(
+  block: VaultBlock | undefined,
+  context: BlockContext,
+  problems: string[],
+): VaultLocation | undefined {
+  const { field, secretType } = context;
+  if (block === undefined) {
+    problems.push(`${field}: must be there for type vault`);
+    return undefined;
+  }
+  const found: string[] = [];
+  const { addr = '', path = '', caBundle, tlsServerName, namespace } = block;
+  const target = { addr, caBundle, tlsServerName, namespace };
+  if (addr === '') found.push(`${field}.addr: must be specified`);
+  else found.push(...targetProblems(field, target));
+  if (path === '') found.push(`${field}.path: must be specified`);
+  else found.push(...pathProblems(field, path));
+  const encoding = block.encoding ?? MIRROR_DEFAULTS.encoding;
+  if (encoding !== 'plain' && encoding !== 'base64') {
+    found.push(`${field}.encoding: must be plain or base64, not ${JSON.stringify(encoding)}`);
+  }
+  const auth = authOf(block.auth, context, found);
+  problems.push(...found);
+  return found.length > 0 || auth === undefined ? undefined : { target, auth, path, encoding, secretType };
+}
+
+/** A mirror from an entry into itself would rewrite it for ever where the encodings differ. */
+export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
+  return vaultTargetKey(a) === vaultTargetKey(b);
+}
+
+function targetProblems(field: string, target: VaultLocation['target']): string[] {
+  try {
+    parseTarget(target);
+    return [];
+  } catch (error) {
+    if (!isVaultError(error, 'invalidTarget')) throw error;
+    return [`${field}.addr: ${error.reason}, not ${error.addr}`];
+  }
+}
+
+function pathProblems(field: string, path: string): string[] {
+  try {
+    normalizePath(path);
+    return [];
+  } catch (error) {
+    if (!(error instanceof VaultPathError)) throw error;
+    return [`${field}.path: ${error.message}`];
+  }
+}
+
+/** AppRole where it names a Secret, else token, else Kubernetes, as in the original (which has no Kubernetes). */
+function authOf(auth: VaultAuth | undefined, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
+  const { approle, token, kubernetes } = auth ?? {};
+  const field = `${context.field}.auth`;
+  if (nonEmpty(approle?.secretRef?.name) !== undefined) {
+    const secret = spotOf(`${field}.approle`, approle?.secretRef, context, problems);
+    return secret === undefined
+      ? undefined
+      : {
+          method: 'approle',
+          secret,
+          mount: nonEmpty(approle?.appRolePath) ?? MIRROR_DEFAULTS.appRolePath,
+          roleIdKey: nonEmpty(approle?.roleIDKey) ?? MIRROR_DEFAULTS.roleIDKey,
+          secretIdKey: nonEmpty(approle?.secretIDKey) ?? MIRROR_DEFAULTS.secretIDKey,
+        };
+  }
+  if (token !== undefined) {
+    const secret = spotOf(`${field}.token`, token.secretRef, context, problems);
+    const tokenKey = nonEmpty(token.tokenKey) ?? MIRROR_DEFAULTS.tokenKey;
+    return secret === undefined ? undefined : { method: 'token', secret, tokenKey };
+  }
+  if (kubernetes !== undefined) {
+    const { role, mountPath, serviceAccountRef } = kubernetes;
+    const name = nonEmpty(serviceAccountRef?.name);
+    if (nonEmpty(role) === undefined) problems.push(`${field}.kubernetes.role: must be specified`);
+    if (name === undefined) problems.push(`${field}.kubernetes.serviceAccountRef.name: must be specified`);
+    return {
+      method: 'kubernetes',
+      mount: nonEmpty(mountPath) ?? MIRROR_DEFAULTS.kubernetesMountPath,
+      role,
+      serviceAccount: { namespace: context.home, name: name ?? '' },
+      audiences: serviceAccountRef?.audiences ?? [],
+    };
+  }
+  problems.push(
+    approle === undefined
+      ? `${field}: must hold one of approle, token, kubernetes`
+      : `${field}.approle.secretRef.name: must be specified`,
+  );
+  return undefined;
+}
+
+function spotOf(
+  field: string,
+  ref: SecretReference | undefined,
+  { home, crossNamespaceAuth }: BlockContext,
+  problems: string[],
+): SecretSpot | undefined {
+  const name = nonEmpty(ref?.name);
+  if (name === undefined) {
+    problems.push(`${field}.secretRef.name: must be specified`);
+    return undefined;
+  }
+  const namespace = nonEmpty(ref?.namespace) ?? home;
+  if (namespace !== home && !crossNamespaceAuth) {
+    problems.push(
+      `${field}.secretRef.namespace: a Secret of another namespace than the mirror's is refused, and this is ` +
+        `${JSON.stringify(namespace)}; --allow-cross-namespace-auth permits it`,
+    );
+    return undefined;
+  }
+  return { namespace, name };
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}

@@ -1,0 +1,115 @@
+/**
+ * Access to Vault for the locations of rules: the session of each, changed when its credential changes, and its errors in the
+ * words that users see.
+ *
+ * A location holds at most one session. A changed credential is another identity, so another session: the new one is held before the
+ * old one is let go, and what hangs on the old one (a lease) holds it for itself.
+ */
+import type { Clock } from '../runtime/clock.ts';
+import { VaultEntries } from '../vault/entries.ts';
+import { isVaultError, type VaultError } from '../vault/errors.ts';
+import type { VaultIdentity } from '../vault/identity.ts';
+import type { SessionHold, VaultSessions } from '../vault/sessions.ts';
+import type { VaultSession } from '../vault/session.ts';
+import { missingCredential, type VaultCredentials } from './vault-credentials.ts';
+import type { HolderKey } from './keys.ts';
+import type { VaultLocation } from './vault-holder.ts';
+
+/** What one location may use, until its credential changes. */
+export interface VaultDoor {
+  readonly session: VaultSession;
+  readonly entries: VaultEntries;
+  /** Holds the session also when the location no longer does. */
+  hold(): SessionHold;
+}
+
+interface Open {
+  readonly identity: VaultIdentity;
+  readonly hold: SessionHold;
+  readonly door: VaultDoor;
+}
+
+export interface VaultAccessOptions {
+  readonly sessions: VaultSessions;
+  readonly credentials: VaultCredentials;
+  readonly clock: Clock;
+}
+
+export class VaultAccess {
+  readonly #options: VaultAccessOptions;
+  readonly #open = new Map<HolderKey, Open>();
+  /** One for each session, so that what is known of its mounts is shared. */
+  readonly #entries = new WeakMap<VaultSession, VaultEntries>();
+
+  constructor(options: VaultAccessOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The door of a location that is followed (`VaultCredentials.follow`), or is opened for once.
+   * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidTarget` and `closed`
+   */
+  async open(key: HolderKey, location: VaultLocation, signal: AbortSignal): Promise<VaultDoor> {
+    const { credentials, sessions } = this.#options;
+    const identity = await credentials.identity(location.auth, signal);
+    const known = this.#open.get(key);
+    if (known?.identity === identity) return known.door;
+    const hold = sessions.acquire(location.target, identity);
+    const { session } = hold;
+    const door: VaultDoor = {
+      session,
+      entries: this.#entriesOf(session),
+      hold: () => sessions.acquire(location.target, identity),
+    };
+    this.#open.set(key, { identity, hold, door });
+    known?.hold.release();
+    return door;
+  }
+
+  /** The location is not used any more. */
+  close(key: HolderKey): void {
+    this.#open.get(key)?.hold.release();
+    this.#open.delete(key);
+  }
+
+  #entriesOf(session: VaultSession): VaultEntries {
+    let entries = this.#entries.get(session);
+    if (entries === undefined) {
+      entries = new VaultEntries(session, { clock: this.#options.clock });
+      this.#entries.set(session, entries);
+    }
+    return entries;
+  }
+}
+
+/** What users are told of a failure. `pending`: it waits for something that is not there yet. */
+export interface VaultTrouble {
+  readonly pending: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A failure at a location, in the words of the original where it has some. @param doing `reading from` or `syncing to` */
+export function troubleOf(error: unknown, location: VaultLocation, doing: 'reading from' | 'syncing to'): VaultTrouble {
+  const missing = missingCredential(error);
+  if (missing !== undefined) return { pending: true, reason: 'VaultAuthMissing', message: missing.message };
+  if (isVaultError(error, 'authFailed', 'tokenInvalid') || isRefusedLogin(error)) {
+    const message = `error logging in to vault via ${location.auth.method}: ${textOf(error)}`;
+    return { pending: false, reason: 'VaultAuthInvalid', message };
+  }
+  return { pending: false, reason: 'VaultError', message: `Error ${doing} vault: ${textOf(error)}` };
+}
+
+/** A login at a mount that does not exist keeps its own kind, because it locks nobody. */
+function isRefusedLogin(error: unknown): error is VaultError {
+  return isVaultError(error, 'invalidPath') && error.path?.startsWith('auth/') === true;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown';
+}
+
+/** For queues: how long the other side asked to be left alone. */
+export function vaultRetryAfterMs(error: unknown): number | undefined {
+  return isVaultError(error) ? error.retryAfterMs : undefined;
+}

@@ -1,0 +1,150 @@
+/** Vault as the engine sees it: entries as sources and as targets, with all that they share. */
+import type { Clock } from '../runtime/clock.ts';
+import { withTimeout } from '../runtime/abort.ts';
+import { revokeLease } from '../vault/leases.ts';
+import { VaultSessions, type VaultSessionsOptions } from '../vault/sessions.ts';
+import type { SourceView } from './claim.ts';
+import type { Content } from './content.ts';
+import type { Engine } from './engine.ts';
+import type { HolderKey } from './keys.ts';
+import type { KubeStore } from './kube-store.ts';
+import { parseHolderKey } from './keys.ts';
+import type { SourceReader } from './sources.ts';
+import { VaultAccess, type VaultTrouble } from './vault-access.ts';
+import { VaultCredentials } from './vault-credentials.ts';
+import { isVaultKey, VAULT_BACKEND, VaultHolders, type VaultLocation } from './vault-holder.ts';
+import { type LeaseEvent, type LeaseTrace, VaultLeases } from './vault-leases.ts';
+import { VaultSources } from './vault-sources.ts';
+import { VaultTargets, type VaultTargetsOptions } from './vault-targets.ts';
+
+export interface VaultBackendOptions {
+  readonly engine: Engine;
+  readonly sources: SourceReader;
+  /** Of the cluster in which the credentials and the copies of dynamic ones are. */
+  readonly secrets: KubeStore;
+  readonly clock: Clock;
+  /** 0 ≤ r < 1. */
+  readonly random: () => number;
+  readonly sessions: Pick<VaultSessionsOptions, 'onEvent' | 'onCall' | 'timeoutMs' | 'refusedDelaysMs'>;
+  readonly onWrite: VaultTargetsOptions['onWrite'];
+  readonly onError: (key: HolderKey, error: unknown, retryInMs: number | undefined) => void;
+}
+
+/** Told by the system whose sources are leased. */
+export interface LeaseKeeper {
+  tracesOf(key: HolderKey): Iterable<LeaseTrace>;
+  onLease(key: HolderKey, event: LeaseEvent): void;
+}
+
+export class VaultBackend {
+  readonly holders: VaultHolders;
+  readonly sources: VaultSources;
+  readonly #options: VaultBackendOptions;
+  readonly #sessions: VaultSessions;
+  readonly #credentials: VaultCredentials;
+  readonly #access: VaultAccess;
+  readonly #leases: VaultLeases;
+  readonly #targets: VaultTargets;
+  #keeper: LeaseKeeper | undefined;
+
+  constructor(options: VaultBackendOptions) {
+    const { engine, secrets, clock, random } = options;
+    this.#options = options;
+    this.holders = new VaultHolders((key) => {
+      this.sources.refresh(key);
+      if (engine.book.on(key).length > 0) engine.touchTarget(key);
+    });
+    this.#sessions = new VaultSessions({ ...options.sessions, clock, random });
+    this.#credentials = new VaultCredentials(secrets);
+    const { holders } = this;
+    const credentials = this.#credentials;
+    const access = (this.#access = new VaultAccess({ sessions: this.#sessions, credentials, clock }));
+    this.#leases = new VaultLeases({
+      clock,
+      random,
+      tracesOf: (key) => this.#keeper?.tracesOf(key) ?? [],
+      readCopy: (copy, version, signal) => this.#readCopy(copy, version, signal),
+      onEvent: (key, event) => this.#keeper?.onLease(key, event),
+      onDoubt: (key) => {
+        this.sources.refresh(key);
+      },
+    });
+    const common = { holders, access, credentials, clock, random };
+    this.sources = new VaultSources({
+      ...common,
+      leases: this.#leases,
+      onChange: (key) => {
+        engine.touchSource(key);
+      },
+      onError: options.onError,
+    });
+    this.#targets = new VaultTargets({
+      ...common,
+      book: engine.book,
+      sources: options.sources,
+      now: () => clock.now(),
+      onOutcome: (entry, wrote) => {
+        engine.outcomeChanged(entry, wrote);
+      },
+      onWrite: options.onWrite,
+    });
+    engine.addBackend(VAULT_BACKEND, this.#targets);
+  }
+
+  /** Who remembers leases over a restart, and tells users of them. */
+  setKeeper(keeper: LeaseKeeper): void {
+    this.#keeper = keeper;
+  }
+
+  view(key: HolderKey): SourceView {
+    return this.sources.view(key);
+  }
+
+  trouble(key: HolderKey): VaultTrouble | undefined {
+    return isVaultKey(key) ? this.sources.trouble(key) : undefined;
+  }
+
+  /** A Secret came, went or changed; or is now known not to be there. */
+  secretChanged(secret: HolderKey): void {
+    for (const key of this.#credentials.usersOf(secret)) {
+      this.sources.retry(key);
+      if (this.#options.engine.book.on(key).length === 0) continue;
+      this.#targets.anew(key);
+      this.#options.engine.retryTarget(key);
+    }
+  }
+
+  /**
+   * Ends a lease whose rule goes, unless another rule lives by it. Gives up after `limitMs`.
+   * @throws whatever kept it from being ended
+   */
+  async revoke(location: VaultLocation, leaseId: string, limitMs: number, signal: AbortSignal): Promise<void> {
+    const visitor = `revoke ${leaseId}`;
+    try {
+      const work = async (limited: AbortSignal): Promise<void> => {
+        const { session } = await this.#access.open(visitor, location, limited);
+        await revokeLease(session, leaseId, limited);
+      };
+      await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs, signal });
+    } finally {
+      this.#access.close(visitor);
+    }
+  }
+
+  /** Tokens are revoked unless leases hang on them; takes `drainMs` and 2 s at most. */
+  async stop(drainMs: number): Promise<void> {
+    await this.sources.stop(drainMs);
+    this.#leases.stop();
+    await this.#sessions.stop();
+  }
+
+  /** @returns undefined if somebody else had a hand in it */
+  async #readCopy(copy: HolderKey, version: string, signal: AbortSignal): Promise<Content | undefined> {
+    const { secrets } = this.#options;
+    const { namespace, name } = parseHolderKey(copy);
+    if (secrets.index.get(namespace, name)?.ownKeys === undefined) return undefined;
+    const read = await secrets.read(copy, signal);
+    if (read === undefined || read.content.keyCount === 0) return undefined;
+    return read.content.withVersion(version);
+  }
+}

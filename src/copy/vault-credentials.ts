@@ -1,0 +1,171 @@
+/**
+ * Who we are to a Vault, out of the Secrets and ServiceAccounts that rules name.
+ *
+ * Credential Secrets are followed like sources (a watch of their metadata) and read when their version moved; the identity made of
+ * one version is one object, so that "the same object" means "nothing has changed". None of it is kept longer than a location
+ * is followed.
+ */
+import type { KubeApi } from '../kube/api.ts';
+import { isNotFound } from '../kube/errors.ts';
+import { parseJson } from '../kube/json.ts';
+import { SecretBytes } from '../runtime/secret-bytes.ts';
+import type { VaultIdentity } from '../vault/identity.ts';
+import type { Content } from './content.ts';
+import type { HolderKey } from './keys.ts';
+import { SECRET } from './kind.ts';
+import type { KubeStore } from './kube-store.ts';
+import type { SecretSpot, VaultAuthRef } from './vault-holder.ts';
+
+/** There is no credential to log in with. The message is the event's and condition's. */
+export class VaultAuthMissingError extends Error {
+  override readonly name = 'VaultAuthMissingError';
+}
+
+/** The watch of a credential Secret has not been listed yet; its first word wakes whoever waits. */
+export class NotKnownYetError extends Error {
+  override readonly name = 'NotKnownYetError';
+}
+
+/** Seconds that a ServiceAccount's token is asked for: the least that an API server gives. */
+const JWT_SECONDS = 600;
+
+interface Made {
+  readonly version: string;
+  readonly identity: VaultIdentity;
+}
+
+export class VaultCredentials {
+  readonly #store: KubeStore;
+  readonly #api: KubeApi;
+  /** By the auth reference as JSON. */
+  readonly #made = new Map<string, Made>();
+  /** Which keys log in by a Secret. */
+  readonly #users = new Map<HolderKey, Set<HolderKey>>();
+
+  constructor(store: KubeStore) {
+    this.#store = store;
+    this.#api = store.api;
+  }
+
+  /** Follows what `auth` names, for the location `user`. */
+  follow(user: HolderKey, auth: VaultAuthRef): void {
+    const secret = this.#secretOf(auth);
+    if (secret === undefined) return;
+    const users = this.#users.get(secret);
+    if (users?.has(user) === true) return;
+    if (users !== undefined) users.add(user);
+    else {
+      this.#users.set(secret, new Set([user]));
+      this.#store.want(secret);
+    }
+  }
+
+  unfollow(user: HolderKey, auth: VaultAuthRef): void {
+    const secret = this.#secretOf(auth);
+    const users = secret === undefined ? undefined : this.#users.get(secret);
+    if (secret === undefined || users?.delete(user) !== true || users.size > 0) return;
+    this.#users.delete(secret);
+    this.#store.forget(secret);
+    for (const id of this.#made.keys()) if (id.startsWith(`${secret} `)) this.#made.delete(id);
+  }
+
+  /** The locations that log in by a Secret. */
+  usersOf(secret: HolderKey): Iterable<HolderKey> {
+    return this.#users.get(secret) ?? [];
+  }
+
+  /**
+   * The identity that `auth` means now. The same object as long as nothing has changed.
+   * @throws VaultAuthMissingError, NotKnownYetError, what the API server answers
+   */
+  async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
+    if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
+    const secret = this.#store.key(auth.secret.namespace, auth.secret.name);
+    const view = this.#users.has(secret) ? this.#store.view(secret) : undefined;
+    if (view?.state === 'unknown') throw new NotKnownYetError(`not looked up yet: ${secret}`);
+    if (view?.state === 'missing') throw missingSecret(auth);
+    const id = `${secret} ${JSON.stringify(auth)}`;
+    const made = this.#made.get(id);
+    if (made !== undefined && view?.state === 'present' && made.version === view.version) return made.identity;
+    const content =
+      view?.state === 'present'
+        ? await this.#store.load(secret, view.version, signal)
+        : (await this.#store.read(secret, signal))?.content;
+    if (content === undefined) throw missingSecret(auth);
+    const identity = identityFrom(auth, content);
+    if (view !== undefined) this.#made.set(id, { version: content.version, identity });
+    return identity;
+  }
+
+  #secretOf(auth: VaultAuthRef): HolderKey | undefined {
+    return auth.method === 'kubernetes' ? undefined : this.#store.key(auth.secret.namespace, auth.secret.name);
+  }
+
+  #serviceAccount(auth: Extract<VaultAuthRef, { method: 'kubernetes' }>): VaultIdentity {
+    const id = `kubernetes ${JSON.stringify(auth)}`;
+    const made = this.#made.get(id);
+    if (made !== undefined) return made.identity;
+    const { mount, role, serviceAccount, audiences } = auth;
+    const identity: VaultIdentity = {
+      method: 'kubernetes',
+      mount,
+      role,
+      subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
+      jwt: (signal) => this.#requestToken(serviceAccount, audiences, signal),
+    };
+    this.#made.set(id, { version: '', identity });
+    return identity;
+  }
+
+  async #requestToken(
+    { namespace, name }: SecretSpot,
+    audiences: readonly string[],
+    signal: AbortSignal,
+  ): Promise<SecretBytes> {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const spec = { expirationSeconds: JWT_SECONDS, ...(audiences.length > 0 && { audiences }) };
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
+    try {
+      const { body } = await this.#api.request({ method: 'POST', path, body: JSON.stringify(request), signal });
+      const answer = parseJson(body, `the answer to POST ${path}`) as { status?: { token?: unknown } };
+      if (typeof answer.status?.token !== 'string') throw new TypeError('the API server gave no token');
+      return SecretBytes.fromUtf8(answer.status.token);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      const text = `serviceaccount ${namespace}/${name} for vault kubernetes login not found`;
+      throw new VaultAuthMissingError(text, { cause: error });
+    }
+  }
+}
+
+function missingSecret({ method, ...auth }: Exclude<VaultAuthRef, { method: 'kubernetes' }>): VaultAuthMissingError {
+  const what = method === 'token' ? 'token' : 'approle login';
+  const { namespace, name } = auth.secret;
+  return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`);
+}
+
+function identityFrom(auth: Exclude<VaultAuthRef, { method: 'kubernetes' }>, content: Content): VaultIdentity {
+  const values = content.values(SECRET);
+  const pick = (what: string, key: string): SecretBytes => {
+    const value = values.get(key);
+    if (value !== undefined && value.length > 0) return value;
+    const { namespace, name } = auth.secret;
+    const text = `cannot find ${what} under secret ${namespace}/${name} and key ${key}`;
+    throw new VaultAuthMissingError(text);
+  };
+  if (auth.method === 'token') return { method: 'token', token: pick('token', auth.tokenKey) };
+  return {
+    method: 'approle',
+    mount: auth.mount,
+    roleId: pick('roleID', auth.roleIdKey),
+    secretId: pick('secretID', auth.secretIdKey),
+  };
+}
+
+/** That there is nothing to log in with, where that is why a login failed. */
+export function missingCredential(error: unknown): VaultAuthMissingError | undefined {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof VaultAuthMissingError) return cause;
+  }
+  return undefined;
+}

@@ -1,0 +1,216 @@
+/**
+ * Makes entries in Vault true: compares, and writes one version where something differs.
+ *
+ * An entry in Vault carries no mark of ours, so it is never deleted, and whoever claims it may write it; of several claims the oldest
+ * wins. What we wrote or found last (`held`: digest and version) saves reading: as long as both stand, one look at the
+ * metadata every poll period is all. It can be lost at any time; then the entry is read and compared.
+ */
+import type { RunResult } from '../runtime/keyed-queue-options.ts';
+import { isVaultError } from '../vault/errors.ts';
+import { toVaultValues, ValueConversionError, type VaultValues } from '../vault/values.ts';
+import { type Outcome, type SourceView, SYNCED } from './claim.ts';
+import { type ClaimBook, type Entry } from './claim-book.ts';
+import type { HolderKey } from './keys.ts';
+import { SECRET } from './kind.ts';
+import { winnerOf } from './plan.ts';
+import type { SourceReader } from './sources.ts';
+import type { TargetBackend } from './system.ts';
+import { troubleOf, type VaultAccess, type VaultDoor } from './vault-access.ts';
+import { NotKnownYetError, VaultAuthMissingError, type VaultCredentials } from './vault-credentials.ts';
+import { laneOf, type VaultAuthRef, type VaultHolders, type VaultLocation } from './vault-holder.ts';
+
+export interface VaultTargetsOptions {
+  readonly book: ClaimBook;
+  readonly sources: SourceReader;
+  readonly holders: VaultHolders;
+  readonly access: VaultAccess;
+  readonly credentials: VaultCredentials;
+  /** 0 ≤ r < 1. */
+  readonly random: () => number;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+  /** A claim's outcome is news, or a write was done for it. */
+  readonly onOutcome: (entry: Entry, wrote: boolean) => void;
+  /** A version was written. `addr` is the server's. */
+  readonly onWrite: (target: HolderKey, addr: string, entry: Entry) => void;
+}
+
+interface Held {
+  /** Of the source's content. */
+  readonly digest: string;
+  /** The entry's; `undefined` where Vault counts none. */
+  readonly version: number | undefined;
+  /** Of the location: with another encoding the same content is another entry. */
+  readonly encoding: string;
+}
+
+interface Memory {
+  held?: Held;
+  /** Whose credential is followed. */
+  auth?: VaultAuthRef;
+  /** The credential changed while a run was under way. */
+  anew?: boolean;
+}
+
+/** What a run came to: an outcome, and when to look again where that is not the poll period. */
+interface Verdict {
+  readonly outcome: Outcome;
+  readonly wrote?: boolean;
+  readonly requeueAfterMs?: number;
+}
+
+/** The source's content is on its way. */
+const LATER_MS = 1000;
+
+export class VaultTargets implements TargetBackend {
+  readonly #options: VaultTargetsOptions;
+  readonly #memory = new Map<HolderKey, Memory>();
+
+  constructor(options: VaultTargetsOptions) {
+    this.#options = options;
+  }
+
+  laneOf(target: HolderKey): string {
+    return `vault ${laneOf(target)}`;
+  }
+
+  /** One run of the target loop. @throws VaultError, to be called again */
+  async reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { book, holders, random } = this.#options;
+    const winner = winnerOf(book.on(target));
+    const location = winner === undefined ? undefined : holders.get(target, winner.claim.owner.key);
+    if (winner === undefined || location === undefined) {
+      this.#leave(target);
+      return undefined;
+    }
+    const memory = this.#follow(target, location.auth);
+    memory.anew = false;
+    try {
+      const verdict = await this.#bringAbout(target, winner, location, memory, signal);
+      if (verdict === undefined) return { requeueAfterMs: LATER_MS };
+      this.#settle(target, verdict.outcome, verdict.wrote ?? false);
+      return { requeueAfterMs: holders.pollMs(target) * (0.9 + 0.1 * random()) };
+    } catch (error) {
+      // Its watch wakes us.
+      if (error instanceof NotKnownYetError) return undefined;
+      if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
+      delete memory.held;
+      const { pending, reason, message } = troubleOf(error, location, 'syncing to');
+      this.#settle(target, { state: pending ? 'waiting' : 'error', reason, message }, false);
+      if (memory.anew) return { requeueAfterMs: 0 };
+      if (error instanceof VaultAuthMissingError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Failures of ours were told when they happened; this one is the source's. */
+  failed(target: HolderKey, error: unknown): void {
+    if (isVaultError(error)) return;
+    const message = error instanceof Error ? error.message : String(error);
+    this.#settle(target, { state: 'error', reason: 'SyncError', message }, false);
+  }
+
+  /** Targets that log in by a credential that changed: what failed before may work now. */
+  anew(target: HolderKey): void {
+    const memory = this.#memory.get(target);
+    if (memory !== undefined) memory.anew = true;
+  }
+
+  /** @returns undefined while the source's content is not there yet */
+  async #bringAbout(
+    target: HolderKey,
+    { claim }: Entry,
+    location: VaultLocation,
+    memory: Memory,
+    signal: AbortSignal,
+  ): Promise<Verdict | undefined> {
+    const { access, sources, now } = this.#options;
+    const { source } = claim;
+    const desire = claim.shape.desire(sources.view(source), undefined, now());
+    if (source === undefined || desire.kind !== 'be') return { outcome: standstill(desire, sources.view(source)) };
+    const known = sources.gist(source);
+    if (known !== undefined && memory.held !== undefined && known.digest === memory.held.digest) {
+      const door = await access.open(target, location, signal);
+      if (await isUntouched(door, location, memory.held, signal)) return { outcome: SYNCED };
+    }
+    const content = await sources.load(source, signal);
+    if (content === undefined) return undefined;
+    if (content.keyCount === 0) {
+      const message = 'no data in source secret; nothing is written';
+      return { outcome: { state: 'waiting', reason: 'NoData', message } };
+    }
+    let values: VaultValues;
+    try {
+      values = toVaultValues(content.values(SECRET), location.encoding);
+    } catch (error) {
+      if (!(error instanceof ValueConversionError)) throw error;
+      const message = `Error syncing to vault: ${error.message}`;
+      return { outcome: { state: 'error', reason: 'VaultError', message } };
+    }
+    const door = await access.open(target, location, signal);
+    const { written, version } = await door.entries.update(location.path, () => values, signal);
+    memory.held = { digest: content.digest, version, encoding: location.encoding };
+    if (written) this.#wrote(target, door);
+    return { outcome: SYNCED, wrote: written };
+  }
+
+  #wrote(target: HolderKey, door: VaultDoor): void {
+    const winner = winnerOf(this.#options.book.on(target));
+    if (winner !== undefined) this.#options.onWrite(target, door.session.addr, winner);
+  }
+
+  #follow(target: HolderKey, auth: VaultAuthRef): Memory {
+    let memory = this.#memory.get(target);
+    if (memory === undefined) this.#memory.set(target, (memory = {}));
+    if (JSON.stringify(memory.auth) === JSON.stringify(auth)) return memory;
+    this.#options.credentials.follow(target, auth);
+    if (memory.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
+    memory.auth = auth;
+    return memory;
+  }
+
+  /** Nobody claims it any more: it stays as it is. */
+  #leave(target: HolderKey): void {
+    const memory = this.#memory.get(target);
+    this.#memory.delete(target);
+    if (memory?.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
+    this.#options.access.close(target);
+  }
+
+  #settle(target: HolderKey, outcome: Outcome, wrote: boolean): void {
+    const entries = this.#options.book.on(target);
+    const winner = winnerOf(entries);
+    for (const entry of entries) {
+      const mine = entry === winner ? outcome : lost(winner);
+      const news = this.#options.book.settle(entry, mine);
+      const wroteForIt = wrote && entry === winner;
+      if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
+    }
+  }
+}
+
+function lost(winner: Entry | undefined): Outcome {
+  const title = winner?.claim.owner.title ?? 'another rule';
+  return { state: 'conflict', reason: 'Conflict', message: `${title} claims the same vault entry and is older` };
+}
+
+function standstill(
+  desire: { readonly kind: string; readonly reason?: string; readonly message?: string },
+  view: SourceView,
+): Outcome {
+  const { reason = 'Pending', message = 'the source has not been looked up yet' } = desire;
+  const failed = desire.kind === 'fail' || view.state === 'failed';
+  return { state: failed ? 'error' : 'waiting', reason, message };
+}
+
+/** Whether the entry is as we left it, by its metadata alone where Vault counts versions. */
+async function isUntouched(
+  { entries }: VaultDoor,
+  { path, encoding }: VaultLocation,
+  held: Held,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (held.version === undefined || held.encoding !== encoding) return false;
+  const { head } = await entries.readVersion(path, signal);
+  return head.state === 'found' && head.version === held.version;
+}

@@ -1,0 +1,134 @@
+/** What the scenarios of SecretMirrors with Vault share: a cluster, an operator, real Vaults, and AppRoles with narrow policies. */
+import { readFile } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { startVault } from '../../servers/vault.ts';
+import type { VaultJson, VaultOptions, VaultServer } from '../../servers/vault.ts';
+import { HOME, MirrorScene } from '../mirrors/support.ts';
+
+export const LEASE_ID = 'mirrors.kts.studio/vault-lease-id';
+
+export class VaultScene {
+  readonly mirrors: MirrorScene;
+  readonly vault: VaultServer;
+  readonly #more: VaultServer[] = [];
+
+  private constructor(mirrors: MirrorScene, vault: VaultServer) {
+    this.mirrors = mirrors;
+    this.vault = vault;
+  }
+
+  static async open(options: VaultOptions = {}): Promise<VaultScene> {
+    const [mirrors, vault] = await Promise.all([MirrorScene.open(), startVault(options)]);
+    return new VaultScene(mirrors, vault);
+  }
+
+  async anotherVault(options: VaultOptions = {}): Promise<VaultServer> {
+    const vault = await startVault(options);
+    this.#more.push(vault);
+    return vault;
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.mirrors.close();
+    } finally {
+      for (const vault of [this.vault, ...this.#more]) await vault.stop();
+    }
+  }
+
+  /** Values of KV 2 in Vault, each with the canary before it. Answers the version. */
+  async put(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<number> {
+    const data = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
+    const answer = await vault.request('POST', path, { data });
+    return answer.data.version;
+  }
+
+  /** The entry with its metadata; undefined where there is none. */
+  async entry(path: string, vault = this.vault): Promise<VaultJson> {
+    const { status, body } = await vault.raw('GET', path);
+    return status === 200 ? body.data : undefined;
+  }
+
+  /** Waits until the entry holds exactly these values, each with the canary before it; answers it. */
+  async holds(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<VaultJson> {
+    const wanted = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
+    return await waitFor(
+      async () => {
+        const entry = await this.entry(path, vault);
+        return isDeepStrictEqual(entry?.data, wanted) && entry;
+      },
+      { message: () => `the vault entry ${path}; the end of the log:\n${this.mirrors.tail()}` },
+    );
+  }
+
+  /** A Secret that holds a token with a policy of its own. */
+  async tokenSecret(name: string, hcl: string, vault = this.vault, ttl = '1h', key = 'token'): Promise<string> {
+    await vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
+    const { auth } = await vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl });
+    await this.credential(name, { [key]: auth.client_token });
+    return auth.client_token;
+  }
+
+  /** An AppRole with a policy of its own, and the Secret that holds its ids. */
+  async approle(name: string, hcl: string, options: Json = {}, vault = this.vault): Promise<void> {
+    const mount = options.mount ?? 'approle';
+    const { body } = await vault.raw('GET', 'sys/auth');
+    if (body.data[`${mount}/`] === undefined) await vault.request('POST', `sys/auth/${mount}`, { type: 'approle' });
+    await vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
+    const role = { token_policies: [name], token_ttl: '1h', ...options.role };
+    await vault.request('POST', `auth/${mount}/role/${name}`, role);
+    const ids = await this.ids(name, mount, vault);
+    const [roleKey = 'role-id', secretKey = 'secret-id'] = options.keys ?? [];
+    await this.credential(name, { [roleKey]: ids.roleId, [secretKey]: ids.secretId });
+  }
+
+  async ids(name: string, mount = 'approle', vault = this.vault): Promise<{ roleId: string; secretId: string }> {
+    const role = await vault.request('GET', `auth/${mount}/role/${name}/role-id`);
+    const secret = await vault.request('POST', `auth/${mount}/role/${name}/secret-id`, {});
+    return { roleId: role.data.role_id, secretId: secret.data.secret_id };
+  }
+
+  /** Creates a Secret with credentials, or replaces its data. */
+  async credential(name: string, stringData: Json, namespace = HOME): Promise<void> {
+    const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, stringData };
+    await this.mirrors.api.apply([object]);
+  }
+
+  /** A manifest of the article with our servers' addresses in it. */
+  async manifest(file: string, addresses: Readonly<Record<string, string>>): Promise<Json[]> {
+    const url = new URL(`../mirrors/manifests/${file}`, import.meta.url);
+    let text = await readFile(url, 'utf8');
+    for (const [from, to] of Object.entries(addresses)) text = text.replaceAll(from, to);
+    return await this.mirrors.api.apply(text);
+  }
+
+  /** A `vault` block by a token Secret. */
+  block(path: string, secret: string, more: Json = {}, vault = this.vault): Json {
+    const caBundle = vault.caPem === '' ? {} : { caBundle: vault.caPem };
+    return { addr: vault.addr, path, auth: { token: { secretRef: { name: secret } } }, ...caBundle, ...more };
+  }
+
+  async fromVault(name: string, vault: Json, namespaces: readonly string[], spec: Json = {}): Promise<Json> {
+    const source = { type: 'vault', vault };
+    return await this.mirrors.mirror(name, namespaces, { pollPeriodSeconds: 1, source, ...spec });
+  }
+
+  async toVault(name: string, source: Json, vault: Json, spec: Json = {}): Promise<Json> {
+    return await this.mirrors.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name, namespace: HOME },
+      spec: { pollPeriodSeconds: 1, source, destination: { type: 'vault', vault }, ...spec },
+    });
+  }
+}
+
+/** A policy for some paths: `{ 'secret/data/app': ['read'] }`. */
+export function policy(paths: Readonly<Record<string, readonly string[]>>): string {
+  return Object.entries(paths)
+    .map(([path, capabilities]) => `path "${path}" { capabilities = ${JSON.stringify(capabilities)} }`)
+    .join('\n');
+}
