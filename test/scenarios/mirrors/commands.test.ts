@@ -26,9 +26,12 @@ const start = async (options: Parameters<MirrorScene['operator']>[0]): Promise<K
 };
 
 it('`mirrors` takes the original’s flags and environment, and serves where they say', async () => {
-  const [metrics, probes] = [await freePort(), await freePort()];
+  const ports = new Set<number>();
+  while (ports.size < 3) ports.add(await freePort());
+  const [metrics, probes, status] = [...ports];
   const operator = await start({
     command: 'mirrors',
+    statusAddress: `127.0.0.1:${status}`,
     args: [
       `--metrics-bind-address=127.0.0.1:${metrics}`,
       `--health-probe-bind-address=127.0.0.1:${probes}`,

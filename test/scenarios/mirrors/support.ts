@@ -154,7 +154,13 @@ export class MirrorScene {
   }
 
   /** Waits until the condition Ready of a mirror has this reason (and message); answers the whole status. */
-  async ready(name: string, reason: string, message: RegExp = /(?:)/, namespace = HOME): Promise<Json> {
+  async ready(
+    name: string,
+    reason: string,
+    message: RegExp = /(?:)/,
+    namespace = HOME,
+    timeoutMs = 15_000,
+  ): Promise<Json> {
     let seen: Json;
     return await waitFor(
       async () => {
@@ -167,7 +173,7 @@ export class MirrorScene {
           seen.status
         );
       },
-      { timeoutMs: 15_000, message: () => `${name} to be ${reason} ${message}; it is ${JSON.stringify(seen?.status)}` },
+      { timeoutMs, message: () => `${name} to be ${reason} ${message}; it is ${JSON.stringify(seen?.status)}` },
     );
   }
 
