@@ -164,6 +164,11 @@ test('new namespaces while every connection is refused for 5 s', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
   await scene.proxy.accept();
   t.diagnostic(`right after ${Math.round(await scene.converged(10_000, [...namespaceNames(), ...names]))} ms`);
-  await scene.assertWrites(from, 1, 65);
+  // The namespaces may be heard of before the sources: then their copies are made as the sources were, and follow.
+  const writes = await scene.writesSince(from);
+  writes.forEach((n, key) =>
+    assert.ok(n === 1 || (n === 2 && names.includes(key.split('/')[0] ?? '')), `${key}: ${n}`),
+  );
+  assert.equal(writes.size, 65);
   await probes.ready(200, 10_000);
 });
