@@ -1,0 +1,183 @@
+/** Dynamic credentials, on a real database: kept, renewed, replaced before they die, found again after a restart, ended. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { mirrorPath, secretPath } from '../mirrors/support.ts';
+import { LEASE_ID, policy, VaultScene } from './support.ts';
+
+const postgres = findPostgres();
+const skip = 'missing' in postgres ? postgres.missing : false;
+
+interface Credentials {
+  readonly user: string;
+  readonly password: string;
+  readonly leaseId: string;
+}
+
+describe('dynamic credentials', { skip }, () => {
+  let scene: VaultScene;
+  let database: PostgresServer;
+  let operator: Keyferry;
+
+  before(async () => {
+    database = await startPostgres();
+    scene = await VaultScene.open();
+    const { vault } = scene;
+    await vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
+    await vault.request('POST', 'mongodb/config/main', {
+      plugin_name: 'postgresql-database-plugin',
+      allowed_roles: '*',
+      connection_url: database.vaultConnectionUrl,
+      username: database.user,
+      password: database.password,
+    });
+    await role('somedb', '1h', '2h');
+    await scene.approle('vault-approle', policy({ 'mongodb/creds/*': ['read'], 'sys/leases/revoke': ['update'] }));
+    operator = await scene.mirrors.operator();
+  });
+  after(async () => {
+    await scene.close();
+    await database.stop();
+  });
+
+  async function role(name: string, ttl: string, max: string): Promise<void> {
+    await scene.vault.request('POST', `mongodb/roles/${name}`, {
+      db_name: 'main',
+      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
+      default_ttl: ttl,
+      max_ttl: max,
+    });
+  }
+
+  async function credentials(namespace: string, name: string, not = ''): Promise<Credentials> {
+    return await waitFor(
+      async () => {
+        const copy = await scene.mirrors.find(namespace, name);
+        const leaseId: string = copy?.metadata.annotations[LEASE_ID] ?? '';
+        const text = (key: string): string => Buffer.from(copy.data[key], 'base64').toString();
+        return leaseId !== '' && leaseId !== not && { user: text('username'), password: text('password'), leaseId };
+      },
+      { timeoutMs: 15_000, message: () => `credentials in ${namespace}/${name}:\n${scene.mirrors.tail()}` },
+    );
+  }
+
+  const works = (login: Credentials): Promise<boolean> =>
+    database.sql('select 1', login).then(
+      () => true,
+      () => false,
+    );
+  const created = (): number => operator.logs().filter(({ reason }) => reason === 'VaultNewCreds').length;
+  const block = (path: string): Json => ({
+    addr: scene.vault.addr,
+    path,
+    auth: { approle: { secretRef: { name: 'vault-approle' } } },
+  });
+
+  it('are fetched once, follow the article, and serve whoever comes later', async () => {
+    const { mirrors, vault } = scene;
+    await scene.manifest('dynamic-to-namespaces.yaml', { 'https://vault.example.com': vault.addr });
+    const name = 'secretmirror-from-vault-mongo-to-ns';
+    const first = await credentials('default', 'mongo-creds');
+    assert.ok(await works(first));
+    const status = await mirrors.ready(name, 'Synced');
+    assert.deepEqual(status.vaultSource, { leaseID: first.leaseId, leaseDuration: 3600 });
+    await mirrors.event(
+      name,
+      'VaultNewCreds',
+      new RegExp(`^Fetched new credentials under the lease ${first.leaseId}$`),
+    );
+    await mirrors.namespaces('lease-one');
+    await mirrors.api.patch(mirrorPath(name), {
+      spec: { pollPeriodSeconds: 1, destination: { namespaces: ['default', 'lease-.+'] } },
+    });
+    assert.deepEqual(await credentials('lease-one', 'mongo-creds'), first);
+    await mirrors.api.delete(secretPath('lease-one', 'mongo-creds'));
+    assert.deepEqual(await credentials('lease-one', 'mongo-creds'), first);
+    assert.equal(created(), 1);
+  });
+
+  it('survive a restart, whether clean or not', async () => {
+    const { mirrors } = scene;
+    const first = await credentials('default', 'mongo-creds');
+    await mirrors.ready('secretmirror-from-vault-mongo-to-ns', 'Synced');
+    for (const end of ['stop', 'kill9'] as const) {
+      await operator[end]();
+      operator = await mirrors.operator();
+      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to vault'), { message: 'a login' });
+      await mirrors.namespaces(`lease-after-${end}`);
+      assert.deepEqual(await credentials(`lease-after-${end}`, 'mongo-creds'), first);
+      assert.equal(created(), 0);
+    }
+    assert.ok(await works(first));
+  });
+
+  it('are replaced when somebody revokes them, and end with the mirror', async () => {
+    const { mirrors, vault } = scene;
+    const first = await credentials('default', 'mongo-creds');
+    await vault.request('PUT', 'sys/leases/revoke', { lease_id: first.leaseId, sync: true });
+    const second = await credentials('default', 'mongo-creds', first.leaseId);
+    assert.ok(await works(second));
+    const name = 'secretmirror-from-vault-mongo-to-ns';
+    await waitFor(async () => (await mirrors.status(name)).vaultSource.leaseID === second.leaseId);
+    await mirrors.api.delete(mirrorPath(name));
+    await mirrors.gone(mirrorPath(name), secretPath('default', 'mongo-creds'));
+    await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });
+  });
+
+  it('are renewed whatever the poll period, and replaced before max_ttl ends them', async () => {
+    const { mirrors, vault } = scene;
+    await role('short', '4s', '10s');
+    await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
+    const first = await credentials('default', 'short');
+    const begin = performance.now();
+    const alive = async (): Promise<boolean> => await works(await credentials('default', 'short'));
+    await staysTrue(alive, 5000, 'the credentials in the copy work');
+    assert.deepEqual(await credentials('default', 'short'), first);
+    await mirrors.event('short', 'VaultLeaseRenew', /^Renewed lease successfully$/);
+    const labels = { mirror: 'default/short', vault: vault.addr };
+    assert.ok(((await operator.metric('mirrors_vault_lease_renew_ok_total', labels)) ?? 0) >= 1);
+    let current = first;
+    await staysTrue(
+      async () => {
+        current = await credentials('default', 'short');
+        return await works(current);
+      },
+      8000,
+      'the credentials in the copy work',
+    );
+    assert.notEqual(current.leaseId, first.leaseId);
+    assert.ok(performance.now() - begin > 10_000);
+  });
+
+  it('are replaced when the token that they hang on was revoked', async () => {
+    const { vault } = scene;
+    await scene.fromVault('orphaned', block('mongodb/creds/somedb'), ['default']);
+    const first = await credentials('default', 'orphaned');
+    const { data } = await vault.request('LIST', 'auth/token/accessors');
+    for (const accessor of data.keys) {
+      const token = await vault.raw('POST', 'auth/token/lookup-accessor', { accessor });
+      if (token.body.data?.policies?.includes('vault-approle') === true) {
+        await vault.request('POST', 'auth/token/revoke-accessor', { accessor });
+      }
+    }
+    const second = await credentials('default', 'orphaned', first.leaseId);
+    assert.ok(await works(second));
+  });
+
+  it('do not hold their mirror when vault is down', async () => {
+    const { mirrors, vault } = scene;
+    await mirrors.ready('orphaned', 'Synced');
+    await vault.halt();
+    const begin = performance.now();
+    await mirrors.api.delete(mirrorPath('orphaned'));
+    await mirrors.gone(mirrorPath('orphaned'), secretPath('default', 'orphaned'));
+    assert.ok(performance.now() - begin < 8000);
+  });
+});
+
+failOnLeaks();
