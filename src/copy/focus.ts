@@ -118,7 +118,7 @@ export class Focus {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#stop.abort();
-    for (const key of [...this.#singles.keys()]) this.#closeSingle(key);
+    for (const key of this.#singles.keys()) this.#closeSingle(key);
     if (this.#wide !== undefined) this.#close(this.#wide);
     await Promise.all(this.#closing);
   }

@@ -51,9 +51,12 @@ export class KubeStore {
   constructor(options: KubeStoreOptions) {
     this.kind = options.kind;
     this.api = options.api;
-    this.index = new ObjectIndex(options.api.cluster, options.kind.kind, options.onChange, {
-      ...(options.onLate === undefined ? {} : { onLate: options.onLate }),
-    });
+    this.index = new ObjectIndex(
+      options.api.cluster,
+      options.kind.kind,
+      options.onChange,
+      options.onLate === undefined ? {} : { onLate: options.onLate },
+    );
     this.focus = new Focus({
       api: options.api,
       kind: options.kind,
