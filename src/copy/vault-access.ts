@@ -100,6 +100,11 @@ export function troubleOf(error: unknown, location: VaultLocation, doing: 'readi
   return { pending: false, reason: 'VaultError', message: `Error ${doing} vault: ${textOf(error)}` };
 }
 
+/** That Vault is left alone for a while says less than why: what was said before stands. */
+export function saysNothingNew(error: unknown): boolean {
+  return isVaultError(error, 'circuitOpen');
+}
+
 /** A login at a mount that does not exist keeps its own kind, because it locks nobody. */
 function isRefusedLogin(error: unknown): error is VaultError {
   return isVaultError(error, 'invalidPath') && error.path?.startsWith('auth/') === true;

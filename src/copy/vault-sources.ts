@@ -29,7 +29,14 @@ import type { HolderKey } from './keys.ts';
 import { SECRET } from './kind.ts';
 import type { Gist } from './plan.ts';
 import type { SourceProvider } from './sources.ts';
-import { troubleOf, type VaultAccess, type VaultDoor, type VaultTrouble, vaultRetryAfterMs } from './vault-access.ts';
+import {
+  saysNothingNew,
+  troubleOf,
+  type VaultAccess,
+  type VaultDoor,
+  type VaultTrouble,
+  vaultRetryAfterMs,
+} from './vault-access.ts';
 import { NotKnownYetError, VaultAuthMissingError, type VaultCredentials } from './vault-credentials.ts';
 import { laneOf, type VaultHolders, type VaultLocation } from './vault-holder.ts';
 import { type Lease, type VaultLeases, leaseVersion } from './vault-leases.ts';
@@ -207,8 +214,11 @@ export class VaultSources implements SourceProvider {
   #failed(followed: Followed, error: unknown): RunResult | undefined {
     // Its watch wakes us.
     if (error instanceof NotKnownYetError) return undefined;
+    const told = followed.trouble !== undefined || followed.view.state === 'failed';
     const trouble = troubleOf(error, followed.location, 'reading from');
-    if (followed.view.state === 'present') followed.trouble = trouble;
+    if (told && saysNothingNew(error)) {
+      // Nothing to add.
+    } else if (followed.view.state === 'present') followed.trouble = trouble;
     else {
       const { pending, reason, message } = trouble;
       followed.view = { state: pending ? 'missing' : 'failed', reason, message };

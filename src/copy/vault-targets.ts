@@ -15,7 +15,7 @@ import { SECRET } from './kind.ts';
 import { winnerOf } from './plan.ts';
 import type { SourceReader } from './sources.ts';
 import type { TargetBackend } from './system.ts';
-import { troubleOf, type VaultAccess, type VaultDoor } from './vault-access.ts';
+import { saysNothingNew, troubleOf, type VaultAccess, type VaultDoor } from './vault-access.ts';
 import { NotKnownYetError, VaultAuthMissingError, type VaultCredentials } from './vault-credentials.ts';
 import { laneOf, type VaultAuthRef, type VaultHolders, type VaultLocation } from './vault-holder.ts';
 
@@ -96,7 +96,8 @@ export class VaultTargets implements TargetBackend {
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
       delete memory.held;
       const { pending, reason, message } = troubleOf(error, location, 'syncing to');
-      this.#settle(target, { state: pending ? 'waiting' : 'error', reason, message }, false);
+      const told = winner.outcome.state === 'error' && saysNothingNew(error);
+      if (!told) this.#settle(target, { state: pending ? 'waiting' : 'error', reason, message }, false);
       if (memory.anew) return { requeueAfterMs: 0 };
       if (error instanceof VaultAuthMissingError) return undefined;
       throw error;

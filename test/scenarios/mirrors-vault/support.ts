@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { startVault } from '../../servers/vault.ts';
 import type { VaultJson, VaultOptions, VaultServer } from '../../servers/vault.ts';
-import { HOME, MirrorScene } from '../mirrors/support.ts';
+import { HOME, MirrorScene, secretPath } from '../mirrors/support.ts';
 
 export const LEASE_ID = 'mirrors.kts.studio/vault-lease-id';
 
@@ -92,9 +92,15 @@ export class VaultScene {
   }
 
   /** Creates a Secret with credentials, or replaces its data. */
-  async credential(name: string, stringData: Json, namespace = HOME): Promise<void> {
-    const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, stringData };
-    await this.mirrors.api.apply([object]);
+  async credential(name: string, values: Readonly<Record<string, string>>): Promise<void> {
+    const { api } = this.mirrors;
+    const encoded = Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
+    const data: Json = Object.fromEntries(encoded);
+    if ((await this.mirrors.find(HOME, name)) === undefined) {
+      await api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: HOME }, data });
+    } else {
+      await api.patch(secretPath(HOME, name), [{ op: 'add', path: '/data', value: data }], 'json');
+    }
   }
 
   /** A manifest of the article with our servers' addresses in it. */

@@ -1,0 +1,155 @@
+/** Logging in: by which Secrets, what is said where it does not work, and that a changed credential counts at once. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { failOnLeaks } from '../../support/leaks.ts';
+import { HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const READ = policy({ 'secret/data/app': ['read'] });
+
+describe('logins to vault', () => {
+  let scene: VaultScene;
+  before(async () => {
+    scene = await VaultScene.open();
+    await scene.put('secret/data/app', { password: 'deadbeef' });
+    await scene.mirrors.operator();
+    await scene.mirrors.namespaces('target');
+  });
+  after(() => scene.close());
+
+  it('wait for their Secret, and use what comes into it at once', async () => {
+    const { mirrors, vault } = scene;
+    await scene.fromVault(
+      'tok',
+      scene.block('secret/data/app', 'my-token', { auth: token('my-token', 'here') }),
+      ['target'],
+      {
+        pollPeriodSeconds: 600,
+      },
+    );
+    const missing = await mirrors.ready(
+      'tok',
+      'VaultAuthMissing',
+      /^secret default\/my-token for vault token not found$/,
+    );
+    assert.equal(missing.mirrorStatus, 'Pending');
+    await mirrors.event('tok', 'VaultAuthMissing');
+    await scene.credential('my-token', { token: 'x' });
+    await mirrors.ready('tok', 'VaultAuthMissing', /^cannot find token under secret default\/my-token and key here$/);
+    await scene.credential('my-token', { here: 'not-a-token-of-this-vault' });
+    const refused = await mirrors.ready(
+      'tok',
+      'VaultAuthInvalid',
+      /^error logging in to vault via token: .*permission denied/,
+    );
+    assert.equal(refused.mirrorStatus, 'Error');
+    await vault.request('PUT', 'sys/policies/acl/reader', { policy: READ });
+    const { auth } = await vault.request('POST', 'auth/token/create', { policies: ['reader'] });
+    const begin = performance.now();
+    await scene.credential('my-token', { here: auth.client_token });
+    await mirrors.copied('target', 'tok', { password: 'deadbeef' });
+    assert.ok(performance.now() - begin < 2000);
+    await mirrors.ready('tok', 'Synced');
+  });
+
+  it('by AppRole, at another mount and with other keys', async () => {
+    const { mirrors } = scene;
+    const keys = ['my-role', 'my-secret'];
+    await scene.approle('elsewhere', READ, { mount: 'team/roles', keys });
+    const approle = {
+      secretRef: { name: 'elsewhere' },
+      appRolePath: 'team/roles',
+      roleIDKey: 'my-role',
+      secretIDKey: 'my-secret',
+    };
+    await scene.fromVault('roles', scene.block('secret/app', '', { auth: { approle } }), ['target']);
+    await mirrors.copied('target', 'roles', { password: 'deadbeef' });
+  });
+
+  it('by AppRole say what is missing or refused, and take a rotated secret id at once', async () => {
+    const { mirrors } = scene;
+    const approle = { secretRef: { name: 'rotated' } };
+    await scene.fromVault('rotated', scene.block('secret/data/app', '', { auth: { approle } }), ['target']);
+    await mirrors.ready('rotated', 'VaultAuthMissing', /^secret default\/rotated for vault approle login not found$/);
+    await scene.credential('rotated', { 'secret-id': 'x' });
+    await mirrors.ready(
+      'rotated',
+      'VaultAuthMissing',
+      /^cannot find roleID under secret default\/rotated and key role-id$/,
+    );
+    await scene.credential('rotated', { 'role-id': 'x' });
+    await mirrors.ready(
+      'rotated',
+      'VaultAuthMissing',
+      /^cannot find secretID under secret default\/rotated and key secret-id$/,
+    );
+    await scene.approle('rotated', READ);
+    await mirrors.copied('target', 'rotated', { password: 'deadbeef' });
+    const { roleId } = await scene.ids('rotated');
+    await scene.credential('rotated', { 'role-id': roleId, 'secret-id': 'wrong' });
+    const message = /^error logging in to vault via approle: .*invalid secret id.*stays as it is$/;
+    await mirrors.ready('rotated', 'VaultAuthInvalid', message);
+    await mirrors.event('rotated', 'VaultAuthInvalid');
+    await mirrors.copied('target', 'rotated', { password: 'deadbeef' });
+    const ids = await scene.ids('rotated');
+    await scene.credential('rotated', { 'role-id': ids.roleId, 'secret-id': ids.secretId });
+    await mirrors.ready('rotated', 'Synced');
+  });
+
+  it('to write say the same, and the mirror can be deleted', async () => {
+    const { mirrors, vault } = scene;
+    await mirrors.secret(HOME, 'written', { a: 'b' });
+    await scene.toVault('writer', { name: 'written' }, scene.block('secret/data/written', 'write-token'));
+    await mirrors.ready('writer', 'VaultAuthMissing', /^secret default\/write-token for vault token not found$/);
+    await scene.credential('write-token', { token: 'wrong' });
+    await mirrors.ready('writer', 'VaultAuthInvalid', /^error logging in to vault via token/);
+    await scene.tokenSecret('write-token', READ);
+    const failed = await mirrors.ready('writer', 'VaultError', /^Error syncing to vault: .*permission denied/);
+    assert.equal(failed.mirrorStatus, 'Error');
+    await mirrors.event('writer', 'VaultError', /^Error syncing to vault/);
+    const hcl = policy({ 'secret/data/written': ['create', 'read', 'update'] });
+    await vault.request('PUT', 'sys/policies/acl/write-token', { policy: hcl });
+    await scene.holds('secret/data/written', { a: 'b' });
+    await mirrors.ready('writer', 'Synced');
+    await mirrors.api.delete(secretPath(HOME, 'write-token'));
+    await mirrors.ready('writer', 'VaultAuthMissing');
+    await mirrors.api.delete(mirrorPath('writer'));
+    await mirrors.gone(mirrorPath('writer'));
+  });
+
+  it('by a Secret of another namespace are refused', async () => {
+    const { mirrors } = scene;
+    const auth = { token: { secretRef: { name: 'my-token', namespace: 'target' } } };
+    await scene.fromVault('foreign', scene.block('secret/data/app', '', { auth }), ['target']);
+    const message = /^spec\.source\.vault\.auth\.token\.secretRef\.namespace: .*"target"/;
+    await mirrors.ready('foreign', 'InvalidSpec', message);
+    await mirrors.event('foreign', 'InvalidSpec', message);
+    assert.equal(await mirrors.find('target', 'foreign'), undefined);
+  });
+
+  it('by a ServiceAccount of the mirror’s namespace', async () => {
+    const { mirrors, vault } = scene;
+    await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
+    await mirrors.api.apply([
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace: HOME } },
+    ]);
+    const kubernetes = { role: 'reader', serviceAccountRef: { name: 'nobody' } };
+    await scene.fromVault('sa', scene.block('secret/data/app', '', { auth: { kubernetes } }), ['target']);
+    await mirrors.ready(
+      'sa',
+      'VaultAuthMissing',
+      /^serviceaccount default\/nobody for vault kubernetes login not found/,
+    );
+    await mirrors.api.patch(mirrorPath('sa'), {
+      spec: { source: { vault: { auth: { kubernetes: { serviceAccountRef: { name: 'reader' } } } } } },
+    });
+    await mirrors.ready('sa', 'VaultAuthInvalid', /^error logging in to vault via kubernetes/);
+  });
+});
+
+function token(name: string, tokenKey: string): object {
+  return { token: { secretRef: { name }, tokenKey } };
+}
+
+failOnLeaks();

@@ -1,0 +1,170 @@
+/** Bad entries, bad addresses, Vaults that are down: each is said where users look, and nobody else waits. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath } from '../mirrors/support.ts';
+import { VaultScene } from './support.ts';
+
+const ALL = 'path "*" { capabilities = ["create", "read", "update", "delete", "list"] }';
+
+describe('what can be wrong', () => {
+  let scene: VaultScene;
+  before(async () => {
+    scene = await VaultScene.open({ storage: 'file' });
+    await scene.mirrors.operator();
+    await scene.mirrors.namespaces('target');
+    await scene.tokenSecret('all', ALL);
+  });
+  after(() => scene.close());
+
+  const from = (name: string, path: string, more: Json = {}, vault = scene.vault): Promise<Json> =>
+    scene.fromVault(name, scene.block(path, 'all', more, vault), ['target']);
+
+  it('an entry that is missing, soft-deleted or destroyed empties nothing', async () => {
+    const { mirrors, vault } = scene;
+    await from('gone', 'secret/data/gone');
+    const missing = await mirrors.ready('gone', 'VaultNotFound', /secret\/data\/gone not found, waiting to appear$/);
+    assert.equal(missing.mirrorStatus, 'Pending');
+    await scene.put('secret/data/gone', { a: '1' });
+    await mirrors.copied('target', 'gone', { a: '1' });
+    await mirrors.ready('gone', 'Synced');
+    await vault.request('DELETE', 'secret/data/gone');
+    await mirrors.ready('gone', 'VaultNotFound', /is deleted \(version 1\)/);
+    await mirrors.event('gone', 'VaultNotFound', /deleted/);
+    await mirrors.copied('target', 'gone', { a: '1' });
+    await vault.request('PUT', 'secret/undelete/gone', { versions: [1] });
+    await mirrors.ready('gone', 'Synced');
+    await vault.request('PUT', 'secret/destroy/gone', { versions: [1] });
+    await mirrors.ready('gone', 'VaultNotFound', /is destroyed/);
+    await mirrors.copied('target', 'gone', { a: '1' });
+    await scene.put('secret/data/gone', { a: '2' });
+    await mirrors.copied('target', 'gone', { a: '2' });
+  });
+
+  it('keys that no Secret may have, and values that are no base64, are named', async () => {
+    const { mirrors } = scene;
+    await scene.put('secret/data/keys', { 'a/b': '1', '': '2', good: '3' });
+    await from('keys', 'secret/data/keys');
+    await mirrors.ready('keys', 'InvalidKeys', /"a\/b"/);
+    await mirrors.event('keys', 'InvalidKeys');
+    await from('coded', 'secret/data/keys', { encoding: 'base64' });
+    await mirrors.api.patch(mirrorPath('coded'), { spec: { source: { vault: { path: 'secret/data/coded' } } } });
+    await scene.put('secret/data/coded', { word: '!' });
+    await mirrors.ready('coded', 'InvalidValues', /"word"/);
+  });
+
+  it('values that are no strings are their JSON, and two thousand keys are many but allowed', async () => {
+    const { mirrors, vault } = scene;
+    const many = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i}`, String(i)]));
+    await vault.request('POST', 'secret/data/many', { data: { ...many, list: [1, { b: 2, a: true }], n: 42 } });
+    await from('many', 'secret/data/many');
+    const copy = await waitFor(() => mirrors.find('target', 'many'), { message: 'a copy of many keys' });
+    assert.equal(Object.keys(copy.data).length, 2002);
+    assert.equal(Buffer.from(copy.data.list, 'base64').toString(), '[1,{"a":true,"b":2}]');
+    assert.equal(Buffer.from(copy.data.n, 'base64').toString(), '42');
+  });
+
+  it('bytes that are not UTF-8 are not written, unless as base64; nor what is too large', async () => {
+    const { mirrors } = scene;
+    const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'binary', namespace: HOME } };
+    await mirrors.api.create({ ...object, data: { text: 'aGk=', bytes: '/wA=' } });
+    await scene.toVault('binary', { name: 'binary' }, scene.block('secret/data/binary', 'all'));
+    await mirrors.ready('binary', 'VaultError', /not valid UTF-8.*"bytes"/);
+    assert.equal(await scene.entry('secret/data/binary'), undefined);
+    await mirrors.api.patch(mirrorPath('binary'), { spec: { destination: { vault: { encoding: 'base64' } } } });
+    await mirrors.ready('binary', 'Synced');
+    assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
+    const large = {
+      a: Buffer.alloc(520_000, 'x').toString('base64'),
+      b: Buffer.alloc(520_000, 'y').toString('base64'),
+    };
+    await mirrors.api.create({ ...object, metadata: { name: 'large', namespace: HOME }, data: large });
+    await scene.toVault('large', { name: 'large' }, scene.block('secret/data/large', 'all'));
+    await mirrors.ready('large', 'VaultError', /bytes as JSON, and at most/);
+  });
+
+  it('a mount that does not exist, KV 1, and a path without data/', async () => {
+    const { mirrors, vault } = scene;
+    await from('nomount', 'nowhere/data/x');
+    await mirrors.ready('nomount', 'VaultError', /no handler|permission denied|invalid path/i);
+    await vault.request('POST', 'sys/mounts/old', { type: 'kv', options: { version: '1' } });
+    await vault.request('POST', 'old/app', { data: `${mirrors.canary}field` });
+    await from('old', 'old/app');
+    await mirrors.copied('target', 'old', { data: 'field' });
+    await vault.request('POST', 'old/app', { data: `${mirrors.canary}changed` });
+    await mirrors.copied('target', 'old', { data: 'changed' });
+    await scene.toVault('toold', { name: 'binary' }, scene.block('old/written', 'all', { encoding: 'base64' }));
+    await mirrors.ready('toold', 'Synced');
+    assert.deepEqual((await vault.request('GET', 'old/written')).data, { text: 'aGk=', bytes: '/wA=' });
+  });
+
+  it('two mirrors to one entry: the older writes, the other says so', async () => {
+    const { mirrors } = scene;
+    await mirrors.secret(HOME, 'rival', { a: 'rival' });
+    await scene.toVault('rival', { name: 'rival' }, scene.block('secret/data/binary', 'all'));
+    await mirrors.ready('rival', 'Conflict', /binary claims the same vault entry and is older/);
+    assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
+  });
+
+  it('an entry that somebody else wrote is put right, with one version', async () => {
+    const { mirrors, vault } = scene;
+    await mirrors.secret(HOME, 'guarded', { a: 'right' });
+    await scene.toVault('guarded', { name: 'guarded' }, scene.block('secret/data/guarded', 'all'));
+    await scene.holds('secret/data/guarded', { a: 'right' });
+    await vault.request('POST', 'secret/data/guarded', { data: { a: 'wrong' } });
+    const entry = await scene.holds('secret/data/guarded', { a: 'right' });
+    assert.equal(entry.metadata.version, 3);
+  });
+
+  it('an address where nobody answers, or that is no Vault, or is not trusted', async () => {
+    const { mirrors } = scene;
+    const tls = await scene.anotherVault({ tls: true });
+    await from('nobody', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
+    await mirrors.ready('nobody', 'VaultError', /ECONNREFUSED|refused|127\.0\.0\.1:1/);
+    await from('untrusted', 'secret/data/x', { caBundle: '' }, tls);
+    await mirrors.ready('untrusted', 'VaultError', /certificate/i);
+    await from('kube', 'secret/data/x', { addr: mirrors.plane.url, caBundle: mirrors.plane.caPem });
+    await waitFor(async () => (await mirrors.status('kube'))?.mirrorStatus === 'Error');
+  });
+
+  it('a Vault that is sealed, killed or silent holds up nobody else', async () => {
+    const { mirrors } = scene;
+    const slow = await scene.anotherVault({ storage: 'file' });
+    await slow.request('PUT', 'sys/policies/acl/all', { policy: ALL });
+    const { auth } = await slow.request('POST', 'auth/token/create-orphan', { policies: ['all'] });
+    await scene.credential('slow', { token: auth.client_token });
+    await scene.put('secret/data/slow', { a: 'slow' }, slow);
+    for (let i = 0; i < 20; i++) {
+      await scene.fromVault(`slow-${i}`, scene.block('secret/data/slow', 'slow', {}, slow), ['target']);
+      await scene.toVault(`slow-to-${i}`, { name: 'guarded' }, scene.block(`secret/data/to-${i}`, 'slow', {}, slow));
+    }
+    await mirrors.copied('target', 'slow-19', { a: 'slow' });
+    await slow.seal();
+    await mirrors.ready('slow-0', 'VaultError', /sealed.*stays as it is/i);
+    await mirrors.copied('target', 'slow-0', { a: 'slow' });
+    await slow.unseal();
+    await mirrors.ready('slow-0', 'Synced');
+    slow.pause();
+    try {
+      await mirrors.ready('slow-1', 'VaultError');
+      const begin = performance.now();
+      await mirrors.change(HOME, 'guarded', { a: 'quick' });
+      await scene.holds('secret/data/guarded', { a: 'quick' });
+      await scene.put('secret/data/quick', { a: 'quick' });
+      await from('quick', 'secret/data/quick');
+      await mirrors.copied('target', 'quick', { a: 'quick' });
+      assert.ok(performance.now() - begin < 4000);
+      await Promise.all([mirrors.api.delete(mirrorPath('slow-1')), mirrors.api.delete(mirrorPath('slow-to-1'))]);
+      await mirrors.gone(mirrorPath('slow-1'), mirrorPath('slow-to-1'));
+    } finally {
+      slow.resume();
+    }
+    const version = async (): Promise<boolean> => (await scene.entry('secret/data/to-2', slow)).metadata.version <= 2;
+    await staysTrue(version, 500, 'one version a change');
+  });
+});
+
+failOnLeaks();
