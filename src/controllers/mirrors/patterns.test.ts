@@ -73,3 +73,13 @@ test('patterns that nobody uses are forgotten', () => {
   cache.keepOnly(new Set(['b']));
   assert.equal(cache.size, 1);
 });
+
+test('a source name that no object can have is a problem, and never part of a path', () => {
+  for (const name of ['A_b', '../c', 'a/b', 'a b', 'x'.repeat(254), '.', 'a..b']) {
+    const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+    const mirror: SecretMirror = { metadata, spec: { source: { name }, destination: { namespaces: ['a'] } } };
+    const spec = effectiveSpec(mirror, new PatternCache('full'));
+    assert.equal(spec.sourceName, undefined, name);
+    assert.match(spec.problems.join(), /spec\.source\.name/, name);
+  }
+});

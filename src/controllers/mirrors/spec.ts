@@ -17,7 +17,8 @@ import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../.
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
-  readonly sourceName: string;
+  /** `undefined`: what is given cannot be the name of an object. */
+  readonly sourceName: string | undefined;
   readonly sourceVault: VaultBlock | undefined;
   /** Where a Vault source is; `undefined` also where its block has problems. */
   readonly sourceLocation: VaultLocation | undefined;
@@ -39,6 +40,9 @@ export interface SpecOptions {
   /** Whether a credential Secret of another namespace may be used. Default false. */
   readonly crossNamespaceAuth?: boolean;
 }
+
+/** A DNS subdomain (RFC 1123), as the names of Secrets are. */
+const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 export function effectiveSpec(
   mirror: SecretMirror,
@@ -90,9 +94,12 @@ export function effectiveSpec(
     }
   }
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
+  const name = nonEmpty(source?.name) ?? mirror.metadata.name;
+  const named = OBJECT_NAME.test(name) && name.length <= 253;
+  if (!named) problems.push('spec.source.name: must be a valid object name: lower case letters, digits, - and .');
   return {
     sourceType,
-    sourceName: nonEmpty(source?.name) ?? mirror.metadata.name,
+    sourceName: named ? name : undefined,
     sourceVault: source?.vault,
     sourceLocation,
     destinationType,
@@ -113,7 +120,7 @@ export function effectiveSpec(
  */
 export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
   const wanted = {
-    source: { type: spec.sourceType, name: spec.sourceName },
+    source: { type: spec.sourceType, name: spec.sourceName ?? mirror.spec?.source?.name },
     destination: { type: spec.destinationType },
     deletePolicy: spec.deletePolicy,
     pollPeriodSeconds: spec.pollPeriodSeconds,

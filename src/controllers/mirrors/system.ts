@@ -136,9 +136,10 @@ export class MirrorSystem implements RuleSystem {
     const shape = new MirrorShape({ owner: `${home}/${metadata.name}`, retain, vaultPath });
     const claim = { owner, mode: deleting ? 'release' : 'own', source: deleting ? undefined : source, shape } as const;
     const claims: Claim[] = [];
+    const { sourceName } = spec;
     for (const namespace of namespaces.names()) {
-      if (!spec.matchers.some((pattern) => pattern.matches(namespace))) continue;
-      const target = secretKey(namespace, spec.sourceName);
+      if (sourceName === undefined || !spec.matchers.some((pattern) => pattern.matches(namespace))) continue;
+      const target = secretKey(namespace, sourceName);
       if (target !== source) claims.push({ ...claim, target });
     }
     const entry = deleting ? undefined : vault?.targetOf(spec);
@@ -150,6 +151,7 @@ export class MirrorSystem implements RuleSystem {
   /** `undefined`: it cannot be said where it is. */
   #sourceOf(mirror: SecretMirror, spec: EffectiveSpec): HolderKey | undefined {
     if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(spec);
+    if (spec.sourceName === undefined) return undefined;
     return this.#options.secretKey(mirror.metadata.namespace ?? '', spec.sourceName);
   }
 
@@ -263,7 +265,7 @@ export class MirrorSystem implements RuleSystem {
 }
 
 function pathTo(namespace: string, name: string): string {
-  return `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/namespaces/${namespace}/${SECRET_MIRROR_PLURAL}/${name}`;
+  return `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/namespaces/${encodeURIComponent(namespace)}/${SECRET_MIRROR_PLURAL}/${encodeURIComponent(name)}`;
 }
 
 function pathOf({ metadata }: SecretMirror): string {
