@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 
 /** A form of a value in which it may come to light. */
 type Form = 'raw' | 'JSON' | 'URL' | 'hex' | 'base64' | 'base64url';
@@ -48,16 +47,6 @@ export function findCanaries(where: string, text: string, values: Readonly<Recor
       .filter(([, form]) => text.includes(form))
       .map(([form]) => ({ where, form, canary })),
   );
-}
-
-/** As `findCanaries`, in files. */
-export async function findCanariesInFiles(
-  files: readonly string[],
-  values: Readonly<Record<string, string>>,
-): Promise<CanaryFinding[]> {
-  const findings: CanaryFinding[] = [];
-  for (const file of files) findings.push(...findCanaries(file, await readFile(file, 'utf8'), values));
-  return findings;
 }
 
 /** @throws AssertionError naming where and in which form, never the value. `texts` is by a name for the message. */
