@@ -118,14 +118,14 @@ export class VaultBackend {
    * Ends a lease whose rule goes, unless another rule lives by it. Gives up after `limitMs`.
    * @throws whatever kept it from being ended
    */
-  async revoke(location: VaultLocation, leaseId: string, limitMs: number, signal: AbortSignal): Promise<void> {
+  async revoke(location: VaultLocation, leaseId: string, limitMs: number): Promise<void> {
     const visitor = `revoke ${leaseId}`;
     try {
       const work = async (limited: AbortSignal): Promise<void> => {
         const { session } = await this.#access.open(visitor, location, limited);
         await revokeLease(session, leaseId, limited);
       };
-      await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs, signal });
+      await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
     } finally {
       this.#access.close(visitor);
     }

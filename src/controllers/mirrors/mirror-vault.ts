@@ -36,7 +36,6 @@ const REVOKE_LIMIT_MS = 3000;
 export class MirrorVault implements LeaseKeeper {
   readonly #options: MirrorVaultOptions;
   readonly #farewells = new Map<RuleKey, 'asking' | 'done'>();
-  readonly #stop = new AbortController();
 
   constructor(options: MirrorVaultOptions) {
     this.#options = options;
@@ -86,7 +85,7 @@ export class MirrorVault implements LeaseKeeper {
     for (const other of backend.holders.users(vaultSourceKey(sourceLocation))) if (other !== rule) return true;
     this.#farewells.set(rule, 'asking');
     void backend
-      .revoke(sourceLocation, leaseId, REVOKE_LIMIT_MS, this.#stop.signal)
+      .revoke(sourceLocation, leaseId, REVOKE_LIMIT_MS)
       .catch((error: unknown) => {
         this.#options.onLeftLease(mirrorName(rule), leaseId, error);
       })
@@ -95,10 +94,6 @@ export class MirrorVault implements LeaseKeeper {
         engine.touchStatus(rule);
       });
     return false;
-  }
-
-  stop(): void {
-    this.#stop.abort(new Error('stopped'));
   }
 
   *tracesOf(key: HolderKey): Iterable<LeaseTrace> {

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { OWNED_BY, PARENT_VERSION, SOURCE_TYPE, mirrorPath, secretPath } from '../mirrors/support.ts';
-import { policy, VaultScene } from './support.ts';
+import { documentedPolicy, policy, VaultScene } from './support.ts';
 
 describe('the scenarios of the article', () => {
   let scene: VaultScene;
@@ -17,7 +17,7 @@ describe('the scenarios of the article', () => {
   it('vault to namespaces, and again when the entry changes', async () => {
     const { mirrors, vault } = scene;
     await scene.put('secret/data/myvaultsecret', { hello: 'there', general: 'kenobi' });
-    await scene.approle('vault-approle', policy({ 'secret/data/myvaultsecret': ['read'] }));
+    await scene.approle('vault-approle', await documentedPolicy('Vault to namespaces'));
     await mirrors.namespaces('project-c-one', 'project-c-two', 'other');
     await scene.manifest('vault-to-namespaces.yaml', { 'https://vault.example.com': vault.addr });
     const copy = await mirrors.copied('project-c-one', 'myvaultsecret-sync', { hello: 'there', general: 'kenobi' });
@@ -46,7 +46,7 @@ describe('the scenarios of the article', () => {
     const { mirrors, vault } = scene;
     await mirrors.secret('default', 'mysecret', { user: 'me', pass: 'x' });
     const name = 'myvaultsecret-mirror-reverse';
-    await scene.approle('vault-approle', policy({ 'secret/data/myvaultsecret': ['create', 'read', 'update'] }));
+    await scene.approle('vault-approle', await documentedPolicy('Secret to Vault'));
     await vault.request('DELETE', 'secret/metadata/myvaultsecret');
     await scene.manifest('secret-to-vault.yaml', { 'https://vault.example.com': vault.addr });
     const first = await scene.holds('secret/data/myvaultsecret', { user: 'me', pass: 'x' });

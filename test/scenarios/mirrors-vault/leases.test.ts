@@ -8,7 +8,7 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
 import { mirrorPath, secretPath } from '../mirrors/support.ts';
-import { LEASE_ID, policy, VaultScene } from './support.ts';
+import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
@@ -37,7 +37,8 @@ describe('dynamic credentials', { skip }, () => {
       password: database.password,
     });
     await role('somedb', '1h', '2h');
-    await scene.approle('vault-approle', policy({ 'mongodb/creds/*': ['read'], 'sys/leases/revoke': ['update'] }));
+    const documented = await documentedPolicy('Dynamic credentials to namespaces');
+    await scene.approle('vault-approle', `${documented}\n${policy({ 'mongodb/creds/short': ['read'] })}`);
     operator = await scene.mirrors.operator();
   });
   after(async () => {

@@ -138,3 +138,12 @@ export function policy(paths: Readonly<Record<string, readonly string[]>>): stri
     .map(([path, capabilities]) => `path "${path}" { capabilities = ${JSON.stringify(capabilities)} }`)
     .join('\n');
 }
+
+/** The policy below a heading of the page on Vault. */
+export async function documentedPolicy(heading: string): Promise<string> {
+  const page = await readFile(new URL('../../../docs/vault.md', import.meta.url), 'utf8');
+  const section = page.split(/^#{2,3} /m).find((text) => text.startsWith(`${heading}\n`));
+  const hcl = /```hcl\n([^`]+)```/.exec(section ?? '')?.[1];
+  if (hcl === undefined) throw new Error(`docs/vault.md has no policy below ${heading}`);
+  return hcl;
+}
