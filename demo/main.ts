@@ -17,8 +17,9 @@ import { OperatorProcess } from './operator.ts';
 import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
 import { mirrorsWalk } from './walks/mirrors.ts';
+import { replicatorWalk } from './walks/replicator.ts';
 
-const WALKS: readonly Walk[] = [mirrorsWalk];
+const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk];
 /** Longest wait for one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
@@ -89,6 +90,7 @@ async function stay(stage: Stage, ground: Ground, operator: OperatorProcess, sta
   screen.command(`kubectl${flag} get secretmirrors -A`);
   screen.command(`npx keyferry status${flag}`);
   screen.command(`kubectl${flag} create namespace project-a-mine`);
+  screen.command(`kubectl${flag} create namespace jx-mine`);
   screen.blank();
   screen.note('Ctrl-C stops everything.');
   while (!signal.aborted) {

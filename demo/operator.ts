@@ -22,7 +22,7 @@ export class OperatorProcess implements AsyncDisposable {
   /** Starts it and waits until it is ready. @throws Error with the end of its log if it does not get so far */
   static async start(ground: Ground): Promise<OperatorProcess> {
     const address = `127.0.0.1:${await freePort()}`;
-    const args = ['run', '--controllers', 'mirrors', '--status-address', address];
+    const args = ['run', '--controllers', 'mirrors,replicator', '--status-address', address];
     if (ground.kubeconfigPath !== undefined) args.push('--kubeconfig', ground.kubeconfigPath);
     if (ground.context !== undefined) args.push('--context', ground.context);
     const child = new ServerProcess({

@@ -2,9 +2,9 @@
 import type { KubeObject } from '../../src/kube/api.ts';
 import { isNotFound } from '../../src/kube/errors.ts';
 import { Arrivals } from '../arrivals.ts';
-import { type Manifest, pathOf } from '../cluster.ts';
 import { took } from '../screen.ts';
 import type { Stage, Walk } from '../walk.ts';
+import { apply } from './apply.ts';
 
 const HOME = 'default';
 const MIRRORS = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${HOME}/secretmirrors`;
@@ -160,20 +160,6 @@ async function mirrorGoes(stage: Stage, arrivals: Arrivals): Promise<void> {
   screen.done('only the source is left', `the copies were gone after ${took(Math.max(...ends) - startedAt)}`);
 }
 
-/** Creates a file's objects. @returns when each was sent */
-async function apply({ cluster, screen }: Stage, file: string): Promise<number[]> {
-  screen.command(`kubectl apply -f demo/manifests/${file}`);
-  const startedAt: number[] = [];
-  for (const object of await cluster.manifests(file)) {
-    startedAt.push(performance.now());
-    const made = await cluster.create(object);
-    if (made === undefined) throw new Error(`${pathOf(object)} is there already`);
-    screen.output([`${resourceName(object)}/${object.metadata.name} created`]);
-  }
-  screen.blank();
-  return startedAt;
-}
-
 async function patchPassword(
   { cluster, screen }: Stage,
   namespace: string,
@@ -225,10 +211,4 @@ async function gone(api: Stage['cluster']['api'], reference: string): Promise<bo
 
 function secretPath(namespace: string): string {
   return `/api/v1/namespaces/${namespace}/secrets/${NAME}`;
-}
-
-/** As kubectl names it: `secretmirror.mirrors.kts.studio`, `secret`. */
-function resourceName({ kind, apiVersion = '' }: Manifest): string {
-  const [group] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
-  return group === '' || group === undefined ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;
 }

@@ -86,7 +86,7 @@ async function processesWith(mark: string): Promise<string[]> {
 }
 
 describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
-  it('walks through the first scenario on servers of its own and leaves nothing', async () => {
+  it('walks through the scenarios on servers of its own and leaves nothing', async () => {
     const run = await DemoRun.start(['--once']);
     assert.equal(await run.exit(), 0, run.output);
     const { output } = run;
@@ -102,6 +102,14 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       /✓ project-a-main\/mysecret +repaired \d+ ms after the edit\n/,
       /✓ project-b-main\/mysecret +back \d+ ms after it was deleted\n/,
       /NAMESPACE +NAME +TYPE +DATA +AGE\n +default +mysecret +Opaque +2 +\d+s\n\n +✓ only the source is left/,
+      /local-database-credentials +Opaque +0 +\d+s\n\n +Denied: source default\/database-credentials has neither annotation/,
+      /local-database-credentials +Opaque +3 +\d+s\n\n +✓ team-a\/local-database-credentials +filled .+ after it was allowed\n/,
+      /✓ team-a\/admin-password +.+ after its source\n/,
+      /✓ team-a\/local-database-credentials +follows .+ after the change\n/,
+      /\n +the-random-password-of-the-first-release\n +✓ team-a\/admin-password +stays as it was/,
+      /✓ jx-staging\/tls-example-com +.+ after its source\n/,
+      / +jx-preview-7 +tls-example-com +kubernetes.io\/tls +2 .*\n +jx-staging +tls-example-com .*\n +jx +tls-example-com/,
+      /✓ jx-preview-7\/tls-example-com +.+ after its namespace was created\n/,
     ];
     let rest = output;
     for (const step of steps) {
@@ -138,11 +146,17 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       assert.equal(await run.exit(), 0, run.output);
       assert.match(run.output, /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/);
       await run.leavesNothing();
-      assert.equal(await plane.api.find('/api/v1/namespaces/default/secrets/mysecret'), undefined);
+      for (const name of ['mysecret', 'database-credentials']) {
+        assert.equal(await plane.api.find(`/api/v1/namespaces/default/secrets/${name}`), undefined);
+      }
       for (const gone of [
         '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio',
         '/api/v1/namespaces/project-a-main',
         '/api/v1/namespaces/project-b-main',
+        '/api/v1/namespaces/team-a',
+        '/api/v1/namespaces/jx',
+        '/api/v1/namespaces/jx-staging',
+        '/api/v1/namespaces/jx-preview-7',
       ]) {
         await waitFor(async () => (await plane.api.find(gone)) === undefined, { message: `${gone} to go` });
       }

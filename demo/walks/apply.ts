@@ -1,0 +1,23 @@
+/** Applying a file of manifests, as every walk does it. */
+import { type Manifest, pathOf } from '../cluster.ts';
+import type { Stage } from '../walk.ts';
+
+/** Creates a file's objects. @returns when each was sent, `performance.now()` */
+export async function apply({ cluster, screen }: Stage, file: string): Promise<number[]> {
+  screen.command(`kubectl apply -f demo/manifests/${file}`);
+  const startedAt: number[] = [];
+  for (const object of await cluster.manifests(file)) {
+    startedAt.push(performance.now());
+    const made = await cluster.create(object);
+    if (made === undefined) throw new Error(`${pathOf(object)} is there already`);
+    screen.output([`${resourceName(object)}/${object.metadata.name} created`]);
+  }
+  screen.blank();
+  return startedAt;
+}
+
+/** As kubectl names it: `secretmirror.mirrors.kts.studio`, `secret`. */
+function resourceName({ kind, apiVersion = '' }: Manifest): string {
+  const [group] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
+  return group === '' || group === undefined ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;
+}

@@ -1,0 +1,180 @@
+/** The replicator: annotations on Secrets say what is pulled from where, and what is pushed whereto. */
+import { randomBytes } from 'node:crypto';
+
+import { listAll } from '../../src/cli/kube-list.ts';
+import { annotationNames, isAnnotated } from '../../src/controllers/replicator/annotations.ts';
+import type { KubeObject } from '../../src/kube/api.ts';
+import { Arrivals } from '../arrivals.ts';
+import { took } from '../screen.ts';
+import type { Stage, Walk } from '../walk.ts';
+import { apply } from './apply.ts';
+
+/** As Keyferry has them when its flags say nothing else. */
+const NAMES = annotationNames('k8s-replicator');
+const CREDENTIALS = { namespace: 'default', name: 'database-credentials' } as const;
+const LOCAL = { namespace: 'team-a', name: 'local-database-credentials' } as const;
+const RANDOM = { namespace: 'team-a', name: 'admin-password-source' } as const;
+const ONCE = { namespace: 'team-a', name: 'admin-password' } as const;
+const TLS = { namespace: 'jx', name: 'tls-example-com' } as const;
+const LATE = 'jx-preview-7';
+const NAMESPACES = ['team-a', 'jx', 'jx-staging', LATE] as const;
+/** What the pattern of the TLS Secret matches. */
+const MATCHED = /^jx-/;
+
+interface Place {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+interface Secret extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export const replicatorWalk: Walk = {
+  title: 'Replicator: annotations on Secrets and ConfigMaps',
+
+  async check({ cluster, signal }) {
+    for (const collection of ['/api/v1/secrets', '/api/v1/configmaps']) {
+      const objects = (await listAll(cluster.api, collection, { metadataOnly: true, signal })) ?? [];
+      const annotated = objects.filter(({ metadata }) => isAnnotated(NAMES, metadata.annotations));
+      if (annotated.length === 0) continue;
+      throw new Error(
+        `this cluster has ${annotated.length} objects with ${NAMES.prefix} annotations in ${collection}; the demo's Keyferry would work on them`,
+      );
+    }
+    if ((await cluster.find(secretPath(CREDENTIALS))) !== undefined)
+      throw new Error(`a Secret ${key(CREDENTIALS)} is there already; the demo would change it`);
+    const there = (await cluster.list('/api/v1/namespaces')).map(({ metadata }) => metadata.name);
+    const ours: readonly string[] = NAMESPACES;
+    const inTheWay = there.filter((name) => ours.includes(name) || MATCHED.test(name));
+    if (inTheWay.length > 0)
+      throw new Error(`the demo would copy into namespaces that are there already: ${inTheWay.join(', ')}`);
+  },
+
+  async run(stage) {
+    await using arrivals = new Arrivals(stage.cluster.api, { name: 'secrets/all', path: '/api/v1/secrets' });
+    await arrivals.synced;
+    await askWithoutPermission(stage);
+    await thenAllow(stage, arrivals);
+    await pushOnce(stage, arrivals);
+    await nextRelease(stage, arrivals);
+    await spread(stage, arrivals);
+    await lateNamespace(stage, arrivals);
+  },
+
+  /** Everything still stands as the walk has made it. */
+  leave: () => Promise.resolve(),
+
+  async clean({ cluster }) {
+    for (const place of [RANDOM, TLS, CREDENTIALS]) await cluster.delete(secretPath(place));
+    for (const namespace of NAMESPACES) await cluster.delete(`/api/v1/namespaces/${namespace}`);
+  },
+};
+
+async function askWithoutPermission(stage: Stage): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('Database credentials: a Secret asks for them, and may not have them yet');
+  await apply(stage, 'database-credentials.yaml');
+  await apply(stage, 'local-database-credentials.yaml');
+  const denial = await until('the refusal as an event', async () => {
+    const events = await cluster.list(`/api/v1/namespaces/${LOCAL.namespace}/events`);
+    return events.find((event) => (event as KubeObject & { reason?: string }).reason === 'Denied');
+  });
+  await showKeys(stage, LOCAL);
+  screen.note(`Denied: ${(denial as KubeObject & { message?: string }).message ?? ''}`);
+}
+
+async function thenAllow(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('The source allows it');
+  const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
+  screen.command(
+    `kubectl -n ${CREDENTIALS.namespace} annotate secret ${CREDENTIALS.name} ${NAMES.allowedNamespaces}='team-.*'`,
+  );
+  const startedAt = performance.now();
+  await cluster.mergePatch(secretPath(CREDENTIALS), {
+    metadata: { annotations: { [NAMES.allowedNamespaces]: 'team-.*' } },
+  });
+  screen.output([`secret/${CREDENTIALS.name} annotated`]);
+  screen.blank();
+  const at = await until(`${key(LOCAL)} to be filled`, () => arrivals.newerThan(key(LOCAL), before));
+  await showKeys(stage, LOCAL);
+  screen.done(key(LOCAL), `filled ${took(at - startedAt)} after it was allowed`);
+}
+
+async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, until } = stage;
+  screen.section('A random password, copied once');
+  const [startedAt = 0] = await apply(stage, 'admin-password-source.yaml');
+  const at = await until(`the copy ${key(ONCE)}`, () => arrivals.newerThan(key(ONCE)));
+  screen.done(key(ONCE), `${took(at - startedAt)} after its source`);
+}
+
+/** The credentials, which are followed, change after the password, which is not: when they have arrived, it has been seen too. */
+async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('The next release brings another random password');
+  const kept = await password(stage, ONCE);
+  const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
+  await patchPassword(stage, RANDOM, randomBytes(16).toString('hex'));
+  const startedAt = await patchPassword(stage, CREDENTIALS, randomBytes(8).toString('hex'));
+  const at = await until(`${key(LOCAL)} to follow`, () => arrivals.newerThan(key(LOCAL), before));
+  screen.blank();
+  screen.done(key(LOCAL), `follows ${took(at - startedAt)} after the change`);
+  screen.command(`kubectl -n ${ONCE.namespace} get secret ${ONCE.name} -o jsonpath='{.data.password}' | base64 -d`);
+  const now = await password(stage, ONCE);
+  screen.output([now]);
+  if (now !== kept) throw new Error(`${key(ONCE)} was to stay as it is, and has changed`);
+  screen.done(key(ONCE), 'stays as it was: it is copied once');
+}
+
+async function spread(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, until } = stage;
+  screen.section('A TLS certificate for every namespace of a pattern');
+  const startedAt = (await apply(stage, 'tls-example-com.yaml')).at(-1) ?? 0;
+  const copy = { ...TLS, namespace: 'jx-staging' };
+  const at = await until(`the copy ${key(copy)}`, () => arrivals.newerThan(key(copy)));
+  screen.done(key(copy), `${took(at - startedAt)} after its source`);
+}
+
+async function lateNamespace(stage: Stage, arrivals: Arrivals): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('A namespace that comes later');
+  const [startedAt = 0] = await apply(stage, 'late-namespace.yaml');
+  const copy = { ...TLS, namespace: LATE };
+  const at = await until(`the copy ${key(copy)}`, () => arrivals.newerThan(key(copy)));
+  const fieldSelector = `metadata.name=${TLS.name}`;
+  screen.command(`kubectl get secrets -A --field-selector ${fieldSelector}`);
+  screen.output(await cluster.table('/api/v1/secrets', { all: true, query: { fieldSelector } }));
+  screen.blank();
+  screen.done(key(copy), `${took(at - startedAt)} after its namespace was created`);
+}
+
+async function patchPassword({ cluster, screen }: Stage, place: Place, value: string): Promise<number> {
+  const patch = { stringData: { password: value } };
+  screen.command(`kubectl -n ${place.namespace} patch secret ${place.name} --type merge -p '${JSON.stringify(patch)}'`);
+  const startedAt = performance.now();
+  await cluster.mergePatch(secretPath(place), patch);
+  screen.output([`secret/${place.name} patched`]);
+  return startedAt;
+}
+
+async function showKeys({ cluster, screen }: Stage, { namespace, name }: Place): Promise<void> {
+  const fieldSelector = `metadata.name=${name}`;
+  screen.command(`kubectl -n ${namespace} get secret ${name}`);
+  screen.output(await cluster.table(`/api/v1/namespaces/${namespace}/secrets`, { query: { fieldSelector } }));
+  screen.blank();
+}
+
+async function password({ cluster }: Stage, place: Place): Promise<string> {
+  const secret: Secret | undefined = await cluster.find(secretPath(place));
+  return Buffer.from(secret?.data?.['password'] ?? '', 'base64').toString();
+}
+
+function secretPath({ namespace, name }: Place): string {
+  return `/api/v1/namespaces/${namespace}/secrets/${name}`;
+}
+
+function key({ namespace, name }: Place): string {
+  return `${namespace}/${name}`;
+}
