@@ -1,5 +1,5 @@
 /** What the commands do, handed to the program from outside: a command without an action does not exist. */
-import type { Config, Surroundings } from '../config/config.ts';
+import type { Config, ReplicatorConfig, Surroundings } from '../config/config.ts';
 import type { DaemonName } from '../config/daemon.ts';
 
 /** Which cluster a command talks to; `undefined` as in Config. */
@@ -12,6 +12,8 @@ export interface StatusOptions extends ClusterOptions {
   /** `undefined`: all. */
   readonly namespace: string | undefined;
   readonly output: 'table' | 'json';
+  /** What of the replicator's flags decides how annotations are read. */
+  readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown'>;
 }
 
 export interface PlanOptions extends ClusterOptions {

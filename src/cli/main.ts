@@ -32,7 +32,9 @@ void runCli(
       status: async (options) => {
         const [{ withCluster }, { status }] = await Promise.all([import('./with-cluster.ts'), import('./status.ts')]);
         stdout(
-          await withCluster(options, process.env, async (api, { server }) => await status(api, server.host, options)),
+          await withCluster(options, process.env, async (api, { server }) => {
+            return await status(api, server.host, options, Date.now());
+          }),
         );
         return 0;
       },

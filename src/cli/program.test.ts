@@ -165,16 +165,29 @@ describe('what the actions get', () => {
   const nowhere = { kubeconfig: undefined, context: undefined };
 
   it('is the options of the short commands', async () => {
+    const replicator = { annotationsPrefix: 'k8s-replicator', allowAll: false, ignoreUnknown: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
-      [['status'], ['status', { ...nowhere, namespace: undefined, output: 'table' }]],
+      [['status'], ['status', { ...nowhere, namespace: undefined, output: 'table', replicator }]],
+      [
+        ['status', '--replicator-annotations-prefix=my.org/', '--replicator-allow-all', '--replicator-ignore-unknown'],
+        [
+          'status',
+          {
+            ...nowhere,
+            namespace: undefined,
+            output: 'table',
+            replicator: { annotationsPrefix: 'my.org', allowAll: true, ignoreUnknown: true },
+          },
+        ],
+      ],
       [
         ['status', '-n', 'a', '-ojson'],
-        ['status', { ...nowhere, namespace: 'a', output: 'json' }],
+        ['status', { ...nowhere, namespace: 'a', output: 'json', replicator }],
       ],
       [
         ['status', '--kubeconfig', 'k', '--context=c', '--namespace=a', '--output=json'],
-        ['status', { kubeconfig: 'k', context: 'c', namespace: 'a', output: 'json' }],
+        ['status', { kubeconfig: 'k', context: 'c', namespace: 'a', output: 'json', replicator }],
       ],
       [
         ['plan', 'a', '-', '--kubeconfig=k'],

@@ -1,6 +1,7 @@
 /** The command line as it is shown and parsed: commands, options, help. What they do comes in as actions. */
-import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
 import { DAEMONS, type Daemon, type DaemonName } from '../config/daemon.ts';
+import { replicatorFlags } from '../config/replicator-flags.ts';
 import type { CliContext, ClusterOptions, DaemonAction, Outcome } from './actions.ts';
 import { findDaemon } from './daemon-actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
@@ -73,9 +74,18 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
     )
       .option('-n, --namespace <name>', 'only what was asked for in this namespace (else in all)')
       .addOption(outputOption())
-      .action(({ namespace, output, ...cluster }: ClusterFlags & { namespace?: string; output: 'table' | 'json' }) =>
-        finish(status({ ...clusterOf(cluster), namespace, output })),
-      );
+      .addOption(replicatorOption('annotationsPrefix'))
+      .addOption(replicatorOption('allowAll'))
+      .addOption(replicatorOption('ignoreUnknown'))
+      .action(({ namespace, output, ...flags }: StatusFlags) => {
+        const {
+          replicatorAnnotationsPrefix: annotationsPrefix,
+          replicatorAllowAll: allowAll,
+          replicatorIgnoreUnknown: ignoreUnknown,
+        } = flags;
+        const replicator = { annotationsPrefix, allowAll, ignoreUnknown };
+        return finish(status({ ...clusterOf(flags), namespace, output, replicator }));
+      });
   }
   if (plan !== undefined) {
     const text = 'what these manifests would do on this cluster, without doing it';
@@ -101,6 +111,29 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
 interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
+}
+
+interface StatusFlags extends ClusterFlags {
+  readonly namespace?: string;
+  readonly output: 'table' | 'json';
+  readonly replicatorAnnotationsPrefix: string;
+  readonly replicatorAllowAll: boolean;
+  readonly replicatorIgnoreUnknown: boolean;
+}
+
+/** A flag as the daemon that runs has it: without it the annotations cannot be read alike. */
+function replicatorOption(key: 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown'): Option {
+  const { name, isBool, hint, help, initial, parse } = replicatorFlags('replicator-')[key];
+  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, `as the replicator runs: ${help}`);
+  option.default(initial);
+  if (isBool) return option;
+  return option.argParser((text: string) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    }
+  });
 }
 
 function clusterOf(flags: ClusterFlags): ClusterOptions {

@@ -2,25 +2,26 @@
 import type { KubeApi } from '../kube/api.ts';
 import type { StatusOptions } from './actions.ts';
 import { mirrorsStatus } from './status/mirrors.ts';
-import { reportOf, type StatusReport, type SystemStatus } from './status/report.ts';
+import { replicatorStatus } from './status/replicator.ts';
+import { reportOf, type StatusReport } from './status/report.ts';
 import { textTable } from './text-table.ts';
-
-/** A system's part of the report. */
-type SystemReader = (api: KubeApi, namespace: string | undefined, signal?: AbortSignal) => Promise<SystemStatus>;
-
-const SYSTEMS: readonly SystemReader[] = [mirrorsStatus];
 
 /**
  * The text that the command prints.
+ * @param now wall clock, ms
  * @throws what `api.request` throws
  */
 export async function status(
   api: KubeApi,
   cluster: string,
-  { namespace, output }: Pick<StatusOptions, 'namespace' | 'output'>,
+  { namespace, output, replicator }: Pick<StatusOptions, 'namespace' | 'output' | 'replicator'>,
+  now: number,
   signal?: AbortSignal,
 ): Promise<string> {
-  const systems = await Promise.all(SYSTEMS.map(async (read) => await read(api, namespace, signal)));
+  const systems = await Promise.all([
+    mirrorsStatus(api, namespace, signal),
+    replicatorStatus(api, replicator, namespace, now, signal),
+  ]);
   const report = reportOf(cluster, systems);
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report);
 }

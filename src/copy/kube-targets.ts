@@ -16,14 +16,15 @@ import {
   isNotFound,
 } from '../kube/errors.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
-import { type Claim, type Outcome, RELEASED, SYNCED } from './claim.ts';
+import { type Claim, type Outcome, RELEASED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
 import { gistOf, type KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
-import { type Facts, type Held, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
+import { outcomesOf } from './outcomes.ts';
+import { type Facts, fillerOf, type Held, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
 import type { SourceReader } from './sources.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
@@ -137,7 +138,9 @@ export class KubeTargets {
   ): Promise<RunResult | undefined> {
     switch (fact) {
       case 'source': {
-        const filled = facts.entries.filter(({ claim }) => facts.gistOf(claim) === undefined);
+        // A claim that has no say here must not get in the way with a source that cannot be read.
+        const deciding = [winnerOf(facts.entries), fillerOf(facts.entries)].filter((entry) => entry !== undefined);
+        const filled = deciding.filter(({ claim }) => facts.gistOf(claim) === undefined);
         let gone = true;
         for (const { claim } of filled) {
           if (claim.source === undefined || facts.viewOf(claim).state !== 'present') continue;
@@ -169,9 +172,11 @@ export class KubeTargets {
       return;
     }
     found.read = observe(read.object.metadata);
+    // What was found out of an earlier state of it: the mark may name another rule by now, or the copy may say that it stays.
+    delete found.ownerFate;
+    found.frozen = read.immutable;
     this.#remember(target).type = read.content.type;
     this.#hold(target, found.read.resourceVersion, read.content);
-    if (read.immutable) found.frozen = true;
   }
 
   async #act(
@@ -181,20 +186,20 @@ export class KubeTargets {
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined | 'again'> {
-    this.#follow(target, decision.do === 'conflict');
+    this.#follow(target, decision.do === 'conflict' || this.#goesUnseen(target, decision));
     switch (decision.do) {
       case 'nothing':
-        this.#settle(facts.entries, undefined, false, decision.remarks);
+        this.#settle(facts, undefined, false, decision.remarks);
         this.#tidy(target);
         return undefined;
       case 'wait':
-        this.#settle(facts.entries, { state: 'waiting', reason: decision.reason, message: decision.message }, false);
+        this.#settle(facts, { state: 'waiting', reason: decision.reason, message: decision.message }, false);
         return undefined;
       case 'fail':
-        this.#settle(facts.entries, { state: 'error', reason: decision.reason, message: decision.message }, false);
+        this.#settle(facts, { state: 'error', reason: decision.reason, message: decision.message }, false);
         return undefined;
       case 'conflict':
-        this.#settle(facts.entries, { state: 'conflict', reason: 'Conflict', message: decision.message }, false);
+        this.#settle(facts, { state: 'conflict', reason: 'Conflict', message: decision.message }, false);
         return undefined;
       case 'delete':
         return await this.#delete(target, facts, found, signal);
@@ -237,7 +242,7 @@ export class KubeTargets {
         this.#remember(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
       answer.learn(meta);
-      this.#settle(facts.entries, undefined, true, decision.remarks);
+      this.#settle(facts, undefined, true, decision.remarks);
       return undefined;
     } catch (error) {
       onWrite(target, verb, false, claim);
@@ -272,7 +277,7 @@ export class KubeTargets {
     if (facts.observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
       const { namespace } = parseHolderKey(target);
       const message = `namespace ${namespace} is going away or gone`;
-      this.#settle(facts.entries, { state: 'waiting', reason: 'NamespaceTerminating', message }, false);
+      this.#settle(facts, { state: 'waiting', reason: 'NamespaceTerminating', message }, false);
       return { requeueAfterMs: NAMESPACE_RETRY_MS };
     }
     if (facts.observed !== undefined && isNotFound(error)) {
@@ -332,29 +337,27 @@ export class KubeTargets {
     const reason = error instanceof ApiError ? error.reason : 'ConnectionError';
     const text =
       error instanceof ApiError ? error.statusMessage : error instanceof Error ? error.message : String(error);
-    this.#settle(this.#options.book.on(target), { state: 'error', reason, message: text }, false);
+    this.#settle(this.#facts(target, {}), { state: 'error', reason, message: text }, false);
   }
 
   /** Notes `outcome` for whoever decides the target; without one, that all is as it should be. */
-  #settle(entries: readonly Entry[], outcome: Outcome | undefined, wrote: boolean, remarks?: Remarks): void {
+  #settle(
+    { entries, markedBy }: Pick<Facts, 'entries' | 'markedBy'>,
+    outcome: Outcome | undefined,
+    wrote: boolean,
+    remarks?: Remarks,
+  ): void {
     const winner = winnerOf(entries);
-    for (const entry of entries) {
-      let mine: Outcome;
-      if (entry.claim.mode === 'own' && winner !== undefined && entry !== winner) {
-        const message = `${winner.claim.owner.title} claims the same target and is older`;
-        mine = { state: 'conflict', reason: 'Conflict', message };
-      } else if (entry.claim.mode === 'release') {
-        mine = outcome ?? RELEASED;
-      } else {
-        mine = outcome ?? (entry.claim.mode === 'fill' ? remarks?.fill : remarks?.own) ?? SYNCED;
-      }
-      const news = this.#options.book.settle(entry, mine);
+    for (const [entry, mine] of outcomesOf(entries, outcome, remarks)) {
+      // What is not, or no longer, its own is nothing to wait for, whatever another claim waits for.
+      const free = entry.claim.mode === 'release' && markedBy !== entry.claim.owner.key;
+      const news = this.#options.book.settle(entry, free ? RELEASED : mine);
       const wroteForIt = wrote && (entry === winner || winner === undefined);
       if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
     }
   }
 
-  /** Follows a target by name as long as something that is not ours stands there. */
+  /** Follows a target by name as long as something that is not ours stands there, or goes from there. */
   #follow(target: HolderKey, follow: boolean): void {
     const followed = this.#memory.get(target)?.focused === true;
     if (follow === followed) return;
@@ -366,6 +369,13 @@ export class KubeTargets {
       this.#options.store.focus.unwant(target);
       this.#tidy(target);
     }
+  }
+
+  /** Something that no watch but the one by name would tell of is on its way out, and its going is waited for. */
+  #goesUnseen(target: HolderKey, decision: Plan): boolean {
+    if (decision.do !== 'wait' || decision.reason !== 'Terminating') return false;
+    const { namespace, name } = parseHolderKey(target);
+    return this.#memory.get(target)?.focused === true || this.#options.store.index.get(namespace, name) === undefined;
   }
 
   #hold(target: HolderKey, resourceVersion: string, content: Content, type?: string): void {

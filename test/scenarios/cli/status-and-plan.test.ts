@@ -105,7 +105,10 @@ describe('keyferry status and plan', () => {
       rules: { name: string; destinations: unknown; copies: { namespace: string }[] }[];
       orphans: unknown[];
     };
-    assert.deepEqual(json.systems, [{ system: 'mirrors', installed: true }]);
+    assert.deepEqual(json.systems, [
+      { system: 'mirrors', installed: true },
+      { system: 'replicator', installed: true },
+    ]);
     assert.deepEqual(
       json.rules.map(({ name, destinations, copies }) => [name, destinations, copies.map((copy) => copy.namespace)]),
       [

@@ -1,0 +1,26 @@
+/** What each claim on a target is told, once it is known what became of the target. Pure. */
+import { type Outcome, RELEASED, SYNCED } from './claim.ts';
+import type { Entry } from './claim-book.ts';
+import { type Remarks, winnerOf } from './plan.ts';
+
+/**
+ * @param entries the claims on one target
+ * @param outcome of the target; `undefined`: it is as it should be, and `remarks` say what of that is not what was hoped for
+ */
+export function* outcomesOf(
+  entries: readonly Entry[],
+  outcome: Outcome | undefined,
+  remarks?: Remarks,
+): Iterable<readonly [Entry, Outcome]> {
+  const winner = winnerOf(entries);
+  for (const entry of entries) {
+    if (entry.claim.mode === 'own' && winner !== undefined && entry !== winner) {
+      const message = `${winner.claim.owner.title} claims the same target and is older`;
+      yield [entry, { state: 'conflict', reason: 'Conflict', message }];
+    } else if (entry.claim.mode === 'release') {
+      yield [entry, outcome ?? RELEASED];
+    } else {
+      yield [entry, outcome ?? (entry.claim.mode === 'fill' ? remarks?.fill : remarks?.own) ?? SYNCED];
+    }
+  }
+}

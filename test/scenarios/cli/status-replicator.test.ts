@@ -1,0 +1,150 @@
+/** `keyferry status` of annotated objects: what was copied, what was not and why; with the daemon gone, and before it came. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { KINDS, type KindScene, ReplicatorScene } from '../replicator/support.ts';
+import { runProgram } from './program.ts';
+
+interface Rule {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly source: string;
+  readonly destinations: readonly string[];
+  readonly state: string;
+  readonly ready: boolean;
+  readonly reason: string;
+  readonly message: string;
+  readonly lastSyncTime: string | null;
+  readonly copies: readonly { readonly namespace: string; readonly name: string; readonly sourceVersion: string }[];
+}
+
+interface Report {
+  readonly rules: readonly Rule[];
+  readonly orphans: readonly { readonly name: string; readonly owner: string; readonly reason: string }[];
+}
+
+describe('keyferry status of the replicator', () => {
+  let scene: ReplicatorScene;
+  let users: KindScene;
+  before(async () => {
+    scene = await ReplicatorScene.open({ controllerManager: false });
+    await scene.namespaces('source', 'team-a', 'team-b');
+    users = scene.of(KINDS[0]!);
+  });
+  after(() => scene.close());
+
+  const run = async (...args: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await runProgram(['status', '--kubeconfig', scene.plane.kubeconfigPath, ...args]);
+    assert.equal(code, 0, stderr);
+    assert.ok(!stdout.includes(scene.canary), 'a value was printed');
+    return stdout;
+  };
+  const report = async (...args: readonly string[]): Promise<Report> =>
+    JSON.parse(await run('-o', 'json', ...args)) as Report;
+  const rule = ({ rules }: Report, name: string): Rule => {
+    const found = rules.find((one) => `${one.namespace}/${one.name}` === name);
+    assert.ok(found, `${name} in ${JSON.stringify(rules)}`);
+    return found;
+  };
+  const told = (given: Report, name: string): readonly [string, string] => {
+    const { state, reason } = rule(given, name);
+    return [state, reason];
+  };
+
+  it('before anybody works: what would be done, what is refused, and why', async () => {
+    await users.create('source/push', { a: '1' }, { 'replicate-to': 'team-a/push,team-b/push' });
+    await users.create('source/taken', { a: '1' }, { 'replicate-to': 'team-b/theirs' });
+    await users.create('team-b/theirs', { own: 'x' });
+    await users.create('source/broken', { a: '1' }, { 'replicate-to': 'NOT GOOD' });
+    await users.create('source/typo', { a: '1' }, { 'replicate-too': 'team-a/typo' });
+    await users.create('source/closed', { a: '1' });
+    await users.create('source/open', { a: '1' }, { 'replication-allowed-namespaces': 'team-a' });
+    await users.create('team-a/denied', {}, { 'replicate-from': 'source/closed' });
+    await users.create('team-a/pull', {}, { 'replicate-from': 'source/open' });
+    await users.create('team-b/pull', {}, { 'replicate-from': 'source/open' });
+    await users.create('team-a/waits', {}, { 'replicate-from': 'source/later' });
+    await scene.of(KINDS[1]!).create('source/map', { a: '1' }, { 'replicate-to-namespaces': 'team-.*' });
+    const now = await report();
+    assert.deepEqual(told(now, 'source/push'), ['Outdated', 'Outdated']);
+    assert.deepEqual(told(now, 'source/map'), ['Outdated', 'Outdated']);
+    assert.deepEqual(told(now, 'source/taken'), ['Error', 'Conflict']);
+    assert.deepEqual(told(now, 'source/broken'), ['Suspended', 'IllFormed']);
+    assert.deepEqual(told(now, 'source/typo'), ['Suspended', 'UnknownAnnotation']);
+    assert.deepEqual(told(now, 'team-a/denied'), ['Error', 'Denied']);
+    assert.deepEqual(told(now, 'team-b/pull'), ['Error', 'Denied']);
+    assert.deepEqual(told(now, 'team-a/pull'), ['Outdated', 'Outdated']);
+    assert.deepEqual(told(now, 'team-a/waits'), ['Waiting', 'NoSecret']);
+    assert.match(rule(now, 'source/broken').message, /k8s-replicator\/replicate-to/);
+    assert.match(rule(now, 'source/typo').message, /replicate-too/);
+    assert.match(rule(now, 'team-a/denied').message, /k8s-replicator\/replication-allowed/);
+    assert.equal(now.rules.length, 9);
+    assert.equal(rule(now, 'team-a/denied').lastSyncTime, null);
+  });
+
+  it('reads annotations as the flags of the daemon do', async () => {
+    assert.deepEqual(told(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
+    const ignoring = await report('--replicator-ignore-unknown');
+    assert.ok(!ignoring.rules.some(({ name }) => name === 'typo'));
+    assert.deepEqual((await report('--replicator-annotations-prefix=other.org')).rules, []);
+    const bad = await runProgram(['status', '--replicator-annotations-prefix=A B']);
+    assert.equal(bad.code, 2);
+    assert.match(bad.stderr, /--replicator-annotations-prefix.*'A B'.*must be a DNS name/);
+  });
+
+  it('afterwards: says the same as the events, and what was copied', async () => {
+    const operator = await scene.operator();
+    for (const name of ['team-a/push', 'team-b/push', 'team-a/pull']) await users.holds(name, { a: '1' });
+    await scene.of(KINDS[1]!).holds('team-b/map', { a: '1' });
+    const conflict = await users.warning('source/taken', 'Conflict');
+    const denied = await users.warning('team-b/pull', 'Denied');
+    await operator.stop();
+    const now = await report();
+    assert.equal(rule(now, 'source/taken').message, conflict.message);
+    assert.equal(rule(now, 'team-b/pull').message, denied.message);
+    for (const name of ['source/push', 'source/map', 'team-a/pull']) {
+      assert.deepEqual(told(now, name), ['Active', 'Synced'], name);
+    }
+    const { copies, destinations, source, lastSyncTime } = rule(now, 'source/push');
+    assert.deepEqual(
+      copies.map(({ namespace, name }) => `${namespace}/${name}`),
+      ['team-a/push', 'team-b/push'],
+    );
+    assert.equal(copies[0]?.sourceVersion, await users.version('source/push'));
+    assert.deepEqual([source, destinations], ['secret source/push', ['team-a/push', 'team-b/push']]);
+    assert.match(lastSyncTime ?? '', /^20\S+Z$/);
+    const table = await run('-n', 'team-a');
+    assert.match(table, /\nreplicator +team-a +pull +secret source\/open +Active +True +1 +20\S+Z +Synced: /);
+    assert.match(table, /\nreplicator +team-a +denied +secret source\/closed +Error +False +0 +never +Denied: /);
+    assert.doesNotMatch(table, /\nreplicator +source /);
+  });
+
+  it('what happens while nobody works: drift, changes, orphans', async () => {
+    await users.change('team-a/push', { a: 'by hand' });
+    await users.change('source/open', { a: '2' });
+    await scene.of(KINDS[1]!).delete('source/map');
+    // A source whose data stay the same moves its version only.
+    const labels = { metadata: { labels: { some: 'label' } } };
+    await users.create('source/calm', { a: '1' }, { 'replicate-to': 'team-a/calm' });
+    const operator = await scene.operator(['-run-replicators=secret']);
+    await users.holds('team-a/calm', { a: '1' });
+    await users.holds('team-a/pull', { a: '2' });
+    await operator.stop();
+    await scene.api.patch(users.path('source/calm'), labels);
+    await users.change('source/open', { a: '3' });
+    await users.change('team-a/push', { a: 'by hand' });
+    await users.annotate('source/push', { 'replicate-to': 'team-a/push' });
+    const now = await report();
+    assert.deepEqual(told(now, 'source/push'), ['Outdated', 'Outdated']);
+    assert.deepEqual(told(now, 'team-a/pull'), ['Outdated', 'Outdated']);
+    assert.deepEqual(told(now, 'source/calm'), ['Active', 'Synced']);
+    assert.deepEqual(
+      now.orphans.map(({ name, owner, reason }) => [name, owner, reason]),
+      [
+        ['map', 'source/map', 'its source is gone, or no source; it goes when Keyferry runs'],
+        ['map', 'source/map', 'its source is gone, or no source; it goes when Keyferry runs'],
+        ['push', 'source/push', 'its source does not name it any more; it goes when Keyferry runs'],
+      ],
+    );
+  });
+});
