@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import type { ControlPlaneOptions } from '../../servers/control-plane.ts';
 import { startVault } from '../../servers/vault.ts';
 import type { VaultJson, VaultOptions, VaultServer } from '../../servers/vault.ts';
 import { HOME, MirrorScene, secretPath } from '../mirrors/support.ts';
@@ -20,8 +21,8 @@ export class VaultScene {
     this.vault = vault;
   }
 
-  static async open(options: VaultOptions = {}): Promise<VaultScene> {
-    const [mirrors, vault] = await Promise.all([MirrorScene.open(), startVault(options)]);
+  static async open(options: VaultOptions = {}, plane: ControlPlaneOptions = {}): Promise<VaultScene> {
+    const [mirrors, vault] = await Promise.all([MirrorScene.open(plane), startVault(options)]);
     return new VaultScene(mirrors, vault);
   }
 
@@ -141,9 +142,18 @@ export function policy(paths: Readonly<Record<string, readonly string[]>>): stri
 
 /** The policy below a heading of the page on Vault. */
 export async function documentedPolicy(heading: string): Promise<string> {
+  return await documented(heading, 'hcl');
+}
+
+/** What the page on Vault says that a login by ServiceAccount needs. */
+export async function documentedRoleBinding(): Promise<string> {
+  return await documented('Logging in', 'yaml');
+}
+
+async function documented(heading: string, language: string): Promise<string> {
   const page = await readFile(new URL('../../../docs/vault.md', import.meta.url), 'utf8');
   const section = page.split(/^#{2,3} /m).find((text) => text.startsWith(`${heading}\n`));
-  const hcl = /```hcl\n([^`]+)```/.exec(section ?? '')?.[1];
-  if (hcl === undefined) throw new Error(`docs/vault.md has no policy below ${heading}`);
-  return hcl;
+  const text = new RegExp(`\`\`\`${language}\\n([^\`]+)\`\`\``).exec(section ?? '')?.[1];
+  if (text === undefined) throw new Error(`docs/vault.md has no ${language} below ${heading}`);
+  return text;
 }

@@ -1,0 +1,110 @@
+/** Login by a ServiceAccount: Vault asks the real cluster whose token it is, and Keyferry has no more rights than documented. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { HOME, mirrorPath } from '../mirrors/support.ts';
+import { documentedRoleBinding, policy, VaultScene } from './support.ts';
+
+const KEYFERRY = 'system:serviceaccount:keyferry:keyferry';
+const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
+
+describe('logins by a ServiceAccount', () => {
+  let scene: VaultScene;
+  let operator: Keyferry;
+  before(async () => {
+    scene = await VaultScene.open({}, { users: [{ name: KEYFERRY, groups: GROUPS }] });
+    const { mirrors, vault } = scene;
+    await mirrors.api.apply(await readFile(new URL('../../../deploy/rbac.yaml', import.meta.url), 'utf8'));
+    await mirrors.api.apply(
+      [HOME, 'elsewhere'].flatMap((namespace) => [
+        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+        { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace } },
+      ]),
+    );
+    const reviewer = { kind: 'ServiceAccount', name: 'vault', namespace: HOME };
+    await mirrors.api.apply([
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'vault', namespace: HOME } },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRoleBinding',
+        metadata: { name: 'vault' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:auth-delegator' },
+        subjects: [reviewer],
+      },
+    ]);
+    const { body } = await mirrors.api.raw('POST', `/api/v1/namespaces/${HOME}/serviceaccounts/vault/token`, {
+      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+    });
+    await vault.request('POST', 'sys/auth/team-kube', { type: 'kubernetes' });
+    await vault.request('POST', 'auth/team-kube/config', {
+      kubernetes_host: mirrors.plane.url,
+      kubernetes_ca_cert: mirrors.plane.caPem,
+      token_reviewer_jwt: body.status.token,
+      disable_local_ca_jwt: true,
+    });
+    const read = policy({ 'secret/data/app': ['read'], 'secret/metadata/app': ['read'] });
+    await vault.request('PUT', 'sys/policies/acl/reader', { policy: read });
+    await role('reader', HOME, { audience: 'vault' });
+    await scene.put('secret/data/app', { password: 'deadbeef' });
+    operator = await mirrors.operator({
+      kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY) }),
+    });
+    await mirrors.namespaces('target');
+  });
+  after(() => scene.close());
+
+  const role = (name: string, namespace: string, more: Json = {}): Promise<Json> =>
+    scene.vault.request('POST', `auth/team-kube/role/${name}`, {
+      bound_service_account_names: ['reader'],
+      bound_service_account_namespaces: [namespace],
+      token_policies: ['reader'],
+      token_ttl: '1h',
+      ...more,
+    });
+
+  const block = (kubernetes: Json = {}): Json => {
+    const reference = { name: 'reader', audiences: ['vault'] };
+    const auth = {
+      kubernetes: { mountPath: 'team-kube', role: 'reader', serviceAccountRef: reference, ...kubernetes },
+    };
+    return scene.block('secret/data/app', '', { auth });
+  };
+
+  it('need the right to ask for its tokens, and say so without it', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('sa', block(), ['target']);
+    const refused = await mirrors.ready('sa', 'VaultAuthInvalid', /serviceaccounts "reader" is forbidden/);
+    assert.equal(refused.mirrorStatus, 'Error');
+    await mirrors.api.apply(await documentedRoleBinding());
+    await mirrors.copied('target', 'sa', { password: 'deadbeef' }, 40_000);
+    await mirrors.ready('sa', 'Synced');
+  });
+
+  it('are one for all mirrors', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('same', block(), ['target']);
+    await mirrors.copied('target', 'same', { password: 'deadbeef' });
+    await scene.put('secret/data/app', { password: 'later' });
+    await mirrors.copied('target', 'same', { password: 'later' });
+    await mirrors.copied('target', 'sa', { password: 'later' });
+    const logins = { method: 'auth/team-kube', result: 'ok' };
+    assert.equal(await operator.metric('keyferry_vault_logins_total', logins), 1);
+  });
+
+  it('of which Vault does not know the role, or the namespace, are refused in its words', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('norole', block({ role: 'nobody' }), ['target']);
+    await mirrors.ready('norole', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*role/);
+    await role('foreign', 'elsewhere', { audience: 'vault' });
+    await scene.fromVault('foreign', block({ role: 'foreign' }), ['target']);
+    await mirrors.ready('foreign', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*namespace/);
+    await mirrors.api.delete(mirrorPath('foreign'));
+    await mirrors.gone(mirrorPath('foreign'));
+  });
+});
+
+failOnLeaks();
