@@ -116,6 +116,33 @@ export class MirrorShape implements Shape {
   }
 }
 
+/** How copies look whose mirror goes and retains them: as they are, and with the mark that they stay. */
+export class RetainShape implements Shape {
+  readonly id: string;
+
+  /** @param owner `<namespace>/<name>` of the mirror */
+  constructor(owner: string) {
+    this.id = `retain ${owner}`;
+  }
+
+  desire(_source: SourceView, observed: Observed | undefined): Desire {
+    if (observed === undefined) return { kind: 'wait', reason: 'Gone', message: 'there is no copy to retain' };
+    const { labels, annotations } = observed;
+    return {
+      kind: 'be',
+      labels,
+      annotations: { ...annotations, [RETAIN_ANNOTATION]: 'true' },
+      stamps: {},
+      data: 'keep',
+      type: '',
+    };
+  }
+
+  heldVersion(): undefined {
+    return undefined;
+  }
+}
+
 function copied(map: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(map).filter(([key]) => isCopied(key)));
 }

@@ -24,7 +24,7 @@ import {
 } from './api.ts';
 import { mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { PatternCache } from '../../copy/patterns.ts';
-import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION } from './shape.ts';
+import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec, missingDefaults, type SpecOptions } from './spec.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { foldStatus, type MirrorEvent, sameStatus } from './status.ts';
@@ -129,7 +129,13 @@ export class MirrorSystem implements RuleSystem {
     };
     const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';
-    if (deleting && retain) return { owner, version, claims: [], sources: [] };
+    if (deleting && retain) {
+      // The word of a mirror that is gone is what stands on its copies.
+      const shape = new RetainShape(`${home}/${metadata.name}`);
+      const keep = { owner, mode: 'own', source: undefined, shape } as const;
+      const claims = Array.from(view.ownedBy(rule), (target): Claim => ({ ...keep, target }));
+      return { owner, version, claims, sources: [] };
+    }
     if (!deleting) vault?.use(rule, spec);
     const source = this.#sourceOf(mirror, spec);
     const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
@@ -202,7 +208,7 @@ export class MirrorSystem implements RuleSystem {
       return undefined;
     }
     if (mirror.metadata.deletionTimestamp !== undefined) {
-      const done = [...entries].every(({ outcome }) => outcome.state === 'released');
+      const done = [...entries].every((entry) => isLetGo(entry));
       if (done && vault?.farewell(rule, mirror, this.#specOf(mirror)) !== false) await this.#letGo(mirror, signal);
       return undefined;
     }
@@ -262,6 +268,12 @@ export class MirrorSystem implements RuleSystem {
       if (!isNotFound(error)) throw error;
     }
   }
+}
+
+/** A copy of a mirror that is being deleted has gone, or is marked so that it stays. */
+function isLetGo({ claim, outcome }: Entry): boolean {
+  if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
+  return outcome.state === 'released';
 }
 
 function pathTo(namespace: string, name: string): string {
