@@ -93,8 +93,14 @@ export function fillerOf(entries: readonly Entry[]): Entry | undefined {
 
 export function plan(facts: Facts): Plan {
   const winner = winnerOf(facts.entries)?.claim;
-  if (winner !== undefined) return planOwned(facts, winner);
-  if (facts.entries.some(({ claim }) => claim.mode === 'release')) {
+  const releasing = facts.entries.some(({ claim }) => claim.mode === 'release');
+  if (winner !== undefined) {
+    const owned = planOwned(facts, winner);
+    // Who cannot take over what is to go does not keep it from going.
+    const idle = owned.do === 'wait' || owned.do === 'fail' || owned.do === 'conflict';
+    return releasing && idle ? (planRelease(facts) ?? owned) : owned;
+  }
+  if (releasing) {
     const released = planRelease(facts);
     if (released !== undefined) return released;
   } else if (facts.observed !== undefined && facts.markedBy !== undefined) {

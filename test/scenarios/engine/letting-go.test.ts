@@ -1,0 +1,101 @@
+/** The end of a rule, and of what stands in the way of a copy: nobody waits for ever, and what is to be kept is kept. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
+
+let scene: MirrorScene;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  await scene.operator();
+});
+after(() => scene.close());
+
+/** Longer than everything that follows a deletion by itself. */
+const SETTLE_MS = 1500;
+
+describe('a mirror whose target another one claims too', () => {
+  it('goes, though the other has no source to take over with', async () => {
+    await scene.namespaces('two-home', 'two-target');
+    await scene.secret(HOME, 'two', { a: '1' });
+    await scene.mirror('two', ['two-target']);
+    await scene.copied('two-target', 'two', { a: '1' });
+    await scene.mirror('two', ['two-target'], {}, 'two-home');
+    await scene.ready('two', 'NoSecret', /(?:)/, 'two-home');
+    await scene.api.delete(mirrorPath('two'));
+    await scene.gone(mirrorPath('two'), secretPath('two-target', 'two'));
+    await scene.secret('two-home', 'two', { b: '2' });
+    await scene.copied('two-target', 'two', { b: '2' });
+  });
+
+  it('goes, though somebody else’s object is in the way of both', async () => {
+    await scene.namespaces('both-home', 'both-target');
+    await scene.secret('both-target', 'both', { theirs: 'x' });
+    for (const home of [HOME, 'both-home']) {
+      await scene.secret(home, 'both', { a: '1' });
+      await scene.mirror('both', ['both-target'], {}, home);
+      await scene.ready('both', 'Conflict', /(?:)/, home);
+    }
+    await scene.api.delete(mirrorPath('both'));
+    await scene.gone(mirrorPath('both'));
+  });
+});
+
+describe('a mirror that is told to retain its copies just before it goes', () => {
+  it('leaves them, though its source is gone', async () => {
+    await scene.namespaces('keep');
+    await scene.secret(HOME, 'keep', { a: '1' });
+    await scene.mirror('keep', ['keep']);
+    await scene.copied('keep', 'keep', { a: '1' });
+    await scene.ready('keep', 'Synced');
+    await scene.api.delete(secretPath(HOME, 'keep'));
+    await scene.ready('keep', 'NoSecret');
+    await scene.api.patch(mirrorPath('keep'), { spec: { deletePolicy: 'retain' } });
+    await scene.api.delete(mirrorPath('keep'));
+    await scene.gone(mirrorPath('keep'));
+    await staysTrue(async () => (await scene.find('keep', 'keep')) !== undefined, SETTLE_MS, 'the copy is there');
+    const copy = await scene.copied('keep', 'keep', { a: '1' });
+    assert.equal(copy.metadata.annotations[RETAIN], 'true');
+  });
+
+  it('leaves all of them, and what they look like', async () => {
+    const namespaces = Array.from({ length: 40 }, (_, index) => `keep-many-${index}`);
+    await scene.namespaces(...namespaces);
+    await scene.secret(HOME, 'keep-many', { a: '1' }, { metadata: { labels: { team: 'a' } } });
+    await scene.mirror('keep-many', ['keep-many-.+']);
+    for (const namespace of namespaces) await scene.copied(namespace, 'keep-many', { a: '1' });
+    await scene.ready('keep-many', 'Synced');
+    await scene.api.patch(mirrorPath('keep-many'), { spec: { deletePolicy: 'retain' } });
+    await scene.api.delete(mirrorPath('keep-many'));
+    await scene.gone(mirrorPath('keep-many'));
+    const left = async (): Promise<number> =>
+      (await Promise.all(namespaces.map((namespace) => scene.find(namespace, 'keep-many')))).filter(
+        (copy) => copy?.metadata.labels.team === 'a' && copy.metadata.annotations[RETAIN] === 'true',
+      ).length;
+    await staysTrue(async () => (await left()) === namespaces.length, SETTLE_MS, 'all copies are there');
+  });
+});
+
+describe('somebody else’s object in the way that goes slowly', () => {
+  for (const late of [false, true]) {
+    it(`makes room for the copy when it is gone${late ? ', though it was going when we came' : ''}`, async () => {
+      const name = `slow-${late}`;
+      await scene.namespaces(name);
+      await scene.secret(name, name, { theirs: 'x' }, { metadata: { finalizers: ['example.com/slow'] } });
+      await scene.secret(HOME, name, { a: '1' });
+      if (late) await scene.api.delete(secretPath(name, name));
+      await scene.mirror(name, [name]);
+      if (!late) {
+        await scene.ready(name, 'Conflict');
+        await scene.api.delete(secretPath(name, name));
+      }
+      await waitFor(async () => /being deleted/.test(JSON.stringify(await scene.status(name))), {
+        message: 'the mirror to say that it waits',
+      });
+      await scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
+      await scene.copied(name, name, { a: '1' }, 3000);
+    });
+  }
+});
