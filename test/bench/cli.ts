@@ -7,10 +7,11 @@ import { cpus } from 'node:os';
 
 import { ensureBundle } from '../support/bundle.ts';
 import { OverdueError } from './copy-tracker.ts';
-import { Ground } from './ground.ts';
+import { Ground, SYSTEMS } from './ground.ts';
 import { parseOptions, USAGE, type BenchOptions } from './options.ts';
 import { mustOf } from './recorded.ts';
-import { ROWS, type Figure } from './rows.ts';
+import type { Figure } from './rows.ts';
+import type { SystemName } from './system.ts';
 import { table } from './table.ts';
 
 const progress = (line: string): void => void process.stderr.write(`bench: ${line}\n`);
@@ -19,7 +20,7 @@ async function measure(options: BenchOptions): Promise<{ figures: Figure[]; comp
   const figures: Figure[] = [];
   let complete = true;
   await using ground = await Ground.prepare(options, progress);
-  for (const row of ROWS) {
+  for (const row of ground.system.rows) {
     const wanted = options.rows?.has(row.id) ?? true;
     if (!wanted && row.always !== true) continue;
     progress(`measuring ${row.id}`);
@@ -53,10 +54,19 @@ async function main(options: BenchOptions): Promise<number> {
   return complete ? 0 : 1;
 }
 
+function rowsOf(name: SystemName): string[] {
+  return SYSTEMS[name]().rows.map(({ id }) => id);
+}
+
+const ROW_IDS: Readonly<Record<SystemName, readonly string[]>> = {
+  mirrors: rowsOf('mirrors'),
+  replicator: rowsOf('replicator'),
+  vault: rowsOf('vault'),
+};
+
 function options(): BenchOptions | 'help' | undefined {
-  const ids = ROWS.map(({ id }) => id);
   try {
-    return parseOptions(process.argv.slice(2), ids);
+    return parseOptions(process.argv.slice(2), ROW_IDS);
   } catch (error) {
     process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
     return undefined;
@@ -65,5 +75,7 @@ function options(): BenchOptions | 'help' | undefined {
 
 const asked = options();
 if (asked === undefined) process.exitCode = 2;
-else if (asked === 'help') process.stdout.write(`${USAGE.replace('ROWS', ROWS.map(({ id }) => id).join(', '))}\n`);
-else process.exitCode = await main(asked);
+else if (asked === 'help') {
+  const rows = Object.entries(ROW_IDS).map(([name, ids]) => `${' '.repeat(23)}${name}: ${ids.join(', ')}`);
+  process.stdout.write(`${USAGE.replace('ROWS', rows.join('\n'))}\n`);
+} else process.exitCode = await main(asked);

@@ -9,9 +9,10 @@ import { CopyTracker } from './copy-tracker.ts';
 import type { BenchOptions } from './options.ts';
 import { RequestLog } from './request-log.ts';
 import { Subject } from './subject.ts';
-import type { BenchSystem } from './system.ts';
+import type { BenchSystem, SystemName } from './system.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
 import { replicatorSystem } from './systems/replicator.ts';
+import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
 
 const USER = 'bench-controller';
@@ -19,9 +20,11 @@ const USER = 'bench-controller';
 const QUIET_MS = 2500;
 const POLL_MS = 50;
 
-export const SYSTEMS: Readonly<Record<BenchOptions['system'], BenchSystem>> = {
+/** One is made for each run: it may have servers of its own. */
+export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   mirrors: mirrorsSystem,
   replicator: replicatorSystem,
+  vault: vaultSystem,
 };
 
 export class Ground implements AsyncDisposable {
@@ -39,6 +42,7 @@ export class Ground implements AsyncDisposable {
   private constructor(
     options: BenchOptions,
     plane: ControlPlane,
+    system: BenchSystem,
     proxy: TcpProxy,
     tracker: CopyTracker,
     kubeconfigPath: string,
@@ -47,13 +51,14 @@ export class Ground implements AsyncDisposable {
     this.plane = plane;
     this.proxy = proxy;
     this.tracker = tracker;
-    this.system = SYSTEMS[options.system];
+    this.system = system;
     this.requests = new RequestLog(plane.auditLogPath, USER);
     this.bare = new BareClient({ url: proxy.url, caPem: plane.caPem, token: plane.adminToken });
     this.#kubeconfigPath = kubeconfigPath;
   }
 
   static async prepare(options: BenchOptions, onProgress: (line: string) => void): Promise<Ground> {
+    const system = SYSTEMS[options.system]();
     onProgress('starting a control plane');
     const plane = await startControlPlane({
       audit: true,
@@ -62,16 +67,17 @@ export class Ground implements AsyncDisposable {
     });
     try {
       const started = performance.now();
-      await SYSTEMS[options.system].install(plane.api, CRDS_YAML);
       await seed(plane.api, options.unrelated, onProgress);
       onProgress(
         `${options.unrelated} unrelated Secrets made in ${Math.round((performance.now() - started) / 1000)} s`,
       );
+      await system.install(plane.api, CRDS_YAML, onProgress);
       const proxy = await startTcpProxy(plane.url);
       const tracker = await CopyTracker.open(plane.api);
       const kubeconfigPath = await plane.writeKubeconfig({ server: proxy.url, token: plane.tokenFor(USER) });
-      return new Ground(options, plane, proxy, tracker, kubeconfigPath);
+      return new Ground(options, plane, system, proxy, tracker, kubeconfigPath);
     } catch (error) {
+      await system[Symbol.asyncDispose]?.();
       await plane.stop();
       throw error;
     }
@@ -123,6 +129,7 @@ export class Ground implements AsyncDisposable {
     this.bare[Symbol.dispose]();
     await this.tracker[Symbol.asyncDispose]();
     await this.proxy.stop();
+    await this.system[Symbol.asyncDispose]?.();
     await this.plane.stop();
   }
 }

@@ -1,8 +1,10 @@
 /** What `npm run bench` was asked to do. */
 import { parseArgs } from 'node:util';
 
+import type { SystemName } from './system.ts';
+
 export interface BenchOptions {
-  readonly system: 'mirrors' | 'replicator';
+  readonly system: SystemName;
   /** Unrelated Secrets in the cluster. */
   readonly unrelated: number;
   /** Command line of another controller, with `{kubeconfig}` in it. */
@@ -18,12 +20,14 @@ export interface BenchOptions {
 
 export const USAGE = `Usage: npm run bench -- [options]
 
-Measures a controller that copies 20 sources into 50 namespaces, on a real control plane among unrelated Secrets.
+Measures a controller that copies 20 sources into 50 namespaces, on a real control plane among unrelated Secrets; with
+--system vault 50 entries of a real Vault by 200 SecretMirrors into 20 namespaces each, and 500 Secrets into Vault.
 
-  --system NAME        mirrors (default) or replicator
+  --system NAME        mirrors (default), replicator or vault
   --scale N            unrelated Secrets in the cluster (default 10000)
   --quick              the same as --scale 1000
-  --rows a,b           only these rows: ROWS
+  --rows a,b           only these rows:
+ROWS
   --controller "CMD"   measures another program on the same work; {kubeconfig} becomes the path of its kubeconfig
   --timeout SECONDS    how long one row may take (default 300)
   --node-options TEXT  NODE_OPTIONS of Keyferry, for profiling
@@ -31,7 +35,10 @@ Measures a controller that copies 20 sources into 50 namespaces, on a real contr
   --help               this text`;
 
 /** @throws RangeError or TypeError for what makes no sense, in words for the user */
-export function parseOptions(args: readonly string[], rowIds: readonly string[]): BenchOptions | 'help' {
+export function parseOptions(
+  args: readonly string[],
+  rowsOf: Readonly<Record<SystemName, readonly string[]>>,
+): BenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -48,9 +55,10 @@ export function parseOptions(args: readonly string[], rowIds: readonly string[])
   });
   if (values.help) return 'help';
   const { system } = values;
-  if (system !== 'mirrors' && system !== 'replicator') {
-    throw new RangeError(`--system must be mirrors or replicator, not "${system}"`);
+  if (!isSystem(system, rowsOf)) {
+    throw new RangeError(`--system must be ${Object.keys(rowsOf).join(' or ')}, not "${system}"`);
   }
+  const rowIds = rowsOf[system];
   if (values.controller !== undefined && !values.controller.includes('{kubeconfig}')) {
     throw new RangeError('--controller needs {kubeconfig} where the path of its kubeconfig is to stand');
   }
@@ -67,6 +75,10 @@ export function parseOptions(args: readonly string[], rowIds: readonly string[])
     timeoutMs: wholeNumber('--timeout', values.timeout) * 1000,
     nodeOptions: values['node-options'],
   };
+}
+
+function isSystem(name: string, rowsOf: Readonly<Record<SystemName, readonly string[]>>): name is SystemName {
+  return Object.hasOwn(rowsOf, name);
 }
 
 function wholeNumber(flag: string, text: string): number {

@@ -38,6 +38,24 @@ const MUST_BY_SYSTEM: Readonly<
 > = {
   mirrors: { 'nothing.read': { 0: 4 }, 'restart.read': { 0: 2, 100_000: 4 } },
   replicator: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
+  vault: {
+    'kv.time': { 0: 8 },
+    'kv.logins': { 0: 1 },
+    'kv.reads': { 0: 1 },
+    'kv.more-rss': { 0: 15 },
+    'kv.more-private': { 0: 15 },
+    'kv-change.reads': { 0: 1 },
+    'kv-change.logins': { 0: 0 },
+    'kv-quiet.vault-writes': { 0: 0 },
+    'kv-quiet.reads': { 0: 0 },
+    'kv-quiet.metadata': { 0: 1 },
+    'kv-quiet.writes': { 0: 0 },
+    'to-vault.time': { 0: 3 },
+    'to-vault.logins': { 0: 1 },
+    'to-vault.versions': { 0: 1 },
+    'to-vault-change.time': { 0: 3 },
+    'to-vault-change.versions': { 0: 1 },
+  },
 };
 
 /** The most that a figure may be; `undefined` where there is no bar. */

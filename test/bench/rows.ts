@@ -46,7 +46,7 @@ const BY_HAND = 20;
 const IDLE_MS = 20_000;
 const MEGA = 1_000_000;
 
-const seconds = (ms: number): number => ms / 1000;
+export const seconds = (ms: number): number => ms / 1000;
 const patchSource = async (api: TestApi, name: string, generation: string): Promise<unknown> =>
   await api.patch(`${secretsPath(SOURCE_NAMESPACE)}/${name}`, generationPatch(generation));
 
@@ -299,7 +299,7 @@ function ms(value: number): string {
   return `${Math.round(value)} ms`;
 }
 
-function describe(counts: RequestCounts): string {
+export function describe(counts: RequestCounts): string {
   return [...counts]
     .toSorted(([, a], [, b]) => b - a)
     .map(([key, count]) => `${count} ${key}`)

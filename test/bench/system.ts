@@ -1,13 +1,18 @@
-/** A system as the benchmark sees it: how copies are asked for, and how it is started. The rows are the same for all. */
+/** A system as the benchmark sees it: how copies are asked for, how it is started, and what is measured of it. */
 import type { TestApi } from '../support/api.ts';
+import type { Row } from './rows.ts';
 
-export interface BenchSystem {
-  readonly name: 'mirrors' | 'replicator';
+export type SystemName = 'mirrors' | 'replicator' | 'vault';
+
+export interface BenchSystem extends Partial<AsyncDisposable> {
+  readonly name: SystemName;
+  /** In the order in which they are measured. */
+  readonly rows: readonly Row[];
   /** Arguments of `keyferry` beside the kubeconfig and the status address. */
   readonly args: readonly string[];
-  /** APIs that have to be there. */
-  install(api: TestApi, crds: string): Promise<void>;
-  /** Makes the 20 sources of this generation, and asks for their copies. */
+  /** APIs and servers that have to be there. */
+  install(api: TestApi, crds: string, onProgress: (line: string) => void): Promise<void>;
+  /** Makes the sources of this generation, and asks for their copies. */
   createSources(api: TestApi, generation: string): Promise<void>;
   /** Takes away what owns the copies. */
   removeOwners(api: TestApi): Promise<void>;

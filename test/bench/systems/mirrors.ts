@@ -1,11 +1,13 @@
 /** SecretMirrors: one for each source, beside it. */
 import { sourceNames, sourceSecret, SOURCE_NAMESPACE, TARGET_PATTERN } from '../workload.ts';
+import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
 
 const MIRRORS_PATH = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
 
-export const mirrorsSystem: BenchSystem = {
+export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
+  rows: ROWS,
   args: ['run', '--controllers', 'mirrors'],
   install: async (api, crds) => {
     await api.apply(crds);
@@ -24,4 +26,4 @@ export const mirrorsSystem: BenchSystem = {
   removeOwners: async (api) => {
     await Promise.all(sourceNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
   },
-};
+});

@@ -1,9 +1,11 @@
 /** Annotated sources: each names the namespaces that it is to be pushed into. */
 import { secretsPath, sourceNames, sourceSecret, SOURCE_NAMESPACE, TARGET_PATTERN } from '../workload.ts';
+import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
 
-export const replicatorSystem: BenchSystem = {
+export const replicatorSystem = (): BenchSystem => ({
   name: 'replicator',
+  rows: ROWS,
   args: ['run', '--controllers', 'replicator'],
   install: async () => {
     // Secrets alone: no API of its own.
@@ -15,4 +17,4 @@ export const replicatorSystem: BenchSystem = {
   removeOwners: async (api) => {
     await Promise.all(sourceNames().map(async (name) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));
   },
-};
+});

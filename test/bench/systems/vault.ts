@@ -1,0 +1,20 @@
+/** SecretMirrors from and to a real Vault, with rows of their own. */
+import type { BenchSystem } from '../system.ts';
+import { vaultRows } from '../vault-rows.ts';
+import { VaultWork } from '../vault-work.ts';
+
+export function vaultSystem(): BenchSystem {
+  const work = new VaultWork();
+  return {
+    name: 'vault',
+    args: ['run', '--controllers', 'mirrors'],
+    rows: vaultRows(work),
+    install: async (api, crds, onProgress) => {
+      await api.apply(crds);
+      await work.start(api, onProgress);
+    },
+    createSources: (api, generation) => work.createSources(api, generation),
+    removeOwners: (api) => work.removeOwners(api),
+    [Symbol.asyncDispose]: () => work[Symbol.asyncDispose](),
+  };
+}

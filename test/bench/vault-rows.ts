@@ -1,0 +1,232 @@
+/** The rows for SecretMirrors with Vault, in the order in which they are measured. Figures about Vault are from its audit log. */
+import { OverdueError } from './copy-tracker.ts';
+import type { Ground } from './ground.ts';
+import type { Memory } from './process-meter.ts';
+import { describe, type Figure, type Row, seconds } from './rows.ts';
+import { writesIn } from './request-log.ts';
+import { mostOfOnePath } from './vault-log.ts';
+import { mirroredKeys, outNames, POLL_SECONDS, type VaultWork } from './vault-work.ts';
+
+/** Some polls. */
+const QUIET_MS = 3 * POLL_SECONDS * 1000;
+/** Polls come up to a tenth early, so that they spread. */
+const SHORTEST_POLL_MS = 0.88 * POLL_SECONDS * 1000;
+const LOOK_MS = 20;
+
+interface WithoutVault extends Memory {
+  readonly seconds: number;
+}
+
+/** Rows share what the first found: how much memory the same work takes without Vault. */
+export function vaultRows(work: VaultWork): Row[] {
+  let plain: WithoutVault | undefined;
+  return [
+    {
+      id: 'plain',
+      measure: async (ground) => {
+        plain = await withoutVault(work, ground);
+        return [
+          { id: 'plain.time', title: '4,000 copies of 200 Secrets, start included', value: plain.seconds, unit: 's' },
+          { id: 'plain.rss', title: '… peak RSS', value: plain.rssMiB, unit: 'MiB' },
+          { id: 'plain.private', title: '… peak private memory', value: plain.privateMiB, unit: 'MiB' },
+        ];
+      },
+    },
+    { id: 'kv', always: true, measure: async (ground) => await fromEntries(work, ground, plain) },
+    { id: 'kv-quiet', measure: async (ground) => await quiet(work, ground) },
+    { id: 'kv-change', measure: async (ground) => await entriesChange(work, ground) },
+    { id: 'kv-removed', always: true, measure: async (ground) => await removed(work, ground) },
+    { id: 'to-vault', always: true, measure: async (ground) => await toVault(work, ground) },
+    { id: 'to-vault-change', measure: async (ground) => await secretsChange(work, ground) },
+  ];
+}
+
+async function withoutVault(work: VaultWork, ground: Ground): Promise<WithoutVault> {
+  const { tracker, options, plane } = ground;
+  await work.createPlainSources(plane.api, '1');
+  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => ground.start());
+  await ground.settled();
+  const peak = ground.subject.meter.peak();
+  await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () => work.removeOwners(plane.api));
+  await ground.settled();
+  await ground.stop();
+  await work.removePlainSources(plane.api);
+  return { ...peak, seconds: seconds(latencies.last) };
+}
+
+async function fromEntries(work: VaultWork, ground: Ground, plain: WithoutVault | undefined): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const { log } = work;
+  await work.createSources(plane.api, '1');
+  log.reset();
+  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => ground.start());
+  await ground.settled();
+  const { meter } = ground.subject;
+  const peak = meter.peak();
+  const more: Figure[] =
+    plain === undefined
+      ? []
+      : [
+          {
+            id: 'kv.more-rss',
+            title: '… more than for 200 Secrets: peak RSS',
+            value: peak.rssMiB - plain.rssMiB,
+            unit: 'MiB',
+          },
+          {
+            id: 'kv.more-private',
+            title: '… more than for 200 Secrets: private',
+            value: peak.privateMiB - plain.privateMiB,
+            unit: 'MiB',
+          },
+        ];
+  return [
+    {
+      id: 'kv.time',
+      title: '50 entries, 200 mirrors → 4,000 copies from nothing, start included',
+      value: seconds(latencies.last),
+      unit: 's',
+      note: describe(ground.requests.counts()),
+    },
+    { id: 'kv.cpu', title: '… CPU', value: meter.cpuSeconds(), unit: 's' },
+    { id: 'kv.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },
+    { id: 'kv.reads', title: '… value reads per entry, at most', value: mostOfOnePath(log.valueReads), unit: '' },
+    { id: 'kv.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
+    { id: 'kv.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
+    ...more,
+  ];
+}
+
+async function quiet(work: VaultWork, ground: Ground): Promise<Figure[]> {
+  await ground.settled();
+  const { log } = work;
+  log.reset();
+  ground.requests.reset();
+  const cpuBefore = ground.subject.meter.cpuSeconds();
+  await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  const counts = ground.requests.counts();
+  const metadata = mostOfOnePath(log.metadataReads, SHORTEST_POLL_MS);
+  return [
+    {
+      id: 'kv-quiet.metadata',
+      title: `quiet ${QUIET_MS / 1000} s, polls every ${POLL_SECONDS} s: metadata reads per entry and poll, at most`,
+      value: metadata,
+      unit: '',
+      note: log.describe(),
+    },
+    { id: 'kv-quiet.reads', title: '… value reads', value: log.valueReads.length, unit: '' },
+    { id: 'kv-quiet.vault-writes', title: '… writes to Vault', value: log.writes.length, unit: '' },
+    {
+      id: 'kv-quiet.writes',
+      title: '… writes to the cluster',
+      value: writesIn(counts),
+      unit: '',
+      note: describe(counts),
+    },
+    { id: 'kv-quiet.cpu', title: '… CPU', value: ground.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+  ];
+}
+
+async function entriesChange(work: VaultWork, ground: Ground): Promise<Figure[]> {
+  const { tracker, options } = ground;
+  const { log } = work;
+  log.reset();
+  const latencies = await tracker.expect(mirroredKeys(), '2', options.timeoutMs, () => work.writeEntries('2'));
+  await ground.settled();
+  return [
+    {
+      id: 'kv-change.time',
+      title: `50 entries change → 4,000 copies, polls every ${POLL_SECONDS} s`,
+      value: seconds(latencies.last),
+      unit: 's',
+      note: `half of them by ${latencies.quantile(0.5).toFixed(0)} ms`,
+    },
+    {
+      id: 'kv-change.reads',
+      title: '… value reads per entry, at most',
+      value: mostOfOnePath(log.valueReads),
+      unit: '',
+    },
+    { id: 'kv-change.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },
+  ];
+}
+
+async function removed(work: VaultWork, ground: Ground): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const latencies = await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () =>
+    work.removeOwners(plane.api),
+  );
+  await ground.settled();
+  const title = '4,000 copies removed with their mirrors';
+  return [{ id: 'kv-removed.time', title, value: seconds(latencies.last), unit: 's' }];
+}
+
+async function toVault(work: VaultWork, ground: Ground): Promise<Figure[]> {
+  const { log } = work;
+  await ground.stop();
+  await work.createOut(ground.plane.api, '1');
+  log.reset();
+  const since = Date.now();
+  await ground.start();
+  const last = await lastWritten(work, ground, since);
+  await ground.settled();
+  const { meter } = ground.subject;
+  const peak = meter.peak();
+  const { logins } = log;
+  const note = log.describe();
+  const { highest, right } = await work.outState('1');
+  if (right !== outNames().length) throw new Error(`${right} of the entries in Vault are as their Secrets`);
+  return [
+    {
+      id: 'to-vault.time',
+      title: '500 Secrets → Vault, start included',
+      value: seconds(last),
+      unit: 's',
+      note: describe(ground.requests.counts()),
+    },
+    { id: 'to-vault.cpu', title: '… CPU', value: meter.cpuSeconds(), unit: 's' },
+    { id: 'to-vault.logins', title: '… logins', value: logins, unit: '', note },
+    { id: 'to-vault.versions', title: '… versions of an entry, at most', value: highest, unit: '' },
+    { id: 'to-vault.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
+    { id: 'to-vault.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
+  ];
+}
+
+async function secretsChange(work: VaultWork, ground: Ground): Promise<Figure[]> {
+  const { log } = work;
+  log.reset();
+  const since = Date.now();
+  await work.changeOut(ground.plane.api, '2');
+  const changed = Date.now() - since;
+  const last = await lastWritten(work, ground, since);
+  await ground.settled();
+  const note = log.describe();
+  const { highest, right } = await work.outState('2');
+  if (right !== outNames().length) throw new Error(`${right} of the entries in Vault are as their Secrets`);
+  return [
+    {
+      id: 'to-vault-change.time',
+      title: '500 Secrets change → Vault',
+      value: seconds(last),
+      unit: 's',
+      note: `the changes themselves took ${changed} ms; ${note}`,
+    },
+    { id: 'to-vault-change.versions', title: '… new versions of an entry, at most', value: highest - 1, unit: '' },
+  ];
+}
+
+/** Ms from `since` (wall clock) until each of the 500 entries was written. @throws OverdueError */
+async function lastWritten({ log }: VaultWork, ground: Ground, since: number): Promise<number> {
+  const wanted = outNames().length;
+  for (;;) {
+    const first = new Map<string, number>();
+    for (const { path, at } of log.writes) if (!first.has(path)) first.set(path, at);
+    if (first.size === wanted) return Math.max(...first.values()) - since;
+    if (Date.now() - since > ground.options.timeoutMs) {
+      throw new OverdueError(`${wanted - first.size} of ${wanted} entries were not written`);
+    }
+    // Says why, if it has ended.
+    void ground.subject;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}

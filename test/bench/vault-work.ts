@@ -1,0 +1,179 @@
+/**
+ * SecretMirrors from and to a real Vault: 50 entries that 200 mirrors carry into 20 namespaces each, four mirrors to an entry; and 500
+ * Secrets, each with a mirror into an entry of its own. One AppRole for all.
+ */
+import { startVault, type VaultServer } from '../servers/vault.ts';
+import type { TestApi } from '../support/api.ts';
+import { VaultLog } from './vault-log.ts';
+import { copyKey, SOURCE_NAMESPACE, secretsPath, sourceData } from './workload.ts';
+
+const API_VERSION = 'mirrors.kts.studio/v1alpha2';
+const MIRRORS_PATH = `/apis/${API_VERSION}/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
+const ENTRIES = 50;
+const MIRRORS = 200;
+const NAMESPACES_EACH = 20;
+const OUT = 500;
+const IDENTITY = 'bench-keyferry';
+const POLICY = `
+path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }
+path "secret/metadata/bench/*" { capabilities = ["read"] }`;
+/** Short, so that a run sees some polls. */
+export const POLL_SECONDS = 10;
+
+const numbered = (prefix: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(3, '0')}`);
+
+export const mirrorNames = (): string[] => numbered('bench-vault-', MIRRORS);
+export const entryNames = (): string[] => numbered('bench-entry-', ENTRIES);
+export const outNames = (): string[] => numbered('bench-out-', OUT);
+
+/** Every mirror's copies. */
+export function mirroredKeys(): string[] {
+  return mirrorNames().flatMap((name, index) =>
+    numbered('bench-target-', 10 * groupOf(index) + NAMESPACES_EACH)
+      .slice(-NAMESPACES_EACH)
+      .map((namespace) => copyKey(namespace, name)),
+  );
+}
+
+/** Which of the four mirrors of an entry: each has other namespaces. */
+function groupOf(index: number): number {
+  return Math.floor(index / ENTRIES);
+}
+
+function namespacesOf(index: number): string[] {
+  const group = groupOf(index);
+  return [`bench-target-0[${group}${group + 1}].`];
+}
+
+/** What an entry holds, and a Secret that is to become one: text. */
+function textData(name: string, generation: string): Record<string, string> {
+  return { ...sourceData(name, generation), generation };
+}
+
+export class VaultWork implements AsyncDisposable {
+  #vault: VaultServer | undefined;
+  #log: VaultLog | undefined;
+
+  get log(): VaultLog {
+    if (this.#log === undefined) throw new Error('Vault has not been started');
+    return this.#log;
+  }
+
+  /** Vault, with the AppRole that all mirrors use. */
+  async start(api: TestApi, onProgress: (line: string) => void): Promise<void> {
+    onProgress('starting Vault');
+    const vault = await startVault({ auditLog: true, onProgress });
+    this.#vault = vault;
+    this.#log = new VaultLog(vault.auditLogPath, IDENTITY);
+    await vault.request('POST', 'sys/auth/approle', { type: 'approle' });
+    await vault.request('PUT', `sys/policies/acl/${IDENTITY}`, { policy: POLICY });
+    await vault.request('POST', `auth/approle/role/${IDENTITY}`, { token_policies: [IDENTITY], token_ttl: '1h' });
+    const role = await vault.request('GET', `auth/approle/role/${IDENTITY}/role-id`);
+    const secret = await vault.request('POST', `auth/approle/role/${IDENTITY}/secret-id`, {});
+    await api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: IDENTITY, namespace: SOURCE_NAMESPACE },
+      stringData: { 'role-id': role.data.role_id, 'secret-id': secret.data.secret_id },
+    });
+  }
+
+  async createSources(api: TestApi, generation: string): Promise<void> {
+    await this.writeEntries(generation);
+    await api.createMany(
+      mirrorNames().map((name, index) => {
+        const vault = this.#block(entryNames()[index % ENTRIES] ?? '');
+        return mirror(name, { name, type: 'vault', vault }, { namespaces: namespacesOf(index) });
+      }),
+    );
+  }
+
+  async removeOwners(api: TestApi): Promise<void> {
+    await Promise.all(mirrorNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
+  }
+
+  /** The same mirrors, each of a Secret instead of an entry. */
+  async createPlainSources(api: TestApi, generation: string): Promise<void> {
+    await api.createMany(mirrorNames().map((name) => secret(name, generation)));
+    await api.createMany(
+      mirrorNames().map((name, index) => mirror(name, { name }, { namespaces: namespacesOf(index) })),
+    );
+  }
+
+  async removePlainSources(api: TestApi): Promise<void> {
+    await Promise.all(mirrorNames().map(async (name) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));
+  }
+
+  /** A new version of each entry. */
+  async writeEntries(generation: string): Promise<void> {
+    await Promise.all(
+      entryNames().map(async (name) => {
+        const body = { data: textData(name, generation) };
+        await this.#server.request('POST', `secret/data/bench/${name}`, body);
+      }),
+    );
+  }
+
+  /** 500 Secrets, each with a mirror into Vault. */
+  async createOut(api: TestApi, generation: string): Promise<void> {
+    await api.createMany(outNames().map((name) => secret(name, generation)));
+    await api.createMany(outNames().map((name) => mirror(name, { name }, { type: 'vault', vault: this.#block(name) })));
+  }
+
+  async changeOut(api: TestApi, generation: string): Promise<void> {
+    const change = { stringData: textData('bench-out-999', generation) };
+    const names = outNames().values();
+    const worker = async (): Promise<void> => {
+      for (const name of names) await api.patch(`${secretsPath(SOURCE_NAMESPACE)}/${name}`, change);
+    };
+    await Promise.all(Array.from({ length: 16 }, worker));
+  }
+
+  /** The highest version that one of the 500 entries has; and of how many the values are of that generation. */
+  async outState(generation: string): Promise<{ readonly highest: number; readonly right: number }> {
+    let highest = 0;
+    let right = 0;
+    for (const name of outNames()) {
+      const { data } = await this.#server.request('GET', `secret/data/bench/${name}`);
+      highest = Math.max(highest, data.metadata.version);
+      if (data.data.generation === generation) right += 1;
+    }
+    return { highest, right };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#vault?.stop();
+  }
+
+  get #server(): VaultServer {
+    if (this.#vault === undefined) throw new Error('Vault has not been started');
+    return this.#vault;
+  }
+
+  #block(name: string): object {
+    return {
+      addr: this.#server.addr,
+      path: `secret/data/bench/${name}`,
+      auth: { approle: { secretRef: { name: IDENTITY } } },
+    };
+  }
+}
+
+function mirror(name: string, source: object, destination: object): object {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'SecretMirror',
+    metadata: { name, namespace: SOURCE_NAMESPACE },
+    spec: { source, destination, pollPeriodSeconds: POLL_SECONDS },
+  };
+}
+
+function secret(name: string, generation: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace: SOURCE_NAMESPACE },
+    stringData: textData(name, generation),
+  };
+}
