@@ -171,6 +171,7 @@ describe('a server that does not answer', () => {
     for (let i = 0; i < 3; i++) await failure(get(client), 'timeout');
     const open = await failure(get(client), 'circuitOpen');
     assert.ok(open.retryAfterMs !== undefined && open.retryAfterMs > 0);
+    assert.match(open.reason, /not asked, after .*100 ms/);
     assert.ok(performance.now() - started < 1_500);
     assert.deepEqual([calls, client.circuit], [3, 'open']);
   });

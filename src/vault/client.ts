@@ -76,6 +76,8 @@ export class VaultClient {
   readonly #transport: Transport;
   readonly #slots: Slots;
   readonly #circuit: Circuit;
+  /** What opened the circuit, for those who are then not let through. */
+  #lastFailure = 'calls without an answer';
   #closed = false;
 
   /** @throws RangeError naming a bad option */
@@ -144,7 +146,7 @@ export class VaultClient {
       const { retryAfterMs } = entry;
       throw entry.refused === 'paused'
         ? this.#error(request, 'not asked: vault wants fewer calls', { kind: 'throttled', retryAfterMs })
-        : this.#error(request, 'not asked: the last calls had no answer', { kind: 'circuitOpen', retryAfterMs });
+        : this.#error(request, `not asked, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
     }
     const started = this.#clock.monotonic();
     let status: number | undefined;
@@ -170,8 +172,10 @@ export class VaultClient {
 
   #report(permit: Permit, failure: VaultError | undefined, aborted: boolean): void {
     if (failure === undefined || aborted || this.#closed) permit.dropped();
-    else if (failure.status === undefined || (failure.status >= 472 && SERVER_DOWN.has(failure.kind))) permit.failed();
-    else permit.succeeded();
+    else if (failure.status === undefined || (failure.status >= 472 && SERVER_DOWN.has(failure.kind))) {
+      this.#lastFailure = failure.reason;
+      permit.failed();
+    } else permit.succeeded();
     if (failure?.kind === 'throttled' && failure.retryAfterMs !== undefined) this.#circuit.pause(failure.retryAfterMs);
   }
 

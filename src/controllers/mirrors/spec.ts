@@ -96,7 +96,10 @@ export function effectiveSpec(
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
   const name = nonEmpty(source?.name) ?? mirror.metadata.name;
   const named = OBJECT_NAME.test(name) && name.length <= 253;
-  if (!named) problems.push('spec.source.name: must be a valid object name: lower case letters, digits, - and .');
+  if (!named) {
+    const shown = JSON.stringify(name.slice(0, 63));
+    problems.push(`spec.source.name: ${shown} is no name of an object: lower case letters, digits, - and .`);
+  }
   return {
     sourceType,
     sourceName: named ? name : undefined,
