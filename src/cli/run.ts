@@ -119,11 +119,20 @@ async function listen(server: StatusServer, config: Config, metrics: Metrics, op
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
   const probes = {
     ...probeRoutes(liveness, readiness),
-    ...(isReplicatorAlone(config) ? { '/healthz': () => replicatorHealth(operator.unsyncedKinds()) } : {}),
+    ...(isReplicatorAlone(config)
+      ? { '/healthz': () => replicatorHealth(operator.unsyncedKinds(), failed(liveness)) }
+      : {}),
   };
   if (all !== undefined) await server.listen({ ...all, routes: { ...metricsRoutes(metrics), ...probes } });
   if (forMetrics !== undefined) await server.listen({ ...forMetrics, routes: metricsRoutes(metrics) });
   if (forProbes !== undefined) await server.listen({ ...forProbes, routes: probes });
+}
+
+function failed(checks: CheckList): string[] {
+  return checks
+    .run()
+    .filter(({ ok }) => !ok)
+    .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
 }
 
 /** `keyferry replicator`: takes the place of the original, whose probes ask for its answers. */

@@ -1,0 +1,16 @@
+/** `/healthz` in the words of the original, with what it does not look at beside them. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+
+import { replicatorHealth } from './health.ts';
+
+it('answers as the original does, and fails where a worker is stuck', () => {
+  const answer = (...args: Parameters<typeof replicatorHealth>): readonly [number, unknown] => {
+    const { status, body } = replicatorHealth(...args);
+    return [status, JSON.parse(body)];
+  };
+  assert.deepEqual(answer([]), [200, { notReady: [] }]);
+  assert.deepEqual(answer(['secret']), [503, { notReady: ['*replicate.ObjectReplicator'] }]);
+  const stuck = ['workers: a worker of targets has been busy for 301 s'];
+  assert.deepEqual(answer([], stuck), [503, { notReady: [], stuck }]);
+});
