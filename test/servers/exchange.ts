@@ -15,6 +15,8 @@ export interface RequestRecord {
   /** Path and query. */
   readonly url: string;
   readonly isWatch: boolean;
+  /** The header `X-Vault-Namespace`. */
+  readonly vaultNamespace?: string;
   /** `performance.now()` of the request's head, in ms. */
   readonly at: number;
   /** Of the answer that the client got; 0 while there is none and where there never was. */
@@ -69,10 +71,12 @@ export class Exchange {
     onEnd: () => void,
   ) {
     this.request = request;
+    const vaultNamespace = incoming.headers['x-vault-namespace'];
     this.record = {
       method: request.method,
       url: request.url,
       isWatch: request.isWatch,
+      ...(typeof vaultNamespace === 'string' && { vaultNamespace }),
       at: performance.now(),
       status: 0,
       bytesIn: 0,

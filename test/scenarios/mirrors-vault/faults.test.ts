@@ -1,0 +1,194 @@
+/** Vault killed, standing by, slow, elsewhere, behind TLS: what is copied stays, what can be done is, and nobody else waits. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { HOME, mirrorPath } from '../mirrors/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
+const MIRRORS = 10;
+
+describe('a Vault with trouble', () => {
+  let scene: VaultScene;
+  let operator: Keyferry;
+  /** Before the Vault that has the trouble. */
+  let proxy: FaultProxy;
+  let round = 0;
+
+  before(async () => {
+    scene = await VaultScene.open({ storage: 'file' });
+    const { mirrors, vault } = scene;
+    proxy = await startFaultProxy({ upstream: vault.addr });
+    operator = await mirrors.operator();
+    await mirrors.namespaces('target');
+    await scene.approle('all', ALL);
+    await mirrors.secret(HOME, 'written', { a: '0' });
+    for (let i = 0; i < MIRRORS; i++) {
+      await scene.put(`secret/data/from-${i}`, { a: '0' });
+      await scene.fromVault(`from-${i}`, behind(`secret/data/from-${i}`), ['target']);
+      await scene.toVault(`to-${i}`, { name: 'written' }, behind(`secret/data/to-${i}`));
+    }
+    await inSync('0');
+  });
+  afterEach(() => proxy.clearRules());
+  after(async () => {
+    await scene.close();
+    await proxy.stop();
+  });
+
+  const behind = (path: string, more: Json = {}): Json => ({
+    addr: proxy.url,
+    path,
+    auth: { approle: { secretRef: { name: 'all' } } },
+    ...more,
+  });
+
+  async function inSync(text: string): Promise<void> {
+    for (let i = 0; i < MIRRORS; i++) {
+      await scene.mirrors.copied('target', `from-${i}`, { a: text }, 30_000);
+      await scene.holds(`secret/data/to-${i}`, { a: text });
+    }
+    for (const name of ['from', 'to']) await scene.mirrors.ready(`${name}-0`, 'Synced', /(?:)/, HOME, 30_000);
+  }
+
+  /** Changes everything; it arrives. */
+  async function moves(): Promise<void> {
+    const text = String(++round);
+    await scene.mirrors.change(HOME, 'written', { a: text });
+    for (let i = 0; i < MIRRORS; i++) await scene.put(`secret/data/from-${i}`, { a: text });
+    await inSync(text);
+  }
+
+  /** While there is trouble: copies are as they were, it is said, and mirrors can be deleted. */
+  async function holdsOn(message: RegExp, text = String(round)): Promise<void> {
+    const { mirrors } = scene;
+    await mirrors.ready('from-0', 'VaultError', message, HOME, 30_000);
+    await mirrors.copied('target', 'from-0', { a: text });
+    await mirrors.change(HOME, 'written', { a: 'meanwhile' });
+    await mirrors.ready('to-0', 'VaultError', message, HOME, 30_000);
+    await deletable();
+  }
+
+  async function deletable(): Promise<void> {
+    const { mirrors } = scene;
+    const [from, to] = [`gone-from-${++round}`, `gone-to-${round}`];
+    await scene.fromVault(from, behind('secret/data/from-0'), ['target']);
+    await scene.toVault(to, { name: 'written' }, behind(`secret/data/gone-${round}`));
+    const begin = performance.now();
+    await Promise.all([mirrors.api.delete(mirrorPath(from)), mirrors.api.delete(mirrorPath(to))]);
+    await mirrors.gone(mirrorPath(from), mirrorPath(to));
+    assert.ok(performance.now() - begin < 5000);
+  }
+
+  const logins = async (): Promise<number> => (await operator.metric('keyferry_vault_logins_total')) ?? 0;
+
+  it('killed: copies stay, it is left alone, and all goes on when it is back, without another login', async () => {
+    const { vault } = scene;
+    await moves();
+    assert.equal(await logins(), 1);
+    proxy.reset();
+    await vault.kill();
+    const begin = performance.now();
+    await holdsOn(/vault/, '1');
+    const seconds = (performance.now() - begin) / 1000;
+    assert.ok(proxy.counters.requests < 30 + 3 * seconds, `${proxy.counters.requests} requests in ${seconds} s`);
+    await vault.start();
+    await moves();
+    assert.equal(await logins(), 1);
+  });
+
+  it('restarted with its tokens revoked: one login', async () => {
+    const { vault } = scene;
+    const before = await logins();
+    const { data } = await vault.request('LIST', 'auth/token/accessors');
+    await vault.restart();
+    for (const accessor of data.keys) {
+      const token = await vault.raw('POST', 'auth/token/lookup-accessor', { accessor });
+      if (token.body.data?.policies?.includes('all') === true) {
+        await vault.request('POST', 'auth/token/revoke-accessor', { accessor });
+      }
+    }
+    await moves();
+    assert.equal((await logins()) - before, 1);
+  });
+
+  for (const [status, body, words] of [
+    [429, { errors: ['too many requests'] }, /429/],
+    [473, { initialized: true, performance_standby: true }, /473/],
+    [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
+  ] as const) {
+    it(`answering ${status}: copies stay, and all goes on after it`, async () => {
+      await moves();
+      const text = String(round);
+      proxy.rule({ fault: { kind: 'respond', status, body, headers: status === 429 ? { 'retry-after': '1' } : {} } });
+      await holdsOn(words, text);
+      proxy.clearRules();
+      await moves();
+    });
+  }
+
+  it('that sends us to another host: no token goes there, and it is said', async () => {
+    await moves();
+    const text = String(round);
+    await using other = await startFaultProxy({ upstream: scene.vault.addr });
+    const headers = { location: `${other.url}/v1/secret/data/from-0` };
+    proxy.rule({ fault: { kind: 'respond', status: 307, headers } });
+    await holdsOn(new RegExp(new URL(other.url).host), text);
+    assert.equal(other.counters.requests, 0);
+    proxy.clearRules();
+    await moves();
+  });
+
+  it('that takes 30 s to answer delays no other mirror', async () => {
+    const { mirrors } = scene;
+    await moves();
+    proxy.rule({ fault: { kind: 'delay', ms: 30_000 } });
+    await mirrors.change(HOME, 'written', { a: 'slow' });
+    const begin = performance.now();
+    await scene.put('secret/data/direct', { a: 'direct' });
+    const auth = { approle: { secretRef: { name: 'all' } } };
+    await scene.fromVault('direct', scene.block('secret/data/direct', '', { auth }), ['target']);
+    await mirrors.copied('target', 'direct', { a: 'direct' });
+    await mirrors.secret(HOME, 'plain', { a: 'plain' });
+    await scene.toVault('direct-to', { name: 'plain' }, scene.block('secret/data/direct-to', '', { auth }));
+    await scene.holds('secret/data/direct-to', { a: 'plain' });
+    await mirrors.mirror('plain', ['target']);
+    await mirrors.copied('target', 'plain', { a: 'plain' });
+    await deletable();
+    assert.ok(performance.now() - begin < 4000, `${performance.now() - begin} ms`);
+    proxy.clearRules();
+    proxy.cutAll();
+    await moves();
+  });
+
+  it('behind TLS: by a bundle, and under another name', async () => {
+    const { mirrors } = scene;
+    const tls = await scene.anotherVault({ tls: true });
+    await scene.tokenSecret('tls', ALL, tls);
+    await scene.put('secret/data/tls', { a: 'tls' }, tls);
+    await scene.fromVault('bundle', scene.block('secret/data/tls', 'tls', {}, tls), ['target']);
+    await mirrors.copied('target', 'bundle', { a: 'tls' });
+    const named = { tlsServerName: 'localhost' };
+    await scene.fromVault('named', scene.block('secret/data/tls', 'tls', named, tls), ['target']);
+    await mirrors.copied('target', 'named', { a: 'tls' });
+    const wrong = { tlsServerName: 'vault.example' };
+    await scene.fromVault('misnamed', scene.block('secret/data/tls', 'tls', wrong, tls), ['target']);
+    await mirrors.ready('misnamed', 'VaultError', /vault\.example/);
+  });
+
+  it('with namespaces is told which, at logins too', async () => {
+    proxy.reset();
+    await scene.fromVault('tenant', behind('secret/data/from-0', { namespace: 'team/a' }), ['target']);
+    const { mirrors } = scene;
+    await mirrors.ready('tenant', 'Synced');
+    const seen = proxy.requests.filter(({ vaultNamespace }) => vaultNamespace === 'team/a').map(({ url }) => url);
+    assert.ok(seen.includes('/v1/auth/approle/login'), seen.join(' '));
+    assert.ok(seen.includes('/v1/secret/data/from-0'), seen.join(' '));
+  });
+});
+
+failOnLeaks();
