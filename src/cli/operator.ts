@@ -34,7 +34,7 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { VaultBackend } from '../copy/vault-backend.ts';
 import { addVault } from './vault.ts';
-import { sleep } from '../runtime/abort.ts';
+import { orAborted, sleep } from '../runtime/abort.ts';
 import { systemClock } from '../runtime/clock.ts';
 
 export interface OperatorOptions {
@@ -166,7 +166,7 @@ export class Operator {
       );
       await Promise.race([installed, sleep(FIRST_LOOK_MS, signal)]);
     }
-    await this.#cluster.synced();
+    await orAborted(this.#cluster.synced(), signal, 'listing what there is');
     log.info('caches are synced');
   }
 

@@ -1,0 +1,36 @@
+/** Told to stop before it could begin. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { it } from 'node:test';
+
+import { freePort } from '../../servers/ports.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** A stop that waits for nothing takes a few ms; one that is forced takes 4,500. */
+const STOP_MS = 2000;
+
+it('stops in order while its API server cannot be reached', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-stop-'));
+  try {
+    const kubeconfig = path.join(folder, 'kubeconfig');
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${await freePort()}` } }],
+      users: [{ name: 'u', user: {} }],
+      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+      'current-context': 'x',
+    };
+    await writeFile(kubeconfig, JSON.stringify(config));
+    await using keyferry = await Keyferry.start({ kubeconfig, command: 'replicator' });
+    await waitFor(() => keyferry.output.includes('a watch broke'), { message: () => keyferry.output });
+    const { code, ms } = await keyferry.stop();
+    assert.equal(code, 0, keyferry.output);
+    assert.ok(ms < STOP_MS, `it took ${ms} ms`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
