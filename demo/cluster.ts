@@ -28,9 +28,11 @@ export class DemoCluster {
     this.#signal = signal;
   }
 
-  /** The objects of one of the demo's own files. */
-  async manifests(file: string): Promise<Manifest[]> {
-    return parseManifests(await readFile(path.join(MANIFESTS, file), 'utf8'));
+  /** The objects of one of the demo's own files; `${NAME}` in it becomes the variable's value. */
+  async manifests(file: string, variables: Readonly<Record<string, string>> = {}): Promise<Manifest[]> {
+    let text = await readFile(path.join(MANIFESTS, file), 'utf8');
+    for (const [name, value] of Object.entries(variables)) text = text.replaceAll(`\${${name}}`, value);
+    return parseManifests(text);
   }
 
   /** Creates; `undefined` if an object of that name is there. */

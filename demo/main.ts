@@ -18,8 +18,9 @@ import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
 import { mirrorsWalk } from './walks/mirrors.ts';
 import { replicatorWalk } from './walks/replicator.ts';
+import { vaultWalk } from './walks/vault.ts';
 
-const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk];
+const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk];
 /** Longest wait for one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
@@ -42,14 +43,16 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   );
   const cluster = new DemoCluster(ground.api, signal);
   const crds = await installCrds(cluster, screen, signal);
+  await using resources = new AsyncDisposableStack();
   const begun: Walk[] = [];
   let stage: Stage | undefined;
   try {
     // Before Keyferry runs: on a borrowed cluster it must find nothing to work on but what the walks make.
-    const early: Stage = { cluster, screen, signal, until: untilOf(undefined, signal) };
+    const common = { cluster, screen, signal, borrowed, resources };
+    const early: Stage = { ...common, until: untilOf(undefined, signal) };
     if (ground.borrowed) for (const walk of WALKS) await walk.check(early);
     await using operator = await startOperator(ground, screen);
-    stage = { cluster, screen, signal, until: untilOf(operator, signal) };
+    stage = { ...common, until: untilOf(operator, signal) };
     try {
       for (const walk of WALKS) {
         screen.title(walk.title);

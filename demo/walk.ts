@@ -6,6 +6,10 @@ export interface Stage {
   readonly cluster: DemoCluster;
   readonly screen: Screen;
   readonly signal: AbortSignal;
+  /** The cluster is not the demo's own, and not on this machine alone. */
+  readonly borrowed: boolean;
+  /** What a walk starts and leaves running; ended when Keyferry has been stopped. */
+  readonly resources: AsyncDisposableStack;
   /** Waits until `condition` gives something. @throws Error naming `what` after 15 s, or when Keyferry has ended */
   readonly until: <T>(what: string, condition: () => Promise<T | undefined> | T | undefined) => Promise<T>;
 }

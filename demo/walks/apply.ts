@@ -2,11 +2,16 @@
 import { type Manifest, pathOf } from '../cluster.ts';
 import type { Stage } from '../walk.ts';
 
-/** Creates a file's objects. @returns when each was sent, `performance.now()` */
-export async function apply({ cluster, screen }: Stage, file: string): Promise<number[]> {
-  screen.command(`kubectl apply -f demo/manifests/${file}`);
+/** Creates a file's objects, variables put in. @returns when each was sent, `performance.now()` */
+export async function apply(
+  { cluster, screen }: Stage,
+  file: string,
+  variables?: Readonly<Record<string, string>>,
+): Promise<number[]> {
+  const filled = `envsubst < demo/manifests/${file} | kubectl apply -f -`;
+  screen.command(variables === undefined ? `kubectl apply -f demo/manifests/${file}` : filled);
   const startedAt: number[] = [];
-  for (const object of await cluster.manifests(file)) {
+  for (const object of await cluster.manifests(file, variables)) {
     startedAt.push(performance.now());
     const made = await cluster.create(object);
     if (made === undefined) throw new Error(`${pathOf(object)} is there already`);

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { type ControlPlane, startControlPlane } from '../servers/control-plane.ts';
+import { findPostgres } from '../servers/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
@@ -32,6 +33,8 @@ class DemoRun {
 
   static async start(args: readonly string[]): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
+    // PostgreSQL, which runs as somebody else where we are root, has its folder in it.
+    await chmod(folder, 0o755);
     const mark = randomUUID();
     const child = spawn(process.execPath, [PROGRAM, 'demo', ...args], {
       env: { ...process.env, TMPDIR: folder, KEYFERRY_DEMO_MARK: mark },
@@ -110,6 +113,22 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       /✓ jx-staging\/tls-example-com +.+ after its source\n/,
       / +jx-preview-7 +tls-example-com +kubernetes.io\/tls +2 .*\n +jx-staging +tls-example-com .*\n +jx +tls-example-com/,
       /✓ jx-preview-7\/tls-example-com +.+ after its namespace was created\n/,
+      /✓ two Vaults v\d+\.\d+\.\d+ +at http:\/\/127\.0\.0\.1:\d+ and http:\/\/127\.0\.0\.1:\d+/,
+      /myvaultsecret-mirror +vault +myvaultsecret-sync +namespaces +delete +2 +Active +20\S+Z +\d+s\n/,
+      /✓ project-c-main\/myvaultsecret-sync +.+ after the mirror was applied\n/,
+      /✓ project-c-next\/myvaultsecret-sync +follows .+ after the change/,
+      /\n +\[1,\["id","key"\]\]\n\n +✓ secret\/deploy-key +written .+ after the Secret was created\n/,
+      /\n +\[2,\["id","key"\]\]\n\n +✓ secret\/deploy-key +follows .+ after the change\n/,
+      /\n +\[1,\["password","username"\]\]\n\n +✓ secret\/myvaultsecret in the second Vault/,
+      /\n +\[2,\["note","password","username"\]\]\n\n +✓ secret\/myvaultsecret in the second Vault +follows/,
+      ...('missing' in findPostgres()
+        ? [/skipped: PostgreSQL is not installed/]
+        : [
+            /✓ project-c-next\/somedb-creds +.+; the database lets them in\n +✓ users that Vault made +1\n/,
+            /Normal +VaultLeaseRenew +secretmirror\/somedb-creds +Renewed lease successfully\n/,
+            /✓ the lease is renewed, the credentials stay/,
+            /✓ the lease is revoked, the database user gone/,
+          ]),
     ];
     let rest = output;
     for (const step of steps) {
@@ -145,6 +164,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 0, run.output);
       assert.match(run.output, /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/);
+      assert.match(run.output, /skipped: its Vaults listen on this machine only/);
       await run.leavesNothing();
       for (const name of ['mysecret', 'database-credentials']) {
         assert.equal(await plane.api.find(`/api/v1/namespaces/default/secrets/${name}`), undefined);

@@ -1,0 +1,64 @@
+/** The demo's own Vaults, with the few calls that a user would make with `vault`. They end with the demo, and all in them. */
+import { ensureServer } from '../test/servers/ensure.ts';
+import { startVault, type VaultServer } from '../test/servers/vault.ts';
+import { serverRecipe } from '../test/servers/catalogue.ts';
+import { took } from './screen.ts';
+import type { Stage } from './walk.ts';
+
+/** What may be shown of an entry: never a value. */
+export interface EntryLook {
+  readonly version: number;
+  readonly keys: readonly string[];
+}
+
+export class DemoVault {
+  readonly server: VaultServer;
+
+  constructor(server: VaultServer) {
+    this.server = server;
+  }
+
+  get addr(): string {
+    return this.server.addr;
+  }
+
+  /** A new version of an entry at `secret/`. @returns when it was sent, `performance.now()` */
+  async put(name: string, data: Readonly<Record<string, string>>): Promise<number> {
+    const startedAt = performance.now();
+    await this.server.request('POST', `secret/data/${name}`, { data });
+    return startedAt;
+  }
+
+  /** `undefined` if there is no such entry at `secret/`. */
+  async look(name: string): Promise<EntryLook | undefined> {
+    const { status, body } = await this.server.raw('GET', `secret/data/${name}`);
+    if (status !== 200) return undefined;
+    return { version: body.data.metadata.version, keys: Object.keys(body.data.data).toSorted() };
+  }
+
+  /** An AppRole with a policy of its own. @returns its ids, as a Secret holds them for a SecretMirror */
+  async approle(name: string, policy: string): Promise<Readonly<Record<string, string>>> {
+    await this.server.request('POST', 'sys/auth/approle', { type: 'approle' });
+    await this.server.request('PUT', `sys/policies/acl/${name}`, { policy });
+    await this.server.request('POST', `auth/approle/role/${name}`, { token_policies: [name] });
+    const role = await this.server.request('GET', `auth/approle/role/${name}/role-id`);
+    const secret = await this.server.request('POST', `auth/approle/role/${name}/secret-id`, {});
+    return { 'role-id': role.data.role_id, 'secret-id': secret.data.secret_id };
+  }
+}
+
+/**
+ * Two Vaults on loopback; on a bare machine Vault is built first, with lines of progress.
+ * @throws ServerUnavailableError naming what is missing to build it
+ */
+export async function startVaults({ screen, signal, resources }: Stage): Promise<readonly [DemoVault, DemoVault]> {
+  screen.progress('getting Vault');
+  const startedAt = performance.now();
+  await ensureServer('vault', { onProgress: (line) => screen.progress(line), signal });
+  const start = async (): Promise<DemoVault> => new DemoVault(resources.use(await startVault()));
+  const both = await Promise.all([start(), start()]);
+  const [first, second] = both;
+  const time = took(performance.now() - startedAt);
+  screen.done(`two Vaults ${serverRecipe('vault').version}`, `at ${first.addr} and ${second.addr}, ${time}`);
+  return both;
+}

@@ -1,0 +1,124 @@
+/** The part of the Vault walk with credentials that Vault makes on a database: one lease for all copies, renewed, ended with its mirror. */
+import type { KubeObject } from '../../src/kube/api.ts';
+import { errorText } from '../../src/observe/error-fields.ts';
+import { findPostgres, type PostgresServer, startPostgres } from '../../test/servers/postgres.ts';
+import { took } from '../screen.ts';
+import type { DemoVault } from '../vaults.ts';
+import type { Stage } from '../walk.ts';
+import { apply } from './apply.ts';
+
+const NAME = 'somedb-creds';
+const MIRROR = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${NAME}`;
+const TARGETS = ['project-c-main', 'project-c-next'] as const;
+/** Short, so that a renewal is seen soon. */
+const LEASE_SECONDS = 6;
+/** Of users that Vault made. */
+const USERS = "select count(*) from pg_user where usename like 'v-%'";
+
+interface Credentials extends KubeObject {
+  readonly data?: { readonly username?: string; readonly password?: string };
+}
+
+/** Says why it is skipped where PostgreSQL cannot be had. */
+export async function dynamicCredentials(
+  stage: Stage,
+  vault: DemoVault,
+  addresses: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { screen } = stage;
+  screen.section('Database credentials that Vault makes');
+  const found = findPostgres();
+  if ('missing' in found) {
+    screen.note(`skipped: ${found.missing}`);
+    return;
+  }
+  screen.progress('starting PostgreSQL');
+  let database: PostgresServer;
+  try {
+    database = stage.resources.use(await startPostgres());
+  } catch (error) {
+    screen.warn(`skipped: PostgreSQL did not start: ${errorText(error)}`);
+    return;
+  }
+  stage.signal.throwIfAborted();
+  screen.done('PostgreSQL', `at ${database.host}:${database.port}`);
+  await connect(vault, database);
+  screen.done('database/creds/somedb', `Vault makes users that live ${LEASE_SECONDS} s unless they are renewed`);
+  screen.blank();
+  await sameInBoth(stage, database, addresses);
+  await renewed(stage);
+  await ended(stage, database);
+}
+
+async function connect({ server }: DemoVault, database: PostgresServer): Promise<void> {
+  await server.request('POST', 'sys/mounts/database', { type: 'database' });
+  await server.request('POST', 'database/config/main', {
+    plugin_name: 'postgresql-database-plugin',
+    allowed_roles: 'somedb',
+    connection_url: database.vaultConnectionUrl,
+    username: database.user,
+    password: database.password,
+  });
+  await server.request('POST', 'database/roles/somedb', {
+    db_name: 'main',
+    creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
+    default_ttl: `${LEASE_SECONDS}s`,
+    max_ttl: '1h',
+  });
+}
+
+async function sameInBoth(
+  stage: Stage,
+  database: PostgresServer,
+  addresses: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { screen, until } = stage;
+  const [startedAt = 0] = await apply(stage, 'dynamic-to-namespaces.yaml', addresses);
+  for (const namespace of TARGETS) {
+    const copy = await until(`credentials in ${namespace}`, async () => await credentials(stage, namespace));
+    const seenAt = performance.now();
+    const [user, password] = [text(copy.data?.username), text(copy.data?.password)];
+    await database.sql('select 1', { user, password });
+    screen.done(`${namespace}/${NAME}`, `${took(seenAt - startedAt)} after the mirror; the database lets them in`);
+  }
+  screen.done('users that Vault made', await database.sql(USERS));
+  screen.blank();
+}
+
+async function renewed(stage: Stage): Promise<void> {
+  const { screen, cluster, until } = stage;
+  const before = await credentials(stage, TARGETS[0]);
+  screen.progress('waiting for the renewal');
+  const startedAt = performance.now();
+  const query = { fieldSelector: `involvedObject.name=${NAME},reason=VaultLeaseRenew` };
+  const lines = await until('the lease to be renewed', async () => {
+    const table = await cluster.table('/api/v1/namespaces/default/events', { query });
+    return table.length > 0 ? table : undefined;
+  });
+  screen.command(`kubectl get events --field-selector ${query.fieldSelector}`);
+  screen.output(lines);
+  screen.blank();
+  const after = await credentials(stage, TARGETS[0]);
+  if (before?.data?.password !== after?.data?.password) throw new Error('the credentials changed with the renewal');
+  screen.done('the lease is renewed, the credentials stay', took(performance.now() - startedAt));
+  screen.blank();
+}
+
+async function ended({ screen, cluster, until }: Stage, database: PostgresServer): Promise<void> {
+  screen.command(`kubectl delete secretmirror ${NAME}`);
+  const startedAt = performance.now();
+  await cluster.delete(MIRROR);
+  await until('the mirror to go', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
+  screen.output([`secretmirror.mirrors.kts.studio "${NAME}" deleted`]);
+  await until('the user to go', async () => ((await database.sql(USERS)) === '0' ? true : undefined));
+  screen.done('the lease is revoked, the database user gone', took(performance.now() - startedAt));
+}
+
+/** `undefined` until the copy is there. */
+async function credentials({ cluster }: Stage, namespace: string): Promise<Credentials | undefined> {
+  return await cluster.find(`/api/v1/namespaces/${namespace}/secrets/${NAME}`);
+}
+
+function text(base64 = ''): string {
+  return Buffer.from(base64, 'base64').toString();
+}

@@ -1,0 +1,181 @@
+/** SecretMirror with Vault: into namespaces, from a Secret, from one Vault to another, and credentials that Vault makes itself. */
+import { errorText } from '../../src/observe/error-fields.ts';
+import { ServerUnavailableError } from '../../test/servers/go-build.ts';
+import { Arrivals } from '../arrivals.ts';
+import type { Manifest } from '../cluster.ts';
+import { took } from '../screen.ts';
+import { type DemoVault, type EntryLook, startVaults } from '../vaults.ts';
+import type { Stage, Walk } from '../walk.ts';
+import { apply } from './apply.ts';
+import { dynamicCredentials } from './vault-dynamic.ts';
+
+const HOME = 'default';
+const MIRRORS = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${HOME}/secretmirrors`;
+const ENTRY = 'myvaultsecret';
+const COPY = 'myvaultsecret-sync';
+const OUT = 'deploy-key';
+const TARGETS = ['project-c-main', 'project-c-next'] as const;
+
+const FIRST_POLICY = `
+path "secret/data/${ENTRY}" { capabilities = ["read"] }
+path "secret/metadata/${ENTRY}" { capabilities = ["read"] }
+path "secret/data/${OUT}" { capabilities = ["create", "read", "update"] }
+path "secret/metadata/${OUT}" { capabilities = ["read"] }
+path "database/creds/somedb" { capabilities = ["read"] }
+path "sys/leases/revoke" { capabilities = ["update"] }`;
+const SECOND_POLICY = `
+path "secret/data/${ENTRY}" { capabilities = ["create", "read", "update"] }
+path "secret/metadata/${ENTRY}" { capabilities = ["read"] }`;
+
+export const vaultWalk: Walk = {
+  title: 'SecretMirror: to and from Vault',
+
+  async check() {
+    // It makes nothing in a cluster that is not its own.
+  },
+
+  async run(stage) {
+    const { screen } = stage;
+    if (stage.borrowed) {
+      screen.note('skipped: its Vaults listen on this machine only, where this cluster may not find them');
+      return;
+    }
+    const vaults = await startVaults(stage).catch((error: unknown) => {
+      if (!(error instanceof ServerUnavailableError)) throw error;
+      screen.warn(`skipped: ${errorText(error)}`);
+      return undefined;
+    });
+    if (vaults === undefined) return;
+    const [first, second] = vaults;
+    const addresses = { VAULT_ADDR: first.addr, VAULT2_ADDR: second.addr };
+    screen.blank();
+    for (const [name, addr] of Object.entries(addresses)) screen.command(`export ${name}=${addr}`);
+    await credential(stage, 'vault-approle', await first.approle('keyferry', FIRST_POLICY));
+    await credential(stage, 'vault2-approle', await second.approle('keyferry', SECOND_POLICY));
+    await intoNamespaces(stage, first, addresses);
+    await fromSecret(stage, first, addresses);
+    await toTheOther(stage, first, second, addresses);
+    await dynamicCredentials(stage, first, addresses);
+  },
+
+  async leave() {
+    // Its mirrors stay, and so do both Vaults.
+  },
+
+  async clean() {
+    // It was skipped.
+  },
+};
+
+type Addresses = Readonly<Record<string, string>>;
+
+async function intoNamespaces(stage: Stage, vault: DemoVault, addresses: Addresses): Promise<void> {
+  const { screen, cluster, until } = stage;
+  screen.section('An entry in Vault, in namespaces that match');
+  await put(stage, vault, { username: 'hellothere', password: 'generalkenobi' });
+  await apply(stage, 'vault-namespaces.yaml');
+  await using arrivals = new Arrivals(cluster.api, {
+    name: 'secrets/demo-vault',
+    path: '/api/v1/secrets',
+    fieldSelector: `metadata.name=${COPY}`,
+  });
+  await arrivals.synced;
+  const [startedAt = 0] = await apply(stage, 'vault-to-namespaces.yaml', addresses);
+  const seen = new Map<string, string>();
+  const lines: [string, number][] = [];
+  for (const namespace of TARGETS) {
+    const at = await until(`the copy in ${namespace}`, () => arrivals.newerThan(`${namespace}/${COPY}`));
+    lines.push([namespace, at - startedAt]);
+  }
+  await until('the mirror to be Active', async () => {
+    const mirror = await cluster.find(`${MIRRORS}/myvaultsecret-mirror`);
+    return (mirror as { status?: { mirrorStatus?: string } } | undefined)?.status?.mirrorStatus === 'Active'
+      ? true
+      : undefined;
+  });
+  screen.command('kubectl get secretmirrors myvaultsecret-mirror');
+  screen.output(await cluster.table(MIRRORS, { query: { fieldSelector: 'metadata.name=myvaultsecret-mirror' } }));
+  screen.blank();
+  for (const [namespace, ms] of lines) screen.done(`${namespace}/${COPY}`, `${took(ms)} after the mirror was applied`);
+  screen.blank();
+  for (const namespace of TARGETS) {
+    const copy = await cluster.find(`/api/v1/namespaces/${namespace}/secrets/${COPY}`);
+    seen.set(namespace, copy?.metadata.resourceVersion ?? '0');
+  }
+  const changedAt = await put(stage, vault, { username: 'hellothere', password: 'a-bold-one' });
+  for (const namespace of TARGETS) {
+    const key = `${namespace}/${COPY}`;
+    const at = await until(`the change in ${namespace}`, () => arrivals.newerThan(key, seen.get(namespace)));
+    screen.done(key, `follows ${took(at - changedAt)} after the change (Vault is looked at every 2 s)`);
+  }
+}
+
+async function fromSecret(stage: Stage, vault: DemoVault, addresses: Addresses): Promise<void> {
+  const { screen, cluster } = stage;
+  screen.section('A Secret goes into Vault');
+  const [startedAt = 0] = await apply(stage, 'secret-to-vault.yaml', addresses);
+  const writtenAt = await version(stage, vault, OUT, 1);
+  show(stage, 'VAULT_ADDR', OUT, await vault.look(OUT));
+  screen.done(`secret/${OUT}`, `written ${took(writtenAt - startedAt)} after the Secret was created`);
+  screen.blank();
+  const patch = { stringData: { key: 'changed-in-the-cluster' } };
+  screen.command(`kubectl patch secret ${OUT} --type merge -p '${JSON.stringify(patch)}'`);
+  const changedAt = performance.now();
+  await cluster.mergePatch(`/api/v1/namespaces/${HOME}/secrets/${OUT}`, patch);
+  const secondAt = await version(stage, vault, OUT, 2);
+  screen.output([`secret/${OUT} patched`]);
+  show(stage, 'VAULT_ADDR', OUT, await vault.look(OUT));
+  screen.done(`secret/${OUT}`, `follows ${took(secondAt - changedAt)} after the change`);
+}
+
+async function toTheOther(stage: Stage, first: DemoVault, second: DemoVault, addresses: Addresses): Promise<void> {
+  const { screen } = stage;
+  screen.section('From one Vault to another, without a Secret');
+  const [startedAt = 0] = await apply(stage, 'vault-to-vault.yaml', addresses);
+  const writtenAt = await version(stage, second, ENTRY, 1);
+  show(stage, 'VAULT2_ADDR', ENTRY, await second.look(ENTRY));
+  screen.done(`secret/${ENTRY} in the second Vault`, `${took(writtenAt - startedAt)} after the mirror was applied`);
+  screen.blank();
+  const changedAt = await put(stage, first, { username: 'hellothere', password: 'so-uncivilized', note: 'more' });
+  const secondAt = await version(stage, second, ENTRY, 2);
+  show(stage, 'VAULT2_ADDR', ENTRY, await second.look(ENTRY));
+  screen.done(`secret/${ENTRY} in the second Vault`, `follows ${took(secondAt - changedAt)} after the change`);
+}
+
+/** A Secret with the ids of an AppRole; they are not shown. */
+async function credential(
+  { cluster, screen }: Stage,
+  name: string,
+  stringData: Readonly<Record<string, string>>,
+): Promise<void> {
+  const flags = Object.keys(stringData).map((key) => `--from-literal=${key}=…`);
+  screen.command(`kubectl create secret generic ${name} ${flags.join(' ')}`);
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: HOME }, stringData };
+  await cluster.create(secret as unknown as Manifest);
+  screen.output([`secret/${name} created`]);
+}
+
+async function put({ screen }: Stage, vault: DemoVault, values: Readonly<Record<string, string>>): Promise<number> {
+  const fields = Object.entries(values).map(([key, value]) => `${key}=${value}`);
+  screen.command(`vault kv put secret/${ENTRY} ${fields.join(' ')}`);
+  const startedAt = await vault.put(ENTRY, values);
+  const { version: number } = (await vault.look(ENTRY)) ?? { version: 0 };
+  screen.output([`version ${number}`]);
+  screen.blank();
+  return startedAt;
+}
+
+/** Waits for that version of an entry. @returns when it was seen, `performance.now()` */
+async function version({ until }: Stage, vault: DemoVault, name: string, number: number): Promise<number> {
+  return await until(`version ${number} of secret/${name}`, async () =>
+    (await vault.look(name))?.version === number ? performance.now() : undefined,
+  );
+}
+
+/** Keys and version; never a value. */
+function show({ screen }: Stage, variable: string, name: string, look: EntryLook | undefined): void {
+  const filter = `jq -c '[.data.metadata.version, (.data.data | keys)]'`;
+  screen.command(`vault kv get -address=$${variable} -format=json secret/${name} | ${filter}`);
+  screen.output([JSON.stringify([look?.version, look?.keys])]);
+  screen.blank();
+}
