@@ -54,7 +54,11 @@ export class KubeStore {
     this.index = new ObjectIndex(
       options.api.cluster,
       options.kind.kind,
-      options.onChange,
+      (key, before, after, initial) => {
+        // Not every source was asked to be followed, so not every one is told to be forgotten.
+        if (after === undefined) this.#gists.delete(key);
+        options.onChange(key, before, after, initial);
+      },
       options.onLate === undefined ? {} : { onLate: options.onLate },
     );
     this.focus = new Focus({
@@ -176,6 +180,9 @@ export class KubeStore {
   }
 
   #remember(key: HolderKey, content: Content): void {
+    const { namespace, name } = parseHolderKey(key);
+    // It went while it was read: nobody would ever take the gist away.
+    if (this.index.get(namespace, name) === undefined) return;
     let versions = this.#gists.get(key);
     if (versions === undefined) this.#gists.set(key, (versions = new Map()));
     versions.set(content.version, gistOf(content));

@@ -58,8 +58,8 @@ export class MirrorSystem implements RuleSystem {
   /** What was last written: a CRD that does not know a field drops it, and must not make us write it for ever. */
   readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: SecretMirrorStatus }>();
 
-  /** Uids of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
-  readonly #undefaultable = new Set<string>();
+  /** Uids, by rule, of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
+  readonly #undefaultable = new Map<RuleKey, string>();
 
   constructor(options: MirrorSystemOptions) {
     this.#options = options;
@@ -84,9 +84,8 @@ export class MirrorSystem implements RuleSystem {
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
     const finalizers = mirror.metadata.finalizers ?? [];
     const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
-    const spec = this.#undefaultable.has(mirror.metadata.uid)
-      ? undefined
-      : missingDefaults(mirror, this.#specOf(mirror));
+    const undefaultable = this.#undefaultable.get(rule) === mirror.metadata.uid;
+    const spec = undefaultable ? undefined : missingDefaults(mirror, this.#specOf(mirror));
     if (marked && spec === undefined) return;
     const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
     try {
@@ -94,7 +93,7 @@ export class MirrorSystem implements RuleSystem {
     } catch (error) {
       // A mirror that was stored before the CRD checked anything may be refused as a whole; its finalizer is not.
       if (!isInvalid(error) || spec === undefined) throw error;
-      this.#undefaultable.add(mirror.metadata.uid);
+      this.#undefaultable.set(rule, mirror.metadata.uid);
       if (!marked) await this.#patch(mirror, marks, undefined, signal);
     }
   }
@@ -204,6 +203,7 @@ export class MirrorSystem implements RuleSystem {
     const mirror = mirrors.get(rule);
     if (mirror === undefined) {
       this.#written.delete(rule);
+      this.#undefaultable.delete(rule);
       this.#options.onGone(mirrorName(rule));
       return undefined;
     }

@@ -71,6 +71,8 @@ export class ReplicatorSystem implements RuleSystem {
 
   forgetNamespace(namespace: string): void {
     this.#interest.forgetNamespace(namespace);
+    // Patterns of permissions belong to no rule.
+    this.#options.settings.patterns.forgetNamespace(namespace);
   }
 
   /** The rule that an object is; `undefined` if the replicator does not run for its kind. */

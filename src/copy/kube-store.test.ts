@@ -1,0 +1,43 @@
+/** What a store remembers of objects, on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { startControlPlane, type ControlPlane } from '../../test/servers/control-plane.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
+import { loadKubeconfig } from '../kube/kubeconfig.ts';
+import { SECRET } from './kind.ts';
+import { KubeStore } from './kube-store.ts';
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+test('nothing is remembered of an object that is gone, also if nobody had to ask for it to be followed', async () => {
+  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    await store.focus.keepWide(({ annotations }) => annotations !== undefined).synced;
+    const metadata = { name: 'source', namespace: 'default', annotations: { mine: 'yes' } };
+    await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
+    const key = store.key('default', 'source');
+    const there = (): string | undefined => store.index.get('default', 'source')?.resourceVersion;
+    const version = await waitFor(there, { message: 'the source to be known' });
+    assert.ok((await store.load(key, version)) !== undefined);
+    assert.ok(store.gist(key, version) !== undefined);
+    await plane.api.delete('/api/v1/namespaces/default/secrets/source');
+    await waitFor(() => there() === undefined, { message: 'the source to be gone' });
+    assert.equal(store.gist(key, version), undefined);
+    assert.ok((await store.load(key, version)) !== undefined, 'a content that a slow reader still gets');
+    assert.equal(store.gist(key, version), undefined);
+  } finally {
+    await store.stop();
+  }
+});
