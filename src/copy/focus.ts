@@ -176,18 +176,23 @@ export class Focus {
       this.#becomeKnown(key);
       return;
     }
-    if (this.#lookUps.has(key)) return;
+    const running = this.#lookUps.get(key);
+    if (running !== undefined) {
+      // Begun when it was wanted before; what happened to it in between was passed over.
+      running.stale = true;
+      return;
+    }
     const lookUp = { stale: false };
     this.#lookUps.set(key, lookUp);
-    const running = this.#askUntilAnswered(key, lookUp)
+    const asking = this.#askUntilAnswered(key, lookUp)
       .catch((error: unknown) => {
         if (!this.#stop.signal.aborted) throw error;
       })
       .finally(() => {
         this.#lookUps.delete(key);
-        this.#closing.delete(running);
+        this.#closing.delete(asking);
       });
-    this.#closing.add(running);
+    this.#closing.add(asking);
   }
 
   async #askUntilAnswered(key: HolderKey, lookUp: { stale: boolean }): Promise<void> {
