@@ -56,6 +56,14 @@ const FIRST_LOOK_MS = 1000;
 const DRAIN_MS = 3000;
 /** How long an answer of Vault may still take then, ms: it may bring credentials that nobody else would know of. */
 const VAULT_DRAIN_MS = 500;
+/** How long it may take to revoke our tokens, ms, where the above leaves so much. */
+const VAULT_STOP_MS = 2000;
+/** How long the last events may take then, ms. */
+const EVENTS_DRAIN_MS = 1000;
+/** What all of a stop may take, ms: half a second less than what ends the process, for the Lease of the election. */
+const STOP_MS = 4000;
+/** What is left to the last steps of a stop whatever the first took, ms. */
+const MIN_LEFT_MS = 100;
 /** A worker that takes longer than any of its calls may is stuck, ms. */
 const STUCK_MS = 300_000;
 
@@ -199,10 +207,14 @@ export class Operator {
 
   async stop(): Promise<void> {
     this.#options.metrics.leader.set({}, 0);
-    await this.#engine.stop(this.#working ? DRAIN_MS : 0);
+    const until = systemClock.monotonic() + STOP_MS;
+    await Promise.all([this.#engine.stop(this.#working ? DRAIN_MS : 0), this.#vault.stopPolls(VAULT_DRAIN_MS)]);
     this.#replicator?.stop();
-    const events = [...this.#events.values()].map(async (recorder) => await recorder.stop());
-    await Promise.all([...events, this.#vault.stop(VAULT_DRAIN_MS)]);
+    const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
+    const events = [...this.#events.values()].map(
+      async (recorder) => await recorder.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }),
+    );
+    await Promise.all([...events, this.#vault.stop(Math.min(VAULT_STOP_MS, leftMs))]);
     await this.#cluster.stop();
   }
 

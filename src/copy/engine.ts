@@ -14,7 +14,7 @@ import type { Clock } from '../runtime/clock.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/keyed-queue.ts';
 import { QueueLanes } from '../runtime/queue-lanes.ts';
-import type { KeyedQueueOptions, Priority, RunResult } from '../runtime/keyed-queue-options.ts';
+import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/keyed-queue-options.ts';
 import type { Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
@@ -50,6 +50,8 @@ const RULE_CONCURRENCY = 4;
 /** Targets written at once in each lane of a backend that has its own. */
 const LANE_CONCURRENCY = 16;
 const STATUS_CONCURRENCY = 4;
+/** How long work that was aborted at a stop may take to end, ms. */
+const GRACE_MS = 100;
 
 export class Engine {
   readonly book = new ClaimBook();
@@ -131,11 +133,14 @@ export class Engine {
     });
   }
 
-  /** Lets running work end within `drainMs`, then aborts it. */
+  /** Lets running work end within `drainMs`, all queues together, then aborts it. */
   async stop(drainMs = 0): Promise<void> {
-    await this.#rules.stop({ drainMs });
-    await Promise.all([this.#targets.stop({ drainMs }), this.#lanes.stop({ drainMs })]);
-    await this.#status.stop({ drainMs });
+    const clock = this.#options.clock ?? systemClock;
+    const until = clock.monotonic() + drainMs;
+    const limits = (): StopOptions => ({ drainMs: Math.max(0, until - clock.monotonic()), graceMs: GRACE_MS });
+    await this.#rules.stop(limits());
+    await Promise.all([this.#targets.stop(limits()), this.#lanes.stop(limits())]);
+    await this.#status.stop(limits());
   }
 
   /** A rule may have changed. */

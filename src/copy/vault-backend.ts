@@ -131,11 +131,15 @@ export class VaultBackend {
     }
   }
 
-  /** Tokens are revoked unless leases hang on them; takes `drainMs` and 2 s at most. */
-  async stop(drainMs: number): Promise<void> {
+  /** The first half of a stop: polls under way end within `drainMs`. */
+  async stopPolls(drainMs: number): Promise<void> {
     await this.sources.stop(drainMs);
     this.#leases.stop();
-    await this.#sessions.stop();
+  }
+
+  /** The second, when nobody writes any more: tokens are revoked, within `limitMs`, unless leases hang on them. */
+  async stop(limitMs: number): Promise<void> {
+    await this.#sessions.stop(limitMs);
   }
 
   /** @returns undefined if somebody else had a hand in it */

@@ -178,7 +178,7 @@ export class VaultSources implements SourceProvider {
 
   /** Lets polls under way end within `drainMs`: new credentials that nobody hears of would be lost. */
   async stop(drainMs: number): Promise<void> {
-    await this.#polls.stop({ drainMs });
+    await this.#polls.stop({ drainMs, graceMs: 100 });
     this.#contents.clear();
   }
 

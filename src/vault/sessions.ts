@@ -47,6 +47,7 @@ interface Entry {
 }
 
 const DEFAULT_LINGER_MS = 60_000;
+const STOP_LIMIT_MS = 2_000;
 
 export class VaultSessions {
   readonly #options: VaultSessionsOptions;
@@ -92,13 +93,17 @@ export class VaultSessions {
   }
 
   /**
-   * Closes all sessions: tokens are revoked unless leases hang on them. Takes about 2 s at most for each Vault, all at
-   * the same time; never rejects.
+   * Closes all sessions: tokens are revoked unless leases hang on them. What has no answer after `limitMs` (default 2,000), a login under
+   * way included, is given up; never rejects.
    */
-  async stop(): Promise<void> {
+  async stop(limitMs = STOP_LIMIT_MS): Promise<void> {
     this.#stopped = true;
     for (const [key, entry] of this.#entries) this.#close(key, entry);
+    const timer = this.#options.clock.setTimeout(() => {
+      for (const { client } of this.#clients.values()) client.close();
+    }, limitMs);
     await Promise.all(this.#closing);
+    timer.cancel();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
