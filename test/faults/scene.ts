@@ -27,7 +27,30 @@ export const COPY_LABEL = 'keyferry.dev/copy';
 const EVENTS = '/api/v1/events';
 const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 
+/** What a system brings to the scene: five rules that copy `default/source-<n>` into every `team-<n>`. */
+export interface FaultSystem {
+  readonly controller: string;
+  /** Key of a label that every copy has. */
+  readonly copyLabel: string;
+  /** How many watches are open when all is well. */
+  readonly watches: number;
+  /** Makes source and rule. */
+  make(scene: FaultScene, n: number): Promise<void>;
+}
+
+const MIRRORING: FaultSystem = {
+  controller: 'mirrors',
+  copyLabel: COPY_LABEL,
+  watches: WATCHES,
+  make: async (scene, n) => {
+    await scene.source(n);
+    await scene.mirror(n, ['team-[0-9]+']);
+  },
+};
+
 export interface SceneOptions extends ControlPlaneOptions {
+  /** Default: SecretMirrors. */
+  readonly system?: FaultSystem;
   readonly keyferryArgs?: readonly string[];
   /** Who Keyferry is. Default `admin`. */
   readonly user?: string;
@@ -41,6 +64,7 @@ export class FaultScene implements AsyncDisposable {
   /** Every event of a copy, as the server tells an observer. */
   readonly events: WatchEvent[] = [];
   readonly #options: SceneOptions;
+  readonly #system: FaultSystem;
   readonly #operators: Keyferry[] = [];
   readonly #probes: ProbeLog[] = [];
   #watch: Watcher | undefined;
@@ -51,6 +75,7 @@ export class FaultScene implements AsyncDisposable {
     this.proxy = proxy;
     this.kubeconfig = kubeconfig;
     this.#options = options;
+    this.#system = options.system ?? MIRRORING;
   }
 
   /** The control plane with namespaces, sources and mirrors. Nothing runs yet. */
@@ -66,10 +91,9 @@ export class FaultScene implements AsyncDisposable {
     await scene.api.apply(crds());
     await scene.namespaces(...namespaceNames());
     for (let n = 0; n < MIRRORS; n += 1) {
-      await scene.source(n);
-      await scene.mirror(n, ['team-[0-9]+']);
+      await scene.#system.make(scene, n);
     }
-    const query = { labelSelector: COPY_LABEL };
+    const query = { labelSelector: scene.#system.copyLabel };
     scene.#watch = await scene.api.watch('/api/v1/secrets', (event) => scene.events.push(event), query);
     return scene;
   }
@@ -96,18 +120,25 @@ export class FaultScene implements AsyncDisposable {
     this.proxy.clearRules();
     const from = performance.now();
     const keyferry = await this.start(...args);
-    await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === WATCHES, {
-      message: 'all watches to be open',
-    });
+    await this.watchesOpen();
     if (this.events.length > COPIES) assert.equal((await this.writesSince(from)).size, 0, 'a start writes nothing');
     return { keyferry, probes: this.watchProbes(keyferry) };
+  }
+
+  /** Waits until as many watches are open as should be. */
+  async watchesOpen(): Promise<void> {
+    const { watches } = this.#system;
+    await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === watches, {
+      timeoutMs: RECOVERY_MS,
+      message: `${watches} open watches`,
+    });
   }
 
   /** Starts Keyferry behind the proxy. */
   async operator(...args: readonly string[]): Promise<Keyferry> {
     const keyferry = await Keyferry.start({
       kubeconfig: this.kubeconfig,
-      args: ['--controllers=mirrors', ...(this.#options.keyferryArgs ?? []), ...args],
+      args: [`--controllers=${this.#system.controller}`, ...(this.#options.keyferryArgs ?? []), ...args],
     });
     this.#operators.push(keyferry);
     return keyferry;
@@ -124,8 +155,8 @@ export class FaultScene implements AsyncDisposable {
     await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
   }
 
-  async source(n: number): Promise<void> {
-    const metadata = { name: `source-${n}`, namespace: 'default' };
+  async source(n: number, annotations: Readonly<Record<string, string>> = {}): Promise<void> {
+    const metadata = { name: `source-${n}`, namespace: 'default', annotations };
     await this.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: { value: this.value() } });
   }
 
@@ -153,7 +184,7 @@ export class FaultScene implements AsyncDisposable {
 
   /** Copies that are not there or do not hold what their source holds. */
   async missing(namespaces: readonly string[] = namespaceNames()): Promise<string[]> {
-    const copies = await this.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL });
+    const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#system.copyLabel });
     const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
     const wanted = namespaces.flatMap((namespace) =>
       Array.from({ length: MIRRORS }, (_, n) => `${namespace}/source-${n}`),
@@ -253,7 +284,7 @@ export class FaultScene implements AsyncDisposable {
   async #caughtUp(): Promise<void> {
     if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');
     const name = `marker-${performance.now().toFixed(3)}`;
-    const metadata = { name, namespace: 'marker', labels: { [COPY_LABEL]: 'marker' } };
+    const metadata = { name, namespace: 'marker', labels: { [this.#system.copyLabel]: 'marker' } };
     await this.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
     await waitFor(() => this.events.some(({ object }) => object?.metadata.name === name), {
       message: 'the observer to see the last event',

@@ -1,0 +1,132 @@
+/** The replicator's watches of whole kinds: cut, silent, too old, with the server gone; and two replicas. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+
+import { kubernetesFault } from '../servers/fault-rules.ts';
+import type { Keyferry } from '../support/keyferry.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { ProbeLog } from './probe-log.ts';
+import { FaultScene, type FaultSystem, RECOVERY_MS } from './scene.ts';
+
+const REPLICATING: FaultSystem = {
+  controller: 'replicator',
+  copyLabel: 'app.kubernetes.io/managed-by',
+  // Namespaces, Secrets, ConfigMaps.
+  watches: 3,
+  make: async (scene, n) => {
+    await scene.source(n, { 'k8s-replicator/replicate-to-namespaces': 'team-[0-9]+' });
+  },
+};
+const WATCHING = { isWatch: true };
+const SECRETS_WATCH = { isWatch: true, path: '/api/v1/secrets' };
+const COPY = '/api/v1/namespaces/team-3/secrets/source-1';
+const IDLE_MS = 4000;
+
+/** Each copy is written once; the one that was deleted by hand is deleted, made again, and perhaps written before that. */
+async function assertNothingTwice(scene: FaultScene, from: number): Promise<void> {
+  const writes = await scene.writesSince(from);
+  writes.forEach((n, key) => assert.ok(n === 1 || (key === 'team-3/source-1' && n <= 3), `${key}: ${n}`));
+}
+
+describe('one replicator', () => {
+  let scene: FaultScene;
+  let probes: ProbeLog;
+  before(async () => {
+    scene = await FaultScene.open({ system: REPLICATING });
+  });
+  beforeEach(async () => {
+    ({ probes } = await scene.restart());
+  });
+  after(() => scene.close());
+
+  test('a watch cut, then all: nothing is missed that happens meanwhile', async (t) => {
+    for (const match of [SECRETS_WATCH, WATCHING]) {
+      await scene.watchesOpen();
+      const from = performance.now();
+      assert.ok(scene.proxy.cutAll(match) >= 1);
+      await scene.changeSources();
+      await scene.api.delete(COPY);
+      t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+      await assertNothingTwice(scene, from);
+    }
+  });
+
+  test('a half-open watch is noticed by its silence, and nothing is written twice', async (t) => {
+    ({ probes } = await scene.restart(`--watch-idle-timeout=${IDLE_MS}ms`));
+    const from = performance.now();
+    assert.ok(scene.proxy.stallAll(WATCHING) > 0);
+    await scene.changeSources();
+    t.diagnostic(`right after ${Math.round(await scene.converged(IDLE_MS + 4000))} ms`);
+    await scene.assertWrites(from, 1);
+    await scene.watchesOpen();
+    await probes.ready(200, RECOVERY_MS);
+  });
+
+  test('410 on resumption: listed anew; a copy and a rule that went in the gap are seen', async (t) => {
+    const from = performance.now();
+    const gone = scene.proxy.rule({
+      match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
+      fault: kubernetesFault(410),
+      times: 3,
+    });
+    await scene.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        name: 'passing',
+        namespace: 'default',
+        annotations: { 'k8s-replicator/replicate-to': 'team-0/passing' },
+      },
+    });
+    const passing = '/api/v1/namespaces/team-0/secrets/passing';
+    await waitFor(async () => (await scene.api.find(passing)) !== undefined, { message: 'the copy of the fourth' });
+    scene.proxy.cutAll(WATCHING);
+    await scene.api.delete('/api/v1/namespaces/default/secrets/passing');
+    await scene.api.delete(COPY);
+    await scene.changeSources();
+    t.diagnostic(`right after ${Math.round(await scene.converged())} ms`);
+    await waitFor(async () => (await scene.api.find(passing)) === undefined, { timeoutMs: RECOVERY_MS });
+    await waitFor(() => gone.hits === 3, { timeoutMs: RECOVERY_MS });
+    await scene.watchesOpen();
+    const writes = await scene.writesSince(from);
+    assert.equal(writes.get('team-0/passing'), 2);
+    await probes.ready(200, RECOVERY_MS);
+  });
+
+  test('the API server is killed for 5 s and started again', async (t) => {
+    const from = performance.now();
+    await scene.plane.killApiServer();
+    t.diagnostic(`unready after ${Math.round(await probes.ready(503, 6000))} ms`);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
+    const busiest = scene.busiestSecond(from);
+    await scene.plane.startApiServer();
+    await scene.changeSources();
+    await scene.api.delete(COPY);
+    t.diagnostic(`right after ${Math.round(await scene.converged())} ms; busiest second ${busiest}`);
+    assert.ok(busiest <= 40, `${busiest} requests in one second`);
+    await assertNothingTwice(scene, from);
+    await probes.ready(200, RECOVERY_MS);
+  });
+});
+
+test('two replicators: one works, and after kill -9 the other goes on with nothing done twice', async (t) => {
+  await using scene = await FaultScene.open({ system: REPLICATING, keyferryArgs: ['--leader-elect'] });
+  const isLeading = async (one: Keyferry): Promise<boolean> => (await one.metric('keyferry_leader')) === 1;
+  const leader = await scene.operator();
+  await waitFor(() => isLeading(leader));
+  const standby = await scene.operator();
+  await standby.ready();
+  await scene.converged();
+  const from = performance.now();
+  await scene.changeSources();
+  await scene.converged();
+  await scene.assertWrites(from, 1);
+  assert.equal((await standby.metric('keyferry_writes_total')) ?? 0, 0);
+  const killed = performance.now();
+  await leader.kill9();
+  await scene.changeSources();
+  await waitFor(() => isLeading(standby), { timeoutMs: 25_000 });
+  t.diagnostic(`took over after ${Math.round(performance.now() - killed)} ms`);
+  await scene.converged();
+  await scene.assertWrites(killed, 1);
+});
