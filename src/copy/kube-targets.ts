@@ -25,6 +25,7 @@ import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
 import { type Facts, fillerOf, type Held, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
+import { afterRepair, CONTESTED, isRepair, pauseOf, type Repairs } from './repairs.ts';
 import type { SourceReader } from './sources.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
@@ -66,6 +67,7 @@ interface Memory {
   deleted?: string;
   cleared?: true;
   focused?: boolean;
+  repairs?: Repairs;
 }
 
 /** Facts that one run has found out for itself. */
@@ -224,6 +226,12 @@ export class KubeTargets {
     const { store, onWrite } = this.#options;
     const { claim, wish } = decision;
     const verb = facts.observed === undefined ? 'create' : 'update';
+    const repair = isRepair(facts, claim);
+    const pauseMs = repair ? pauseOf(this.#memory.get(target)?.repairs, this.#options.now()) : 0;
+    if (pauseMs > 0) {
+      this.#settle(facts, CONTESTED, false);
+      return { requeueAfterMs: pauseMs };
+    }
     const content = await this.#content(decision, facts, signal);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     const { namespace, name } = parseHolderKey(target);
@@ -235,6 +243,7 @@ export class KubeTargets {
           : await this.#writer.update(target, facts.observed, wish, content, signal);
       onWrite(target, verb, true, claim);
       delete this.#remember(target).cleared;
+      if (repair) this.#remember(target).repairs = afterRepair(this.#memory.get(target)?.repairs, this.#options.now());
       const held = facts.held;
       const before = facts.observed;
       if (content !== undefined) this.#hold(target, meta.resourceVersion, content, wish.type);
@@ -397,6 +406,7 @@ export class KubeTargets {
       delete memory.held;
       delete memory.type;
       delete memory.cleared;
+      delete memory.repairs;
     }
     if (Object.keys(memory).length === 0) this.#memory.delete(target);
   }
