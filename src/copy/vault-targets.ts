@@ -129,13 +129,17 @@ export class VaultTargets implements TargetBackend {
     const { source } = claim;
     const desire = claim.shape.desire(sources.view(source), undefined, now());
     if (source === undefined || desire.kind !== 'be') return { outcome: standstill(desire, sources.view(source)) };
-    const known = sources.gist(source);
-    if (known !== undefined && memory.held !== undefined && known.digest === memory.held.digest) {
-      const door = await access.open(target, location, signal);
-      if (await isUntouched(door, location, memory.held, signal)) return { outcome: SYNCED };
-    }
+    const { held } = memory;
+    const holds = async (digest: string | undefined): Promise<boolean> =>
+      held !== undefined &&
+      digest === held.digest &&
+      (await isUntouched(await access.open(target, location, signal), location, held, signal));
+    const known = sources.gist(source)?.digest;
+    if (await holds(known)) return { outcome: SYNCED };
     const content = await sources.load(source, signal);
     if (content === undefined) return undefined;
+    // The source has another version, and may still have the same content.
+    if (content.digest !== known && (await holds(content.digest))) return { outcome: SYNCED };
     if (content.keyCount === 0) {
       const message = 'no data in source secret; nothing is written';
       return { outcome: { state: 'waiting', reason: 'NoData', message } };

@@ -1,0 +1,145 @@
+/** Whatever text a Secret holds comes back byte for byte by way of Vault; and what all that costs, by Vault's own audit log. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, sameData, secretPath } from '../mirrors/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const PEM = `-----BEGIN CERTIFICATE-----\n${'MIIBszCCAVmgAwIBAgIUe5Cq\n'.repeat(20)}-----END CERTIFICATE-----\n`;
+const AWKWARD = {
+  password: 'password',
+  hex: 'deadbeef',
+  base64: Buffer.from('looks like base64').toString('base64'),
+  number: '007',
+  boolean: 'true',
+  null: 'null',
+  json: '{"a": [1, "é"]}',
+  empty: '',
+  blank: ' \t\r\n',
+  pem: PEM,
+  emoji: '👩‍🚀🔑 — ünïcödé \u202e',
+  nul: '\0a\0',
+  'ca.crt_x-1': '"quotes" \\ <&>',
+  large: 'x'.repeat(100 * 1024),
+};
+const KEY = fc.stringMatching(/^[-._a-zA-Z0-9]{1,40}$/).filter((key) => key !== '.' && !key.startsWith('..'));
+/** Text that has a form in UTF-8, hence no lone surrogates. */
+const TEXT = fc.oneof(fc.string({ unit: 'binary', maxLength: 200 }), fc.string({ unit: 'grapheme', maxLength: 50 }));
+
+interface AuditLine {
+  readonly type: string;
+  readonly request: { readonly operation: string; readonly path: string };
+  readonly error?: string;
+}
+
+describe('secret to vault to secret', () => {
+  let scene: VaultScene;
+  let operator: Keyferry;
+  before(async () => {
+    scene = await VaultScene.open({ auditLog: true });
+    await scene.mirrors.namespaces('target');
+    await scene.approle('writer', policy({ 'secret/*': ['create', 'read', 'update'] }));
+    await scene.approle('reader', policy({ 'secret/*': ['read'] }));
+    operator = await scene.mirrors.operator();
+  });
+  after(() => scene.close());
+
+  const block = (path: string, name: string): Json =>
+    scene.block(path, '', { auth: { approle: { secretRef: { name } } } });
+  const encoded = (values: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
+
+  async function audit(): Promise<AuditLine[]> {
+    const text = await readFile(scene.vault.auditLogPath, 'utf8');
+    const lines = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as AuditLine);
+    return lines.filter(({ type }) => type === 'response');
+  }
+  const count = (lines: readonly AuditLine[], operation: RegExp, path: RegExp): number =>
+    lines.filter(({ request }) => operation.test(request.operation) && path.test(request.path)).length;
+
+  async function there(name: string, path: string, spec: Json = {}): Promise<void> {
+    await scene.toVault(`to-${name}`, { name }, block(path, 'writer'), spec);
+    await scene.fromVault(`from-${name}`, block(path, 'reader'), ['target'], spec);
+  }
+
+  it('keeps awkward and arbitrary values as they are', async () => {
+    const { mirrors, vault } = scene;
+    const samples = [
+      AWKWARD,
+      ...fc.sample(fc.dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8),
+    ];
+    const create = async (values: Readonly<Record<string, string>>, i: number): Promise<void> => {
+      const metadata = { name: `any-${i}`, namespace: HOME };
+      await mirrors.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: encoded(values) });
+      await there(`any-${i}`, `secret/data/any/${i}`);
+    };
+    await Promise.all(samples.map(create));
+    for (const [i, values] of samples.entries()) {
+      const wanted = encoded(values);
+      await waitFor(async () => sameData((await mirrors.find('target', `from-any-${i}`))?.data ?? {}, wanted), {
+        message: () => `sample ${i}: ${JSON.stringify(values).slice(0, 2000)}\n${mirrors.tail()}`,
+      });
+      const { data } = await vault.request('GET', `secret/data/any/${i}`);
+      assert.deepEqual(data.data, values);
+      assert.equal(data.metadata.version, 1);
+    }
+  });
+
+  it('costs one login an identity, a value read and a version a change, and nothing when nothing changed', async (t) => {
+    const { mirrors } = scene;
+    const spec = { pollPeriodSeconds: 600 };
+    const mirrorCount = 25;
+    for (let i = 0; i < mirrorCount; i++) {
+      await mirrors.secret(HOME, `cost-${i}`, { a: String(i) });
+      await scene.toVault(`to-cost-${i}`, { name: `cost-${i}` }, block(`secret/data/cost/${i}`, 'writer'), spec);
+      await scene.holds(`secret/data/cost/${i}`, { a: String(i) });
+      await scene.fromVault(`from-cost-${i}`, block(`secret/data/cost/${i}`, 'reader'), ['target'], spec);
+    }
+    for (let i = 0; i < mirrorCount; i++) await mirrors.copied('target', `from-cost-${i}`, { a: String(i) });
+    const fresh = await audit();
+    assert.equal(count(fresh, /update/, /^auth\/approle\/login$/), 2);
+    assert.equal(count(fresh, /create|update/, /^secret\/data\/cost\//), mirrorCount);
+    const reconciles = 20;
+    for (let poke = 1; poke <= reconciles; poke++) {
+      const touched = { metadata: { annotations: { poked: String(poke) } } };
+      await Promise.all(
+        Array.from({ length: mirrorCount }, async (_, i) => {
+          await mirrors.api.patch(secretPath(HOME, `cost-${i}`), touched);
+          await mirrors.api.patch(mirrorPath(`from-cost-${i}`), touched);
+        }),
+      );
+    }
+    await mirrors.change(HOME, 'cost-0', { a: 'last' });
+    await scene.holds('secret/data/cost/0', { a: 'last' });
+    const quiet = async (): Promise<boolean> => (await operator.metric('keyferry_queue_depth')) === 0;
+    await waitFor(quiet);
+    const lines = (await audit()).slice(fresh.length);
+    const writes = count(lines, /create|update/, /^secret\/data\/cost\//);
+    const values = count(lines, /read/, /^secret\/data\/cost\/(?!0$)/);
+    const versions = count(lines, /read/, /^secret\/metadata\/cost\//);
+    t.diagnostic(
+      `${2 * mirrorCount * reconciles} reconciles: ${writes} version for 1 change, ${values} values and ${versions} versions read`,
+    );
+    assert.equal(count(lines, /update/, /^auth\//), 0);
+    assert.equal(writes, 1);
+    assert.equal(values, 0);
+    assert.ok(versions <= mirrorCount * reconciles);
+    const before = (await audit()).length;
+    await staysTrue(
+      async () => count((await audit()).slice(before), /./, /cost/) === 0,
+      1500,
+      'silence without a change',
+    );
+  });
+});
+
+failOnLeaks();
