@@ -12,6 +12,7 @@ import {
   isInvalid,
   isNamespaceTerminating,
   isNotFound,
+  isObjectGone,
   isQuotaExceeded,
   isServerTrouble,
   isThrottled,
@@ -137,4 +138,13 @@ test('what sockets throw becomes a ConnectionError with code and cause, ours pas
   }
   const ours = new CredentialError('no token');
   assert.equal(toConnectionError(CALL, ours), ours);
+});
+
+test('only the API server itself can say that an object is gone', () => {
+  const reason = 'NotFound';
+  assert.ok(isObjectGone(errorOf(404, { reason, message: 'secretmirrors.mirrors.kts.studio "a" not found' }), 'a'));
+  assert.ok(!isObjectGone(errorOf(404, { reason, message: 'the server could not find the requested resource' }), 'a'));
+  assert.ok(!isObjectGone(errorOf(404, { reason, message: 'secrets "b" not found' }), 'a'));
+  assert.ok(!isObjectGone(apiErrorOf(CALL, 404, Buffer.from('404 page not found'), undefined, NOW), 'a'));
+  assert.ok(!isObjectGone(new ConnectionError('ECONNRESET', '"a" not found'), 'a'));
 });

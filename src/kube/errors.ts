@@ -191,6 +191,18 @@ export function isNotFound(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 404;
 }
 
+/**
+ * The server says of this very object that it is not there. A 404 may also mean that the API is not served (any more), or that
+ * something else than the API server answered: that is no reason to take anything away.
+ */
+export function isObjectGone(error: unknown, name: string): error is ApiError {
+  return (
+    isNotFound(error) &&
+    error.reason === 'NotFound' &&
+    error.statusMessage.includes(`${JSON.stringify(name)} not found`)
+  );
+}
+
 /** The object changed since it was read (409 `Conflict`): read again, decide again. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409 && error.reason === 'Conflict';

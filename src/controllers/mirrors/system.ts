@@ -2,7 +2,7 @@
  * The SecretMirror system: mirrors in, claims out, status back.
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { isInvalid, isNotFound } from '../../kube/errors.ts';
+import { isInvalid, isNotFound, isObjectGone } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { Claim, Owner, SourceView } from '../../copy/claim.ts';
@@ -178,7 +178,7 @@ export class MirrorSystem implements RuleSystem {
       const { body } = await this.#options.api.request({ method: 'GET', path: pathTo(namespace, name), signal });
       return { state: 'there', version: ruleVersion(JSON.parse(body.toString()) as SecretMirror) };
     } catch (error) {
-      if (isNotFound(error)) return { state: 'gone' };
+      if (isObjectGone(error, name)) return { state: 'gone' };
       throw error;
     }
   }

@@ -9,7 +9,7 @@
  * cleared because of a mistake in an annotation.
  */
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
@@ -169,7 +169,7 @@ export class ReplicatorSystem implements RuleSystem {
       const version = this.versionOf(observe(object.metadata));
       return version === undefined ? { state: 'gone' } : { state: 'there', version };
     } catch (error) {
-      if (isNotFound(error)) return { state: 'gone' };
+      if (isObjectGone(error, place.name)) return { state: 'gone' };
       throw error;
     }
   }
