@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
-import fc from 'fast-check';
+import { dictionary, oneof, sample, string, stringMatching } from 'fast-check';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
@@ -28,9 +28,9 @@ const AWKWARD = {
   'ca.crt_x-1': '"quotes" \\ <&>',
   large: 'x'.repeat(100 * 1024),
 };
-const KEY = fc.stringMatching(/^[-._a-zA-Z0-9]{1,40}$/).filter((key) => key !== '.' && !key.startsWith('..'));
+const KEY = stringMatching(/^[-._a-zA-Z0-9]{1,40}$/).filter((key) => key !== '.' && !key.startsWith('..'));
 /** Text that has a form in UTF-8, hence no lone surrogates. */
-const TEXT = fc.oneof(fc.string({ unit: 'binary', maxLength: 200 }), fc.string({ unit: 'grapheme', maxLength: 50 }));
+const TEXT = oneof(string({ unit: 'binary', maxLength: 200 }), string({ unit: 'grapheme', maxLength: 50 }));
 
 interface AuditLine {
   readonly type: string;
@@ -73,10 +73,7 @@ describe('secret to vault to secret', () => {
 
   it('keeps awkward and arbitrary values as they are', async () => {
     const { mirrors, vault } = scene;
-    const samples = [
-      AWKWARD,
-      ...fc.sample(fc.dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8),
-    ];
+    const samples = [AWKWARD, ...sample(dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8)];
     const create = async (values: Readonly<Record<string, string>>, i: number): Promise<void> => {
       const metadata = { name: `any-${i}`, namespace: HOME };
       await mirrors.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: encoded(values) });
