@@ -1,0 +1,218 @@
+/** The replicator where others have a hand in it too: the original beside us, namespaces that end, types, sizes and prefixes. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue } from '../../support/wait-for.ts';
+import type { WatchEvent } from '../../support/watcher.ts';
+import { OriginalDouble } from './original-double.ts';
+import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
+
+/** Long enough for everything that could go wrong to have begun. */
+const SETTLE_MS = 1000;
+
+let scene: ReplicatorScene;
+let secrets: KindScene;
+let maps: KindScene;
+before(async () => {
+  // Without a controller manager a namespace that is deleted terminates for ever.
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('source', 'team-a', 'team-b');
+  secrets = scene.of(KINDS[0]!);
+  maps = scene.of(KINDS[1]!);
+});
+after(() => scene.close());
+
+async function staysAt(users: KindScene, names: readonly string[], what: string): Promise<void> {
+  const look = async (): Promise<string> => JSON.stringify(await Promise.all(names.map((name) => users.version(name))));
+  const versions = await look();
+  await staysTrue(async () => (await look()) === versions, SETTLE_MS, what);
+}
+
+describe('beside the original', () => {
+  const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
+
+  it('both write the same, come to rest, and delete nothing by mistake', async () => {
+    const events: WatchEvent[] = [];
+    const watch = await scene.api.watch('/api/v1/secrets', (event) => events.push(event));
+    try {
+      await using original = await OriginalDouble.start(scene.api);
+      const operator = await scene.operator();
+      const allowed = { 'replication-allowed': 'true' };
+      await secrets.create('source/both', { a: '0' }, { ...allowed, 'replicate-to': 'team-a/both,team-b/both' });
+      await secrets.create('team-a/pulled-both', {}, { 'replicate-from': 'source/both' });
+      const changes = 10;
+      for (let n = 1; n <= changes; n += 1) {
+        await secrets.change('source/both', { a: String(n) });
+        for (const target of targets) await secrets.holds(target, { a: String(n) });
+      }
+      // A change of metadata alone: the original notes the new version, and we leave it so.
+      await scene.api.patch(secrets.path('source/both'), { metadata: { labels: { some: 'label' } } });
+      const version = await secrets.version('source/both');
+      for (const target of targets) {
+        const atVersion = (object: Json): boolean => annotation(object, 'replicated-from-version') === version;
+        await secrets.becomes(target, atVersion, 'at the version of its source');
+      }
+      await staysAt(secrets, targets, 'two controllers at rest');
+      for (const target of targets) {
+        const about = events.filter(
+          ({ object }) => `${object?.metadata.namespace}/${object?.metadata.name}` === target,
+        );
+        assert.deepEqual(
+          about.filter(({ type }) => type === 'DELETED'),
+          [],
+          `${target} was deleted`,
+        );
+        assert.ok(about.length <= 3 * (changes + 2), `${target} was written ${about.length} times`);
+      }
+      assert.ok(original.writes > 0, 'the other has a hand in it');
+      await operator.stop();
+    } finally {
+      await watch.stop();
+    }
+  });
+
+  it('a start over what the original has written alone writes nothing', async () => {
+    {
+      await using original = await OriginalDouble.start(scene.api);
+      await secrets.change('source/both', { a: 'by the original' });
+      for (const target of targets) await secrets.holds(target, { a: 'by the original' });
+      assert.ok(original.writes >= targets.length);
+    }
+    const versions = await Promise.all(targets.map((target) => secrets.version(target)));
+    const operator = await scene.operator();
+    await staysTrue(
+      async () => {
+        const now = await Promise.all(targets.map((target) => secrets.version(target)));
+        return now.every((version, index) => version === versions[index]);
+      },
+      SETTLE_MS,
+      'the copies of the original',
+    );
+    await secrets.delete('source/both');
+    await secrets.gone('team-a/both');
+    await secrets.gone('team-b/both');
+    await secrets.holds('team-a/pulled-both', {});
+    await operator.stop();
+  });
+});
+
+describe('what stands in the way', () => {
+  let operator: Keyferry;
+  before(async () => {
+    operator = await scene.operator();
+  });
+  after(() => operator.stop());
+
+  it('a namespace that terminates for ever holds up nobody, and is not tried over and over', async () => {
+    await scene.namespaces('end-one', 'end-two');
+    await maps.create('source/end', { a: '1' }, { 'replicate-to-namespaces': 'end-.*' });
+    await maps.create('source/end-named', { a: '1' }, { 'replicate-to': 'end-one/named,end-two/named' });
+    for (const name of ['end-one/end', 'end-two/end', 'end-one/named']) await maps.holds(name, { a: '1' });
+    await scene.api.delete('/api/v1/namespaces/end-one');
+    assert.equal((await scene.api.get('/api/v1/namespaces/end-one')).status.phase, 'Terminating');
+    await maps.change('source/end', { a: '2' });
+    await maps.change('source/end-named', { a: '2' });
+    await maps.holds('end-two/end', { a: '2' });
+    await maps.holds('end-two/named', { a: '2' });
+    await maps.create('source/end-late', { a: '1' }, { 'replicate-to': 'end-one/late,end-two/late' });
+    await maps.holds('end-two/late', { a: '1' });
+    await staysTrue(async () => (await maps.find('end-one/late')) === undefined, SETTLE_MS, 'nothing comes there');
+    const events = await scene.api.list('/api/v1/namespaces/source/events');
+    const told = events.filter(({ involvedObject }) => String(involvedObject.name).startsWith('end'));
+    assert.deepEqual(told, [], 'that a namespace ends is nobody’s mistake');
+  });
+
+  it('a ConfigMap of just 1 MiB goes over by push and by pull', async () => {
+    const text = 'x'.repeat(1024 * 1024);
+    const asked = { 'replicate-to': 'team-a/mebibyte', 'replication-allowed': 'true' };
+    await maps.create('source/mebibyte', {}, asked, { data: { text } });
+    await maps.create('team-b/mebibyte', {}, { 'replicate-from': 'source/mebibyte' });
+    for (const name of ['team-a/mebibyte', 'team-b/mebibyte']) {
+      await maps.becomes(name, ({ data }) => data?.text === text, 'filled with 1 MiB');
+    }
+    await staysAt(maps, ['team-a/mebibyte', 'team-b/mebibyte'], 'what is copied');
+  });
+
+  it('an annotation that nobody knows suspends its object', async () => {
+    await secrets.create('source/unknown', { a: '1' }, { 'replicate-to': 'team-b/unknown', 'replicate-too': 'x' });
+    const { message } = await secrets.warning('source/unknown', 'UnknownAnnotation');
+    assert.match(message, /replicate-too/);
+    assert.equal(await secrets.find('team-b/unknown'), undefined);
+  });
+
+  const CLEARS: readonly (readonly [string, Readonly<Record<string, string>>, (data: Json) => void])[] = [
+    ['dockercfg', { '.dockercfg': '{"a":{}}' }, (data) => assert.deepEqual(data, { '.dockercfg': '{}' })],
+    [
+      'dockerconfigjson',
+      { '.dockerconfigjson': '{"auths":{}}' },
+      (data) => assert.deepEqual(data, { '.dockerconfigjson': '{}' }),
+    ],
+    ['ssh-auth', { 'ssh-privatekey': 'k' }, (data) => assert.deepEqual(data, { 'ssh-privatekey': 'empty' })],
+    [
+      'basic-auth',
+      { username: 'u', password: 'p' },
+      ({ username, password, ...more }) => {
+        assert.deepEqual([username, more], ['', {}]);
+        assert.match(password, /^[A-Za-z0-9]{128}$/);
+      },
+    ],
+  ];
+  for (const [type, values, assertCleared] of CLEARS) {
+    it(`a Secret of the type ${type} is cleared to the least that the server takes, once`, async () => {
+      const encoded = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, secrets.kind.encode(text)]));
+      const more = { type: `kubernetes.io/${type}`, data: encoded };
+      await secrets.create(`source/${type}`, {}, { 'replication-allowed': 'true' }, more);
+      await secrets.create(`team-a/${type}`, {}, { 'replicate-from': `source/${type}` }, more);
+      const isFilled = (object: Json): boolean => annotation(object, 'replicated-from-version') !== undefined;
+      await secrets.becomes(`team-a/${type}`, isFilled, 'filled');
+      await secrets.annotate(`source/${type}`, { 'replication-allowed': 'false' });
+      const { data } = await secrets.becomes(`team-a/${type}`, (object) => !isFilled(object), 'cleared');
+      assertCleared(
+        Object.fromEntries(
+          Object.entries(data).map(([key, value]) => [key, Buffer.from(String(value), 'base64').toString()]),
+        ),
+      );
+      await staysAt(secrets, [`team-a/${type}`], 'what is cleared');
+    });
+  }
+});
+
+describe('flags', () => {
+  it('--ignore-unknown works on what has annotations that nobody knows', async () => {
+    await using own = new AsyncDisposableStack();
+    const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
+    await other.namespaces('a', 'b');
+    await other.operator(['-ignore-unknown']);
+    const users = other.of(KINDS[0]!);
+    await users.create('a/unknown', { a: '1' }, { 'replicate-to': 'b/unknown', 'replicate-too': 'x' });
+    await users.holds('b/unknown', { a: '1' });
+    await users.annotate('b/unknown', { 'by-another': 'x' });
+    await users.change('a/unknown', { a: '2' });
+    await users.holds('b/unknown', { a: '2' });
+  });
+
+  it('an empty prefix means bare names, and other annotations are none of our business', async () => {
+    await using own = new AsyncDisposableStack();
+    const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
+    await other.namespaces('a', 'b');
+    await other.operator(['-annotations-prefix=']);
+    const users = other.of(KINDS[0]!);
+    await users.create('a/bare', { a: '1' });
+    await users.create('b/pulls', {});
+    await other.api.patch(users.path('a/bare'), {
+      metadata: { annotations: { 'replicate-to': 'b/bare', 'replication-allowed': 'true', unrelated: 'x' } },
+    });
+    await other.api.patch(users.path('b/pulls'), { metadata: { annotations: { 'replicate-from': 'a/bare' } } });
+    const copy = await users.holds('b/bare', { a: '1' });
+    assert.equal(copy.metadata.annotations['replicated-by'], 'a/bare');
+    await users.holds('b/pulls', { a: '1' });
+    await users.create('a/prefixed', { a: '1' }, { 'replicate-to': 'b/prefixed' });
+    await users.change('a/bare', { a: '2' });
+    await users.holds('b/bare', { a: '2' });
+    assert.equal(await users.find('b/prefixed'), undefined);
+    await other.api.patch(users.path('a/bare'), { metadata: { annotations: { 'replicate-to': null } } });
+    await users.gone('b/bare');
+  });
+});

@@ -1,0 +1,106 @@
+/**
+ * What k8s-replicator v1.3.0 does to the objects of its users, for tests of two controllers on one cluster: it copies a source's data to
+ * the targets of `replicate-to` (names with a namespace only) and to an object that asks by `replicate-from`, when the version that
+ * stands on the target is not the source's, and notes what it did in the same annotations. Every write is a whole PUT at the
+ * resourceVersion that was read, as the original's. It decides by what its watch has told it, not by what is there now.
+ *
+ * States: watching → stopped. One event is worked on at a time.
+ */
+import { type Json, type TestApi, TestApiError } from '../../support/api.ts';
+import type { Watcher } from '../../support/watcher.ts';
+
+const PREFIX = 'k8s-replicator/';
+
+export class OriginalDouble implements AsyncDisposable {
+  readonly #api: TestApi;
+  readonly #objects = new Map<string, Json>();
+  #watch: Watcher | undefined;
+  #work: Promise<void> = Promise.resolve();
+  #stopped = false;
+  /** Writes that were done. */
+  writes = 0;
+
+  private constructor(api: TestApi) {
+    this.#api = api;
+  }
+
+  static async start(api: TestApi): Promise<OriginalDouble> {
+    const double = new OriginalDouble(api);
+    double.#watch = await api.watch('/api/v1/secrets', ({ type, object }) => {
+      if (type === 'GAP') return;
+      const key = `${object.metadata.namespace}/${object.metadata.name}`;
+      if (type === 'DELETED') double.#objects.delete(key);
+      else double.#objects.set(key, object);
+      double.#work = double.#work.then(() => double.#look(key));
+    });
+    // The watch begins now; what was there before is looked at as the original does at its start.
+    for (const object of await api.list('/api/v1/secrets')) {
+      const key = `${object.metadata.namespace}/${object.metadata.name}`;
+      if (!double.#objects.has(key)) double.#objects.set(key, object);
+      double.#work = double.#work.then(() => double.#look(key));
+    }
+    return double;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await this.#watch?.stop();
+    await this.#work;
+  }
+
+  /** An object has changed: it may be a source that pushes, one that is pulled, or a target. */
+  async #look(key: string): Promise<void> {
+    if (this.#stopped) return;
+    const object = this.#objects.get(key);
+    if (object === undefined) return;
+    for (const target of pushedTo(object)) await this.#copy(key, target, true);
+    const by = noted(object, 'replicated-by');
+    if (by !== undefined && pushedTo(this.#objects.get(by)).includes(key)) await this.#copy(by, key, true);
+    const from = noted(object, 'replicate-from');
+    if (from !== undefined) await this.#copy(from, key, false);
+    for (const [other, { metadata }] of this.#objects) {
+      if (metadata.annotations?.[`${PREFIX}replicate-from`] === key) await this.#copy(key, other, false);
+    }
+  }
+
+  async #copy(from: string, to: string, pushed: boolean): Promise<void> {
+    const [source, target] = [this.#objects.get(from), this.#objects.get(to)];
+    if (source === undefined || (!pushed && noted(source, 'replication-allowed') !== 'true')) return;
+    const version = source.metadata.resourceVersion;
+    if (target !== undefined && noted(target, 'replicated-from-version') === version) return;
+    if (target !== undefined && pushed && noted(target, 'replicated-by') !== from) return;
+    const [namespace = '', name = ''] = to.split('/');
+    const annotations = {
+      ...target?.metadata.annotations,
+      [`${PREFIX}replicated-at`]: `${new Date().toISOString().slice(0, 19)}Z`,
+      [`${PREFIX}replicated-from-version`]: version,
+      ...(pushed
+        ? { [`${PREFIX}replicated-by`]: from }
+        : { [`${PREFIX}replicated-from-origin`]: from, [`${PREFIX}replicated-from-allowed`]: '.*' }),
+    };
+    const path = `/api/v1/namespaces/${namespace}/secrets`;
+    try {
+      if (target === undefined) {
+        const metadata = { namespace, name, annotations };
+        await this.#api.create({ apiVersion: 'v1', kind: 'Secret', type: source.type, metadata, data: source.data });
+      } else {
+        const metadata = { ...target.metadata, annotations };
+        await this.#api.replace(`${path}/${name}`, { ...target, metadata, data: source.data });
+      }
+      this.writes += 1;
+    } catch (error) {
+      // Lost a race, or the object has gone: the next event tells.
+      if (!(error instanceof TestApiError) || ![404, 409].includes(error.status)) throw error;
+    }
+  }
+}
+
+function pushedTo(source: Json): string[] {
+  return source === undefined
+    ? []
+    : (noted(source, 'replicate-to') ?? '').split(',').filter((item) => item.includes('/'));
+}
+
+function noted(object: Json, name: string): string | undefined {
+  return object.metadata.annotations?.[`${PREFIX}${name}`];
+}
