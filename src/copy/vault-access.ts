@@ -100,9 +100,9 @@ export function troubleOf(error: unknown, location: VaultLocation, doing: 'readi
   return { pending: false, reason: 'VaultError', message: `Error ${doing} vault: ${textOf(error)}` };
 }
 
-/** That Vault is left alone for a while says less than why: what was said before stands. */
+/** That Vault is left alone for a while, and was not asked, says less than why: what was said before stands. */
 export function saysNothingNew(error: unknown): boolean {
-  return isVaultError(error, 'circuitOpen');
+  return isVaultError(error, 'circuitOpen') || (isVaultError(error, 'throttled') && error.status === undefined);
 }
 
 /** A login at a mount that does not exist keeps its own kind, because it locks nobody. */
