@@ -126,7 +126,11 @@ export class Operator {
       book: engine.book,
       sources,
       ownerOf: (observed, target) => engine.ownerOf(observed, target),
-      fateOf: async (rule, target, observed, signal) => await engine.fateOf(rule, target, observed, signal),
+      fateOf: async (rule, target, observed, signal) => {
+        // A copy in a namespace that we have not heard of: the watch of namespaces is behind, and claims with it.
+        if (!this.#cluster.namespaces.has(parseHolderKey(target).namespace)) return 'later';
+        return await engine.fateOf(rule, target, observed, signal);
+      },
       onOutcome: (entry, wrote) => {
         engine.outcomeChanged(entry, wrote);
       },

@@ -99,7 +99,8 @@ export class CallGate {
     limit.cancel(
       new ApiError(limit.call, status, {
         reason,
-        message: `not sent: the server asked all calls of this client to wait, ${wait} ms are left`,
+        // How long is in `retryAfterMs`: a number that changes with each try would make each try news.
+        message: 'not sent: the server asked all calls of this client to wait',
         causes: [],
         retryAfterMs: wait,
       }),

@@ -71,6 +71,7 @@ export async function planMirrors(
     recordEvent: () => undefined,
     onSynced: () => undefined,
     onGone: () => undefined,
+    synced: async () => await Promise.resolve(),
     now: () => now,
   });
   const labelSelector = `${COPY_LABEL}=${MIRRORS_SYSTEM}`;

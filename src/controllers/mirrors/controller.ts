@@ -1,6 +1,7 @@
 /** Puts the SecretMirror system on an engine: its watches, its system, its metrics and events. */
 import type { Engine } from '../../copy/engine.ts';
 import type { Cluster } from '../../copy/cluster.ts';
+import type { Watcher } from '../../kube/watcher.ts';
 import { SECRET } from '../../copy/kind.ts';
 import type { VaultBackend } from '../../copy/vault-backend.ts';
 import { isVaultKey } from '../../copy/vault-holder.ts';
@@ -55,6 +56,7 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
       options.log.warn('a lease could not be revoked; it ends with its time', { mirror, lease, error });
     },
   });
+  const watches: Watcher[] = [];
   const system = new MirrorSystem({
     api: cluster.api,
     mirrors,
@@ -73,14 +75,15 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
       metrics.removeMirror(mirror);
       patterns.keepOnly(new Set([...mirrors.all()].flatMap(([, other]) => effectiveSpec(other, patterns).patterns)));
     },
+    synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
     now: options.now,
   });
   engine.addSystem(system);
-  cluster.watch(
+  const mirrorWatch = cluster.watch(
     { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
     mirrors.sink,
   );
-  cluster.watch(
+  const copyWatch = cluster.watch(
     {
       name: 'secrets/copies',
       path: '/api/v1/secrets',
@@ -89,6 +92,7 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     },
     secrets.index.feed().sink,
   );
+  watches.push(mirrorWatch, copyWatch);
   return {
     namespaceChanged: (name, there, initial) => {
       for (const rule of system.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');

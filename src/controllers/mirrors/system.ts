@@ -4,6 +4,7 @@
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isInvalid, isNotFound, isObjectGone } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
+import { orAborted } from '../../runtime/abort.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { Claim, Owner, SourceView } from '../../copy/claim.ts';
 import type { Entry } from '../../copy/claim-book.ts';
@@ -45,6 +46,8 @@ export interface MirrorSystemOptions {
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
   /** A mirror is gone. */
   readonly onGone: (mirror: string) => void;
+  /** Settles when the mirrors and all copies have been listed. */
+  readonly synced: () => Promise<unknown>;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -61,12 +64,20 @@ export class MirrorSystem implements RuleSystem {
   /** Uids, by rule, of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
   readonly #undefaultable = new Map<RuleKey, string>();
 
+  readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
+
   constructor(options: MirrorSystemOptions) {
     this.#options = options;
   }
 
+  /** The effective spec; made once for every version of a mirror, because every namespace event asks for all of them. */
   #specOf(mirror: SecretMirror): EffectiveSpec {
-    return effectiveSpec(mirror, this.#options.patterns, this.#options.specOptions);
+    let spec = this.#specs.get(mirror);
+    if (spec === undefined) {
+      spec = effectiveSpec(mirror, this.#options.patterns, this.#options.specOptions);
+      this.#specs.set(mirror, spec);
+    }
+    return spec;
   }
 
   /** The rules that a namespace may concern. */
@@ -79,7 +90,9 @@ export class MirrorSystem implements RuleSystem {
 
   /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { mirrors } = this.#options;
+    const { mirrors, synced } = this.#options;
+    // What a mirror owns is only known once all copies have been listed.
+    await orAborted(synced(), signal, 'waiting for the list of copies');
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
     const finalizers = mirror.metadata.finalizers ?? [];
