@@ -103,6 +103,9 @@ describe('killed half-way', () => {
 });
 
 it('started anew on a settled cluster it writes nothing', async () => {
+  // The control plane takes some seconds to empty a namespace; what it deletes meanwhile is not ours.
+  const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;
+  await waitFor(gone, { timeoutMs: 30_000, message: 'the namespace to be gone' });
   await operator.stop();
   const before = JSON.stringify(await scene.api.list('/api/v1/secrets'));
   const from = auditSize();
