@@ -12,6 +12,7 @@ import type { WatchSink } from '../kube/watcher.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { Echoes } from './echoes.ts';
 import { holderKey, type HolderKey } from './keys.ts';
+import { KeyLists } from './key-lists.ts';
 import { observe, type Observed } from './observed.ts';
 
 /** A bit that stands for one feed. */
@@ -44,6 +45,7 @@ export class ObjectIndex {
   readonly kind: string;
   readonly #onChange: OnChange;
   readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #lists = new KeyLists();
   readonly #echoes: Echoes;
   readonly #expected = new Map<string, Set<Departure>>();
   #nextBit: FeedBit = 2;
@@ -184,12 +186,12 @@ export class ObjectIndex {
     }
     if (!news) return;
     if (before.uid !== meta.uid) this.#renew(slot, bit, path);
-    slot.record = observe(meta);
+    slot.record = observe(meta, this.#lists);
     this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
   }
 
   #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean): void {
-    const record = observe(meta);
+    const record = observe(meta, this.#lists);
     let names = this.#slots.get(namespace);
     if (names === undefined) this.#slots.set(namespace, (names = new Map()));
     names.set(meta.name, { record, feeds: bit });

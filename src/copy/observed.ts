@@ -6,6 +6,7 @@
  * data keys that we were the last to write, and whether anybody else wrote any.
  */
 import type { ManagedFieldsEntry, ObjectMeta } from '../kube/api.ts';
+import type { KeyLists } from './key-lists.ts';
 
 /** Our name in `metadata.managedFields`. */
 export const FIELD_MANAGER = 'keyferry';
@@ -29,8 +30,9 @@ export interface Observed {
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 const NO_KEYS: readonly string[] = Object.freeze([]);
 
-/** Condenses an object's metadata. */
-export function observe(meta: ObjectMeta): Observed {
+/** Condenses an object's metadata. `lists`: where many objects are kept, what they have in common is kept once. */
+export function observe(meta: ObjectMeta, lists?: KeyLists): Observed {
+  const { ownKeys, ownLabels, ownAnnotations } = ownFields(meta.managedFields);
   return {
     uid: meta.uid,
     resourceVersion: meta.resourceVersion,
@@ -38,7 +40,9 @@ export function observe(meta: ObjectMeta): Observed {
     deleting: meta.deletionTimestamp !== undefined,
     labels: meta.labels ?? NONE,
     annotations: withoutLastApplied(meta.annotations),
-    ...ownFields(meta.managedFields),
+    ownKeys,
+    ownLabels: lists?.share(ownLabels) ?? ownLabels,
+    ownAnnotations: lists?.share(ownAnnotations) ?? ownAnnotations,
   };
 }
 
