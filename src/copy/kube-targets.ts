@@ -1,11 +1,5 @@
 /**
  * Makes targets in a cluster true: gathers the facts about one target, lets `plan` decide, does that one write, notes the outcome.
- *
- * What is remembered of a target between runs is only there to save reading, and can be lost at any time:
- * - `held`: which content our own write (or a reading) put at which version;
- * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
- * - `cleared`: it is gone, so that nobody need ask whether something without our label is left;
- * - `focused`: the target is followed by name, because something that is not ours stands there.
  */
 import {
   ApiError,
@@ -20,13 +14,14 @@ import { type Claim, type Outcome, RELEASED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
-import { gistOf, type KubeStore } from './kube-store.ts';
+import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
-import { type Facts, fillerOf, type Held, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
-import { afterRepair, CONTESTED, isRepair, pauseOf, type Repairs } from './repairs.ts';
+import { type Facts, fillerOf, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
+import { afterRepair, CONTESTED, isRepair, pauseOf } from './repairs.ts';
 import type { SourceReader } from './sources.ts';
+import { TargetMemory } from './target-memory.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
 
@@ -60,16 +55,6 @@ const LATER_MS = 1000;
 /** A target that changes under every attempt. */
 const RACE_RETRY_MS = 200;
 
-interface Memory {
-  held?: Held;
-  /** The target's type: it cannot change. */
-  type?: string;
-  deleted?: string;
-  cleared?: true;
-  focused?: boolean;
-  repairs?: Repairs;
-}
-
 /** Facts that one run has found out for itself. */
 interface Findings {
   /** As it was read in this run; `null`: it was not there. */
@@ -81,7 +66,7 @@ interface Findings {
 export class KubeTargets {
   readonly #options: KubeTargetsOptions;
   readonly #writer: KubeWriter;
-  readonly #memory = new Map<HolderKey, Memory>();
+  readonly #memory = new TargetMemory();
 
   constructor(options: KubeTargetsOptions) {
     this.#options = options;
@@ -177,8 +162,8 @@ export class KubeTargets {
     // What was found out of an earlier state of it: the mark may name another rule by now, or the copy may say that it stays.
     delete found.ownerFate;
     found.frozen = read.immutable;
-    this.#remember(target).type = read.content.type;
-    this.#hold(target, found.read.resourceVersion, read.content);
+    this.#memory.of(target).type = read.content.type;
+    this.#memory.hold(target, found.read.resourceVersion, read.content);
   }
 
   async #act(
@@ -242,13 +227,13 @@ export class KubeTargets {
           ? await this.#writer.create(target, wish, content ?? minimalContent(store, wish.type), signal)
           : await this.#writer.update(target, facts.observed, wish, content, signal);
       onWrite(target, verb, true, claim);
-      delete this.#remember(target).cleared;
-      if (repair) this.#remember(target).repairs = afterRepair(this.#memory.get(target)?.repairs, this.#options.now());
+      delete this.#memory.of(target).cleared;
+      if (repair) this.#memory.of(target).repairs = afterRepair(this.#memory.get(target)?.repairs, this.#options.now());
       const held = facts.held;
       const before = facts.observed;
-      if (content !== undefined) this.#hold(target, meta.resourceVersion, content, wish.type);
+      if (content !== undefined) this.#memory.hold(target, meta.resourceVersion, content, wish.type);
       else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
-        this.#remember(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
+        this.#memory.of(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
       answer.learn(meta);
       this.#settle(facts, undefined, true, decision.remarks);
@@ -317,27 +302,22 @@ export class KubeTargets {
     }
     this.#options.onWrite(target, 'delete', true, claim);
     const { namespace, name } = parseHolderKey(target);
-    delete this.#remember(target).held;
-    delete this.#remember(target).type;
+    delete this.#memory.of(target).held;
+    delete this.#memory.of(target).type;
     if (this.#options.store.index.get(namespace, name) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the answer.
       found.read = null;
-      delete this.#remember(target).deleted;
-      this.#remember(target).cleared = true;
+      delete this.#memory.of(target).deleted;
+      this.#memory.of(target).cleared = true;
       return 'again';
     }
-    this.#remember(target).deleted = observed.uid;
+    this.#memory.of(target).deleted = observed.uid;
     return undefined;
   }
 
   /** The object behind `target` is gone: nothing that was remembered of it holds any more. */
   left(target: HolderKey): void {
-    const memory = this.#memory.get(target);
-    if (memory === undefined) return;
-    if (memory.deleted !== undefined) memory.cleared = true;
-    delete memory.held;
-    delete memory.deleted;
-    delete memory.type;
+    this.#memory.left(target);
     this.#tidy(target);
   }
 
@@ -371,10 +351,10 @@ export class KubeTargets {
     const followed = this.#memory.get(target)?.focused === true;
     if (follow === followed) return;
     if (follow) {
-      this.#remember(target).focused = true;
+      this.#memory.of(target).focused = true;
       this.#options.store.focus.want(target);
     } else {
-      delete this.#remember(target).focused;
+      delete this.#memory.of(target).focused;
       this.#options.store.focus.unwant(target);
       this.#tidy(target);
     }
@@ -387,28 +367,8 @@ export class KubeTargets {
     return this.#memory.get(target)?.focused === true || this.#options.store.index.get(namespace, name) === undefined;
   }
 
-  #hold(target: HolderKey, resourceVersion: string, content: Content, type?: string): void {
-    const gist = gistOf(content);
-    const held = { resourceVersion, gist: type === undefined || type === '' ? gist : { ...gist, type } };
-    this.#remember(target).held = held;
-  }
-
-  #remember(target: HolderKey): Memory {
-    let memory = this.#memory.get(target);
-    if (memory === undefined) this.#memory.set(target, (memory = {}));
-    return memory;
-  }
-
   #tidy(target: HolderKey): void {
-    const memory = this.#memory.get(target);
-    if (memory === undefined) return;
-    if (this.#options.book.on(target).length === 0) {
-      delete memory.held;
-      delete memory.type;
-      delete memory.cleared;
-      delete memory.repairs;
-    }
-    if (Object.keys(memory).length === 0) this.#memory.delete(target);
+    this.#memory.tidy(target, this.#options.book.on(target).length > 0);
   }
 }
 

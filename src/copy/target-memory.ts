@@ -1,0 +1,69 @@
+/**
+ * What is remembered of targets between runs. It is only there to save reading, and can be lost at any time:
+ * - `held`: which content our own write (or a reading) put at which version;
+ * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
+ * - `cleared`: it is gone, so that nobody need ask whether something without our label is left;
+ * - `focused`: the target is followed by name, because something that is not ours stands there;
+ * - `repairs`: how often it was put right of late.
+ *
+ * A target of which nothing is remembered has no entry.
+ */
+import type { Content } from './content.ts';
+import type { HolderKey } from './keys.ts';
+import { gistOf } from './kube-store.ts';
+import type { Held } from './plan.ts';
+import type { Repairs } from './repairs.ts';
+
+export interface Memory {
+  held?: Held;
+  /** The target's type: it cannot change. */
+  type?: string;
+  deleted?: string;
+  cleared?: true;
+  focused?: boolean;
+  repairs?: Repairs;
+}
+
+export class TargetMemory {
+  readonly #targets = new Map<HolderKey, Memory>();
+
+  get(target: HolderKey): Readonly<Memory> | undefined {
+    return this.#targets.get(target);
+  }
+
+  /** To write into; `tidy` when something was taken out. */
+  of(target: HolderKey): Memory {
+    let memory = this.#targets.get(target);
+    if (memory === undefined) this.#targets.set(target, (memory = {}));
+    return memory;
+  }
+
+  /** @param type the target's, where it is not the content's */
+  hold(target: HolderKey, resourceVersion: string, content: Content, type?: string): void {
+    const gist = gistOf(content);
+    this.of(target).held = { resourceVersion, gist: type === undefined || type === '' ? gist : { ...gist, type } };
+  }
+
+  /** The object is gone: what it held and was no longer counts. */
+  left(target: HolderKey): void {
+    const memory = this.#targets.get(target);
+    if (memory === undefined) return;
+    if (memory.deleted !== undefined) memory.cleared = true;
+    delete memory.held;
+    delete memory.deleted;
+    delete memory.type;
+  }
+
+  /** @param claimed somebody wants the target still */
+  tidy(target: HolderKey, claimed: boolean): void {
+    const memory = this.#targets.get(target);
+    if (memory === undefined) return;
+    if (!claimed) {
+      delete memory.held;
+      delete memory.type;
+      delete memory.cleared;
+      delete memory.repairs;
+    }
+    if (Object.keys(memory).length === 0) this.#targets.delete(target);
+  }
+}
