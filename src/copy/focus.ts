@@ -4,12 +4,12 @@
  * While they are few, each has a watch of its own (a field selector), and nothing else is read. Above `singlesLimit` one
  * metadata-only watch of the whole collection takes over, of which only the wanted objects are kept. All of these are one
  * feed of the index, so that an object can pass from one watch to another:
- * - an object is *known* once a list that was begun after it was wanted is complete;
- * - in wide mode a newly wanted object is listed by a single watch first, because the wide watch has passed it over; every later
- *   event of it arrives through the wide watch, and older ones are refused by the index.
+ * - an object is *known* once a list that was begun after it was wanted is complete, or it was looked up since;
+ * - `keepWide` opens the wide watch for good, for a system whose objects the server cannot select: what `matters` to it is kept
+ *   besides what is wanted.
  *
- * `keepWide` opens the wide watch for good, for a system whose objects the server cannot select: what `matters` to it is kept besides
- * what is wanted. A newly wanted object is then looked up by one GET instead of a watch:
+ * Where the wide watch is open, a newly wanted object is looked up by one GET, because the watch may have passed it over; every later
+ * event of it arrives through the wide watch, and older ones are refused by the index:
  *
  *   wanted ──wide watch listed──▶ looking up ──answer──▶ known
  *                                    ▲ │ the wide watch brings its deletion meanwhile: the answer may be older than that
@@ -71,12 +71,9 @@ export class Focus {
     const users = this.#wanted.get(key) ?? 0;
     this.#wanted.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
-    if (this.#matters !== undefined) {
-      if (this.#wide?.health.synced === true) this.#lookUp(key);
-      return;
-    }
     if (this.#wide === undefined && this.#wanted.size > this.#limit) this.#goWide();
-    this.#followSingle(key);
+    if (this.#wide === undefined) this.#followSingle(key);
+    else if (this.#wide.health.synced) this.#lookUp(key);
   }
 
   unwant(key: HolderKey): void {
@@ -201,6 +198,8 @@ export class Focus {
       lookUp.stale = false;
       try {
         const object = await this.#get(key);
+        // Gone narrow meanwhile: a single watch tells.
+        if (this.#wide === undefined) return;
         if (lookUp.stale) continue;
         if (object !== undefined) this.#feed.sink.upsert(object, false);
         this.#becomeKnown(key);
@@ -244,8 +243,8 @@ export class Focus {
         prune: (keys, resourceVersion) => {
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion);
-          if (this.#matters !== undefined) this.#knowAll();
-          // What was wanted before this list began is covered by it; what came later has a single watch still listing.
+          this.#knowAll();
+          // What a single watch still lists is let go when it knows (`#becomeKnown`).
           for (const key of this.#singles.keys()) if (this.#known.has(key)) this.#closeSingle(key);
         },
       },
