@@ -51,6 +51,8 @@ export interface KubeRequest {
   /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** Asked at the moment of sending, when all waiting is over. What it throws is what the call fails with; nothing is sent then. */
+  readonly beforeSending?: () => void;
 }
 
 export interface KubeResponse {
@@ -77,7 +79,8 @@ export interface KubeApi {
   /**
    * One call. Honours a 429's or 503's Retry-After for all later calls of this client, but does not repeat the call itself:
    * the caller's queue decides that. A call whose time would be up before the hold ends is refused at once, with the same
-   * status and what is left of the wait as `retryAfterMs`. Whoever must not be held by others (a Lease) takes a client of its own.
+   * status and what is left of the wait as `retryAfterMs`. While nobody answers, the calls of a client try one at a time, and the
+   * others wait within their time limits. Whoever must not be held by others (a Lease) takes a client of its own.
    * @throws ApiError for any status outside 200–299, `ConnectionError` where there was no answer, `CredentialError` (one of those)
    * where credentials could not be had, and the signal's reason on abort.
    */

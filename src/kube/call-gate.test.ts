@@ -9,7 +9,7 @@ const CALL = { cluster: 'local', method: 'GET', path: '/x' };
 
 function setUp(slots: number, maxHoldMs = 30_000) {
   const clock = new ManualClock();
-  const gate = new CallGate({ slots, maxHoldMs, clock });
+  const gate = new CallGate({ slots, maxHoldMs, clock, random: () => 1 });
   const limit = (ms = 10_000, signal?: AbortSignal): CallLimit => new CallLimit(CALL, ms, signal, clock);
   const throttled = (ms: number): ApiError =>
     new ApiError(CALL, 429, { reason: 'TooManyRequests', message: '', causes: [], retryAfterMs: ms });
@@ -99,4 +99,46 @@ test('a hold is bounded, and a shorter wish does not shorten a longer one', asyn
   await clock.advance(3000);
   assert.equal(gate.heldForMs, 0);
   assert.equal(clock.pendingTimers, 0);
+});
+
+test('without an answer one at a time tries, ever more rarely, calls before streams; an answer lets all in', async () => {
+  const { clock, gate, limit } = setUp(4);
+  assert.equal(gate.enter(limit(60_000)), undefined);
+  gate.unanswered();
+  gate.leave();
+  const stream = watched(gate.enterStream(limit(60_000)));
+  const calls = Array.from({ length: 6 }, () => watched(gate.enter(limit(60_000))));
+  const tried: number[] = [];
+  for (let ms = 0; ms < 3000; ms += 100) {
+    await clock.advance(100);
+    while (calls.filter(({ state }) => state === 'in').length > tried.length) {
+      tried.push(ms + 100);
+      gate.unanswered();
+      gate.leave();
+    }
+  }
+  assert.deepEqual(tried, [200, 600, 1400, 3000]);
+  assert.equal(stream.state, 'waiting');
+  gate.answered();
+  await clock.advance(0);
+  assert.deepEqual(
+    [stream.state, ...calls.map(({ state }) => state)],
+    Array.from({ length: 7 }, () => 'in'),
+  );
+});
+
+test('a try that nobody waited for is for the next to come, and a hold goes before it', async () => {
+  const { clock, gate, limit, throttled } = setUp(4);
+  gate.unanswered();
+  await clock.advance(200);
+  gate.hold(throttled(1000));
+  const stream = watched(gate.enterStream(limit()));
+  const call = watched(gate.enter(limit()));
+  await clock.advance(999);
+  assert.deepEqual([stream.state, call.state], ['waiting', 'waiting']);
+  await clock.advance(1);
+  assert.deepEqual([stream.state, call.state], ['waiting', 'in']);
+  await clock.advance(400);
+  assert.deepEqual([stream.state, call.state], ['in', 'in']);
+  gate.close();
 });

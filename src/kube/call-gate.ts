@@ -1,10 +1,18 @@
 /**
  * Whose turn it is: at most `slots` calls at once, first come first served, and nobody while the server asked to be left alone.
  *
+ *   free ──Retry-After──▶ held ──its time is over──▶ free
+ *   free ──a call without an answer──▶ doubtful ──a sign of life──▶ free
+ *
+ * While doubtful, one call or stream at a time is let in to try, ever more rarely: thousands of keys that would each ask
+ * a server that is gone by their own back-off make one row of requests, and all go on at the first sign of life: an answer,
+ * whatever it says, or a piece of an open stream.
+ *
  * Invariants: `#active` ≤ `slots`; while held, nobody is let in; whoever waits is let in or told why not, exactly once; whose
  * time is up before the hold ends is told at once, so that its caller can plan instead of wait.
- * Streams wait for the end of a hold but take no slot: each has its own connection.
+ * Streams wait for the end of a hold or doubt but take no slot: each has its own connection.
  */
+import { Backoff } from '../runtime/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
 import type { CallLimit } from './call-limit.ts';
 import { ApiError } from './errors.ts';
@@ -20,7 +28,12 @@ export interface CallGateOptions {
   /** Longest that one answer of the server can hold us, in ms. */
   readonly maxHoldMs: number;
   readonly clock: Clock;
+  /** 0 ≤ r < 1. Default `Math.random`. */
+  readonly random?: () => number;
 }
+
+/** Between two tries while doubtful, ms. The longest is small: it is what a server that is back waits for us. */
+const TRIES = { baseMs: 200, maxMs: 2000, stableMs: Infinity };
 
 export class CallGate {
   readonly #options: CallGateOptions;
@@ -30,9 +43,17 @@ export class CallGate {
   #heldUntil = 0;
   #heldBy: ApiError | undefined;
   #timer: Timer | undefined;
+  readonly #tries: Backoff;
+  #doubtful = false;
+  /** While doubtful: the next to come may try. */
+  #mayTry = false;
+  #nextTry: Timer | undefined;
 
+  /** @throws RangeError naming a bad option */
   constructor(options: CallGateOptions) {
     this.#options = options;
+    const { clock, random = Math.random } = options;
+    this.#tries = new Backoff({ ...TRIES, clock, random });
   }
 
   /** Ms until the server may be asked again; 0 if it may. */
@@ -42,16 +63,16 @@ export class CallGate {
 
   /** Takes a slot: at once (`undefined`) or by the promise. Whoever was let in must `leave`. */
   enter(limit: CallLimit): Promise<void> | undefined {
-    if (this.#heldBy === undefined && this.#active < this.#options.slots) {
+    if (this.#active < this.#options.slots && this.#passes()) {
       this.#active += 1;
       return undefined;
     }
     return this.#wait(this.#calls, limit);
   }
 
-  /** Waits for the end of a hold only. */
+  /** Waits for the end of a hold or doubt only. */
   enterStream(limit: CallLimit): Promise<void> | undefined {
-    return this.#heldBy === undefined ? undefined : this.#wait(this.#streams, limit);
+    return this.#passes() ? undefined : this.#wait(this.#streams, limit);
   }
 
   leave(): void {
@@ -74,15 +95,55 @@ export class CallGate {
     for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
   }
 
-  /** Takes the timer away. Whoever waits is told by its own limit. */
+  /** A call that was let in found nobody: refused, reset, or something in between that answers for a server that is gone. */
+  unanswered(): void {
+    if (this.#doubtful) return;
+    this.#doubtful = true;
+    this.#waitForTry();
+  }
+
+  /** The server said something, on whatever connection. */
+  answered(): void {
+    if (!this.#doubtful) return;
+    this.#doubtful = false;
+    this.#mayTry = false;
+    this.#nextTry?.cancel();
+    this.#tries.reset();
+    this.#admit();
+  }
+
+  /** Takes the timers away. Whoever waits is told by its own limit. */
   close(): void {
     this.#timer?.cancel();
+    this.#nextTry?.cancel();
+  }
+
+  /** Whether one more may be let in now; while doubtful this uses up the try. */
+  #passes(): boolean {
+    if (this.#heldBy !== undefined) return false;
+    if (!this.#doubtful) return true;
+    if (!this.#mayTry) return false;
+    this.#waitForTry();
+    return true;
+  }
+
+  #waitForTry(): void {
+    this.#mayTry = false;
+    this.#nextTry = this.#options.clock.setTimeout(() => {
+      this.#mayTry = true;
+      this.#admit();
+    }, this.#tries.next());
+  }
+
+  #stage(): string {
+    if (this.#heldBy !== undefined) return 'held back by Retry-After';
+    return this.#doubtful ? 'waiting for the server to answer again' : 'waiting for a free connection';
   }
 
   #wait(line: Set<Waiter>, limit: CallLimit): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       const waiter: Waiter = { limit, enter: resolve, refuse: reject };
-      limit.stage = this.#heldBy === undefined ? 'waiting for a free connection' : 'held back by Retry-After';
+      limit.stage = this.#stage();
       limit.onOver = (reason) => {
         line.delete(waiter);
         waiter.refuse(reason);
@@ -108,12 +169,15 @@ export class CallGate {
   }
 
   #admit(): void {
-    if (this.#heldBy !== undefined) return;
-    for (const waiter of this.#streams) letIn(this.#streams, waiter);
+    // Calls first: a watch that tries in vain costs more than one of them.
     for (const waiter of this.#calls) {
-      if (this.#active >= this.#options.slots) return;
+      if (this.#active >= this.#options.slots || !this.#passes()) break;
       this.#active += 1;
       letIn(this.#calls, waiter);
+    }
+    for (const waiter of this.#streams) {
+      if (!this.#passes()) return;
+      letIn(this.#streams, waiter);
     }
   }
 }

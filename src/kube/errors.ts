@@ -17,6 +17,8 @@ export interface ApiStatus {
   readonly message: string;
   readonly causes: readonly StatusCause[];
   readonly retryAfterMs?: number;
+  /** Default true. */
+  readonly isStatus?: boolean;
 }
 
 /** Which call an error belongs to. The path carries names, never values; the query is left out. */
@@ -59,6 +61,8 @@ export class ApiError extends Error {
   readonly causes: readonly StatusCause[];
   /** How long the server asked us to stay away, in ms. */
   readonly retryAfterMs: number | undefined;
+  /** Whether the API server itself said it: the body was a `Status`. Else it may be what stands before it that answered. */
+  readonly isStatus: boolean;
   readonly call: CallContext;
 
   constructor(call: CallContext, status: number, answer: ApiStatus) {
@@ -68,6 +72,7 @@ export class ApiError extends Error {
     this.statusMessage = answer.message;
     this.causes = answer.causes;
     this.retryAfterMs = answer.retryAfterMs;
+    this.isStatus = answer.isStatus ?? true;
     this.call = call;
   }
 }
@@ -121,6 +126,7 @@ export function apiErrorOf(
     // A body that is no Status is not quoted: it may be anything, our own request included.
     message: parsed?.message ?? 'the answer is not a Status object',
     causes: parsed?.causes ?? [],
+    isStatus: parsed !== undefined,
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
   });
 }
@@ -266,6 +272,11 @@ export function isQuotaExceeded(error: unknown): error is ApiError {
 /** The server failed (5xx) or had no time (429): the same call may succeed later. Connection errors are not meant. */
 export function isServerTrouble(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status >= 500 || error.status === 429);
+}
+
+/** There is no server behind what answered (a proxy's or load balancer's own 502, 503 or 504). */
+export function isNobodyThere(error: ApiError): boolean {
+  return !error.isStatus && error.status >= 502 && error.status <= 504;
 }
 
 function codeOf(error: unknown): string | undefined {

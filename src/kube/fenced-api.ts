@@ -20,13 +20,15 @@ export class FencedApi implements KubeApi {
 
   /** @throws ConnectionError `EFENCED` for a write while the fence is closed; nothing was sent then */
   async request(request: KubeRequest): Promise<KubeResponse> {
-    if (request.method !== 'GET' && !this.#mayWrite()) {
-      throw new ConnectionError(
-        'EFENCED',
-        `${request.method} ${request.path}: not sent, another replica may be working`,
-      );
-    }
-    return await this.#api.request(request);
+    if (request.method === 'GET') return await this.#api.request(request);
+    const check = (): void => {
+      if (this.#mayWrite()) return;
+      const text = `${request.method} ${request.path}: not sent, another replica may be working`;
+      throw new ConnectionError('EFENCED', text);
+    };
+    check();
+    // A call may wait for its turn longer than the lease lasts.
+    return await this.#api.request({ ...request, beforeSending: check });
   }
 
   async stream(request: KubeRequest): Promise<KubeStream> {

@@ -7,18 +7,26 @@ import type { KubeStream } from './api.ts';
 import type { CallLimit } from './call-limit.ts';
 import { toConnectionError } from './errors.ts';
 
+export interface HttpStreamListener {
+  /** A sign of life of the server. */
+  readonly onChunk: () => void;
+  /** Called once, when the connection is done with. */
+  readonly onEnd: () => void;
+}
+
 export class HttpStream implements KubeStream {
   readonly status: number;
   readonly chunks: AsyncIterable<Buffer>;
   readonly #incoming: IncomingMessage;
   readonly #limit: CallLimit;
+  readonly #onChunk: () => void;
   #closed = false;
 
-  /** @param onEnd called once, when the connection is done with */
-  constructor(incoming: IncomingMessage, limit: CallLimit, onEnd: () => void) {
+  constructor(incoming: IncomingMessage, limit: CallLimit, { onChunk, onEnd }: HttpStreamListener) {
     this.status = incoming.statusCode ?? 0;
     this.#incoming = incoming;
     this.#limit = limit;
+    this.#onChunk = onChunk;
     this.chunks = this.#read();
     limit.stopClock();
     limit.stage = 'reading the stream';
@@ -39,7 +47,10 @@ export class HttpStream implements KubeStream {
   /** Reads no faster than it is asked to, so that a slow reader slows the server and not fills the memory. */
   async *#read(): AsyncGenerator<Buffer, void, undefined> {
     try {
-      for await (const chunk of this.#incoming) yield chunk as Buffer;
+      for await (const chunk of this.#incoming) {
+        this.#onChunk();
+        yield chunk as Buffer;
+      }
       // The end that our own destroy() made looks like the server's.
       this.#limit.check();
     } catch (error) {

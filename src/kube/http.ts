@@ -5,7 +5,8 @@
  * second time in two cases only, in both of which the server did not carry it out or it does no harm twice:
  * - 401, after the credentials were read anew and are others than before;
  * - a kept connection turned out closed; then on a connection of its own, as the others in the pool may be closed too.
- * Everything else is the caller's to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client.
+ * Everything else is the caller's to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
+ * while nobody answers they try one after another (call-gate.ts).
  *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
@@ -15,7 +16,7 @@ import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
 import type { AuthHeaders, Connection, TlsMaterial } from './connection.ts';
-import { apiErrorOf, type CallContext, ConnectionError, CredentialError } from './errors.ts';
+import { apiErrorOf, type CallContext, ConnectionError, CredentialError, isNobodyThere } from './errors.ts';
 import { type Answer, exchange, type Route, StaleConnectionError } from './exchange.ts';
 import { HttpStream } from './http-stream.ts';
 
@@ -50,6 +51,13 @@ export interface HttpKubeApiOptions {
 declare const KEYFERRY_VERSION: string | undefined;
 
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
+
+/** Says nothing of the server: our own limits, and a kept connection that it had closed. */
+const OUR_OWN: ReadonlySet<string> = new Set(['ETIMEDOUT', 'ECLOSED', 'EMSGSIZE', 'EFENCED']);
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof ConnectionError && !(error instanceof StaleConnectionError) && !OUR_OWN.has(error.code);
+}
 
 export function createKubeApi(connection: Connection, options?: HttpKubeApiOptions): HttpKubeApi {
   return new HttpKubeApi(connection, options);
@@ -121,8 +129,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const { stream } = await this.#answer(request, limit, true);
       limit.check();
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
-      return new HttpStream(stream, limit, () => {
-        this.#end(limit);
+      return new HttpStream(stream, limit, {
+        onChunk: () => {
+          this.#gate.answered();
+        },
+        onEnd: () => {
+          this.#end(limit);
+        },
       });
     } catch (error) {
       this.#end(limit);
@@ -167,9 +180,16 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const tls = credentials.tls();
       const material = tls instanceof Promise ? await limit.wait('reading certificates', tls) : tls;
       limit.check();
-      const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), this.#agentsFor(material));
-      if (answer.status >= 200 && answer.status < 300) return answer;
+      const agents = this.#agentsFor(material);
+      request.beforeSending?.();
+      const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), agents);
+      if (answer.status >= 200 && answer.status < 300) {
+        this.#gate.answered();
+        return answer;
+      }
       const error = apiErrorOf(limit.call, answer.status, answer.body, answer.retryAfter, this.#clock.now());
+      if (isNobodyThere(error)) this.#gate.unanswered();
+      else this.#gate.answered();
       if (REFUSALS_THAT_HOLD.has(error.status)) this.#gate.hold(error);
       if (error.status !== 401 || renewed || !(await this.#renewed(limit, auth, material))) throw error;
       renewed = true;
@@ -197,10 +217,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   ): Promise<Answer> {
     const options = { agent: streaming ? agents.streams : agents.api, streaming, maxBodyBytes: this.#maxBodyBytes };
     try {
-      return await this.#observed(request, limit, route, options);
+      return await this.#observed(request, limit, route, options).catch(async (error: unknown) => {
+        if (!(error instanceof StaleConnectionError && error.repeatable)) throw error;
+        return await this.#observed(request, limit, route, { ...options, agent: agents.streams });
+      });
     } catch (error) {
-      if (!(error instanceof StaleConnectionError && error.repeatable)) throw error;
-      return await this.#observed(request, limit, route, { ...options, agent: agents.streams });
+      if (isUnanswered(error)) this.#gate.unanswered();
+      throw error;
     }
   }
 
