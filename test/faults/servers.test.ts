@@ -5,7 +5,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import type { ProbeLog } from './probe-log.ts';
 import { FaultScene } from './scene.ts';
 
-const ETCD_DOWN_MS = 20_000;
+const ETCD_DOWN_MS = 60_000;
 
 let scene: FaultScene;
 let probes: ProbeLog;
