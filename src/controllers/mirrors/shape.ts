@@ -2,6 +2,7 @@
 import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
 import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
 import { LAST_APPLIED, type Observed } from '../../copy/observed.ts';
+import { annotationNames } from '../replicator/annotations.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
 /** Selects our copies on the server. The value is the system. */
@@ -33,8 +34,15 @@ const NEVER_COPIED_PREFIXES = [
 ];
 const NEVER_COPIED = new Set([LAST_APPLIED, 'app.kubernetes.io/managed-by', 'app.kubernetes.io/instance']);
 
+/**
+ * The replicator's annotations, under whatever prefix it runs: a copy that carried them would push and pull by itself, and would look
+ * like the work of the replicator. By name, because it may run in another process, whose flags nobody here knows.
+ */
+const REPLICATION_NAMES: ReadonlySet<string> = new Set(Object.values(annotationNames('')));
+
 export function isCopied(key: string): boolean {
-  return !NEVER_COPIED.has(key) && !NEVER_COPIED_PREFIXES.some((prefix) => key.startsWith(prefix));
+  if (NEVER_COPIED.has(key) || REPLICATION_NAMES.has(key.slice(key.lastIndexOf('/') + 1))) return false;
+  return !NEVER_COPIED_PREFIXES.some((prefix) => key.startsWith(prefix));
 }
 
 export interface MirrorShapeOptions {
