@@ -13,8 +13,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
 import { DEFAULT_SERVERS } from '../test/servers/catalogue.ts';
-import type { ServerName } from '../test/servers/catalogue.ts';
-import { ensureServers, serversFolder } from '../test/servers/ensure.ts';
+import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const PATTERNS = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts'];
@@ -47,11 +46,9 @@ function needsServers(file: string): boolean {
 }
 
 async function getServers(): Promise<void> {
-  const pending = ensureServers(DEFAULT_SERVERS, {
+  const paths = await ensureAll(DEFAULT_SERVERS, {
     onProgress: (line) => void process.stderr.write(`servers: ${line}\n`),
   });
-  const paths: Partial<Record<ServerName, string>> = {};
-  for (const name of DEFAULT_SERVERS) paths[name] = await pending[name];
   process.env['KEYFERRY_SERVERS'] = await serversFolder(paths);
 }
 

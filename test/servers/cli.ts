@@ -2,8 +2,7 @@
 import { parseArgs } from 'node:util';
 
 import { DEFAULT_SERVERS, isServerName, SERVER_NAMES } from './catalogue.ts';
-import type { ServerName } from './catalogue.ts';
-import { ensureServers, serversFolder } from './ensure.ts';
+import { ensureAll, serversFolder } from './ensure.ts';
 
 const USAGE = `Usage: npm run servers [-- NAME…]
 
@@ -28,9 +27,7 @@ async function main(): Promise<number> {
     return 2;
   }
   const names = positionals.length > 0 ? positionals.filter((name) => isServerName(name)) : DEFAULT_SERVERS;
-  const pending = ensureServers(names, { onProgress: (line) => void process.stderr.write(`servers: ${line}\n`) });
-  const paths: Partial<Record<ServerName, string>> = {};
-  for (const name of names) paths[name] = await pending[name];
+  const paths = await ensureAll(names, { onProgress: (line) => void process.stderr.write(`servers: ${line}\n`) });
   process.stdout.write(`${await serversFolder(paths)}\n`);
   return 0;
 }

@@ -8,7 +8,7 @@ import { after, describe, it } from 'node:test';
 import { withLock } from './build-lock.ts';
 import { SERVER_NAMES, serverRecipe } from './catalogue.ts';
 import { cacheFolder, ensureServer, ensureServers, findServer, serversFolder } from './ensure.ts';
-import { buildError, ServerUnavailableError } from './go-build.ts';
+import { buildError, findGo, ServerUnavailableError } from './go-build.ts';
 
 const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
 after(() => rm(folder, { recursive: true }));
@@ -107,6 +107,61 @@ describe('servers', () => {
     const go = path.join(folder, 'old', 'bin', 'go');
     await writeFile(go, '#!/bin/sh\necho "go: go.mod requires go >= 1.26.0 (running go 1.20)" >&2; exit 1\n');
     await assert.rejects(ensureServer('etcd', { env: old }), /Go 1\.26\.0 or newer is needed: .*running go 1\.20/);
+    await writeFile(
+      go,
+      '#!/bin/sh\necho "go: download go1.26.0: dial tcp: lookup x.invalid: no such host" >&2; exit 1\n',
+    );
+    await assert.rejects(
+      ensureServer('etcd', { env: old }),
+      /older one downloads it only with a network: .*x\.invalid/,
+    );
+
+    const bare = { PATH: path.join(folder, 'nowhere') };
+    const noGo = /^cannot build etcd: Go is not installed\. Install Go 1\.26\.0 or newer, or set KEYFERRY_SERVERS/;
+    await assert.rejects(findGo(recipe, bare, path.join(folder, 'nowhere/go')), { message: noGo });
+  });
+});
+
+describe('npm run servers', () => {
+  const cli = path.join(import.meta.dirname, 'cli.ts');
+
+  async function run(env: NodeJS.ProcessEnv): Promise<{ code: number | null; lines: string[] }> {
+    const child = spawn(process.execPath, [cli], { env, stdio: ['ignore', 'inherit', 'pipe'], timeout: 60_000 });
+    let text = '';
+    child.stderr.setEncoding('utf8').on('data', (more: string) => (text += more));
+    const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+    return { code, lines: text.trimEnd().split('\n') };
+  }
+
+  it('ends with the reason at the first server that cannot be had, and builds no other', async () => {
+    const env = await world(
+      'first',
+      'case "$out" in */etcd.*) echo "etcd: undefined: Foo" >&2; exit 1;; esac; exec sleep 50',
+    );
+    const { code, lines } = await run(env);
+    assert.equal(code, 1);
+    assert.deepEqual(lines.slice(-2), [
+      `servers: cannot build etcd ${serverRecipe('etcd').version}: go build ended with 1`,
+      'etcd: undefined: Foo',
+    ]);
+    assert.deepEqual(await cached(env), []);
+  });
+
+  it('says that the network is missing, in the words of Go', async (t) => {
+    const home = path.join(folder, 'offline');
+    // Nothing listens at port 1; its own module cache is empty.
+    const offline = { GOPROXY: 'http://127.0.0.1:1', GOMODCACHE: path.join(home, 'mod'), GOFLAGS: '-modcacherw' };
+    const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: path.join(home, 'cache'), ...offline };
+    try {
+      await findGo(serverRecipe('etcd'), env);
+    } catch (error) {
+      t.skip(String(error));
+      return;
+    }
+    const { code, lines } = await run(env);
+    assert.equal(code, 1);
+    assert.match(lines.join('\n'), /servers: cannot build etcd v\S+: a Go module could not be downloaded\. .*network/);
+    assert.match(lines.at(-1) ?? '', /127\.0\.0\.1:1.*connection refused/);
   });
 });
 

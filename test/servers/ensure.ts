@@ -46,6 +46,7 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
   const env = options.env ?? process.env;
   const found = findServer(name, env);
   if (found !== undefined) return found;
+  options.signal?.throwIfAborted();
   const onProgress = options.onProgress ?? ((): void => undefined);
   await mkdir(cacheFolder(env), { recursive: true });
   let toldAt = -Infinity;
@@ -87,6 +88,28 @@ export function ensureServers<N extends ServerName>(
     previous = mine;
   }
   return paths;
+}
+
+/**
+ * All of these servers, for who needs every one: the first that cannot be had ends the builds of the others, which would take
+ * minutes and push the reason off the screen.
+ * @throws ServerUnavailableError as `ensureServer`
+ */
+export async function ensureAll(
+  names: readonly ServerName[],
+  options: EnsureOptions = {},
+): Promise<Partial<Record<ServerName, string>>> {
+  const failed = new AbortController();
+  const signals = [failed.signal, ...(options.signal === undefined ? [] : [options.signal])];
+  const pending = ensureServers(names, { ...options, signal: AbortSignal.any(signals) });
+  const paths: Partial<Record<ServerName, string>> = {};
+  try {
+    for (const name of names) paths[name] = await pending[name];
+    return paths;
+  } finally {
+    failed.abort(new Error('another server cannot be had'));
+    await Promise.allSettled(Object.values(pending));
+  }
 }
 
 /**

@@ -8,6 +8,8 @@ import { promisify } from 'node:util';
 import type { ServerRecipe } from './catalogue.ts';
 
 const PROGRESS_MS = 5_000;
+const NO_NETWORK =
+  /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i;
 
 /** A server that cannot be had; the message says what is missing and what to do. */
 export class ServerUnavailableError extends Error {
@@ -86,11 +88,7 @@ export function buildError(recipe: ServerRecipe, stderr: string, code: number | 
       'the disk is full. The build needs about 4 GB in the Go build cache, the module cache and $TMPDIR together',
     );
   }
-  if (
-    /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i.test(
-      stderr,
-    )
-  ) {
+  if (NO_NETWORK.test(stderr)) {
     return because(
       'a Go module could not be downloaded. The first build needs the network (see `go help goproxy` for a proxy)',
     );
@@ -98,8 +96,16 @@ export function buildError(recipe: ServerRecipe, stderr: string, code: number | 
   return because(`go build ended with ${code ?? 'no exit code'}`);
 }
 
-async function findGo(recipe: ServerRecipe, env: NodeJS.ProcessEnv): Promise<string> {
-  const candidates = ['go', ...(env['GOROOT'] ? [path.join(env['GOROOT'], 'bin', 'go')] : []), '/usr/local/go/bin/go'];
+/**
+ * A Go that can build this: that of the path, of $GOROOT, or where its own installer puts it.
+ * @throws ServerUnavailableError that says which Go is needed
+ */
+export async function findGo(
+  recipe: ServerRecipe,
+  env: NodeJS.ProcessEnv,
+  installed = '/usr/local/go/bin/go',
+): Promise<string> {
+  const candidates = ['go', ...(env['GOROOT'] ? [path.join(env['GOROOT'], 'bin', 'go')] : []), installed];
   for (const candidate of candidates) {
     try {
       // In the module's folder: there Go switches to the toolchain that go.mod asks for, or says that it must not.
@@ -108,12 +114,9 @@ async function findGo(recipe: ServerRecipe, env: NodeJS.ProcessEnv): Promise<str
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
       const said = (error as { stderr?: string }).stderr?.trim() || String(error);
-      throw new ServerUnavailableError(
-        `cannot build ${recipe.name}: Go ${recipe.goVersion} or newer is needed: ${said}`,
-        {
-          cause: error,
-        },
-      );
+      const needed = `cannot build ${recipe.name}: Go ${recipe.goVersion} or newer is needed`;
+      const offline = NO_NETWORK.test(said) ? ', and an older one downloads it only with a network' : '';
+      throw new ServerUnavailableError(`${needed}${offline}: ${said}`, { cause: error });
     }
   }
   throw new ServerUnavailableError(
