@@ -15,7 +15,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/keyed-queue.ts';
 import { QueueLanes } from '../runtime/queue-lanes.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/keyed-queue-options.ts';
-import type { Entry } from './claim-book.ts';
+import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
@@ -46,7 +46,7 @@ const PASSING_WAIT_MS = 8000;
 const STATUS_INTERVAL_MS = 1000;
 /** Waits a little for the rest of a burst, ms. */
 const STATUS_DELAY_MS = 50;
-const RULE_CONCURRENCY = 4;
+const RULE_CONCURRENCY = 8;
 /** Targets written at once in each lane of a backend that has its own. */
 const LANE_CONCURRENCY = 16;
 const STATUS_CONCURRENCY = 4;
@@ -65,6 +65,7 @@ export class Engine {
   readonly #evaluated = new Map<RuleKey, string>();
   readonly #owned = new Map<RuleKey, Set<HolderKey>>();
   readonly #writes = new Map<RuleKey, number>();
+  #started = false;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -121,6 +122,7 @@ export class Engine {
    * takes over, everything is looked at again.
    */
   async start(signal: AbortSignal): Promise<void> {
+    this.#started = true;
     this.#rules.start(async (key, runSignal) => await this.#runRule(key, runSignal), { concurrency: RULE_CONCURRENCY });
     // All rules first: a target whose claims are not in the book yet looks unwanted.
     await this.#rules.idle(signal);
@@ -141,6 +143,14 @@ export class Engine {
     await this.#rules.stop(limits());
     await Promise.all([this.#targets.stop(limits()), this.#lanes.stop(limits())]);
     await this.#status.stop(limits());
+  }
+
+  /**
+   * What a rule is going to ask for. Before the start it is listed along with all the rest, so that nobody has to look for it
+   * object by object afterwards; from the start on the rule's evaluation says it.
+   */
+  expectSources(rule: RuleKey, sources: readonly HolderKey[]): void {
+    if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
 
   /** A rule may have changed. */
@@ -229,8 +239,7 @@ export class Engine {
     await system.prepare?.(rule, signal);
     const evaluation = system.evaluate(rule, this);
     const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
-    for (const source of change.addedSources) this.#options.onSource(source, true);
-    for (const source of change.droppedSources) this.#options.onSource(source, false);
+    this.#follow(change);
     for (const target of change.targets) this.touchTarget(target);
     if (evaluation === undefined) {
       this.#evaluated.delete(rule);
@@ -241,6 +250,11 @@ export class Engine {
     }
     this.touchStatus(rule);
     return undefined;
+  }
+
+  #follow({ addedSources, droppedSources }: Pick<BookChange, 'addedSources' | 'droppedSources'>): void {
+    for (const source of addedSources) this.#options.onSource(source, true);
+    for (const source of droppedSources) this.#options.onSource(source, false);
   }
 
   async #runTarget(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {

@@ -41,6 +41,8 @@ export class Focus {
   readonly #limit: number;
   readonly #feed: ObjectFeed;
   readonly #wanted = new Map<HolderKey, number>();
+  /** Wanted since the event loop last came round. */
+  readonly #wantedNow = new Set<HolderKey>();
   readonly #known = new Set<HolderKey>();
   readonly #singles = new Map<HolderKey, Watcher>();
   readonly #closing = new Set<Promise<void>>();
@@ -72,7 +74,7 @@ export class Focus {
     this.#wanted.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
     if (this.#wide === undefined && this.#wanted.size > this.#limit) this.#goWide();
-    if (this.#wide === undefined) this.#followSingle(key);
+    if (this.#wide === undefined) this.#followSoon(key);
     else if (this.#wide.health.synced) this.#lookUp(key);
   }
 
@@ -118,6 +120,19 @@ export class Focus {
     for (const key of this.#singles.keys()) this.#closeSingle(key);
     if (this.#wide !== undefined) this.#close(this.#wide);
     await Promise.all(this.#closing);
+  }
+
+  /** Not at once: many may be wanted in one go, and be too many for watches of their own. */
+  #followSoon(key: HolderKey): void {
+    if (this.#wantedNow.size === 0) {
+      setImmediate(() => {
+        const keys = [...this.#wantedNow];
+        this.#wantedNow.clear();
+        if (this.#stopped || this.#wide !== undefined) return;
+        for (const one of keys) if (this.#wanted.has(one) && !this.#singles.has(one)) this.#followSingle(one);
+      });
+    }
+    this.#wantedNow.add(key);
   }
 
   #followSingle(key: HolderKey): void {

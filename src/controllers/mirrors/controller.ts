@@ -42,6 +42,7 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
   const secrets = cluster.store(SECRET);
   const patterns = new PatternCache(config.regexMode);
   const mirrors = new MirrorStore((rule, initial) => {
+    engine.expectSources(rule, system.secretsOf(rule));
     engine.touchRule(rule, initial ? 'low' : 'normal');
   });
   const specOptions = { crossNamespaceAuth: config.allowCrossNamespaceAuth };

@@ -88,6 +88,15 @@ export class MirrorSystem implements RuleSystem {
     }
   }
 
+  /** The Secrets that a mirror copies from. */
+  secretsOf(rule: RuleKey): HolderKey[] {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
+    const spec = this.#specOf(mirror);
+    const source = spec.sourceType === 'vault' ? undefined : this.#sourceOf(mirror, spec);
+    return source === undefined ? [] : [source];
+  }
+
   /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const { mirrors, synced } = this.#options;
