@@ -33,7 +33,10 @@ describe('parseTarget', () => {
     assert.match(refusal({ addr: 'https://v', namespace: 'a\nb' }), /namespace "a\\nb"/);
     assert.match(refusal({ addr: 'https://v', caBundle: 'nonsense' }), /caBundle holds no PEM/);
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
-    assert.match(refusal({ addr: 'https://v', caBundle: broken }), /certificate 1 of caBundle/);
+    assert.match(
+      refusal({ addr: 'https://v', caBundle: broken }),
+      /caBundle holds a certificate that cannot be read: number 1/,
+    );
   });
 
   it('shares connections by server and TLS settings, not by namespace', () => {

@@ -29,7 +29,20 @@ export interface VaultTarget {
   readonly connectionKey: string;
 }
 
-/** @throws VaultError `invalidTarget` naming the field and, where it cannot hold a credential, the value */
+/** An option that no connection can be made with. */
+export class VaultTargetError extends VaultError {
+  readonly field: 'addr' | 'namespace' | 'caBundle';
+  /** What is wrong with it, for who names the field himself. */
+  readonly problem: string;
+
+  constructor(field: VaultTargetError['field'], problem: string, addr: string) {
+    super(`${field} ${problem}`, { kind: 'invalidTarget', addr });
+    this.field = field;
+    this.problem = problem;
+  }
+}
+
+/** @throws VaultTargetError naming the field and, where it cannot hold a credential, the value */
 export function parseTarget(options: VaultTargetOptions): VaultTarget {
   const url = parseAddress(options.addr);
   const namespace = trimSlashes(options.namespace);
@@ -38,7 +51,8 @@ export function parseTarget(options: VaultTargetOptions): VaultTarget {
   const insecureSkipVerify = options.insecureSkipVerify ?? false;
   // oxlint-disable-next-line no-control-regex
   if (namespace !== undefined && /[^\u0021-\u007E]/.test(namespace)) {
-    throw invalid(url.origin, `namespace ${JSON.stringify(namespace)} has a character that no header may have`);
+    const problem = `${JSON.stringify(namespace)} has a character that no header may have`;
+    throw new VaultTargetError('namespace', problem, url.origin);
   }
   if (caBundle !== undefined) checkBundle(url.origin, caBundle);
   const tls = [url.href, caBundle ?? '', tlsServerName ?? '', String(insecureSkipVerify)];
@@ -49,12 +63,15 @@ export function parseTarget(options: VaultTargetOptions): VaultTarget {
 function parseAddress(addr: string): URL {
   const url = URL.parse(addr.trim());
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw invalid(withoutUserInfo(addr), 'addr must be a URL that begins with http:// or https://');
+    const shown = withoutUserInfo(addr);
+    throw new VaultTargetError('addr', `must be a URL that begins with http:// or https://, not ${shown}`, shown);
   }
   if (url.username !== '' || url.password !== '') {
-    throw invalid(url.origin, 'addr must not hold a user name or password');
+    throw new VaultTargetError('addr', 'must not hold a user name or password', url.origin);
   }
-  if (url.search !== '' || url.hash !== '') throw invalid(url.origin, 'addr must have no query and no fragment');
+  if (url.search !== '' || url.hash !== '') {
+    throw new VaultTargetError('addr', 'must have no query and no fragment', url.origin);
+  }
   // A user who copied the address of an API call means the same server.
   url.pathname = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '');
   return url;
@@ -62,9 +79,10 @@ function parseAddress(addr: string): URL {
 
 function checkBundle(origin: string, pem: string): void {
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
-  if (certificates.length === 0) throw invalid(origin, 'caBundle holds no PEM certificate');
+  if (certificates.length === 0) throw new VaultTargetError('caBundle', 'holds no PEM certificate', origin);
   for (const [index, certificate] of certificates.entries()) {
-    if (!isCertificate(certificate)) throw invalid(origin, `certificate ${index + 1} of caBundle cannot be read`);
+    if (isCertificate(certificate)) continue;
+    throw new VaultTargetError('caBundle', `holds a certificate that cannot be read: number ${index + 1}`, origin);
   }
 }
 
@@ -80,10 +98,6 @@ function isCertificate(pem: string): boolean {
 /** An address that is no URL may still begin with `user:password@`. */
 function withoutUserInfo(addr: string): string {
   return JSON.stringify(addr.slice(addr.lastIndexOf('@') + 1).slice(0, 200));
-}
-
-function invalid(addr: string, reason: string): VaultError {
-  return new VaultError(reason, { kind: 'invalidTarget', addr });
 }
 
 function emptyToUndefined(text: string | undefined): string | undefined {

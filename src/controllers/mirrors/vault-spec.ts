@@ -3,8 +3,7 @@
  * understood is not carried out in part.
  */
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
-import { isVaultError } from '../../vault/errors.ts';
-import { parseTarget } from '../../vault/target.ts';
+import { parseTarget, VaultTargetError } from '../../vault/target.ts';
 import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault-holder.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultAuth, type VaultBlock } from './api.ts';
 
@@ -56,8 +55,8 @@ function targetProblems(field: string, target: VaultLocation['target']): string[
     parseTarget(target);
     return [];
   } catch (error) {
-    if (!isVaultError(error, 'invalidTarget')) throw error;
-    return [`${field}.addr: ${error.reason}, not ${error.addr}`];
+    if (!(error instanceof VaultTargetError)) throw error;
+    return [`${field}.${error.field}: ${error.problem}`];
   }
 }
 
