@@ -1,0 +1,263 @@
+/**
+ * What users get wrong with Vault: a condition and an event that say what and where, whatever was copied before stays whole, and
+ * nobody else is hurt.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { COPY_LABEL, HOME, mirrorPath, OWNED_BY } from '../mirrors/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
+const TOKEN = { token: { secretRef: { name: 'all' } } };
+const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
+
+/** `vault` blocks that our CRD refuses, from a time when nothing was checked, and what is said after the name of the block. */
+const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
+  'no-block': [undefined, /: must be there for type vault/],
+  'empty-block': [{}, /\.addr: must be specified; .*\.path: must be specified; .*\.auth: must hold one of approle/],
+  'no-auth': [AT, /\.auth: must hold one of approle, token, kubernetes/],
+  'empty-auth': [{ ...AT, auth: {} }, /\.auth: must hold one of approle, token, kubernetes/],
+  'no-secret-name': [{ ...AT, auth: { approle: {} } }, /\.auth\.approle\.secretRef\.name: must be specified/],
+  'no-scheme': [
+    { ...AT, addr: 'vault.example.com:8200', auth: TOKEN },
+    /\.addr: must be a URL .*https:\/\/, not "vault\.example\.com:8200"/,
+  ],
+  'no-host': [{ ...AT, addr: 'https://', auth: TOKEN }, /\.addr: must be a URL .*, not "https:\/\/"/],
+  'no-path': [{ addr: AT.addr, auth: TOKEN }, /\.path: must be specified/],
+  'climbing-path': [{ ...AT, path: 'secret/../sys/seal', auth: TOKEN }, /\.path: .*\.\./],
+};
+
+describe('a vault block', () => {
+  let scene: VaultScene;
+  let operator: Keyferry;
+  let proxy: FaultProxy;
+
+  before(async () => {
+    scene = await VaultScene.open({ storage: 'file' });
+    const { mirrors, vault } = scene;
+    proxy = await startFaultProxy({ upstream: vault.addr });
+    await mirrors.namespaces('target');
+    await mirrors.secret(HOME, 'source', { a: '1' });
+    await mirrors.api.apply(readFileSync(new URL('../mirrors/permissive-crd.yaml', import.meta.url), 'utf8'));
+    await inForce(201);
+    for (const [name, [vault]] of Object.entries(STORED)) {
+      await mirrors.api.create(stored(`from-${name}`, { type: 'vault', vault }, { namespaces: ['target'] }));
+      await mirrors.api.create(stored(`to-${name}`, { name: 'source' }, { type: 'vault', vault }));
+      await mirrors.secret('target', `from-${name}`, { a: 'from better times' }, copyOf(`from-${name}`));
+    }
+    await mirrors.api.apply(crds());
+    await inForce(422);
+    operator = await mirrors.operator();
+    await scene.tokenSecret('all', ALL);
+  });
+  after(async () => {
+    await scene.close();
+    await proxy.stop();
+  });
+
+  const stored = (name: string, source: Json, destination: Json): Json => ({
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { name, namespace: HOME },
+    spec: { pollPeriodSeconds: 1, source, destination },
+  });
+  const copyOf = (name: string): Json => ({
+    metadata: { labels: { [COPY_LABEL]: 'mirrors' }, annotations: { [OWNED_BY]: `${HOME}/${name}` } },
+  });
+  const inForce = (status: number): Promise<boolean> =>
+    waitFor(async () => {
+      const body = stored('probe', { type: 'vault' }, { namespaces: ['a'] });
+      return (
+        (await scene.mirrors.api.raw('POST', mirrorPath(''), { body, query: { dryRun: 'All' } })).status === status
+      );
+    });
+
+  /** The condition and a Warning event say it, and the operator lives. */
+  async function says(name: string, reason: string, message: RegExp, mirrorStatus = 'Error'): Promise<string> {
+    const status = await scene.mirrors.ready(name, reason, message, HOME, 30_000);
+    assert.equal(status.mirrorStatus, mirrorStatus);
+    const event = await scene.mirrors.event(name, reason, message);
+    assert.equal(event.type, 'Warning');
+    assert.ok(operator.running);
+    return status.conditions[0].message;
+  }
+
+  for (const [name, [, message]] of Object.entries(STORED)) {
+    it(`with ${name}, stored long ago, is named, and the mirror can be deleted`, async () => {
+      const { mirrors } = scene;
+      await says(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
+      await says(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
+      await mirrors.copied('target', `from-${name}`, { a: 'from better times' });
+      for (const side of ['from', 'to']) {
+        await mirrors.api.delete(mirrorPath(`${side}-${name}`));
+        await mirrors.gone(mirrorPath(`${side}-${name}`));
+      }
+    });
+  }
+
+  /** Mirrors from and to an entry, by way of the proxy, in sync. */
+  async function pair(name: string, values: Readonly<Record<string, string>> = { a: '1' }): Promise<void> {
+    const { mirrors } = scene;
+    const block = (path: string): Json => scene.block(path, 'all', { addr: proxy.url });
+    await scene.put(`secret/data/from-${name}`, values);
+    await mirrors.secret(HOME, name, values);
+    await scene.fromVault(`from-${name}`, block(`secret/data/from-${name}`), ['target']);
+    await scene.toVault(`to-${name}`, { name }, block(`secret/data/to-${name}`));
+    await mirrors.copied('target', `from-${name}`, values);
+    await scene.holds(`secret/data/to-${name}`, values);
+    await mirrors.ready(`from-${name}`, 'Synced');
+    await mirrors.ready(`to-${name}`, 'Synced');
+  }
+
+  async function unharmed(name: string): Promise<void> {
+    await scene.mirrors.copied('target', `from-${name}`, { a: '1' });
+    const entry = await scene.holds(`secret/data/to-${name}`, { a: '1' });
+    assert.equal(entry.metadata.version, 1);
+  }
+
+  it('whose mount does not exist, or comes to point there', async () => {
+    const { mirrors } = scene;
+    await pair('mount');
+    for (const [name, side] of [
+      ['from-mount', 'source'],
+      ['to-mount', 'destination'],
+    ] as const) {
+      await mirrors.api.patch(mirrorPath(name), { spec: { [side]: { vault: { path: 'nowhere/data/x' } } } });
+      await says(name, 'VaultError', /vault http:\/\/127\.0\.0\.1:\d+: .*nowhere\/data\/x: .*no handler for route/);
+    }
+    await unharmed('mount');
+  });
+
+  it('that a policy forbids, from the start and later', async () => {
+    const { mirrors, vault } = scene;
+    await mirrors.secret(HOME, 'refused', { a: '2' });
+    await scene.put('secret/data/forbidden', { a: '1' });
+    await scene.tokenSecret('narrow', policy({ 'secret/data/forbidden': ['read'] }));
+    const block = scene.block('secret/data/forbidden', 'narrow');
+    await scene.fromVault('forbidden', block, ['target']);
+    await mirrors.copied('target', 'forbidden', { a: '1' });
+    await scene.toVault('forbidden-to', { name: 'refused' }, scene.block('secret/data/forbidden', 'narrow'));
+    const refused = /vault http:\/\/127\.0\.0\.1:\d+: (?:GET|POST) secret\/data\/forbidden: .*permission denied/;
+    await says('forbidden-to', 'VaultError', refused);
+    await vault.request('PUT', 'sys/policies/acl/narrow', { policy: policy({ 'secret/data/other': ['read'] }) });
+    await says('forbidden', 'VaultError', refused);
+    await mirrors.copied('target', 'forbidden', { a: '1' });
+    const entry = await scene.holds('secret/data/forbidden', { a: '1' });
+    assert.equal(entry.metadata.version, 1);
+  });
+
+  it('and a value that is not UTF-8: nothing of the Secret is written', async () => {
+    const { mirrors } = scene;
+    await pair('utf8');
+    const data = { ...mirrors.data({ a: '2' }), bytes: '/wA=' };
+    await mirrors.api.patch(`/api/v1/namespaces/${HOME}/secrets/utf8`, { data });
+    await says('to-utf8', 'VaultError', /not valid UTF-8.*"bytes"/);
+    await unharmed('utf8');
+  });
+
+  it('and an entry that has, or comes to have, keys that no Secret may have: the copy keeps what it has', async () => {
+    await pair('keys');
+    await scene.put('secret/data/from-keys', { a: '2', 'b/c': '2', '': '2', [`long-${'x'.repeat(300)}`]: '2' });
+    const text = await says(
+      'from-keys',
+      'InvalidKeys',
+      /secret\/data\/from-keys has keys that no Secret may have: .*"b\/c"/,
+    );
+    assert.ok(text.includes('""') && text.length < 1000, text);
+    await unharmed('keys');
+    await scene.put('secret/data/from-keys', { a: '3' });
+    await scene.mirrors.copied('target', 'from-keys', { a: '3' });
+  });
+
+  it('and two thousand keys: both ways', async () => {
+    const many = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`key-${n}`, String(n)]));
+    await pair('many', many);
+    assert.equal((await scene.entry('secret/data/to-many')).metadata.version, 1);
+  });
+
+  for (const [what, body, words] of [
+    ['a page of HTML', '<html><body>Sign in, please</body></html>', /JSON/],
+    ['half of an object', '{"data": {"data": {"a": "1"', /JSON/],
+    ['a list', '[1, 2]', /JSON/],
+    ['an object without data', { request_id: 'x' }, /answer/],
+    ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /answer/],
+  ] as const) {
+    it(`whose server answers 200 with ${what}`, async () => {
+      const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
+      await pair(name);
+      proxy.rule({ match: { path: /\/(?:meta)?data\// }, fault: { kind: 'respond', status: 200, body } });
+      try {
+        await scene.mirrors.change(HOME, name, { a: '2' });
+        const where = `vault ${proxy.url}: GET secret/(?:meta)?data/`;
+        for (const side of ['from', 'to']) {
+          const text = await says(
+            `${side}-${name}`,
+            'VaultError',
+            new RegExp(`${where}${side}-${name}: .*${words.source}`),
+          );
+          assert.ok(!text.includes('Sign in') && !text.includes('"a"'), text);
+        }
+        await unharmed(name);
+      } finally {
+        proxy.clearRules();
+      }
+      await scene.holds(`secret/data/to-${name}`, { a: '2' });
+      await scene.mirrors.ready(`from-${name}`, 'Synced', /(?:)/, HOME, 30_000);
+    });
+  }
+
+  it('whose server sends us elsewhere: it is said where to, and nobody goes there', async () => {
+    await pair('redirect');
+    await using other = await startFaultProxy({ upstream: scene.vault.addr });
+    const fault = { kind: 'respond', status: 302, headers: { location: `${other.url}/v1/x` } } as const;
+    proxy.rule({ fault });
+    try {
+      await scene.mirrors.change(HOME, 'redirect', { a: '2' });
+      const where = new RegExp(`vault ${proxy.url}: .*redirect.*${other.url}`);
+      await says('from-redirect', 'VaultError', where);
+      await says('to-redirect', 'VaultError', where);
+      await unharmed('redirect');
+      assert.equal(other.counters.requests, 0);
+    } finally {
+      proxy.clearRules();
+    }
+    await scene.holds('secret/data/to-redirect', { a: '2' });
+  });
+
+  it('whose server has a certificate that does not verify, is for another name, or is none', async () => {
+    const { mirrors } = scene;
+    const tls = await scene.anotherVault({ tls: true });
+    const stranger = await scene.anotherVault({ tls: true });
+    await scene.tokenSecret('tls', ALL, tls);
+    await scene.put('secret/data/tls', { a: '1' }, tls);
+    const block = (more: Json): Json => scene.block('secret/data/tls', 'tls', more, tls);
+    await scene.fromVault('tls', block({}), ['target']);
+    await mirrors.copied('target', 'tls', { a: '1' });
+    const change = (more: Json): Promise<Json> =>
+      mirrors.api.patch(mirrorPath('tls'), { spec: { source: { vault: more } } });
+    await change({ caBundle: stranger.caPem });
+    await says('tls', 'VaultError', new RegExp(`vault ${tls.addr}: .*certificate`));
+    await change({ caBundle: tls.caPem, tlsServerName: 'vault.example' });
+    await says('tls', 'VaultError', new RegExp(`vault ${tls.addr}: .*vault\\.example`));
+    await change({ caBundle: '-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n' });
+    await says('tls', 'InvalidSpec', /^spec\.source\.vault\.caBundle: holds a certificate that cannot be read/);
+    await mirrors.copied('target', 'tls', { a: '1' });
+    await change({ caBundle: tls.caPem, tlsServerName: null });
+    await mirrors.ready('tls', 'Synced');
+    await scene.toVault('tls-to', { name: 'source' }, block({ caBundle: stranger.caPem, path: 'secret/data/tls-to' }));
+    await says('tls-to', 'VaultError', new RegExp(`vault ${tls.addr}: .*certificate`));
+    const plain = { addr: scene.vault.addr.replace('http:', 'https:') };
+    await scene.fromVault('no-tls', scene.block('secret/data/tls', 'all', plain), ['target']);
+    await says('no-tls', 'VaultError', /vault https:\/\/127\.0\.0\.1:\d+: .*(?:TLS|SSL|packet|wrong version)/i);
+  });
+});
+
+failOnLeaks();
