@@ -18,7 +18,7 @@ import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
-import { type Facts, fillerOf, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
+import { type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
 import { afterRepair, CONTESTED, isRepair, pauseOf } from './repairs.ts';
 import type { SourceReader } from './sources.ts';
 import { TargetMemory } from './target-memory.ts';
@@ -80,7 +80,7 @@ export class KubeTargets {
       const facts = this.#facts(target, found);
       const decision = plan(facts);
       if (decision.do === 'need') {
-        const later = await this.#find(decision.fact, target, facts, found, signal);
+        const later = await this.#find(decision, target, facts, found, signal);
         if (later !== undefined) return later;
         continue;
       }
@@ -117,24 +117,19 @@ export class KubeTargets {
   }
 
   async #find(
-    fact: 'source' | 'target' | 'owner',
+    need: Extract<Plan, { do: 'need' }>,
     target: HolderKey,
     facts: Facts,
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    switch (fact) {
+    switch (need.fact) {
       case 'source': {
-        // A claim that has no say here must not get in the way with a source that cannot be read.
-        const deciding = [winnerOf(facts.entries), fillerOf(facts.entries)].filter((entry) => entry !== undefined);
-        const filled = deciding.filter(({ claim }) => facts.gistOf(claim) === undefined);
-        let gone = true;
-        for (const { claim } of filled) {
-          if (claim.source === undefined || facts.viewOf(claim).state !== 'present') continue;
-          if ((await this.#options.sources.load(claim.source, signal)) !== undefined) gone = false;
-        }
+        const { source } = need.claim;
+        const present = source !== undefined && facts.viewOf(need.claim).state === 'present';
+        const content = present ? await this.#options.sources.load(source, signal) : undefined;
         // It went while we looked; the watch will say so.
-        return gone ? { requeueAfterMs: LATER_MS } : undefined;
+        return content === undefined ? { requeueAfterMs: LATER_MS } : undefined;
       }
       case 'target':
         await this.#read(target, found, signal);
@@ -148,7 +143,7 @@ export class KubeTargets {
         return undefined;
       }
       default:
-        return fact satisfies never;
+        return need satisfies never;
     }
   }
 
@@ -173,20 +168,27 @@ export class KubeTargets {
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined | 'again'> {
-    this.#follow(target, decision.do === 'conflict' || this.#goesUnseen(target, decision));
+    const remarks = decision.do === 'delete' ? undefined : decision.remarks;
+    const conflict = decision.do === 'conflict' || remarks?.own?.state === 'conflict';
+    this.#follow(target, conflict || this.#goesUnseen(target, decision));
     switch (decision.do) {
       case 'nothing':
-        this.#settle(facts, undefined, false, decision.remarks);
+        this.#settle(facts, undefined, undefined, remarks);
         this.#tidy(target);
         return undefined;
       case 'wait':
-        this.#settle(facts, { state: 'waiting', reason: decision.reason, message: decision.message }, false);
+        this.#settle(
+          facts,
+          { state: 'waiting', reason: decision.reason, message: decision.message },
+          undefined,
+          remarks,
+        );
         return undefined;
       case 'fail':
-        this.#settle(facts, { state: 'error', reason: decision.reason, message: decision.message }, false);
+        this.#settle(facts, { state: 'error', reason: decision.reason, message: decision.message }, undefined, remarks);
         return undefined;
       case 'conflict':
-        this.#settle(facts, { state: 'conflict', reason: 'Conflict', message: decision.message }, false);
+        this.#settle(facts, { state: 'conflict', reason: 'Conflict', message: decision.message }, undefined, remarks);
         return undefined;
       case 'delete':
         return await this.#delete(target, facts, found, signal);
@@ -214,7 +216,7 @@ export class KubeTargets {
     const repair = isRepair(facts, claim);
     const pauseMs = repair ? pauseOf(this.#memory.get(target)?.repairs, this.#options.now()) : 0;
     if (pauseMs > 0) {
-      this.#settle(facts, CONTESTED, false);
+      this.#settle(facts, CONTESTED, undefined, decision.remarks);
       return { requeueAfterMs: pauseMs };
     }
     const content = await this.#content(decision, facts, signal);
@@ -236,7 +238,7 @@ export class KubeTargets {
         this.#memory.of(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
       answer.learn(meta);
-      this.#settle(facts, undefined, true, decision.remarks);
+      this.#settle(facts, undefined, claim, decision.remarks);
       return undefined;
     } catch (error) {
       onWrite(target, verb, false, claim);
@@ -271,7 +273,7 @@ export class KubeTargets {
     if (facts.observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
       const { namespace } = parseHolderKey(target);
       const message = `namespace ${namespace} is going away or gone`;
-      this.#settle(facts, { state: 'waiting', reason: 'NamespaceTerminating', message }, false);
+      this.#settle(facts, { state: 'waiting', reason: 'NamespaceTerminating', message });
       return { requeueAfterMs: NAMESPACE_RETRY_MS };
     }
     if (facts.observed !== undefined && isNotFound(error)) {
@@ -326,23 +328,25 @@ export class KubeTargets {
     const reason = error instanceof ApiError ? error.reason : 'ConnectionError';
     const text =
       error instanceof ApiError ? error.statusMessage : error instanceof Error ? error.message : String(error);
-    this.#settle(this.#facts(target, {}), { state: 'error', reason, message: text }, false);
+    this.#settle(this.#facts(target, {}), { state: 'error', reason, message: text });
   }
 
-  /** Notes `outcome` for whoever decides the target; without one, that all is as it should be. */
+  /**
+   * Notes `outcome` for whoever decides the target; without one, that all is as it should be.
+   * @param wroteFor the claim for which a write was done
+   */
   #settle(
     { entries, markedBy }: Pick<Facts, 'entries' | 'markedBy'>,
     outcome: Outcome | undefined,
-    wrote: boolean,
+    wroteFor?: Claim,
     remarks?: Remarks,
   ): void {
-    const winner = winnerOf(entries);
     for (const [entry, mine] of outcomesOf(entries, outcome, remarks)) {
       // What is not, or no longer, its own is nothing to wait for, whatever another claim waits for.
       const free = entry.claim.mode === 'release' && markedBy !== entry.claim.owner.key;
       const news = this.#options.book.settle(entry, free ? RELEASED : mine);
-      const wroteForIt = wrote && (entry === winner || winner === undefined);
-      if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
+      const wrote = entry.claim === wroteFor;
+      if (news || wrote) this.#options.onOutcome(entry, wrote);
     }
   }
 

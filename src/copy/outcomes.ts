@@ -5,7 +5,8 @@ import { type Remarks, winnerOf } from './plan.ts';
 
 /**
  * @param entries the claims on one target
- * @param outcome of the target; `undefined`: it is as it should be, and `remarks` say what of that is not what was hoped for
+ * @param outcome of the target; `undefined`: it is as it should be
+ * @param remarks what claims are told instead
  */
 export function* outcomesOf(
   entries: readonly Entry[],
@@ -20,7 +21,7 @@ export function* outcomesOf(
     } else if (entry.claim.mode === 'release') {
       yield [entry, outcome ?? RELEASED];
     } else {
-      yield [entry, outcome ?? (entry.claim.mode === 'fill' ? remarks?.fill : remarks?.own) ?? SYNCED];
+      yield [entry, (entry.claim.mode === 'fill' ? remarks?.fill : remarks?.own) ?? outcome ?? SYNCED];
     }
   }
 }

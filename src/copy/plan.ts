@@ -7,7 +7,7 @@
  *   names is really gone, or really does not want it.
  */
 import { byRank, type Entry } from './claim-book.ts';
-import type { Claim, Desire, Remark, SourceView, Wanted } from './claim.ts';
+import type { Claim, Desire, Outcome, SourceView, Wanted } from './claim.ts';
 import type { RuleKey } from './keys.ts';
 import { isForbiddenType } from './kind.ts';
 import type { Observed } from './observed.ts';
@@ -54,17 +54,17 @@ export interface Facts {
 
 export type Wish = Extract<Desire, { kind: 'be' }>;
 
-/** What is said of claims whose target is, or will be, as they wish. */
+/** What is said of the claims of a mode, where it is something else than what became of the target. */
 export interface Remarks {
-  readonly own?: Remark | undefined;
-  readonly fill?: Remark | undefined;
+  readonly own?: Outcome | undefined;
+  readonly fill?: Outcome | undefined;
 }
 
 export type Plan =
   | { readonly do: 'nothing'; readonly remarks?: Remarks }
-  | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string }
+  | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string; readonly remarks?: Remarks }
   /** Somebody else's object is in the way. */
-  | { readonly do: 'conflict'; readonly message: string }
+  | { readonly do: 'conflict'; readonly message: string; readonly remarks?: Remarks }
   | {
       readonly do: 'create' | 'update' | 'replace';
       readonly claim: Claim;
@@ -73,7 +73,9 @@ export type Plan =
       readonly remarks?: Remarks;
     }
   | { readonly do: 'delete' }
-  | { readonly do: 'need'; readonly fact: 'source' | 'target' | 'owner' };
+  | { readonly do: 'need'; readonly fact: 'target' | 'owner' }
+  /** The content of this claim's source. */
+  | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
 
 const NOTHING: Plan = { do: 'nothing' };
 
@@ -97,8 +99,9 @@ export function plan(facts: Facts): Plan {
   if (winner !== undefined) {
     const owned = planOwned(facts, winner);
     // Who cannot take over what is to go does not keep it from going.
-    const idle = owned.do === 'wait' || owned.do === 'fail' || owned.do === 'conflict';
-    return releasing && idle ? (planRelease(facts) ?? owned) : owned;
+    if (releasing && isIdle(owned)) return planRelease(facts) ?? owned;
+    const filler = fillerOf(facts.entries)?.claim;
+    return filler === undefined ? owned : planBeside(facts, winner, owned, filler);
   }
   if (releasing) {
     const released = planRelease(facts);
@@ -139,6 +142,36 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   return { do: 'conflict', message: `a copy that belongs to ${facts.markedBy} is there` };
 }
 
+function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conflict' }> {
+  return plan.do === 'wait' || plan.do === 'fail' || plan.do === 'conflict';
+}
+
+/**
+ * Somebody wants to make the target, and somebody to fill it. What another system made is not filled: the two would undo each other's
+ * work for ever. Else who can do nothing here does not keep the other's data from being right.
+ */
+function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
+  const { markedBy } = facts;
+  if (markedBy !== undefined && systemOf(markedBy) !== systemOf(filler.owner.key)) {
+    const by = markedBy === winner.owner.key ? winner.owner.title : markedBy;
+    return withRemark(owned, 'fill', conflict(`it is a copy made by ${by}, which alone says what it holds`));
+  }
+  if (!isIdle(owned)) return owned;
+  if (owned.do === 'conflict') return withRemark(planFill(facts, filler), 'own', conflict(owned.message));
+  const { reason, message } = owned;
+  const state = owned.do === 'wait' ? 'waiting' : 'error';
+  return withRemark(planFill(facts, filler), 'own', { state, reason, message });
+}
+
+function conflict(message: string): Outcome {
+  return { state: 'conflict', reason: 'Conflict', message };
+}
+
+function withRemark(plan: Plan, mode: 'own' | 'fill', remark: Outcome): Plan {
+  if (plan.do === 'need' || plan.do === 'delete') return plan;
+  return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
+}
+
 /** The owner is being deleted: what it marked goes. `undefined`: nothing to release here. */
 function planRelease(facts: Facts): Plan | undefined {
   const { observed, markedBy } = facts;
@@ -162,7 +195,7 @@ function planUnwanted(facts: Facts): Plan {
 
 function planFill(facts: Facts, claim: Claim): Plan {
   const { observed } = facts;
-  if (observed === undefined || observed.deleting) return NOTHING;
+  if (observed === undefined || observed.deleting || facts.goingAway) return NOTHING;
   return planWrite(facts, claim, facts.viewOf(claim), observed, 'update');
 }
 
@@ -200,12 +233,12 @@ function planWrite(
   if (desire.data === 'minimal' && desire.type === undefined) {
     const anew = observed === undefined || verb === 'replace';
     const type = anew ? facts.gistOf(claim)?.type : facts.type;
-    if (type === undefined) return { do: 'need', fact: anew ? 'source' : 'target' };
+    if (type === undefined) return anew ? { do: 'need', fact: 'source', claim } : { do: 'need', fact: 'target' };
     desire = { ...desire, type };
   }
   if (desire.data === 'source') {
     const gist = facts.gistOf(from);
-    if (gist === undefined) return { do: 'need', fact: 'source' };
+    if (gist === undefined) return { do: 'need', fact: 'source', claim: from };
     if (isForbiddenType(gist.type)) return refusedType(gist.type);
   }
   const type = desire.type !== undefined && desire.type !== '' ? desire.type : facts.type;
@@ -215,7 +248,8 @@ function planWrite(
   }
   const data =
     desire.data === 'source' ? planData(facts, from, observed) : desire.data === 'keep' ? 'current' : 'stale';
-  if (data === 'source' || data === 'target') return { do: 'need', fact: data };
+  if (data === 'source') return { do: 'need', fact: data, claim: from };
+  if (data === 'target') return { do: 'need', fact: data };
   if (claim.mode === 'own') desire = withoutLeftovers(desire, observed);
   if (data === 'current' && matches(desire, observed)) return { do: 'nothing', remarks };
   if (data === 'frozen' || facts.frozen) {

@@ -190,11 +190,11 @@ function outcomeOf(decision: Plan): readonly [Outcome | undefined, Remarks | und
     case 'nothing':
       return [undefined, decision.remarks];
     case 'wait':
-      return [{ state: 'waiting', reason: decision.reason, message: decision.message }, undefined];
+      return [{ state: 'waiting', reason: decision.reason, message: decision.message }, decision.remarks];
     case 'fail':
-      return [{ state: 'error', reason: decision.reason, message: decision.message }, undefined];
+      return [{ state: 'error', reason: decision.reason, message: decision.message }, decision.remarks];
     case 'conflict':
-      return [{ state: 'conflict', reason: 'Conflict', message: decision.message }, undefined];
+      return [{ state: 'conflict', reason: 'Conflict', message: decision.message }, decision.remarks];
     case 'create':
     case 'update':
     case 'replace':

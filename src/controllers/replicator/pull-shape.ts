@@ -4,6 +4,7 @@
  */
 import type { Desire, Remark, Shape, SourceView, Wanted } from '../../copy/claim.ts';
 import type { Observed } from '../../copy/observed.ts';
+import { MIRROR_ANNOTATIONS } from '../mirrors/api.ts';
 import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
 import { goTime, isFilled, versionMark } from './bookkeeping.ts';
 import { isFrozen } from './once.ts';
@@ -29,6 +30,8 @@ export class PullShape implements Shape {
     if (observed === undefined || !this.#isCurrent(observed)) return PENDING;
     const refusal = unknownOn(this.#settings, 'the object', observed.annotations);
     if (refusal !== undefined) return { kind: 'fail', ...refusal };
+    const mirror = observed.annotations[MIRROR_ANNOTATIONS.ownedBy];
+    if (mirror !== undefined) return { kind: 'fail', ...keptByMirror(this.#settings.names.from, mirror) };
     switch (source.state) {
       case 'unknown':
         return PENDING;
@@ -124,4 +127,10 @@ export class PullShape implements Shape {
       remark,
     };
   }
+}
+
+/** Its mirror, which may work in another process, would undo whatever is filled in, and the two would never come to rest. */
+function keptByMirror(from: string, mirror: string): { readonly reason: string; readonly message: string } {
+  const message = `annotation ${from} is not followed: the object is the copy of SecretMirror ${mirror} (annotation ${MIRROR_ANNOTATIONS.ownedBy})`;
+  return { reason: 'Conflict', message };
 }

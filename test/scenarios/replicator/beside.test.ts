@@ -1,0 +1,128 @@
+/** An object that two want: what one of them makes is not filled by the other, and who is refused keeps nobody's data from being right. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { staysTrue } from '../../support/wait-for.ts';
+import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
+
+/** Long enough for a fight to have begun. */
+const SETTLE_MS = 1000;
+const ALLOWED = { 'replication-allowed': 'true' };
+
+async function staysAt(users: KindScene, name: string, what: string): Promise<void> {
+  const version = await users.version(name);
+  await staysTrue(async () => (await users.version(name)) === version, SETTLE_MS, what);
+}
+
+describe('SecretMirrors and replicate-from on one object', () => {
+  let scene: ReplicatorScene;
+  let users: KindScene;
+  const mirror = async (name: string, namespace: string): Promise<void> => {
+    await scene.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { namespace: 'home', name },
+      spec: { source: { name }, destination: { namespaces: [namespace] } },
+    });
+  };
+  before(async () => {
+    scene = await ReplicatorScene.open({ controllerManager: false });
+    await scene.api.apply(crds());
+    await scene.namespaces('home', 'source', 'team-a', 'team-b');
+    users = scene.of(KINDS[0]!);
+  });
+  after(() => scene.close());
+
+  it('in one process: a copy of a mirror is not filled, and its user is told so', async () => {
+    const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
+    await users.create('home/mirrored', { a: 'of the mirror' });
+    await users.create('source/other', { b: 'of the source' }, ALLOWED);
+    await mirror('mirrored', 'team-a');
+    await users.holds('team-a/mirrored', { a: 'of the mirror' });
+    await users.annotate('team-a/mirrored', { 'replicate-from': 'source/other' });
+    const { message } = await users.warning('team-a/mirrored', 'Conflict');
+    assert.match(message, /home\/mirrored/);
+    await users.change('source/other', { b: 'changed' });
+    await staysAt(users, 'team-a/mirrored', 'nobody fights over it');
+    await users.change('home/mirrored', { a: 'changed' });
+    await users.holds('team-a/mirrored', { a: 'changed' });
+    await operator.stop();
+  });
+
+  it('in two processes: the same, by what stands on the copy', async () => {
+    const operator = await scene.operator();
+    await users.create('team-b/marked', { own: 'x' }, ALLOWED);
+    await scene.api.patch(users.path('team-b/marked'), {
+      metadata: { annotations: { 'mirrors.kts.studio/owned-by': 'home/another' } },
+    });
+    await users.annotate('team-b/marked', { 'replicate-from': 'source/other' });
+    const { message } = await users.warning('team-b/marked', 'Conflict');
+    assert.match(message, /replicate-from.*SecretMirror home\/another/);
+    await users.holds('team-b/marked', { own: 'x' });
+    await staysAt(users, 'team-b/marked', 'nobody fights over it');
+    await operator.stop();
+  });
+
+  it('an object of a user is filled although a mirror wants its name, and cleared when it must be', async () => {
+    const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
+    await users.create('home/wanted', { a: 'of the mirror' });
+    await users.create('source/pulled', { a: '1' }, ALLOWED);
+    await users.create('team-a/wanted', {}, { 'replicate-from': 'source/pulled' });
+    await mirror('wanted', 'team-a');
+    await users.holds('team-a/wanted', { a: '1' });
+    await users.change('source/pulled', { a: '2' });
+    await users.holds('team-a/wanted', { a: '2' });
+    await users.annotate('source/pulled', { 'replication-allowed': 'false' });
+    await users.holds('team-a/wanted', {});
+    await users.delete('team-a/wanted');
+    await users.holds('team-a/wanted', { a: 'of the mirror' });
+    await operator.stop();
+  });
+});
+
+for (const kind of KINDS) {
+  describe(`${kind.kind}: what cannot be pushed`, () => {
+    let scene: ReplicatorScene;
+    let users: KindScene;
+    before(async () => {
+      scene = await ReplicatorScene.open({ controllerManager: false });
+      await scene.namespaces('source', 'team-a', 'team-b');
+      await scene.operator();
+      users = scene.of(kind);
+    });
+    after(() => scene.close());
+
+    it('a source that wants the name of an object of a user does not keep its data from being right', async () => {
+      await users.create('source/wants', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
+      await users.holds('team-a/mine', { x: 'pushed' });
+      await users.annotate('source/wants', { 'replicate-to': 'team-a/mine,team-b/mine' });
+      await users.create('source/pulled', { a: '1' }, ALLOWED);
+      await users.annotate('source/wants', { 'replicate-to': '' });
+      await users.gone('team-a/mine');
+      await users.create('team-a/mine', {}, { 'replicate-from': 'source/pulled' });
+      await users.annotate('source/wants', { 'replicate-to': 'team-a/mine' });
+      await users.warning('source/wants', 'Conflict');
+      await users.change('source/pulled', { a: '2' });
+      await users.holds('team-a/mine', { a: '2' });
+      await users.delete('source/pulled');
+      const cleared = await users.holds('team-a/mine', {});
+      assert.equal(annotation(cleared, 'replicated-by'), undefined);
+    });
+
+    it('while what made a target cannot be understood, the target follows its own source, and its permission', async () => {
+      await users.create('source/base', { a: '1' }, ALLOWED);
+      await users.create('team-a/creator', {}, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
+      await users.holds('team-a/made', { a: '1' });
+      await users.annotate('team-a/creator', { 'replicate-too': 'x' });
+      await users.warning('team-a/creator', 'UnknownAnnotation');
+      await users.change('source/base', { a: '2' });
+      await users.holds('team-a/made', { a: '2' });
+      await users.annotate('source/base', { 'replication-allowed': 'false' });
+      await users.holds('team-a/made', {});
+      await users.annotate('team-a/creator', { 'replicate-too': null, 'replicate-from': null });
+      await users.annotate('source/base', { 'replication-allowed': 'true' });
+      await users.holds('team-a/made', {});
+    });
+  });
+}
