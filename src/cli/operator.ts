@@ -26,7 +26,7 @@ import { parseHolderKey } from '../copy/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/kind.ts';
 import { SourceRouter } from '../copy/sources.ts';
 import type { KubeApi } from '../kube/api.ts';
-import { ApiError, isNotFound } from '../kube/errors.ts';
+import { ApiError, isNotFound, retryAfterMs } from '../kube/errors.ts';
 import type { WatchHealth } from '../kube/watcher.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { CheckResult } from '../observe/checks.ts';
@@ -35,6 +35,7 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { VaultBackend } from '../copy/vault-backend.ts';
 import { addVault } from './vault.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
+import { KeyedBackoff } from '../runtime/backoff.ts';
 import { systemClock } from '../runtime/clock.ts';
 
 export interface OperatorOptions {
@@ -50,6 +51,8 @@ export interface OperatorOptions {
 const DISCONNECTED_LIMIT_MS = 3000;
 /** How often it is looked whether an API has been installed since, ms. Only while it is not. */
 const DISCOVERY_INTERVAL_MS = 30_000;
+/** First wait where it could not be found out, ms; it grows to the above. */
+const DISCOVERY_RETRY_MS = 1000;
 /** How long the start waits to see whether an API is there that only some of the controllers need, ms. */
 const FIRST_LOOK_MS = 1000;
 /** How long running writes may take to end at a stop, ms. */
@@ -247,23 +250,28 @@ export class Operator {
     return { ok: true };
   }
 
+  /** Settles when the API is there. */
   async #installed(signal: AbortSignal, path: string, controller: string): Promise<void> {
-    for (let told = false; ;) {
+    const backoff = new KeyedBackoff({ baseMs: DISCOVERY_RETRY_MS, maxMs: DISCOVERY_INTERVAL_MS });
+    for (let told: string | undefined; ;) {
       try {
         await this.#options.api.request({ method: 'GET', path, signal });
         return;
       } catch (error) {
         signal.throwIfAborted();
         const missing = isNotFound(error);
-        if (!told) {
+        const news = missing ? 'missing' : String(error);
+        if (told !== news) {
           this.#options.log.warn(missing ? 'its API is not installed; waiting for it' : 'cannot look for its API', {
             controller,
             path,
             ...(missing ? {} : { error }),
           });
-          told = missing;
+          told = news;
         }
-        await sleep(missing ? DISCOVERY_INTERVAL_MS : 1000, signal);
+        if (missing) backoff.reset(path);
+        const waitMs = missing ? DISCOVERY_INTERVAL_MS : backoff.next(path, retryAfterMs(error));
+        await sleep(waitMs, signal);
       }
     }
   }

@@ -1,0 +1,47 @@
+/** An API server (or what stands before it) that answers strangely: it is said once and in our words, and tried again. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, it } from 'node:test';
+
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { kubernetesFault } from '../../servers/fault-rules.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, MirrorScene } from '../mirrors/support.ts';
+
+/** Looks at the API that the test waits for. */
+const LOOKS = 4;
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+let kubeconfig: string;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  const { plane } = scene;
+  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  kubeconfig = await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem });
+});
+afterEach(() => proxy.clearRules());
+after(async () => {
+  await scene.close();
+  await proxy.stop();
+});
+
+const lines = (operator: Keyferry, text: string): number =>
+  operator.output.split('\n').filter((line) => line.includes(text)).length;
+
+it('whether an API is there cannot be found out: said once, and asked ever more seldom', async () => {
+  const path = /^\/apis\/mirrors\.kts\.studio\/v1alpha2$/;
+  const trouble = proxy.rule({ match: { path }, fault: kubernetesFault(500) });
+  const operator = await scene.operator({ kubeconfig });
+  const begin = performance.now();
+  await waitFor(() => trouble.hits >= LOOKS, { timeoutMs: 20_000, message: 'some looks' });
+  assert.ok(performance.now() - begin > 3300, 'the looks are not further and further apart');
+  assert.equal(lines(operator, 'cannot look for its API'), 1, operator.output);
+  trouble.clear();
+  await scene.namespaces('looked');
+  await scene.secret(HOME, 'looked', { a: '1' });
+  await scene.mirror('looked', ['looked']);
+  await scene.copied('looked', 'looked', { a: '1' }, 20_000);
+  await operator.stop();
+});
