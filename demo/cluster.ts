@@ -22,6 +22,7 @@ export type Manifest = KubeObject & { readonly kind: string };
 export class DemoCluster {
   readonly api: KubeApi;
   readonly #signal: AbortSignal;
+  readonly #namespaces = new Set<string>();
 
   constructor(api: KubeApi, signal: AbortSignal) {
     this.api = api;
@@ -38,7 +39,9 @@ export class DemoCluster {
   /** Creates; `undefined` if an object of that name is there. */
   async create(object: Manifest): Promise<KubeObject | undefined> {
     try {
-      return await this.#call('POST', collectionOf(object), object);
+      const made = await this.#call('POST', collectionOf(object), object);
+      if (object.kind === 'Namespace') this.#namespaces.add(object.metadata.name);
+      return made;
     } catch (error) {
       if (isAlreadyExists(error)) return undefined;
       throw error;
@@ -53,6 +56,20 @@ export class DemoCluster {
       if (isNotFound(error)) return undefined;
       throw error;
     }
+  }
+
+  /** Namespaces that were made here and are still there. Works on while the demo is being stopped. */
+  async namespacesLeft(): Promise<string[]> {
+    const left: string[] = [];
+    for (const name of this.#namespaces) {
+      try {
+        await this.api.request({ method: 'GET', path: `/api/v1/namespaces/${name}`, timeoutMs: 10_000 });
+        left.push(name);
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    return left;
   }
 
   async list(collection: string): Promise<readonly KubeObject[]> {

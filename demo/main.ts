@@ -24,6 +24,8 @@ const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk];
 /** Longest wait for one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
+/** A cluster takes 5 to 10 s to empty and delete a namespace. */
+const NAMESPACES_TIMEOUT_MS = 30_000;
 
 interface Options {
   readonly once: boolean;
@@ -46,6 +48,7 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   await using resources = new AsyncDisposableStack();
   const begun: Walk[] = [];
   let stage: Stage | undefined;
+  let allClean = true;
   try {
     // Before Keyferry runs: on a borrowed cluster it must find nothing to work on but what the walks make.
     const common = { cluster, screen, signal, borrowed, resources };
@@ -61,10 +64,10 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
       }
       if (!options.once) await stay(stage, ground, operator, startedAt);
     } finally {
-      if (ground.borrowed) await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
+      if (ground.borrowed) allClean = await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
     }
   } finally {
-    if (ground.borrowed) await remove(crds, cluster, screen);
+    if (ground.borrowed) await remove(crds, cluster, screen, allClean);
   }
 }
 
@@ -133,27 +136,52 @@ function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | un
   };
 }
 
-/** What cannot be removed is said, and does not keep the rest from being removed. */
-async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<void> {
+/** What cannot be removed is said, and does not keep the rest from being removed. @returns whether all was */
+async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
+  let all = true;
   for (const walk of walks.toReversed()) {
     try {
       await walk.clean(stage);
     } catch (error) {
+      all = false;
       stage.screen.warn(`could not clean up after "${walk.title}": ${errorText(error)}`);
     }
   }
+  return all;
 }
 
-async function remove(crds: readonly Manifest[], cluster: DemoCluster, screen: Screen): Promise<void> {
+async function remove(
+  crds: readonly Manifest[],
+  cluster: DemoCluster,
+  screen: Screen,
+  allClean: boolean,
+): Promise<void> {
+  let all = allClean;
   for (const crd of crds) {
     try {
       await cluster.delete(pathOf(crd));
     } catch (error) {
+      all = false;
       screen.warn(`could not delete the CRD ${crd.metadata.name}: ${errorText(error)}`);
     }
   }
   screen.blank();
-  screen.done('what the demo made in this cluster is removed');
+  if ((await namespacesGone(cluster, screen)) && all) screen.done('what the demo made in this cluster is removed');
+}
+
+/** The cluster empties a namespace before it goes, and the next demo wants its names. @returns whether they are gone */
+async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boolean> {
+  let left: readonly string[] = [];
+  const look = async (): Promise<boolean> => (left = await cluster.namespacesLeft()).length === 0;
+  try {
+    if (await look()) return true;
+    screen.progress('waiting for its namespaces to go');
+    await waitFor(look, { timeoutMs: NAMESPACES_TIMEOUT_MS, intervalMs: 200, message: 'its namespaces to go' });
+    return true;
+  } catch (error) {
+    screen.warn(`namespaces that the cluster is still deleting: ${left.join(', ')} (${errorText(error)})`);
+    return false;
+  }
 }
 
 async function main(): Promise<number> {
