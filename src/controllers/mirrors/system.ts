@@ -3,6 +3,7 @@
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isInvalid, isNotFound, isObjectGone } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
@@ -123,15 +124,16 @@ export class MirrorSystem implements RuleSystem {
   async #patch(mirror: SecretMirror, marks: object, spec: object | undefined, signal: AbortSignal): Promise<void> {
     const { api, mirrors } = this.#options;
     const { resourceVersion } = mirror.metadata;
+    const path = pathOf(mirror);
     const { body } = await api.request({
       method: 'PATCH',
-      path: pathOf(mirror),
+      path,
       query: { fieldManager: FIELD_MANAGER },
       body: JSON.stringify({ metadata: { resourceVersion, ...marks }, ...(spec === undefined ? {} : { spec }) }),
       contentType: MERGE_PATCH,
       signal,
     });
-    mirrors.learn(JSON.parse(body.toString()) as KubeObject);
+    mirrors.learn(parseJson(body, `the answer to PATCH ${path}`) as KubeObject);
   }
 
   evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
@@ -197,8 +199,9 @@ export class MirrorSystem implements RuleSystem {
   async #lookUp(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
     const [namespace = '', name = ''] = mirrorName(rule).split('/');
     try {
-      const { body } = await this.#options.api.request({ method: 'GET', path: pathTo(namespace, name), signal });
-      return { state: 'there', version: ruleVersion(JSON.parse(body.toString()) as SecretMirror) };
+      const path = pathTo(namespace, name);
+      const { body } = await this.#options.api.request({ method: 'GET', path, signal });
+      return { state: 'there', version: ruleVersion(parseJson(body, `the answer to GET ${path}`) as SecretMirror) };
     } catch (error) {
       if (isObjectGone(error, name)) return { state: 'gone' };
       throw error;
@@ -259,16 +262,17 @@ export class MirrorSystem implements RuleSystem {
     const { api, mirrors } = this.#options;
     // A merge patch takes away only what it names.
     const forgotten = mirror.status?.vaultSource === undefined ? {} : { vaultSource: null };
+    const path = `${pathOf(mirror)}/status`;
     const { body } = await api.request({
       method: 'PATCH',
-      path: `${pathOf(mirror)}/status`,
+      path,
       query: { fieldManager: FIELD_MANAGER },
       body: JSON.stringify({ metadata: { uid: mirror.metadata.uid }, status: { ...forgotten, ...status } }),
       contentType: MERGE_PATCH,
       signal,
     });
     this.#written.set(rule, { uid: mirror.metadata.uid, status });
-    mirrors.learn(JSON.parse(body.toString()) as KubeObject);
+    mirrors.learn(parseJson(body, `the answer to PATCH ${path}`) as KubeObject);
   }
 
   /** Every copy is gone that had to go: the mirror may go too. */

@@ -45,3 +45,21 @@ it('whether an API is there cannot be found out: said once, and asked ever more 
   await scene.copied('looked', 'looked', { a: '1' }, 20_000);
   await operator.stop();
 });
+
+it('an answer that is no JSON is not quoted', async () => {
+  const operator = await scene.operator({ kubeconfig });
+  const page = '<html>Please log in to the portal</html>';
+  const fault = { kind: 'respond', status: 200, headers: { 'content-type': 'text/html' }, body: page } as const;
+  for (const [method, path] of [
+    ['PATCH', /secretmirrors\/portal(?:\?|$)/],
+    ['PATCH', /secretmirrors\/portal\/status/],
+  ] as const) {
+    proxy.rule({ match: { method, path }, fault, times: 1 });
+  }
+  await scene.namespaces('portal');
+  await scene.secret(HOME, 'portal', { a: '1' });
+  await scene.mirror('portal', ['portal']);
+  await scene.ready('portal', 'Synced');
+  await waitFor(() => lines(operator, 'is not JSON') >= 2, { message: () => operator.output });
+  assert.ok(!/Unexpected token|log in/.test(operator.output), operator.output);
+});
