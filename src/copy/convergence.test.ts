@@ -176,6 +176,7 @@ class World {
         this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', reason: 'NoSecret', message: '' },
       gistOf,
       held: this.held.get(target),
+      type: this.held.get(target)?.gist.type,
       ownerFate: found.ownerFate,
       frozen: false,
       now: 0,

@@ -157,8 +157,7 @@ export class KubeTargets {
     // What was found out of an earlier state of it: the mark may name another rule by now, or the copy may say that it stays.
     delete found.ownerFate;
     found.frozen = read.immutable;
-    this.#memory.of(target).type = read.content.type;
-    this.#memory.hold(target, found.read.resourceVersion, read.content);
+    this.#memory.hold(target, found.read.resourceVersion, read.content, read.content.type);
   }
 
   async #act(
@@ -233,8 +232,9 @@ export class KubeTargets {
       if (repair) this.#memory.of(target).repairs = afterRepair(this.#memory.get(target)?.repairs, this.#options.now());
       const held = facts.held;
       const before = facts.observed;
-      if (content !== undefined) this.#memory.hold(target, meta.resourceVersion, content, wish.type);
-      else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
+      if (content !== undefined) {
+        this.#memory.hold(target, meta.resourceVersion, content, wish.type ?? content.type);
+      } else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
         this.#memory.of(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
       answer.learn(meta);

@@ -293,7 +293,11 @@ function planData(
   if (gist === undefined) return 'source';
   const { held } = facts;
   if (held?.resourceVersion === observed.resourceVersion) {
-    if (claim.mode === 'own' && gist.type !== held.gist.type) return 'frozen';
+    if (claim.mode === 'own') {
+      // What was written into it says what it holds, not of what type it is: it may have been filled from one of another type.
+      if (facts.type === undefined) return 'target';
+      if (gist.type !== facts.type) return 'frozen';
+    }
     return gist.digest === held.gist.digest ? 'current' : 'stale';
   }
   // Not written by us in this life of the process. Its metadata says which version it holds and that nobody else had a hand in its

@@ -38,10 +38,11 @@ export class TargetMemory {
     return memory;
   }
 
-  /** @param type the target's, where it is not the content's */
-  hold(target: HolderKey, resourceVersion: string, content: Content, type?: string): void {
-    const gist = gistOf(content);
-    this.of(target).held = { resourceVersion, gist: type === undefined || type === '' ? gist : { ...gist, type } };
+  /** @param type the target's, which need not be the content's; '': not known */
+  hold(target: HolderKey, resourceVersion: string, content: Content, type: string): void {
+    const memory = this.of(target);
+    memory.held = { resourceVersion, gist: gistOf(content) };
+    if (type !== '') memory.type = type;
   }
 
   /** The object is gone: what it held and was no longer counts. */

@@ -124,6 +124,7 @@ export async function planMirrors(
       viewOf: ({ source }) => (source === undefined ? { state: 'unknown' } : viewOf(source, sources.get(source))),
       gistOf: ({ source }) => (source === undefined ? undefined : sources.get(source)?.gist),
       held,
+      type: held?.gist.type,
       ownerFate,
       frozen: held !== undefined && (state?.immutable ?? false),
       now,
