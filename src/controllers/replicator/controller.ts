@@ -2,18 +2,22 @@
 import type { ReplicatorConfig } from '../../config/config.ts';
 import type { Engine } from '../../copy/engine.ts';
 import type { Cluster } from '../../copy/cluster.ts';
-import { type HolderKey, parseHolderKey } from '../../copy/keys.ts';
+import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
 import type { Observed } from '../../copy/observed.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { annotationNames, isAnnotated } from './annotations.ts';
+import { Bursts } from './bursts.ts';
 import type { ReplicatorEvent } from './report.ts';
 import type { RuleSettings } from './rule.ts';
 import { ReplicatorSystem, type RuleObject } from './system.ts';
 
 /** The source component of its events. */
 export const REPLICATOR_EVENT_COMPONENT = 'k8s-replicator';
+
+/** How long rules that namespaces concern wait for more namespaces after some have come, ms. The first of a burst waits for none. */
+const NAMESPACES_REST_MS = 250;
 
 /** What a timer of Node can wait, ms: 24.8 days. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -64,9 +68,15 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     isAnnotated(names, annotations);
   for (const kind of kinds) cluster.watchAll(kind, matters);
   const timer = startResync(options, kinds, system);
+  const concerned = new Bursts<RuleKey>(options.clock ?? systemClock, NAMESPACES_REST_MS, (rule) => {
+    engine.touchRule(rule);
+  });
   return {
     namespaceChanged: (name, there, initial) => {
-      for (const rule of system.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
+      const rules = system.rulesFor(name);
+      for (const rule of rules) system.outdated(rule);
+      if (initial) for (const rule of rules) engine.touchRule(rule, 'low');
+      else concerned.add(rules);
       if (!there) system.forgetNamespace(name);
     },
     objectChanged: (key, before, after, initial) => {
@@ -81,6 +91,7 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     },
     stop: () => {
       timer?.cancel();
+      concerned.stop();
     },
   };
 }

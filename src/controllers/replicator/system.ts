@@ -30,6 +30,9 @@ import type { Targets } from './targets.ts';
 
 export const REPLICATOR_SYSTEM = 'replicator';
 
+/** A version that no evaluation has. */
+const NOT_EVALUATED = '';
+
 /** The object that a rule is. */
 export interface RuleObject extends Place {
   readonly kind: Kind;
@@ -56,6 +59,8 @@ export class ReplicatorSystem implements RuleSystem {
   readonly #said = new Map<RuleKey, string>();
   /** Rules that cannot be understood as they are. */
   readonly #broken = new Set<RuleKey>();
+  /** Rules that were last evaluated before a namespace came or went that concerns them. */
+  readonly #outdated = new Set<RuleKey>();
   /** One shape a source: it remembers what it has read. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
@@ -65,8 +70,16 @@ export class ReplicatorSystem implements RuleSystem {
   }
 
   /** The rules that a namespace may concern. */
-  rulesFor(namespace: string): Iterable<RuleKey> {
+  rulesFor(namespace: string): ReadonlySet<RuleKey> {
     return this.#interest.rulesFor(namespace);
+  }
+
+  /**
+   * A namespace that concerns the rule has come or gone. Until the rule is evaluated again its claims do not say what it does not want:
+   * what stands in a new namespace already (a backup that was restored) may be one of its copies.
+   */
+  outdated(rule: RuleKey): void {
+    this.#outdated.add(rule);
   }
 
   forgetNamespace(namespace: string): void {
@@ -94,6 +107,7 @@ export class ReplicatorSystem implements RuleSystem {
 
   evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
     const { settings, observed: lookIn, api } = this.#options;
+    this.#outdated.delete(rule);
     const { kind, place } = this.#parse(rule);
     const observed = lookIn(kind, place.namespace, place.name);
     const version = observed && this.versionOf(observed);
@@ -167,7 +181,8 @@ export class ReplicatorSystem implements RuleSystem {
       const { body } = await this.#options.api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
       const object = parseJson(body, `the answer to GET ${path}`) as KubeObject;
       const version = this.versionOf(observe(object.metadata));
-      return version === undefined ? { state: 'gone' } : { state: 'there', version };
+      if (version === undefined) return { state: 'gone' };
+      return { state: 'there', version: this.#outdated.has(rule) ? NOT_EVALUATED : version };
     } catch (error) {
       if (isObjectGone(error, place.name)) return { state: 'gone' };
       throw error;

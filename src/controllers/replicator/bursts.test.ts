@@ -1,0 +1,29 @@
+/** What comes alone is told at once, what comes in hundreds is told together, and nothing is lost. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { Bursts } from './bursts.ts';
+
+test('alone at once, in a burst together, each once, none lost', async () => {
+  const clock = new ManualClock();
+  const told: string[] = [];
+  const bursts = new Bursts<string>(clock, 100, (item) => told.push(item));
+  bursts.add(['a', 'b']);
+  assert.deepEqual(told.splice(0), ['a', 'b']);
+  for (let event = 0; event < 50; event += 1) bursts.add(['b', 'c']);
+  assert.deepEqual(told, []);
+  await clock.advance(100);
+  assert.deepEqual(told.splice(0), ['b', 'c']);
+  bursts.add(['a']);
+  assert.deepEqual(told, []);
+  await clock.advance(100);
+  assert.deepEqual(told.splice(0), ['a']);
+  await clock.advance(100);
+  bursts.add(['d']);
+  assert.deepEqual(told.splice(0), ['d']);
+  bursts.add(['e']);
+  bursts.stop();
+  await clock.advance(1000);
+  bursts.add(['f']);
+  assert.deepEqual(told, []);
+});
