@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import {
+  isVaultKey,
+  laneOf,
+  VaultHolders,
+  type VaultLocation,
+  vaultSourceKey,
+  vaultTargetKey,
+  type VaultUse,
+} from './vault-holder.ts';
+
+const secret = { namespace: 'default', name: 'vault-token' };
+const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
+  target: { addr: 'https://vault.example:8200' },
+  auth: { method: 'token', secret, tokenKey: 'token' },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: 'Opaque',
+  ...change,
+});
+const otherAuth = at({ auth: { method: 'token', secret: { ...secret, namespace: 'other' }, tokenKey: 'token' } });
+
+describe('the key of an entry', () => {
+  it('is the same however address and path are written', () => {
+    for (const change of [{ path: '/secret//data/app' }, { target: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
+      assert.equal(vaultSourceKey(at(change)), vaultSourceKey(at()));
+      assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
+    }
+  });
+
+  it('is another for another server, Vault namespace or path', () => {
+    const changes: readonly Partial<VaultLocation>[] = [
+      { path: 'secret/data/app2' },
+      { target: { addr: 'https://vault.example' } },
+      { target: { addr: 'http://vault.example:8200' } },
+      { target: { addr: 'https://vault.example:8200', namespace: 'team' } },
+    ];
+    const keys = [at(), ...changes.map(at)];
+    assert.equal(new Set(keys.map(vaultSourceKey)).size, keys.length);
+    assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
+  });
+
+  it('as a source is shared only by who reads it as the same identity, in the same way', () => {
+    const caBundle = '';
+    assert.equal(vaultSourceKey(at()), vaultSourceKey(at({ target: { addr: at().target.addr, caBundle } })));
+    const named = { addr: at().target.addr, tlsServerName: 'vault' };
+    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ target: named })]) {
+      assert.notEqual(vaultSourceKey(other), vaultSourceKey(at()));
+    }
+  });
+
+  it('as a target is the same for everybody: only one may write', () => {
+    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
+      assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
+    }
+  });
+
+  it('tells the server whose calls it costs', () => {
+    assert.equal(laneOf(vaultSourceKey(at())), 'https://vault.example:8200');
+    assert.equal(
+      laneOf(vaultTargetKey(at({ target: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
+      'http://[::1]:8200',
+    );
+    assert.ok(isVaultKey(vaultSourceKey(at())));
+    assert.ok(!isVaultKey('local:Secret/default/vault'));
+  });
+});
+
+describe('VaultHolders', () => {
+  const use = (pollSeconds: number, location = at()): VaultUse => ({ key: 'vault:k', location, pollSeconds });
+  const make = (): { holders: VaultHolders; hurried: string[] } => {
+    const hurried: string[] = [];
+    return { holders: new VaultHolders((key) => hurried.push(key)), hurried };
+  };
+
+  it('polls as often as the most impatient of its users wants, and not at all without any', () => {
+    const { holders } = make();
+    assert.equal(holders.pollMs('vault:k'), Infinity);
+    holders.set('mirrors:a/slow', [use(180)]);
+    holders.set('mirrors:a/fast', [use(2)]);
+    assert.equal(holders.pollMs('vault:k'), 2000);
+    holders.set('mirrors:a/fast', []);
+    assert.equal(holders.pollMs('vault:k'), 180_000);
+    holders.set('mirrors:a/slow', []);
+    assert.equal(holders.pollMs('vault:k'), Infinity);
+    assert.equal(holders.get('vault:k'), undefined);
+    assert.deepEqual([...holders.users('vault:k')], []);
+  });
+
+  it('looks at once where somebody wants it sooner or otherwise, and only then', () => {
+    const { holders, hurried } = make();
+    holders.set('mirrors:a/one', [use(180)]);
+    holders.set('mirrors:a/one', [use(180)]);
+    holders.set('mirrors:a/two', [use(180)]);
+    holders.set('mirrors:a/two', [use(300)]);
+    assert.deepEqual(hurried, []);
+    holders.set('mirrors:a/two', [use(1)]);
+    assert.deepEqual(hurried, ['vault:k']);
+    holders.set('mirrors:a/two', [use(1, otherAuth)]);
+    assert.deepEqual(hurried, ['vault:k', 'vault:k']);
+  });
+
+  it('tells each rule its own location, and lets go of what a rule uses no more', () => {
+    const { holders } = make();
+    holders.set('mirrors:a/one', [use(180)]);
+    holders.set('mirrors:a/two', [use(180, otherAuth), { ...use(180), key: 'vault:l' }]);
+    assert.equal(holders.get('vault:k', 'mirrors:a/two'), otherAuth);
+    assert.equal(holders.get('vault:k', 'mirrors:a/three'), undefined);
+    assert.deepEqual([...holders.users('vault:k')], ['mirrors:a/one', 'mirrors:a/two']);
+    holders.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
+    assert.deepEqual([...holders.users('vault:k')], ['mirrors:a/one']);
+    assert.deepEqual([...holders.users('vault:l')], ['mirrors:a/two']);
+  });
+});
