@@ -1,0 +1,155 @@
+/** The policies on the page about Vault: each permits what its scenario needs, from the first copy to the end of the mirror, and no more. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+
+import { findPostgres, startPostgres } from '../../servers/postgres.ts';
+import type { VaultServer } from '../../servers/vault.ts';
+import type { Json } from '../../support/api.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath } from '../mirrors/support.ts';
+import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
+
+const ENTRY = 'secret/data/myvaultsecret';
+const postgres = findPostgres();
+
+interface AuditLine {
+  readonly type: string;
+  readonly auth?: { readonly policies?: readonly string[] };
+  readonly request: { readonly operation: string; readonly path: string };
+  readonly error?: string;
+}
+
+describe('the documented policy', () => {
+  let scene: VaultScene;
+  let second: VaultServer;
+
+  before(async () => {
+    scene = await VaultScene.open({ auditLog: true });
+    second = await scene.anotherVault({ auditLog: true });
+    await scene.mirrors.namespaces('target');
+    await scene.mirrors.operator();
+  });
+  after(() => scene.close());
+
+  const block = (path: string, name: string, vault = scene.vault): Json =>
+    scene.block(path, '', { auth: { approle: { secretRef: { name } } } }, vault);
+
+  /** What the policy's holder did: `read secret/data/app`. Fails where Vault refused something. */
+  async function done(name: string, vault = scene.vault): Promise<ReadonlySet<string>> {
+    const lines = (await readFile(vault.auditLogPath, 'utf8')).trimEnd().split('\n');
+    const answers = lines.map((line) => JSON.parse(line) as AuditLine).filter(({ type }) => type === 'response');
+    const own = answers.filter(({ auth }) => auth?.policies?.includes(name) === true);
+    const refused = own.filter(({ error }) => /permission denied/.test(error ?? ''));
+    assert.deepEqual(
+      refused.map(({ request }) => request),
+      [],
+      'refused by the policy',
+    );
+    return new Set(own.map(({ request }) => `${request.operation} ${request.path}`));
+  }
+
+  /** What a policy permits, in the same form. */
+  function permitted(hcl: string): string[] {
+    return [...hcl.matchAll(/path "([^"]+)" \{ capabilities = \[([^\]]+)\]/g)].flatMap(([, path = '', list = '']) =>
+      list.split(',').map((capability) => `${capability.trim().replaceAll('"', '')} ${path}`),
+    );
+  }
+
+  /** Everything that it permits is used. */
+  async function noMore(name: string, hcl: string, vault = scene.vault): Promise<void> {
+    assert.ok(permitted(hcl).length > 1, hcl);
+    await waitFor(
+      async () => {
+        const used = await done(name, vault);
+        return permitted(hcl).every((one) => used.has(one) || [...used].some((other) => other.startsWith(`${one}/`)));
+      },
+      { message: () => `all to be used of ${permitted(hcl).join(', ')}` },
+    );
+  }
+
+  async function ends(name: string): Promise<void> {
+    await scene.mirrors.api.delete(mirrorPath(name));
+    await scene.mirrors.gone(mirrorPath(name));
+  }
+
+  it('for Vault to namespaces', async () => {
+    const hcl = await documentedPolicy('Vault to namespaces');
+    await scene.approle('reader', hcl);
+    await scene.put(ENTRY, { a: '1' });
+    await scene.fromVault('reading', block(ENTRY, 'reader'), ['target']);
+    await scene.mirrors.copied('target', 'reading', { a: '1' });
+    await scene.put(ENTRY, { a: '2' });
+    await scene.mirrors.copied('target', 'reading', { a: '2' });
+    await noMore('reader', hcl);
+    await ends('reading');
+    await done('reader');
+  });
+
+  it('for Secret to Vault', async () => {
+    const hcl = await documentedPolicy('Secret to Vault');
+    const { mirrors } = scene;
+    await scene.approle('writer', hcl, {}, second);
+    await mirrors.secret(HOME, 'written', { a: '1' });
+    await scene.toVault('writing', { name: 'written' }, block(ENTRY, 'writer', second));
+    await scene.holds(ENTRY, { a: '1' }, second);
+    await mirrors.change(HOME, 'written', { a: '2' });
+    await scene.holds(ENTRY, { a: '2' }, second);
+    await second.request('POST', ENTRY, { data: { a: 'by somebody else' } });
+    await scene.holds(ENTRY, { a: '2' }, second);
+    await noMore('writer', hcl, second);
+    await ends('writing');
+    await done('writer', second);
+  });
+
+  it('for Vault to Vault is that of each side', async () => {
+    const { mirrors } = scene;
+    const hcl = await documentedPolicy('Vault to namespaces');
+    await scene.approle('one-side', hcl);
+    await scene.approle('other-side', await documentedPolicy('Secret to Vault'), {}, second);
+    await second.request('DELETE', ENTRY.replace('data', 'metadata'));
+    await scene.put(ENTRY, { a: '3' });
+    const source = { type: 'vault', vault: block(ENTRY, 'one-side') };
+    await scene.toVault('across', source, block(ENTRY, 'other-side', second));
+    await scene.holds(ENTRY, { a: '3' }, second);
+    await scene.put(ENTRY, { a: '4' });
+    await scene.holds(ENTRY, { a: '4' }, second);
+    await mirrors.ready('across', 'Synced');
+    await noMore('one-side', hcl);
+    await noMore('other-side', await documentedPolicy('Secret to Vault'), second);
+    await ends('across');
+    await done('one-side');
+  });
+
+  it('for dynamic credentials', { skip: 'missing' in postgres ? postgres.missing : false }, async () => {
+    const hcl = await documentedPolicy('Dynamic credentials to namespaces');
+    const { mirrors, vault } = scene;
+    await using database = await startPostgres();
+    await vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
+    await vault.request('POST', 'mongodb/config/main', {
+      plugin_name: 'postgresql-database-plugin',
+      allowed_roles: '*',
+      connection_url: database.vaultConnectionUrl,
+      username: database.user,
+      password: database.password,
+    });
+    await vault.request('POST', 'mongodb/roles/somedb', {
+      db_name: 'main',
+      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
+      default_ttl: '4s',
+      max_ttl: '1h',
+    });
+    await scene.approle('lessee', hcl);
+    await scene.fromVault('creds', block('mongodb/creds/somedb', 'lessee'), ['target']);
+    const copy = await waitFor(() => mirrors.find('target', 'creds'), { message: 'credentials' });
+    await mirrors.event('creds', 'VaultLeaseRenew');
+    await ends('creds');
+    await noMore('lessee', hcl);
+    const lease = { lease_id: copy.metadata.annotations[LEASE_ID] };
+    const revoked = async (): Promise<boolean> => (await vault.raw('PUT', 'sys/leases/lookup', lease)).status === 400;
+    await waitFor(revoked, { message: 'the lease to be revoked' });
+  });
+});
+
+failOnLeaks();
