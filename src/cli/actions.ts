@@ -13,7 +13,7 @@ export interface StatusOptions extends ClusterOptions {
   readonly namespace: string | undefined;
   readonly output: 'table' | 'json';
   /** What of the replicator's flags decides how annotations are read. */
-  readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown'>;
+  readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
 }
 
 export interface PlanOptions extends ClusterOptions {

@@ -165,19 +165,35 @@ describe('what the actions get', () => {
   const nowhere = { kubeconfig: undefined, context: undefined };
 
   it('is the options of the short commands', async () => {
-    const replicator = { annotationsPrefix: 'k8s-replicator', allowAll: false, ignoreUnknown: false };
+    const replicator = {
+      annotationsPrefix: 'k8s-replicator',
+      allowAll: false,
+      ignoreUnknown: false,
+      runReplicators: ['secret', 'configmap'],
+    };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
       [['status'], ['status', { ...nowhere, namespace: undefined, output: 'table', replicator }]],
       [
-        ['status', '--replicator-annotations-prefix=my.org/', '--replicator-allow-all', '--replicator-ignore-unknown'],
+        [
+          'status',
+          '--replicator-annotations-prefix=my.org/',
+          '--replicator-allow-all',
+          '--replicator-ignore-unknown',
+          '--replicator-run-replicators=ConfigMap',
+        ],
         [
           'status',
           {
             ...nowhere,
             namespace: undefined,
             output: 'table',
-            replicator: { annotationsPrefix: 'my.org', allowAll: true, ignoreUnknown: true },
+            replicator: {
+              annotationsPrefix: 'my.org',
+              allowAll: true,
+              ignoreUnknown: true,
+              runReplicators: ['configmap'],
+            },
           },
         ],
       ],

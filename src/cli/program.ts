@@ -2,7 +2,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
 import { DAEMONS, type Daemon, type DaemonName } from '../config/daemon.ts';
 import { replicatorFlags } from '../config/replicator-flags.ts';
-import type { CliContext, ClusterOptions, DaemonAction, Outcome } from './actions.ts';
+import type { CliContext, ClusterOptions, DaemonAction, Outcome, StatusOptions } from './actions.ts';
 import { findDaemon } from './daemon-actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
 
@@ -77,13 +77,15 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
       .addOption(replicatorOption('annotationsPrefix'))
       .addOption(replicatorOption('allowAll'))
       .addOption(replicatorOption('ignoreUnknown'))
+      .addOption(replicatorOption('runReplicators'))
       .action(({ namespace, output, ...flags }: StatusFlags) => {
         const {
           replicatorAnnotationsPrefix: annotationsPrefix,
           replicatorAllowAll: allowAll,
           replicatorIgnoreUnknown: ignoreUnknown,
+          replicatorRunReplicators: runReplicators,
         } = flags;
-        const replicator = { annotationsPrefix, allowAll, ignoreUnknown };
+        const replicator = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
         return finish(status({ ...clusterOf(flags), namespace, output, replicator }));
       });
   }
@@ -119,13 +121,14 @@ interface StatusFlags extends ClusterFlags {
   readonly replicatorAnnotationsPrefix: string;
   readonly replicatorAllowAll: boolean;
   readonly replicatorIgnoreUnknown: boolean;
+  readonly replicatorRunReplicators: StatusOptions['replicator']['runReplicators'];
 }
 
 /** A flag as the daemon that runs has it: without it the annotations cannot be read alike. */
-function replicatorOption(key: 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown'): Option {
+function replicatorOption(key: keyof StatusOptions['replicator']): Option {
   const { name, isBool, hint, help, initial, parse } = replicatorFlags('replicator-')[key];
   const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, `as the replicator runs: ${help}`);
-  option.default(initial);
+  option.default(initial, Array.isArray(initial) ? 'all' : undefined);
   if (isBool) return option;
   return option.argParser((text: string) => {
     try {

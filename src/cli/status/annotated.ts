@@ -16,6 +16,7 @@ import { ReplicatorSystem } from '../../controllers/replicator/system.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { listAll } from '../kube-list.ts';
 
+/** All are looked at; of what the replicator does not run for, it is only said that it is not followed. */
 const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 /** More facts than these are never needed for one plan. */
 const MAX_ROUNDS = 6;
@@ -30,7 +31,13 @@ export class AnnotatedCluster {
   readonly #gists = new Map<HolderKey, Gist | undefined>();
   readonly #now: number;
 
-  private constructor(api: KubeApi, settings: RuleSettings, namespaces: Namespaces, now: number) {
+  private constructor(
+    api: KubeApi,
+    settings: RuleSettings,
+    kinds: readonly Kind[],
+    namespaces: Namespaces,
+    now: number,
+  ) {
     this.#now = now;
     this.#stores = new Map(
       KINDS.map((kind) => [
@@ -41,17 +48,22 @@ export class AnnotatedCluster {
     this.system = new ReplicatorSystem({
       api,
       settings,
-      kinds: KINDS,
+      kinds,
       namespaces,
       observed: (kind, namespace, name) => this.#objects.get(this.#store(kind.kind).key(namespace, name)),
       recordEvent: () => undefined,
     });
   }
 
-  /** Looks at the cluster and settles every claim. @throws what `api.request` throws */
+  /**
+   * Looks at the cluster and settles every claim.
+   * @param kinds that the replicator runs for
+   * @throws what `api.request` throws
+   */
   static async read(
     api: KubeApi,
     settings: RuleSettings,
+    kinds: readonly Kind[],
     now: number,
     signal: AbortSignal | undefined,
   ): Promise<AnnotatedCluster> {
@@ -59,7 +71,7 @@ export class AnnotatedCluster {
     const namespaces = new Namespaces(() => undefined);
     for (const namespace of (await listAll(api, '/api/v1/namespaces', options)) ?? [])
       namespaces.sink.upsert(namespace, true);
-    const cluster = new AnnotatedCluster(api, settings, namespaces, now);
+    const cluster = new AnnotatedCluster(api, settings, kinds, namespaces, now);
     for (const kind of KINDS) {
       for (const { metadata } of (await listAll(api, `${kind.groupPath}/${kind.plural}`, options)) ?? []) {
         const key = cluster.#store(kind.kind).key(metadata.namespace ?? '', metadata.name);

@@ -1,4 +1,5 @@
 /** The status of annotated Secrets and ConfigMaps. They have no status of their own: it is found out as the controller would. */
+import { REPLICATED_KINDS } from '../../controllers/replicator/controller.ts';
 import { annotationNames, type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
 import { remarksOn } from '../../controllers/replicator/report.ts';
@@ -16,7 +17,7 @@ import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type Syste
 /** @param namespace of the annotated objects; `undefined` for all */
 export async function replicatorStatus(
   api: KubeApi,
-  { annotationsPrefix, allowAll, ignoreUnknown }: StatusOptions['replicator'],
+  { annotationsPrefix, allowAll, ignoreUnknown, runReplicators }: StatusOptions['replicator'],
   namespace: string | undefined,
   now: number,
   signal?: AbortSignal,
@@ -30,15 +31,20 @@ export async function replicatorStatus(
     createWithLabels: {},
     patterns: new PatternCache('full'),
   };
-  const cluster = await AnnotatedCluster.read(api, settings, now, signal);
+  const kinds = runReplicators.map((kind) => REPLICATED_KINDS[kind]);
+  const cluster = await AnnotatedCluster.read(api, settings, kinds, now, signal);
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
   const rules: RuleStatus[] = [];
   for (const [key, observed] of cluster.objects) {
     const place = parseHolderKey(key);
     const rule = cluster.system.ruleOf(key);
-    if (rule === undefined || !cluster.isRule(rule) || !asked(place.namespace)) continue;
+    if (!asked(place.namespace) || (rule !== undefined && !cluster.isRule(rule))) continue;
     const wish = readRule(settings, place, observed.annotations);
-    if (wish !== undefined) rules.push(ruleStatus(cluster, names, { key, observed, rule, wish }));
+    if (wish === undefined) continue;
+    const annotated = { key, observed, wish };
+    rules.push(
+      rule === undefined ? ignoredStatus(names, annotated) : ruleStatus(cluster, names, { ...annotated, rule }),
+    );
   }
   return {
     system: REPLICATOR_SYSTEM,
@@ -51,13 +57,40 @@ export async function replicatorStatus(
 interface Annotated {
   readonly key: HolderKey;
   readonly observed: Observed;
-  readonly rule: RuleKey;
   readonly wish: ReplicationRule;
 }
 
-function ruleStatus(cluster: AnnotatedCluster, names: AnnotationNames, annotated: Annotated): RuleStatus {
-  const { key, observed, rule, wish } = annotated;
+/** What stands in the object, whoever follows it. */
+function wishOf(
+  names: AnnotationNames,
+  { key, observed, wish }: Annotated,
+): Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
   const { kind, namespace, name } = parseHolderKey(key);
+  const from = wish.kind === 'broken' ? undefined : wish.from;
+  return {
+    system: REPLICATOR_SYSTEM,
+    kind,
+    namespace,
+    name,
+    source: `${kind.toLowerCase()} ${from ?? `${namespace}/${name}`}`,
+    destinations: wish.kind === 'pull' ? [`${namespace}/${name}`] : destinationsOf(names, observed),
+  };
+}
+
+/** An object of a kind that the replicator does not run for. */
+function ignoredStatus(names: AnnotationNames, annotated: Annotated): RuleStatus {
+  const wish = wishOf(names, annotated);
+  const message = `the replicator does not run for ${wish.kind}s (--run-replicators)`;
+  const state = { state: 'Ignored', ready: false, reason: 'NotRun', message };
+  return { ...wish, ...state, lastSyncTime: annotated.observed.annotations[names.at] ?? null, copies: [] };
+}
+
+function ruleStatus(
+  cluster: AnnotatedCluster,
+  names: AnnotationNames,
+  annotated: Annotated & { readonly rule: RuleKey },
+): RuleStatus {
+  const { rule, wish } = annotated;
   const entries = [...cluster.book.of(rule)];
   const copies: CopyStatus[] = [];
   let lastSyncTime: string | null = null;
@@ -71,14 +104,8 @@ function ruleStatus(cluster: AnnotatedCluster, names: AnnotationNames, annotated
     const at = target.annotations[names.at];
     if (at !== undefined && (lastSyncTime === null || at > lastSyncTime)) lastSyncTime = at;
   }
-  const from = wish.kind === 'broken' ? undefined : wish.from;
   return {
-    system: REPLICATOR_SYSTEM,
-    kind,
-    namespace,
-    name,
-    source: `${kind.toLowerCase()} ${from ?? `${namespace}/${name}`}`,
-    destinations: wish.kind === 'pull' ? [`${namespace}/${name}`] : destinationsOf(names, observed),
+    ...wishOf(names, annotated),
     ...stateOf(wish, entries),
     lastSyncTime,
     copies: copies.toSorted(byName),

@@ -23,7 +23,7 @@ const NAMESPACES_REST_MS = 250;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** The kinds by their names in `--run-replicators`. */
-const KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
+export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
 export interface ReplicatorControllerOptions {
   readonly engine: Engine;
@@ -46,7 +46,10 @@ export interface ReplicatorController {
 /** Opens the watches and adds the system; the engine may be started when the cluster is synced. */
 export function startReplicator(options: ReplicatorControllerOptions): ReplicatorController {
   const { engine, cluster, config } = options;
-  const kinds: readonly Kind[] = [...config.runReplicators.map((name) => KINDS[name]), ...(options.extraKinds ?? [])];
+  const kinds: readonly Kind[] = [
+    ...config.runReplicators.map((name) => REPLICATED_KINDS[name]),
+    ...(options.extraKinds ?? []),
+  ];
   const names = annotationNames(config.annotationsPrefix);
   const settings: RuleSettings = {
     names,

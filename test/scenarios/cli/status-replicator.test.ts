@@ -147,4 +147,22 @@ describe('keyferry status of the replicator', () => {
       ],
     );
   });
+
+  it('of a kind that the replicator does not run for it says so, and takes no copy of it for an orphan', async () => {
+    const maps = scene.of(KINDS[1]!);
+    await maps.create('source/idle', { a: '1' }, { 'replicate-to': 'team-a/idle' });
+    const now = await report('--replicator-run-replicators=secret');
+    assert.deepEqual(told(now, 'source/idle'), ['Ignored', 'NotRun']);
+    const { message, destinations, copies, ready } = rule(now, 'source/idle');
+    assert.match(message, /ConfigMaps.*--run-replicators/);
+    assert.deepEqual([destinations, copies, ready], [['team-a/idle'], [], false]);
+    assert.deepEqual(told(now, 'source/calm'), ['Active', 'Synced']);
+    assert.deepEqual(
+      now.orphans.map(({ name }) => name),
+      ['push'],
+    );
+    const other = await report('--replicator-run-replicators=configmap');
+    assert.deepEqual(told(other, 'source/idle'), ['Outdated', 'Outdated']);
+    assert.deepEqual(told(other, 'source/calm'), ['Ignored', 'NotRun']);
+  });
 });
