@@ -9,7 +9,7 @@
  * else's targets. Handlers only enqueue keys. The targets' queue starts when every watch has been listed and every rule evaluated once, so that
  * "nobody wants this" is never said too early; and even then a copy is deleted only after its owner was looked up.
  */
-import { ConnectionError, isServerTrouble, isThrottled, retryAfterMs } from '../kube/errors.ts';
+import { retryAfterMs } from '../kube/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/keyed-queue.ts';
@@ -19,6 +19,7 @@ import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
+import { isPassing } from './failure.ts';
 import type { OwnerFate } from './plan.ts';
 import type { RuleSystem, TargetBackend } from './system.ts';
 import { vaultRetryAfterMs } from './vault-access.ts';
@@ -302,8 +303,4 @@ function longestWaitMs(error: unknown): number | undefined {
 /** How long whoever answered asked to be left alone: an API server, or a Vault. */
 function waitAskedFor(error: unknown): number | undefined {
   return retryAfterMs(error) ?? vaultRetryAfterMs(error);
-}
-
-function isPassing(error: unknown): boolean {
-  return error instanceof ConnectionError || isServerTrouble(error) || isThrottled(error);
 }

@@ -14,6 +14,7 @@ import { type Claim, type Outcome, RELEASED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
+import { failureOf, isPassing } from './failure.ts';
 import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
@@ -61,6 +62,7 @@ interface Findings {
   read?: Observed | null;
   ownerFate?: OwnerFate;
   frozen?: boolean;
+  failed?: boolean;
 }
 
 export class KubeTargets {
@@ -79,13 +81,17 @@ export class KubeTargets {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const facts = this.#facts(target, found);
       const decision = plan(facts);
-      if (decision.do === 'need') {
-        const later = await this.#find(decision, target, facts, found, signal);
-        if (later !== undefined) return later;
-        continue;
+      try {
+        const result =
+          decision.do === 'need'
+            ? await this.#find(decision, target, facts, found, signal)
+            : await this.#act(target, facts, decision, found, signal);
+        if (result !== 'again') return result;
+      } catch (error) {
+        if (signal.aborted || found.failed === true || !isHandOver(facts) || !isOver(error, facts)) throw error;
+        // Who cannot take over what is to go does not keep it from going. The error is met again, and told, when it is gone.
+        found.failed = true;
       }
-      const result = await this.#act(target, facts, decision, found, signal);
-      if (result !== 'again') return result;
     }
     return { requeueAfterMs: RACE_RETRY_MS };
   }
@@ -112,6 +118,7 @@ export class KubeTargets {
       type: store.kind.typed ? memory?.type : '',
       ownerFate: found.ownerFate,
       frozen: found.frozen ?? false,
+      failed: found.failed ?? false,
       now: now(),
     };
   }
@@ -122,25 +129,25 @@ export class KubeTargets {
     facts: Facts,
     found: Findings,
     signal: AbortSignal,
-  ): Promise<RunResult | undefined> {
+  ): Promise<RunResult | 'again'> {
     switch (need.fact) {
       case 'source': {
         const { source } = need.claim;
         const present = source !== undefined && facts.viewOf(need.claim).state === 'present';
         const content = present ? await this.#options.sources.load(source, signal) : undefined;
         // It went while we looked; the watch will say so.
-        return content === undefined ? { requeueAfterMs: LATER_MS } : undefined;
+        return content === undefined ? { requeueAfterMs: LATER_MS } : 'again';
       }
       case 'target':
         await this.#read(target, found, signal);
-        return undefined;
+        return 'again';
       case 'owner': {
         const { markedBy, observed } = facts;
-        if (markedBy === undefined || observed === undefined) return undefined;
+        if (markedBy === undefined || observed === undefined) return 'again';
         const fate = await this.#options.fateOf(markedBy, target, observed, signal);
         if (fate === 'later') return { requeueAfterMs: LATER_MS };
         found.ownerFate = fate;
-        return undefined;
+        return 'again';
       }
       default:
         return need satisfies never;
@@ -325,10 +332,7 @@ export class KubeTargets {
 
   /** A write failed for good reason, again and again: says so in the outcomes. */
   failed(target: HolderKey, error: unknown): void {
-    const reason = error instanceof ApiError ? error.reason : 'ConnectionError';
-    const text =
-      error instanceof ApiError ? error.statusMessage : error instanceof Error ? error.message : String(error);
-    this.#settle(this.#facts(target, {}), { state: 'error', reason, message: text });
+    this.#settle(this.#facts(target, {}), { state: 'error', ...failureOf(error) });
   }
 
   /**
@@ -379,6 +383,17 @@ export class KubeTargets {
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
   if (indexed === undefined || read === undefined) return indexed ?? read;
   return Number(read.resourceVersion) > Number(indexed.resourceVersion) ? read : indexed;
+}
+
+/** A rule that is going has marked the target, and another one is to take it over. */
+function isHandOver({ entries, markedBy }: Facts): boolean {
+  const leaving = entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
+  return leaving && winnerOf(entries) !== undefined;
+}
+
+/** Whether there has been patience enough: what does not pass by itself is told at once, all else when it goes on. */
+function isOver(error: unknown, { entries }: Facts): boolean {
+  return !isPassing(error) || winnerOf(entries)?.outcome.state === 'error';
 }
 
 function minimalContent(store: KubeStore, type: string | undefined): Content {

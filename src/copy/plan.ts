@@ -49,6 +49,8 @@ export interface Facts {
   readonly ownerFate: OwnerFate | undefined;
   /** The server refused to change the target as it is (another type, or immutable). */
   readonly frozen: boolean;
+  /** What the winner wants could not be done, and not for want of patience. */
+  readonly failed?: boolean;
   readonly now: number;
 }
 
@@ -99,7 +101,7 @@ export function plan(facts: Facts): Plan {
   if (winner !== undefined) {
     const owned = planOwned(facts, winner);
     // Who cannot take over what is to go does not keep it from going.
-    if (releasing && isIdle(owned)) return planRelease(facts) ?? owned;
+    if (releasing && (isIdle(owned) || facts.failed === true)) return planRelease(facts) ?? owned;
     const filler = fillerOf(facts.entries)?.claim;
     return filler === undefined ? owned : planBeside(facts, winner, owned, filler);
   }

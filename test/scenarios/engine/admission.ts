@@ -1,0 +1,66 @@
+/** Rules of a cluster's own about what may be written: a ValidatingAdmissionPolicy, which the API server itself carries out. */
+import type { Json, TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
+
+export interface Refusal {
+  /** CEL: which writes of Secrets are refused. */
+  readonly when: string;
+  /** Default: creations and changes. */
+  readonly operations?: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
+  /** CEL: what the server says of it. Default: `refused by <name>`. */
+  readonly words?: string;
+}
+
+/** Refuses these writes until it is disposed of. Settles when it is in force. */
+export async function refuse(api: TestApi, name: string, refusal: Refusal): Promise<AsyncDisposable> {
+  const { when, operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
+  const probe = `probe-of-${name}`;
+  await api.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingAdmissionPolicy',
+    metadata: { name },
+    spec: {
+      matchConstraints: {
+        resourceRules: [
+          {
+            apiGroups: [''],
+            apiVersions: ['v1'],
+            resources: ['secrets'],
+            operations: [...new Set([...operations, 'CREATE'])],
+          },
+        ],
+      },
+      validations: [
+        { expression: `request.name != '${probe}'`, message: 'in force' },
+        {
+          expression: `!(${operations.map((one) => `request.operation == '${one}'`).join(' || ')}) || !(${when})`,
+          messageExpression: words,
+        },
+      ],
+    },
+  });
+  await api.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingAdmissionPolicyBinding',
+    metadata: { name },
+    spec: { policyName: name, validationActions: ['Deny'] },
+  });
+  const secret: Json = { apiVersion: 'v1', kind: 'Secret', metadata: { name: probe, namespace: 'default' } };
+  const isInForce = async (): Promise<boolean> => {
+    const { status } = await api.raw('POST', '/api/v1/namespaces/default/secrets', {
+      query: { dryRun: 'All' },
+      body: secret,
+    });
+    return status === 422 || status === 403;
+  };
+  await waitFor(isInForce, { timeoutMs: 30_000, message: `the policy ${name} to be in force` });
+  return {
+    async [Symbol.asyncDispose]() {
+      await api.delete(`${REGISTRATION}/validatingadmissionpolicybindings/${name}`);
+      await api.delete(`${REGISTRATION}/validatingadmissionpolicies/${name}`);
+      await waitFor(async () => !(await isInForce()), { timeoutMs: 30_000, message: `the policy ${name} to be gone` });
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** A mirror goes, and who is next in line for its copy is not let: the mirror goes all the same, and nobody's copy is left behind. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { kubernetesFault } from '../../servers/fault-rules.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
+import { refuse } from './admission.ts';
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  const { plane } = scene;
+  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  await scene.operator({ kubeconfig: await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem }) });
+});
+afterEach(() => proxy.clearRules());
+after(async () => {
+  await scene.close();
+  await proxy.stop();
+});
+
+/** A target that the mirror in HOME has, and the one in `<name>-home` waits for. */
+async function twoClaims(name: string): Promise<void> {
+  await scene.namespaces(`${name}-home`, `${name}-target`);
+  await scene.secret(HOME, name, { a: '1' });
+  const { metadata } = await scene.mirror(name, [`${name}-target`]);
+  await scene.copied(`${name}-target`, name, { a: '1' });
+  // Of two of the same second either may come first.
+  await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
+  await scene.secret(`${name}-home`, name, { b: '2' });
+  await scene.mirror(name, [`${name}-target`], {}, `${name}-home`);
+  await scene.ready(name, 'Conflict', /(?:)/, `${name}-home`);
+}
+
+const byNext = (name: string): string =>
+  `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
+
+describe('the next in line for the copy of a mirror that goes', () => {
+  it('is refused it by the server: the mirror goes with its copy, and the next has it when it may', async () => {
+    await twoClaims('refused');
+    {
+      await using _ = await refuse(scene.api, 'refused', { when: byNext('refused') });
+      await scene.api.delete(mirrorPath('refused'));
+      await scene.gone(mirrorPath('refused'), secretPath('refused-target', 'refused'));
+      await scene.ready('refused', 'SyncError', /refused by refused/, 'refused-home');
+    }
+    await scene.copied('refused-target', 'refused', { b: '2' }, 70_000);
+    await scene.ready('refused', 'Synced', /(?:)/, 'refused-home');
+  });
+
+  it('is refused it, and the mirror only does not want it any more', async () => {
+    await twoClaims('narrowed');
+    await using _ = await refuse(scene.api, 'narrowed', { when: byNext('narrowed') });
+    await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });
+    await scene.gone(secretPath('narrowed-target', 'narrowed'));
+    await scene.ready('narrowed', 'Synced');
+    await scene.ready('narrowed', 'SyncError', /refused by narrowed/, 'narrowed-home');
+  });
+
+  it('meets trouble of the server that does not pass: the mirror goes when patience is over, and not before', async () => {
+    await twoClaims('trouble');
+    const trouble = proxy.rule({
+      match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },
+      fault: kubernetesFault(500),
+    });
+    await scene.api.delete(mirrorPath('trouble'));
+    const there = async (): Promise<boolean> => (await scene.find('trouble-target', 'trouble')) !== undefined;
+    await staysTrue(there, 1000, 'the copy is there');
+    await scene.gone(mirrorPath('trouble'));
+    await scene.copied('trouble-target', 'trouble', { b: '2' });
+    assert.ok(trouble.hits > 3, `${trouble.hits} attempts to take over`);
+  });
+
+  it('meets trouble of the server that passes: the copy changes hands without ever being gone', async () => {
+    await twoClaims('passing');
+    const { uid } = (await scene.find('passing-target', 'passing')).metadata;
+    proxy.rule({
+      match: { method: 'PATCH', path: secretPath('passing-target', 'passing') },
+      fault: kubernetesFault(503),
+      times: 3,
+    });
+    await scene.api.delete(mirrorPath('passing'));
+    const copy = await scene.copied('passing-target', 'passing', { b: '2' });
+    assert.equal(copy.metadata.uid, uid);
+    await scene.gone(mirrorPath('passing'));
+  });
+});
