@@ -258,6 +258,29 @@ describe('a vault block', () => {
     await scene.fromVault('no-tls', scene.block('secret/data/tls', 'all', plain), ['target']);
     await says('no-tls', 'VaultError', /vault https:\/\/127\.0\.0\.1:\d+: .*(?:TLS|SSL|packet|wrong version)/i);
   });
+
+  it('whose credential is in another namespace: refused, until the operator is told to permit it', async () => {
+    const { mirrors } = scene;
+    const { data } = await mirrors.find(HOME, 'all');
+    await mirrors.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'theirs', namespace: 'target' },
+      data,
+    });
+    const auth = { token: { secretRef: { name: 'theirs', namespace: 'target' } } };
+    await scene.put('secret/data/foreign', { a: '1' });
+    await scene.fromVault('foreign', scene.block('secret/data/foreign', '', { auth }), ['target']);
+    const field = 'auth\\.token\\.secretRef\\.namespace: .*"target".*--allow-cross-namespace-auth';
+    await says('foreign', 'InvalidSpec', new RegExp(`^spec\\.source\\.vault\\.${field}`));
+    await scene.toVault('foreign-to', { name: 'source' }, scene.block('secret/data/foreign-to', '', { auth }));
+    await says('foreign-to', 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault\\.${field}`));
+    assert.equal(await mirrors.find('target', 'foreign'), undefined);
+    assert.equal((await operator.stop()).code, 0);
+    operator = await mirrors.operator({ args: ['--allow-cross-namespace-auth'] });
+    await mirrors.copied('target', 'foreign', { a: '1' });
+    await scene.holds('secret/data/foreign-to', { a: '1' });
+  });
 });
 
 failOnLeaks();

@@ -6,9 +6,10 @@ import { after, before, describe, it } from 'node:test';
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
 import type { VaultServer } from '../../servers/vault.ts';
 import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { HOME, mirrorPath } from '../mirrors/support.ts';
+import { HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
 
 const ENTRY = 'secret/data/myvaultsecret';
@@ -24,12 +25,13 @@ interface AuditLine {
 describe('the documented policy', () => {
   let scene: VaultScene;
   let second: VaultServer;
+  let operator: Keyferry;
 
   before(async () => {
     scene = await VaultScene.open({ auditLog: true });
     second = await scene.anotherVault({ auditLog: true });
     await scene.mirrors.namespaces('target');
-    await scene.mirrors.operator();
+    operator = await scene.mirrors.operator();
   });
   after(() => scene.close());
 
@@ -149,6 +151,32 @@ describe('the documented policy', () => {
     const lease = { lease_id: copy.metadata.annotations[LEASE_ID] };
     const revoked = async (): Promise<boolean> => (await vault.raw('PUT', 'sys/leases/lookup', lease)).status === 400;
     await waitFor(revoked, { message: 'the lease to be revoked' });
+  });
+
+  it('lets a clean stop end every token, and no credential was said to anybody', async () => {
+    const { mirrors, vault } = scene;
+    await scene.fromVault('last', block(ENTRY, 'reader'), ['target']);
+    await mirrors.ready('last', 'Synced');
+    const tokens = async (server: VaultServer): Promise<Json[]> => {
+      const { data } = await server.request('LIST', 'auth/token/accessors');
+      const answers = data.keys.map((accessor: string) =>
+        server.raw('POST', 'auth/token/lookup-accessor', { accessor }),
+      );
+      const logins = (await Promise.all(answers)).map(({ body }) => body.data?.path ?? '');
+      return logins.filter((path) => path === 'auth/approle/login');
+    };
+    assert.ok((await tokens(vault)).length > 0);
+    assert.equal((await operator.stop()).code, 0);
+    assert.deepEqual([await tokens(vault), await tokens(second)], [[], []]);
+    const said =
+      operator.output + JSON.stringify([await mirrors.api.list('/api/v1/events'), await mirrors.status('last')]);
+    for (const name of ['reader', 'writer', 'one-side', 'other-side']) {
+      const { data } = await mirrors.api.get(secretPath(HOME, name));
+      const secretId = Buffer.from(data['secret-id'], 'base64').toString();
+      assert.ok(secretId.length > 30 && !said.includes(secretId), name);
+    }
+    // As the tokens of this Vault begin.
+    assert.doesNotMatch(said, /hv[sb]\./);
   });
 });
 
