@@ -2,6 +2,7 @@
 import type { KubeObject } from '../../src/kube/api.ts';
 import { errorText } from '../../src/observe/error-fields.ts';
 import { findPostgres, type PostgresServer, startPostgres } from '../../test/servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../test/servers/vault-database.ts';
 import { took } from '../screen.ts';
 import type { DemoVault } from '../vaults.ts';
 import type { Stage } from '../walk.ts';
@@ -42,29 +43,13 @@ export async function dynamicCredentials(
   }
   stage.signal.throwIfAborted();
   screen.done('PostgreSQL', `at ${database.host}:${database.port}`);
-  await connect(vault, database);
+  await mountDatabase(vault.server, 'database', database);
+  await databaseRole(vault.server, 'database', 'somedb', { ttl: `${LEASE_SECONDS}s`, maxTtl: '1h' });
   screen.done('database/creds/somedb', `Vault makes users that live ${LEASE_SECONDS} s unless they are renewed`);
   screen.blank();
   await sameInBoth(stage, database, addresses);
   await renewed(stage);
   await ended(stage, database);
-}
-
-async function connect({ server }: DemoVault, database: PostgresServer): Promise<void> {
-  await server.request('POST', 'sys/mounts/database', { type: 'database' });
-  await server.request('POST', 'database/config/main', {
-    plugin_name: 'postgresql-database-plugin',
-    allowed_roles: 'somedb',
-    connection_url: database.vaultConnectionUrl,
-    username: database.user,
-    password: database.password,
-  });
-  await server.request('POST', 'database/roles/somedb', {
-    db_name: 'main',
-    creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
-    default_ttl: `${LEASE_SECONDS}s`,
-    max_ttl: '1h',
-  });
 }
 
 async function sameInBoth(

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { clientOf } from '../../test/support/kube-client.ts';
 import { startControlPlane, type ControlPlane } from '../../test/servers/control-plane.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
-import { loadKubeconfig } from '../kube/kubeconfig.ts';
+import type { HttpKubeApi } from '../kube/http.ts';
 import { Focus } from './focus.ts';
 import { SECRET } from './kind.ts';
 import { ObjectIndex } from './object-index.ts';
@@ -18,7 +18,7 @@ let api: HttpKubeApi;
 
 before(async () => {
   plane = await startControlPlane({ controllerManager: false });
-  api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+  api = await clientOf(plane);
 });
 after(async () => {
   await api[Symbol.asyncDispose]();

@@ -1,5 +1,5 @@
 /** What one user asked of the API server, from its audit log. */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { GrownLines } from './grown-lines.ts';
 
 /** Requests by `verb resource[/subresource]`. */
 export type RequestCounts = ReadonlyMap<string, number>;
@@ -17,16 +17,14 @@ interface AuditEvent {
 }
 
 export class RequestLog {
-  readonly #file: string;
+  readonly #lines: GrownLines;
   readonly #user: string;
-  #offset = 0;
-  #rest = '';
   #counts = new Map<string, number>();
   #lastCallAt = 0;
 
   /** @param user whose requests count */
   constructor(file: string, user: string) {
-    this.#file = file;
+    this.#lines = new GrownLines(file);
     this.#user = user;
   }
 
@@ -48,20 +46,7 @@ export class RequestLog {
   }
 
   #read(): void {
-    const descriptor = openSync(this.#file, 'r');
-    try {
-      const { size } = fstatSync(descriptor);
-      const chunk = Buffer.alloc(1024 * 1024);
-      while (this.#offset < size) {
-        const count = readSync(descriptor, chunk, 0, chunk.length, this.#offset);
-        this.#offset += count;
-        const lines = (this.#rest + chunk.toString('latin1', 0, count)).split('\n');
-        this.#rest = lines.pop() ?? '';
-        for (const line of lines) this.#take(line);
-      }
-    } finally {
-      closeSync(descriptor);
-    }
+    for (const line of this.#lines.read()) this.#take(line);
   }
 
   #take(line: string): void {

@@ -2,7 +2,7 @@
  * What one identity asked of Vault, from the audit log: each call when it was answered. Paths stand there as they are, values only
  * as HMACs.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { GrownLines } from './grown-lines.ts';
 
 export interface VaultCall {
   /** Wall clock, ms. */
@@ -24,15 +24,13 @@ const VALUE = '/data/';
 const METADATA = '/metadata/';
 
 export class VaultLog {
-  readonly #file: string;
+  readonly #lines: GrownLines;
   readonly #policy: string;
-  #offset = 0;
-  #rest = '';
   #calls: VaultCall[] = [];
 
   /** @param policy of the identity whose calls count; all logins do */
   constructor(file: string, policy: string) {
-    this.#file = file;
+    this.#lines = new GrownLines(file);
     this.#policy = policy;
   }
 
@@ -79,20 +77,7 @@ export class VaultLog {
   }
 
   #read(): void {
-    const descriptor = openSync(this.#file, 'r');
-    try {
-      const { size } = fstatSync(descriptor);
-      const chunk = Buffer.alloc(1024 * 1024);
-      while (this.#offset < size) {
-        const count = readSync(descriptor, chunk, 0, chunk.length, this.#offset);
-        this.#offset += count;
-        const lines = (this.#rest + chunk.toString('latin1', 0, count)).split('\n');
-        this.#rest = lines.pop() ?? '';
-        for (const line of lines) this.#take(line);
-      }
-    } finally {
-      closeSync(descriptor);
-    }
+    for (const line of this.#lines.read()) this.#take(line);
   }
 
   #take(line: string): void {

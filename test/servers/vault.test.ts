@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { waitFor } from '../support/wait-for.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import { findPostgres, startPostgres } from './postgres.ts';
+import { databaseRole, mountDatabase } from './vault-database.ts';
 import { startVault } from './vault.ts';
 import type { VaultServer } from './vault.ts';
 
@@ -66,19 +67,8 @@ describe('postgres', { skip }, () => {
   it('gives credentials through vault, and takes them back', async () => {
     await using database = await startPostgres();
     await using vault = await startVault();
-    await vault.request('POST', 'sys/mounts/database', { type: 'database' });
-    await vault.request('POST', 'database/config/main', {
-      plugin_name: 'postgresql-database-plugin',
-      allowed_roles: '*',
-      connection_url: database.vaultConnectionUrl,
-      username: database.user,
-      password: database.password,
-    });
-    await vault.request('POST', 'database/roles/reader', {
-      db_name: 'main',
-      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
-      default_ttl: '1h',
-    });
+    await mountDatabase(vault, 'database', database);
+    await databaseRole(vault, 'database', 'reader', { ttl: '1h' });
     const { data, lease_id } = await vault.request('GET', 'database/creds/reader');
     const login = { user: data.username, password: data.password };
     assert.equal(await database.sql('select current_user', login), data.username);

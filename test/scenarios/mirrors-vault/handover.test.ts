@@ -8,6 +8,7 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
 import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
 import { HOME } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
@@ -27,21 +28,8 @@ describe('another leader', { skip }, () => {
   before(async () => {
     database = await startPostgres();
     scene = await VaultScene.open();
-    const { vault } = scene;
-    await vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
-    await vault.request('POST', 'mongodb/config/main', {
-      plugin_name: 'postgresql-database-plugin',
-      allowed_roles: '*',
-      connection_url: database.vaultConnectionUrl,
-      username: database.user,
-      password: database.password,
-    });
-    await vault.request('POST', 'mongodb/roles/somedb', {
-      db_name: 'main',
-      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
-      default_ttl: '20s',
-      max_ttl: '2h',
-    });
+    await mountDatabase(scene.vault, 'mongodb', database);
+    await databaseRole(scene.vault, 'mongodb', 'somedb', { ttl: '20s', maxTtl: '2h' });
     await scene.approle('vault-approle', await documentedPolicy('Dynamic credentials to namespaces'));
   });
   after(async () => {

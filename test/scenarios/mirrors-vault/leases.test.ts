@@ -7,6 +7,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
 import { mirrorPath, secretPath } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
@@ -27,15 +28,7 @@ describe('dynamic credentials', { skip }, () => {
   before(async () => {
     database = await startPostgres();
     scene = await VaultScene.open();
-    const { vault } = scene;
-    await vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
-    await vault.request('POST', 'mongodb/config/main', {
-      plugin_name: 'postgresql-database-plugin',
-      allowed_roles: '*',
-      connection_url: database.vaultConnectionUrl,
-      username: database.user,
-      password: database.password,
-    });
+    await mountDatabase(scene.vault, 'mongodb', database);
     await role('somedb', '1h', '2h');
     const documented = await documentedPolicy('Dynamic credentials to namespaces');
     await scene.approle('vault-approle', `${documented}\n${policy({ 'mongodb/creds/short': ['read'] })}`);
@@ -46,13 +39,8 @@ describe('dynamic credentials', { skip }, () => {
     await database.stop();
   });
 
-  async function role(name: string, ttl: string, max: string): Promise<void> {
-    await scene.vault.request('POST', `mongodb/roles/${name}`, {
-      db_name: 'main',
-      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
-      default_ttl: ttl,
-      max_ttl: max,
-    });
+  async function role(name: string, ttl: string, maxTtl: string): Promise<void> {
+    await databaseRole(scene.vault, 'mongodb', name, { ttl, maxTtl });
   }
 
   async function credentials(namespace: string, name: string, not = ''): Promise<Credentials> {

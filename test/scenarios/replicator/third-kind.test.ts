@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
+import { clientOf } from '../../support/kube-client.ts';
 import { Operator } from '../../../src/cli/operator.ts';
 import { daemonOf } from '../../../src/config/daemons.ts';
 import type { Kind } from '../../../src/copy/kind.ts';
-import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
-import { loadKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { createLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
@@ -37,7 +37,7 @@ before(async () => {
   await scene.api.apply(block('yaml'));
   await scene.namespaces('source', 'team-a');
   users = scene.of({ ...SETTINGS, encode: (text) => text });
-  api = createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
+  api = await clientOf(plane);
   const surroundings = { env: {}, hostname: 'test', uniqueId: 'test' };
   const config = daemonOf('replicator', ['replicator']).configure([], surroundings);
   assert.ok(config !== undefined);

@@ -1,19 +1,9 @@
 /**
- * A Vault in dev mode for one test file, with its audit log, and what the tests ask of it as its administrator.
+ * A Vault for one test file, with its audit log, and what the tests ask of it as its administrator.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
 
-import { ensureServer } from '../../servers/ensure.ts';
-import { freePort } from '../../servers/ports.ts';
-import { ServerProcess } from '../../servers/server-process.ts';
-
-/** Whatever Vault answers; the tests know what they look for. */
-// oxlint-disable-next-line typescript/no-explicit-any
-export type VaultJson = any;
-
-const ROOT_TOKEN = 'root';
+import { startVault, type VaultJson, type VaultServer, VaultServerError } from '../../servers/vault.ts';
 
 /** One line of the audit log, as far as tests count. */
 export interface AuditedCall {
@@ -28,54 +18,29 @@ export interface AppRole {
 }
 
 export class DevVault {
-  readonly addr: string;
-  readonly #process: ServerProcess;
-  readonly #folder: string;
+  readonly server: VaultServer;
 
-  private constructor(addr: string, process: ServerProcess, folder: string) {
-    this.addr = addr;
-    this.#process = process;
-    this.#folder = folder;
+  private constructor(server: VaultServer) {
+    this.server = server;
   }
 
   static async start(): Promise<DevVault> {
-    const port = await freePort();
-    const addr = `http://127.0.0.1:${port}`;
-    const folder = mkdtempSync(path.join(tmpdir(), 'keyferry-vault-'));
-    const server = new ServerProcess({
-      name: 'vault',
-      command: await ensureServer('vault'),
-      args: [
-        'server',
-        '-dev',
-        '-dev-no-store-token',
-        `-dev-root-token-id=${ROOT_TOKEN}`,
-        `-dev-listen-address=127.0.0.1:${port}`,
-      ],
-      // Vault 1.13 has a root certificate with a negative serial number built in, which newer Go refuses.
-      env: { GODEBUG: 'x509negativeserial=1', HOME: folder },
-      logFile: path.join(folder, 'vault.log'),
-    });
-    const vault = new DevVault(addr, server, folder);
-    await server.ready(async () => (await fetch(`${addr}/v1/sys/health`)).status === 200, 30_000);
-    await vault.write('sys/audit/file', { type: 'file', options: { file_path: vault.#auditFile } });
-    return vault;
+    return new DevVault(await startVault({ auditLog: true }));
   }
 
-  get #auditFile(): string {
-    return path.join(this.#folder, 'audit.log');
+  get addr(): string {
+    return this.server.addr;
+  }
+
+  get rootToken(): string {
+    return this.server.rootToken;
   }
 
   /** A call as root (or with `token`). @throws Error for anything but 200–299 and 404 */
-  async call(method: string, to: string, body?: unknown, token = ROOT_TOKEN): Promise<VaultJson> {
-    const response = await fetch(`${this.addr}/v1/${to}`, {
-      method,
-      headers: { 'x-vault-token': token },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok && response.status !== 404) throw new Error(`${method} ${to}: ${response.status} ${text}`);
-    return text === '' ? undefined : JSON.parse(text);
+  async call(method: string, to: string, body?: unknown, token = this.rootToken): Promise<VaultJson> {
+    const { status, body: answer } = await this.server.raw(method, to, body, token);
+    if ((status < 200 || status > 299) && status !== 404) throw new VaultServerError(method, to, status, answer);
+    return answer;
   }
 
   write(to: string, body: unknown): Promise<VaultJson> {
@@ -103,7 +68,7 @@ export class DevVault {
 
   /** Finished calls of logins and their tokens, in order; not those of tokens that were made as root. */
   audited(): readonly AuditedCall[] {
-    const lines = readFileSync(this.#auditFile, 'utf8').trimEnd().split('\n');
+    const lines = this.auditText().trimEnd().split('\n');
     return lines
       .map((line) => JSON.parse(line))
       .filter((entry) => entry.type === 'response' && entry.auth?.display_name !== 'token')
@@ -115,20 +80,11 @@ export class DevVault {
   }
 
   auditText(): string {
-    return readFileSync(this.#auditFile, 'utf8');
+    return readFileSync(this.server.auditLogPath, 'utf8');
   }
 
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  async stop(): Promise<void> {
-    await this.#process.kill();
-    rmSync(this.#folder, { recursive: true, force: true });
+  stop(): Promise<void> {
+    return this.server.stop();
   }
 }
 

@@ -21,7 +21,7 @@ function sessionFor(token: string): VaultSession {
   return sessions.acquire({ addr: vault.addr }, { method: 'token', token: SecretBytes.fromUtf8(token) }).session;
 }
 
-const rootSession = (): VaultSession => sessionFor('root');
+const rootSession = (): VaultSession => sessionFor(vault.rootToken);
 
 function entriesFor(token: string, maxEntryBytes?: number): VaultEntries {
   return new VaultEntries(sessionFor(token), { clock: systemClock, maxEntryBytes });
@@ -55,7 +55,7 @@ before(async () => {
   await vault.write('sys/mounts/team/store', { type: 'kv', options: { version: '2' } });
   await vault.write('sys/mounts/pki', { type: 'pki' });
   await eventually('the new KV 2 mount serves', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     return await root.read('team/store/x').then(
       () => true,
       () => false,
@@ -70,7 +70,7 @@ after(async () => {
 
 describe('KV 2', () => {
   it('is recognised, and its paths are taken with and without data/', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/app', { data: { k: 'v' } });
     await vault.write('team/store/data/data', { data: { k: 'w' } });
     await vault.write('secret/data/a%20b%3F%23%25', { data: { k: 'odd' } });
@@ -86,7 +86,7 @@ describe('KV 2', () => {
   });
 
   it('tells missing, deleted and destroyed entries apart, in the entry and in its metadata', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     const states = async (): Promise<unknown[]> => {
       const entry = await root.read('secret/life');
       const { head } = await root.readVersion('secret/life');
@@ -109,7 +109,7 @@ describe('KV 2', () => {
   });
 
   it('makes one version by a change, and none without', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     const path = 'secret/versions';
     for (let i = 0; i < 100; i++) {
       const { written, version } = await root.update(path, () => values({ a: '1', b: '2' }));
@@ -121,7 +121,7 @@ describe('KV 2', () => {
   });
 
   it('refuses to replace another version than the one named, and says what is there', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await root.write('secret/cas', values({ k: '1' }), { ifVersion: 0 });
     await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 0 }), kind('casMismatch'));
     await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 7 }), kind('casMismatch'));
@@ -129,7 +129,7 @@ describe('KV 2', () => {
   });
 
   it('decides again when another writer came between', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/race', { data: { theirs: '0' } });
     let times = 0;
     const merged = await root.update('secret/race', (current) => {
@@ -172,7 +172,7 @@ describe('KV 2', () => {
   });
 
   it('writes nothing larger than Vault takes', async () => {
-    const small = entriesFor('root', 1_000);
+    const small = entriesFor(vault.rootToken, 1_000);
     const big = values({ key: 'x'.repeat(1_000) });
     await assert.rejects(small.write('secret/big', big, { ifVersion: 0 }), (error) => {
       assert.ok(isVaultError(error, 'tooLarge') && /\d+ bytes.*at most 1000/.test(error.message), String(error));
@@ -182,7 +182,7 @@ describe('KV 2', () => {
   });
 
   it('carries any text and any bytes both ways', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     const text = fc.string({ unit: 'binary' });
     const data = fc.dictionary(fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/), text, { minKeys: 1 });
     let n = 0;
@@ -211,7 +211,7 @@ describe('KV 2', () => {
   });
 
   it('is plain text to every other reader', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await root.update('secret/plain', () => toVaultValues(new Map([['password', SecretBytes.fromUtf8('cGFzcw==')]])));
     assert.deepEqual((await vault.read('secret/data/plain')).data.data, { password: 'cGFzcw==' });
   });
@@ -219,7 +219,7 @@ describe('KV 2', () => {
 
 describe('KV 1', () => {
   it('is recognised, with keys and paths called data', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await vault.write('kv1/app', { data: 'x', n: 1 });
     await vault.write('kv1/data/app', { k: 'inner' });
     const entry = found(await root.read('kv1/app'));
@@ -230,7 +230,7 @@ describe('KV 1', () => {
   });
 
   it('is compared before it is written', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, true);
     assert.equal((await root.update('kv1/w', () => values({ a: '1' }))).written, false);
     assert.equal((await root.update('kv1/w', () => values({ a: '2' }))).written, true);
@@ -239,10 +239,10 @@ describe('KV 1', () => {
   });
 
   it('keeps the digits of numbers', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await fetch(`${vault.addr}/v1/kv1/num`, {
       method: 'POST',
-      headers: { 'x-vault-token': 'root' },
+      headers: { 'x-vault-token': vault.rootToken },
       body: '{"big":9007199254740993123,"price":1.10}',
     });
     const { values: read } = found(await root.read('kv1/num'));
@@ -254,7 +254,7 @@ describe('KV 1', () => {
 
 describe('paths', () => {
   it('that lead nowhere are told from entries that are missing', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     await assert.rejects(root.read('nothing/here'), kind('invalidPath'));
     await assert.rejects(root.write('nothing/here', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
     await assert.rejects(root.read('secret'), kind('invalidPath'));
@@ -263,7 +263,7 @@ describe('paths', () => {
   });
 
   it('in other mounts are read and not written', async () => {
-    const root = entriesFor('root');
+    const root = entriesFor(vault.rootToken);
     assert.equal((await root.resolve('pki/cert/ca')).mount.kind, 'other');
     await assert.rejects(root.write('pki/config/urls', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
   });

@@ -12,12 +12,14 @@ import { lookupLease, renewalVerdict, renewLease, renewTokenOf, revokeLease } fr
 import type { VaultSession } from '../../../src/vault/session.ts';
 import { VaultSessions } from '../../../src/vault/sessions.ts';
 import type { VaultValues } from '../../../src/vault/values.ts';
+import { findPostgres, type PostgresServer, startPostgres } from '../../servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
 import { DevVault, eventually } from './dev-vault.ts';
-import { PrivatePostgres } from './private-postgres.ts';
 
 const PATH = 'database/creds/app';
-const postgres = await PrivatePostgres.start();
-const skip = postgres === undefined ? 'this machine has no PostgreSQL' : false;
+const found = findPostgres();
+const skip = 'missing' in found ? found.missing : false;
+let postgres: PostgresServer;
 let vault: DevVault;
 let sessions: VaultSessions;
 
@@ -42,7 +44,7 @@ async function credentials(entries: VaultEntries): Promise<{ lease: LeaseGrant; 
 async function exists(lease: LeaseGrant): Promise<boolean> {
   const found: Response = await fetch(`${vault.addr}/v1/sys/leases/lookup`, {
     method: 'PUT',
-    headers: { 'x-vault-token': 'root' },
+    headers: { 'x-vault-token': vault.rootToken },
     body: JSON.stringify({ lease_id: lease.leaseId }),
   });
   return found.ok;
@@ -50,6 +52,7 @@ async function exists(lease: LeaseGrant): Promise<boolean> {
 
 describe('leases', { skip }, () => {
   before(async () => {
+    postgres = await startPostgres();
     vault = await DevVault.start();
     sessions = new VaultSessions({ clock: systemClock });
     await vault.policy('app', {
@@ -57,33 +60,14 @@ describe('leases', { skip }, () => {
       'sys/leases/revoke': ['update'],
       'auth/token/renew-accessor': ['update'],
     });
-    await vault.write('sys/mounts/database', { type: 'database' });
-    await eventually('PostgreSQL accepts Vault', () =>
-      vault
-        .write('database/config/postgres', {
-          plugin_name: 'postgresql-database-plugin',
-          connection_url: `postgresql://{{username}}@127.0.0.1:${postgres?.port}/postgres?sslmode=disable`,
-          username: 'vault',
-          password: 'unused',
-          allowed_roles: ['app'],
-        })
-        .then(
-          () => true,
-          () => false,
-        ),
-    );
-    await vault.write('database/roles/app', {
-      db_name: 'postgres',
-      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}';`],
-      default_ttl: '3s',
-      max_ttl: '7s',
-    });
+    await mountDatabase(vault.server, 'database', postgres);
+    await databaseRole(vault.server, 'database', 'app', { ttl: '3s', maxTtl: '7s' });
   });
 
   after(async () => {
     await sessions.stop();
     await vault.stop();
-    await postgres?.stop();
+    await postgres.stop();
   });
 
   it('come with the credentials of a mount that is not KV', async () => {
@@ -201,7 +185,7 @@ describe('leases', { skip }, () => {
 
   it('a database that is down is an error of that path alone', async () => {
     const { session, entries } = await open();
-    await postgres?.stop();
+    await postgres.stop();
     for (let i = 0; i < 6; i++) {
       await assert.rejects(entries.read(PATH), (error) => isVaultError(error, 'serverError'));
     }

@@ -321,14 +321,14 @@ describe('a Vault that hangs', () => {
     const session = open(appRole(await newRole()));
     await read(session);
     mark = vault.audited().length;
-    vault.pause();
+    vault.server.pause();
     try {
       for (let i = 0; i < 3; i++) await assert.rejects(read(session), is('timeout'));
       const started = performance.now();
       await assert.rejects(read(session), is('circuitOpen'));
       assert.ok(performance.now() - started < 50);
     } finally {
-      vault.resume();
+      vault.server.resume();
     }
     await eventually('it serves again', () =>
       read(session).then(
