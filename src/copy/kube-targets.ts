@@ -2,7 +2,7 @@
  * Makes targets in a cluster true: gathers the facts about one target, lets `plan` decide, does that one write, notes the outcome.
  */
 import {
-  ApiError,
+  type ApiError,
   isAlreadyExists,
   isConflict,
   isInvalid,
@@ -14,7 +14,8 @@ import { type Claim, type Outcome, RELEASED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
-import { failureOf, isPassing } from './failure.ts';
+import { failureOf } from './failure.ts';
+import { isHandOver, isOver } from './hand-over.ts';
 import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
@@ -383,17 +384,6 @@ export class KubeTargets {
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
   if (indexed === undefined || read === undefined) return indexed ?? read;
   return Number(read.resourceVersion) > Number(indexed.resourceVersion) ? read : indexed;
-}
-
-/** A rule that is going has marked the target, and another one is to take it over. */
-function isHandOver({ entries, markedBy }: Facts): boolean {
-  const leaving = entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
-  return leaving && winnerOf(entries) !== undefined;
-}
-
-/** Whether there has been patience enough: what does not pass by itself is told at once, all else when it goes on. */
-function isOver(error: unknown, { entries }: Facts): boolean {
-  return !isPassing(error) || winnerOf(entries)?.outcome.state === 'error';
 }
 
 function minimalContent(store: KubeStore, type: string | undefined): Content {
