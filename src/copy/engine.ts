@@ -19,7 +19,7 @@ import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
-import { isPassing } from './failure.ts';
+import { type Failure, failureOf, isPassing } from './failure.ts';
 import type { OwnerFate } from './plan.ts';
 import type { RuleSystem, TargetBackend } from './system.ts';
 import { vaultRetryAfterMs } from './vault-access.ts';
@@ -66,6 +66,8 @@ export class Engine {
   readonly #evaluated = new Map<RuleKey, string>();
   readonly #owned = new Map<RuleKey, Set<HolderKey>>();
   readonly #writes = new Map<RuleKey, number>();
+  /** Of rules whose runs fail, once there was patience enough. */
+  readonly #failures = new Map<RuleKey, Failure>();
   #started = false;
 
   constructor(options: EngineOptions) {
@@ -76,7 +78,10 @@ export class Engine {
       clock,
       retryAfterMs,
       retryMaxMsOf: longestWaitMs,
-      onError: (key, error, retryInMs) => options.onError('rules', key, error, retryInMs),
+      onError: (key, error, retryInMs, attempt) => {
+        options.onError('rules', key, error, retryInMs);
+        if (isTold(error, attempt)) this.#noteFailure(key, failureOf(error));
+      },
     });
     const targets: KeyedQueueOptions = {
       name: 'targets',
@@ -85,7 +90,7 @@ export class Engine {
       retryMaxMsOf: longestWaitMs,
       onError: (key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
-        if (attempt >= PATIENCE || !isPassing(error)) this.#backends.get(backendOf(key))?.failed(key, error);
+        if (isTold(error, attempt)) this.#backends.get(backendOf(key))?.failed(key, error);
       },
     };
     this.#targets = new KeyedQueue(targets);
@@ -249,8 +254,16 @@ export class Engine {
     } else {
       this.#evaluated.set(rule, evaluation.version);
     }
+    this.#failures.delete(rule);
     this.touchStatus(rule);
     return undefined;
+  }
+
+  #noteFailure(rule: RuleKey, failure: Failure): void {
+    const before = this.#failures.get(rule);
+    if (before?.reason === failure.reason && before.message === failure.message) return;
+    this.#failures.set(rule, failure);
+    this.touchStatus(rule);
   }
 
   #follow({ addedSources, droppedSources }: Pick<BookChange, 'addedSources' | 'droppedSources'>): void {
@@ -266,7 +279,8 @@ export class Engine {
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const writes = this.#writes.get(rule) ?? 0;
-    const result = await this.#systemOf(rule).report(rule, this.book.of(rule), { writes }, signal);
+    const news = { writes, failure: this.#failures.get(rule) };
+    const result = await this.#systemOf(rule).report(rule, this.book.of(rule), news, signal);
     const rest = (this.#writes.get(rule) ?? 0) - writes;
     if (rest > 0) this.#writes.set(rule, rest);
     else this.#writes.delete(rule);
@@ -293,6 +307,11 @@ export class Engine {
     // A rule that is waiting for its last copy to go.
     this.touchStatus(rule);
   }
+}
+
+/** Whether a failure is told to users: what passes by itself, only when it goes on. */
+function isTold(error: unknown, attempt: number): boolean {
+  return attempt >= PATIENCE || !isPassing(error);
 }
 
 /** A spread ceiling, so that what failed together does not come back together. */

@@ -1,6 +1,7 @@
 /** What a dialect gives the engine: rules in, claims out, and somebody to tell what became of them. */
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import type { Claim, Owner } from './claim.ts';
+import type { Failure } from './failure.ts';
 import type { Entry } from './claim-book.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
@@ -49,6 +50,8 @@ export interface RuleSystem {
 export interface RuleNews {
   /** Writes that were done for it. */
   readonly writes: number;
+  /** The rule cannot be brought into shape (`prepare`) or evaluated, and it does not seem to pass. */
+  readonly failure?: Failure | undefined;
 }
 
 /** A backend in which targets live. */

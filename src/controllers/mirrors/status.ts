@@ -6,6 +6,7 @@
  */
 import type { Entry } from '../../copy/claim-book.ts';
 import type { SourceView } from '../../copy/claim.ts';
+import type { Failure } from '../../copy/failure.ts';
 import type { VaultTrouble } from '../../copy/vault-access.ts';
 import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
@@ -25,6 +26,8 @@ export interface StatusInput {
   readonly source: SourceView;
   /** Why a source that is present cannot be looked at now. */
   readonly trouble?: VaultTrouble | undefined;
+  /** Why the mirror cannot be worked on. */
+  readonly failure?: Failure | undefined;
   /** Writes since the last report. */
   readonly writes: number;
   /** The status that was last written or read. */
@@ -46,9 +49,9 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, spec, previous, now } = input;
   const tally = tallyOf(input.entries, spec.destinationType);
   const unsettled = tally.byState.has('pending') || input.source.state === 'unknown' || isOutdated(tally, input.source);
-  if (unsettled && spec.problems.length === 0)
+  if (unsettled && spec.problems.length === 0 && input.failure === undefined)
     return previous?.conditions === undefined ? firstStatus(mirror, now) : undefined;
-  const verdict = judge(tally, spec, input.source, input.trouble);
+  const verdict = judge(tally, spec, input);
   const wasSynced = previous?.conditions?.find(({ type }) => type === 'Ready');
   const fresh =
     verdict.synced &&

@@ -61,6 +61,8 @@ export class MirrorSystem implements RuleSystem {
   readonly #lookUps = new SingleFlight<RuleState>();
   /** What was last written: a CRD that does not know a field drops it, and must not make us write it for ever. */
   readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: SecretMirrorStatus }>();
+  /** The events of a status that is still to be written. */
+  readonly #announced = new Map<RuleKey, string>();
 
   /** Uids, by rule, of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
   readonly #undefaultable = new Map<RuleKey, string>();
@@ -228,6 +230,7 @@ export class MirrorSystem implements RuleSystem {
     const mirror = mirrors.get(rule);
     if (mirror === undefined) {
       this.#written.delete(rule);
+      this.#announced.delete(rule);
       this.#undefaultable.delete(rule);
       this.#options.onGone(mirrorName(rule));
       return undefined;
@@ -244,13 +247,22 @@ export class MirrorSystem implements RuleSystem {
     const key = this.#sourceOf(mirror, spec);
     const source: SourceView = key === undefined ? { state: 'unknown' } : viewOf(key);
     const trouble = key === undefined ? undefined : vault?.trouble(key);
-    const { writes } = news;
-    const result = foldStatus({ mirror, spec, entries, source, trouble, writes, previous, now: now() });
+    const { writes, failure } = news;
+    const result = foldStatus({ mirror, spec, entries, source, trouble, failure, writes, previous, now: now() });
     if (result === undefined) return undefined;
+    this.#announce(rule, mirror, result.events);
     if (!sameStatus(previous, result.status)) await this.#writeStatus(rule, mirror, result.status, signal);
-    for (const event of result.events) this.#options.recordEvent(mirror, event);
+    this.#announced.delete(rule);
     if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
     return undefined;
+  }
+
+  /** Before the status is written, which may be refused; but once, however often that is tried. */
+  #announce(rule: RuleKey, mirror: SecretMirror, events: readonly MirrorEvent[]): void {
+    const text = JSON.stringify([mirror.metadata.uid, events]);
+    if (this.#announced.get(rule) === text) return;
+    this.#announced.set(rule, text);
+    for (const event of events) this.#options.recordEvent(mirror, event);
   }
 
   async #writeStatus(

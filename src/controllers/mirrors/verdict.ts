@@ -2,10 +2,9 @@
 import type { Entry } from '../../copy/claim-book.ts';
 import type { Outcome, SourceView } from '../../copy/claim.ts';
 import { parseHolderKey } from '../../copy/keys.ts';
-import type { VaultTrouble } from '../../copy/vault-access.ts';
 import type { DestinationType, MirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
-import type { MirrorEvent } from './status.ts';
+import type { MirrorEvent, StatusInput } from './status.ts';
 
 /** Namespaces named in a message; the rest is counted. */
 const NAMED = 5;
@@ -43,10 +42,12 @@ export interface Verdict {
 export function judge(
   tally: Tally,
   spec: EffectiveSpec,
-  source: SourceView,
-  trouble: VaultTrouble | undefined,
+  { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
 ): Verdict {
   if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', spec.problems.join('; '));
+  if (failure !== undefined) {
+    return refused('Error', 'SyncError', `cannot prepare the mirror: ${failure.reason}: ${failure.message}`);
+  }
   if (source.state === 'failed') return refused('Error', source.reason, source.message);
   if (trouble !== undefined) {
     const message = `${trouble.message}; what was copied stays as it is`;

@@ -1,0 +1,114 @@
+/** A mirror that we are not let touch: its user hears of it wherever the server lets us say so. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, afterEach, before, it } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { kubernetesFault } from '../../servers/fault-rules.ts';
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
+
+const RBAC = path.join(import.meta.dirname, '../../../deploy/rbac.yaml');
+const USER = 'system:serviceaccount:keyferry:keyferry';
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+/** As it is delivered. */
+let roles: Json[];
+
+before(async () => {
+  const groups = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
+  scene = await MirrorScene.open({ users: [{ name: USER, groups }] });
+  roles = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS() as Json);
+  await scene.api.apply(roles);
+  const { plane } = scene;
+  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  const token = plane.tokenFor(USER);
+  await scene.operator({ kubeconfig: await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem, token }) });
+});
+afterEach(async () => {
+  proxy.clearRules();
+  await scene.api.apply(roles);
+});
+after(async () => {
+  await scene.close();
+  await proxy.stop();
+});
+
+/** Takes the verb on a resource away from us. */
+async function forbid(verb: string, resource: string): Promise<void> {
+  const without = structuredClone(roles).map((role) => {
+    for (const rule of role.rules ?? []) {
+      if (rule.resources.includes(resource)) rule.verbs = rule.verbs.filter((one: string) => one !== verb);
+    }
+    return role;
+  });
+  await scene.api.apply(without);
+  const [plural, subresource = ''] = resource.split('/');
+  const resourceAttributes = { group: 'mirrors.kts.studio', resource: plural, subresource, verb, namespace: HOME };
+  const review = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user: USER, resourceAttributes },
+  };
+  await waitFor(async () => !(await scene.api.create(review)).status.allowed, {
+    message: `${verb} ${resource} to be refused`,
+  });
+}
+
+const lookable = async (name: string): Promise<void> => {
+  await scene.namespaces(name);
+  await scene.secret(HOME, name, { a: '1' });
+  await scene.mirror(name, [name]);
+};
+
+it('forbidden by RBAC: status and event have the words of the server, until it is allowed', async () => {
+  await forbid('patch', 'secretmirrors');
+  await lookable('forbidden');
+  const status = await scene.ready(
+    'forbidden',
+    'SyncError',
+    /Forbidden: secretmirrors.* "forbidden" is forbidden: User/,
+  );
+  assert.equal(status.mirrorStatus, 'Error');
+  await scene.event('forbidden', 'SyncError', /is forbidden: User/);
+  assert.equal(await scene.find('forbidden', 'forbidden'), undefined);
+  await scene.api.apply(roles);
+  await scene.copied('forbidden', 'forbidden', { a: '1' }, 70_000);
+  await scene.ready('forbidden', 'Synced');
+});
+
+it('forbidden, and its status too: one event says so, however often the status is tried', async () => {
+  for (const resource of ['secretmirrors', 'secretmirrors/status']) {
+    const match = { method: 'PATCH', path: mirrorPath(resource === 'secretmirrors' ? 'silent' : 'silent/status') };
+    const body = {
+      kind: 'Status',
+      status: 'Failure',
+      reason: 'Forbidden',
+      message: `${resource} is forbidden`,
+      code: 403,
+    };
+    proxy.rule({ match, fault: { kind: 'respond', status: 403, body } });
+  }
+  await lookable('silent');
+  const event = await scene.event('silent', 'SyncError', /secretmirrors is forbidden/);
+  const writes = (): number => proxy.requests.filter(({ url }) => url.includes('silent/status')).length;
+  await waitFor(() => writes() > 3, { message: 'the status to be tried again' });
+  const events = await scene.events('silent');
+  assert.deepEqual(
+    events.map(({ metadata, count }) => [metadata.uid, count]),
+    [[event.metadata.uid, 1]],
+  );
+});
+
+it('trouble that passes is not told', async () => {
+  proxy.rule({ match: { method: 'PATCH', path: mirrorPath('passes') }, fault: kubernetesFault(503), times: 3 });
+  await lookable('passes');
+  await scene.copied('passes', 'passes', { a: '1' });
+  await scene.ready('passes', 'Synced');
+  const quiet = async (): Promise<boolean> => (await scene.events('passes')).every(({ type }) => type === 'Normal');
+  await staysTrue(quiet, 500, 'no warning');
+});
