@@ -48,6 +48,8 @@ const STATUS_INTERVAL_MS = 1000;
 /** Waits a little for the rest of a burst, ms. */
 const STATUS_DELAY_MS = 50;
 const RULE_CONCURRENCY = 8;
+/** So many targets of one event go ahead in turn with everybody's; the rest of a wider one lets others pass. About half a second of writes. */
+const WIDE = 250;
 /** Targets written at once in each lane of a backend that has its own. */
 const LANE_CONCURRENCY = 16;
 const STATUS_CONCURRENCY = 4;
@@ -183,8 +185,14 @@ export class Engine {
 
   /** A source may hold something else. */
   touchSource(source: HolderKey, priority: Priority = 'normal'): void {
-    for (const target of this.book.targetsOf(source)) this.touchTarget(target, priority);
+    this.#touchTargets(this.book.targetsOf(source), priority);
     for (const rule of this.book.rulesOn(source)) this.touchStatus(rule);
+  }
+
+  /** What one rule or source with thousands of targets sets off must not hold up those of all others. */
+  #touchTargets(targets: Iterable<HolderKey>, priority: Priority): void {
+    let touched = 0;
+    for (const target of targets) this.touchTarget(target, ++touched > WIDE ? 'low' : priority);
   }
 
   touchStatus(rule: RuleKey): void {
@@ -246,11 +254,11 @@ export class Engine {
     const evaluation = system.evaluate(rule, this);
     const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
     this.#follow(change);
-    for (const target of change.targets) this.touchTarget(target);
+    this.#touchTargets(change.targets, 'normal');
     if (evaluation === undefined) {
       this.#evaluated.delete(rule);
       this.#writes.delete(rule);
-      for (const target of this.ownedBy(rule)) this.touchTarget(target);
+      this.#touchTargets(this.ownedBy(rule), 'normal');
     } else {
       this.#evaluated.set(rule, evaluation.version);
     }
