@@ -41,6 +41,38 @@ export class NamespacePattern {
  */
 export const MAX_PATTERN_SIZE = 20_000;
 
+/**
+ * About how many instructions a pattern compiles to, from its text alone: compiling one that repeats repetitions takes seconds, and that
+ * it is too large must be known before. Never much less than it is; what no pattern is counts for something, too.
+ */
+function roughSize(source: string): number {
+  /** Sizes of the groups that are open. */
+  const groups: number[] = [];
+  let size = 0;
+  let last = 0;
+  for (const [token] of source.matchAll(TOKENS)) {
+    if (token === '(') {
+      groups.push(size);
+      size = 0;
+      last = 0;
+    } else if (token === ')') {
+      last = size + 2;
+      size = (groups.pop() ?? 0) + last;
+    } else if (token.startsWith('{') && token.length > 1) {
+      const times = Math.max(1, ...(token.match(/\d+/g) ?? []).map(Number));
+      size += last * (times - 1);
+      last *= times;
+    } else {
+      last = 1;
+      size += 1;
+    }
+  }
+  return groups.reduce((sum, open) => sum + open, size);
+}
+
+/** Repetitions with a count, escapes, classes, and everything else by the character. */
+const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
+
 /** Patterns that are kept compiled. */
 const MAX_PATTERNS = 5000;
 
@@ -83,6 +115,7 @@ export class PatternCache {
   #compile(source: string): Pattern {
     if (this.#mode === 'full' && LITERAL.test(source))
       return new NamespacePattern((namespace) => namespace === source, 1);
+    if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'it is too complex' };
     try {
       const regex = RE2JS.compile(source);
       const full = this.#mode === 'full';

@@ -54,10 +54,45 @@ function mirrorWith(namespaces: readonly string[]): SecretMirror {
 }
 
 test('patterns that are too complex together are left out by name, the others stay', () => {
-  const monster = '(a|b){1,50}'.repeat(300);
-  const spec = effectiveSpec(mirrorWith(['good', monster, 'late']), new PatternCache('full'));
-  assert.equal(spec.matchers.length, 1);
-  assert.match(spec.problems.join(), /namespaces\[1\].*too complex/);
+  const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
+  const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
+  assert.ok(spec.matchers.length > 1 && spec.matchers.length < large.length, `${spec.matchers.length} are left`);
+  assert.match(spec.problems.join(), /from #\d+ on are left out: the patterns are too complex/);
+});
+
+test('a pattern that is too complex alone is found out before it is compiled', () => {
+  const monsters = [
+    '(a|b){1,1000}'.repeat(150),
+    '((a|b){1,30}c){1,33}'.repeat(100),
+    '[a-z]{1000}'.repeat(30),
+    '(?:(?:x{100}){10}y){30}',
+    `${'('.repeat(3)}${'a{1,1000}'.repeat(30)}${')'.repeat(3)}`,
+  ];
+  for (const monster of monsters) {
+    const start = performance.now();
+    const spec = effectiveSpec(mirrorWith(['good', monster, 'late']), new PatternCache('full'));
+    assert.ok(performance.now() - start < 100, monster.slice(0, 30));
+    assert.equal(spec.matchers.length, 2);
+    assert.match(spec.problems.join(), /namespaces\[1\].*too complex/);
+  }
+});
+
+test('what is not complex is never taken for it', () => {
+  const cache = new PatternCache('full');
+  const names = Array.from({ length: 800 }, (_, index) => `team-${index}`).join('|');
+  for (const pattern of [
+    'project-a-.+',
+    'a{2,63}',
+    '(a|b){1,50}',
+    '[{}]{3}x',
+    '\\{9999\\}a',
+    `(?:${names})`,
+    '[]a]{2}',
+    'x{,5}',
+  ]) {
+    const found = cache.get(pattern);
+    assert.ok('matches' in found, `${pattern.slice(0, 30)}: ${'error' in found ? found.error : ''}`);
+  }
 });
 
 test('one bad pattern does not take the others along, and each is named', () => {

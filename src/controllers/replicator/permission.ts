@@ -1,5 +1,5 @@
 /** Whether a source lets itself be pulled by `replicate-from`, and what of that a copy hands on to its own copies. */
-import type { PatternCache } from '../../copy/patterns.ts';
+import { MAX_PATTERN_SIZE, type PatternCache } from '../../copy/patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -69,6 +69,9 @@ function inheritedPermission(rules: PermissionRules, target: Place, where: strin
   return ALLOWED;
 }
 
+/** Names that are tried on patterns at most for one intersection: 50 of the one on 50 of the other. */
+const MAX_TRIALS = 2500;
+
 /** Items are tried in order, so that a bad pattern behind one that matches does no harm. */
 function matchesList(
   { patterns }: PermissionRules,
@@ -77,6 +80,7 @@ function matchesList(
   namespace: string,
 ): boolean | Refusal {
   if (list === EVERYWHERE) return true;
+  let size = 0;
   for (const item of listItems(list)) {
     if (isName(item)) {
       if (item === namespace) return true;
@@ -84,6 +88,8 @@ function matchesList(
     }
     const pattern = patterns.get(item);
     if ('error' in pattern) return illFormed(annotation, item, `not a pattern: ${pattern.error}`);
+    size += pattern.size;
+    if (size > MAX_PATTERN_SIZE) return illFormed(annotation, list, 'its patterns are too large together');
     if (pattern.matches(namespace)) return true;
   }
   return false;
@@ -100,25 +106,37 @@ export function inheritance({ names, patterns }: PermissionRules, annotations: A
   return intersection(patterns, listItems(own), listItems(inherited));
 }
 
-/** Items of both lists, and names of the one that match a pattern of the other. Two patterns have nothing in common. */
+/**
+ * Items of both lists, and names of the one that match a pattern of the other. Two patterns have nothing in common. Of lists
+ * that are so long that it would take too long to try, only the items of both: a copy may then hand on less, never more.
+ */
 function intersection(patterns: PatternCache, left: readonly string[], right: readonly string[]): string {
-  const both = new Set(left.filter((item) => right.includes(item)));
-  for (const [names, others] of [
+  const inRight = new Set(right);
+  const both = new Set(left.filter((item) => inRight.has(item)));
+  for (const [items, others] of [
     [left, right],
     [right, left],
   ] as const) {
-    for (const name of names) {
-      if (!both.has(name) && isName(name) && others.some((other) => matchesPattern(patterns, other, name)))
-        both.add(name);
-    }
+    const names = new Set(items.filter((item) => isName(item) && !both.has(item)));
+    const tried = new Set(others.filter((item) => !isName(item)));
+    if (names.size * tried.size > MAX_TRIALS) continue;
+    for (const name of names) if (some(tried, (other) => matchesPattern(patterns, other, name))) both.add(name);
   }
   return both.size === 0 ? NOWHERE : [...both].join(',');
 }
 
+function some<T>(items: Iterable<T>, condition: (item: T) => boolean): boolean {
+  for (const item of items) if (condition(item)) return true;
+  return false;
+}
+
 function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
-  if (isName(item)) return false;
   const pattern = patterns.get(item);
-  return 'matches' in pattern && pattern.matches(namespace);
+  if (!('matches' in pattern)) return false;
+  const verdict = pattern.matches(namespace);
+  // A name of a list, which need not be a namespace's: nothing would ever make it forgotten.
+  pattern.forget(namespace);
+  return verdict;
 }
 
 function denied(message: string): Verdict {

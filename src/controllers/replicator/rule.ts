@@ -1,5 +1,6 @@
 /** What one object's annotations ask for: the replicator's rules. Pure. */
 import type { Claim } from '../../copy/claim.ts';
+import { MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -73,11 +74,13 @@ function passedOnProblem({ names, patterns }: RuleSettings, annotations: Annotat
     const value = readBool(annotations, name);
     if (typeof value === 'object') return value;
   }
+  let size = 0;
   for (const item of listItems(annotations[names.allowedNamespaces] ?? '')) {
     const pattern = isName(item) ? undefined : patterns.get(item);
-    if (pattern !== undefined && 'error' in pattern) {
-      return illFormed(names.allowedNamespaces, item, `not a pattern: ${pattern.error}`);
-    }
+    if (pattern === undefined) continue;
+    if ('error' in pattern) return illFormed(names.allowedNamespaces, item, `not a pattern: ${pattern.error}`);
+    size += pattern.size;
+    if (size > MAX_PATTERN_SIZE) return illFormed(names.allowedNamespaces, item, 'the patterns are too large together');
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import { PatternCache } from '../../copy/patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
 import { isFrozen } from './once.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';
-import { pushedBy } from './rule.ts';
+import { pushedBy, readRule } from './rule.ts';
 import { readTargets } from './targets.ts';
 
 const names = annotationNames('k8s-replicator');
@@ -146,6 +146,54 @@ describe('what a copy may hand on', () => {
       assert.deepEqual(found.split(',').sort(), list.split(',').sort());
     });
   }
+});
+
+describe('lists as long as an object can carry', () => {
+  const many = (size: number, item: (index: number) => string): string =>
+    Array.from({ length: size }, (_, index) => item(index)).join(',');
+  const quick = <T>(work: () => T): T => {
+    const start = performance.now();
+    const answer = work();
+    assert.ok(performance.now() - start < 1000, 'it takes too long');
+    return answer;
+  };
+  const from = 'o/o';
+
+  it('are cut at what can be found quickly: a copy hands on less, never more', () => {
+    const own = many(20_000, (index) => `a${index}`);
+    for (const inherited of [many(20_000, (index) => `b${index}`), many(20_000, (index) => `a${index}.*`)]) {
+      const row = annotations({ from, allowedNamespaces: `${own},both`, inherited: `both,${inherited}` });
+      assert.equal(
+        quick(() => inheritance(rules(false), row)),
+        'both',
+      );
+    }
+  });
+
+  it('of patterns are ill-formed', () => {
+    const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
+    const place = { namespace: 'a', name: 'a' };
+    const answer = quick(() => permission(rules(false), place, place, row));
+    assert.equal(answer.verdict, 'cancelled');
+    const asked = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
+    const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
+    assert.equal(quick(() => readRule(settings, place, asked))?.kind, 'broken');
+  });
+
+  it('of names work', () => {
+    const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
+    const place = { namespace: 'a', name: 'a' };
+    assert.equal(quick(() => permission(rules(false), place, place, row)).verdict, 'allowed');
+    const read = quick(() =>
+      readTargets(
+        names,
+        new PatternCache('full'),
+        place,
+        annotations({ toNamespaces: many(20_000, (index) => `b${index}`) }),
+      ),
+    );
+    assert.ok(read !== undefined && 'literals' in read && read.literals.size === 20_000);
+  });
 });
 
 describe('once', () => {
