@@ -115,6 +115,11 @@ export function isName(text: string): boolean {
   return NAME.test(text);
 }
 
+/** Whether a name can stand in the path of a request: `.` and `..` lead elsewhere. */
+export function isObjectName(text: string): boolean {
+  return isName(text) && text !== '.' && text !== '..';
+}
+
 /** A comma list as the original reads it: split before anything else, nothing trimmed, empty items left out. */
 export function listItems(text: string): string[] {
   return text.split(',').filter((item) => item !== '');
@@ -128,7 +133,7 @@ export function sourcePath(
 ): string | Refusal {
   const path = value.includes('/') ? value : `${home.namespace}/${value}`;
   const [namespace = '', name = '', ...more] = path.split('/');
-  if (!isName(namespace) || !isName(name) || more.length > 0) {
+  if (!isObjectName(namespace) || !isObjectName(name) || more.length > 0) {
     return illFormed(names.from, value, 'must be <namespace>/<name> or <name>');
   }
   if (path === `${home.namespace}/${home.name}`) return illFormed(names.from, value, 'names the object itself');

@@ -32,7 +32,10 @@ export function kept(names: AnnotationNames, { annotations }: Observed): Wanted 
   return wish;
 }
 
-/** Whether a target holds data of a source, or has not been cleared of what says so. */
+/**
+ * Whether a target holds data of a source, or has not been cleared of what says so. A replicate-once-version alone says nothing:
+ * every filling leaves more behind, so that a user has set it, on an object that holds its user's data.
+ */
 export function isFilled(names: AnnotationNames, { annotations }: Observed): boolean {
-  return [names.version, names.onceVersion, names.inherited, names.origin].some((name) => name in annotations);
+  return [names.version, names.inherited, names.origin].some((name) => name in annotations);
 }

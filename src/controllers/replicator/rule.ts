@@ -6,6 +6,7 @@ import {
   type Annotations,
   illFormed,
   isName,
+  isObjectName,
   listItems,
   readBool,
   type Refusal,
@@ -90,7 +91,7 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
   const mark = annotations[names.by];
   if (mark === undefined || mark === `${home.namespace}/${home.name}`) return undefined;
   const [namespace = '', name = '', ...more] = mark.split('/');
-  return isName(namespace) && isName(name) && more.length === 0 ? mark : undefined;
+  return isObjectName(namespace) && isObjectName(name) && more.length === 0 ? mark : undefined;
 }
 
 function isPushed(names: AnnotationNames, home: Place, annotations: Annotations): boolean {

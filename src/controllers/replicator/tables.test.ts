@@ -52,6 +52,10 @@ describe('annotations', () => {
     ['a/', undefined],
     ['A/b', undefined],
     ['a.*/b', undefined],
+    ['..', undefined],
+    ['../b', undefined],
+    ['a/..', undefined],
+    ['a/.', undefined],
   ] as const) {
     it(`replicate-from: ${JSON.stringify(value)} is ${path ?? 'ill-formed'}`, () => {
       const read = sourcePath(names, home, value);
@@ -65,6 +69,9 @@ describe('annotations', () => {
     ['home/self', undefined],
     ['b', undefined],
     ['a/b/c', undefined],
+    ['a/..', undefined],
+    ['../b', undefined],
+    ['A/b', undefined],
   ] as const) {
     it(`replicated-by: ${mark} names ${by ?? 'nobody'}`, () => {
       assert.equal(pushedBy(names, home, annotations({ by: mark })), by);
@@ -118,6 +125,30 @@ describe('permission to pull into target-ns/target', () => {
       assert.equal(answer.verdict, verdict);
       if (answer.verdict !== 'allowed') assert.match(answer.refusal.message, /source-ns\/source/);
       if (answer.verdict !== 'allowed') assert.match(answer.refusal.message, /k8s-replicator\//);
+    });
+  }
+});
+
+describe('an object that pushes and pulls', () => {
+  const home = { namespace: 'my-ns', name: 'me' };
+  const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
+  const table: readonly [string, Row, 'push' | 'pull' | 'broken' | undefined][] = [
+    ['nothing', {}, undefined],
+    ['pulls', { from: 'a/b' }, 'pull'],
+    ['pushes', { to: 'a/b' }, 'push'],
+    ['pushes what is filled from elsewhere', { to: 'a/b', from: 'a/c' }, 'push'],
+    ['pushes to nobody, and so does not pull', { to: '', from: 'a/c' }, 'push'],
+    ['pushes what would be filled from itself', { to: 'a/b', from: 'me' }, 'broken'],
+    ['was pushed, and does not push on', { by: 'a/b', to: 'a/c' }, undefined],
+    ['was pushed, and pulls', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
+    ['says of itself that it pushed it', { by: 'my-ns/me', to: 'a/c' }, 'push'],
+    ['names a bad target', { to: 'A', from: 'a/c' }, 'broken'],
+    ['hands on a bad permission', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
+    ['hands on a bad truth', { to: 'a/b', allowed: 'yes' }, 'broken'],
+  ];
+  for (const [title, row, kind] of table) {
+    it(`${title}: ${kind ?? 'no rule'}`, () => {
+      assert.equal(readRule(settings, home, annotations(row))?.kind, kind);
     });
   }
 });
@@ -255,6 +286,10 @@ describe('targets of my-ns/me', () => {
     ['x y', undefined, null],
     [' x', undefined, null],
     ['X', undefined, null],
+    ['..', undefined, null],
+    ['a/..', undefined, null],
+    ['../x', undefined, ['../x']],
+    [undefined, 'A', []],
     ['x.*', undefined, null],
     ['a/b/c', undefined, null],
     ['/x', undefined, null],

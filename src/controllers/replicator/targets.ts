@@ -1,6 +1,14 @@
 /** Which targets `replicate-to` and `replicate-to-namespaces` mean together. */
 import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
-import { type AnnotationNames, type Annotations, illFormed, isName, listItems, type Refusal } from './annotations.ts';
+import {
+  type AnnotationNames,
+  type Annotations,
+  illFormed,
+  isName,
+  isObjectName,
+  listItems,
+  type Refusal,
+} from './annotations.ts';
 import type { Place } from './permission.ts';
 
 export interface PatternTarget {
@@ -30,12 +38,12 @@ export function readTargets(
   for (const item of to === undefined ? [home.name] : new Set(listItems(to))) {
     const [namespace = '', name, ...more] = item.split('/');
     if (name === undefined) {
-      if (!isName(item)) return illFormed(names.to, item, 'not a name');
+      if (!isObjectName(item)) return illFormed(names.to, item, 'not a name');
       plain.push(item);
       continue;
     }
     if (more.length > 0 || namespace === '') return illFormed(names.to, item, 'must be <namespace>/<name>');
-    if (!isName(name)) return illFormed(names.to, item, 'not a name behind the slash');
+    if (!isObjectName(name)) return illFormed(names.to, item, 'not a name behind the slash');
     const problem = collected.add(namespace, [name]);
     if (problem !== undefined) return illFormed(names.to, item, problem);
   }
