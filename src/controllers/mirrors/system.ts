@@ -53,6 +53,9 @@ export interface MirrorSystemOptions {
   readonly now: () => number;
 }
 
+/** The source of a mirror that is being deleted. */
+const UNWANTED: SourceView = { state: 'missing', reason: 'Deleted', message: 'the mirror is being deleted' };
+
 const MERGE_PATCH = 'application/merge-patch+json';
 
 export class MirrorSystem implements RuleSystem {
@@ -235,20 +238,33 @@ export class MirrorSystem implements RuleSystem {
       this.#options.onGone(mirrorName(rule));
       return undefined;
     }
-    if (mirror.metadata.deletionTimestamp !== undefined) {
-      const done = [...entries].every((entry) => isLetGo(entry));
-      if (done && vault?.farewell(rule, mirror, this.#specOf(mirror)) !== false) await this.#letGo(mirror, signal);
+    const spec = this.#specOf(mirror);
+    const deleting = mirror.metadata.deletionTimestamp !== undefined;
+    const claims = [...entries];
+    // Why it does not go is told like all else that fails.
+    if (deleting && !claims.some(({ outcome }) => outcome.state === 'error')) {
+      const done = claims.every((entry) => isLetGo(entry));
+      if (done && vault?.farewell(rule, mirror, spec) !== false) await this.#letGo(mirror, signal);
       return undefined;
     }
-    const spec = this.#specOf(mirror);
     const written = this.#written.get(rule);
     // A mirror of the same name may have taken the old one's place between two reports.
     const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
-    const key = this.#sourceOf(mirror, spec);
-    const source: SourceView = key === undefined ? { state: 'unknown' } : viewOf(key);
+    const key = deleting ? undefined : this.#sourceOf(mirror, spec);
+    const source: SourceView = key === undefined ? (deleting ? UNWANTED : { state: 'unknown' }) : viewOf(key);
     const trouble = key === undefined ? undefined : vault?.trouble(key);
     const { writes, failure } = news;
-    const result = foldStatus({ mirror, spec, entries, source, trouble, failure, writes, previous, now: now() });
+    const result = foldStatus({
+      mirror,
+      spec,
+      entries: claims,
+      source,
+      trouble,
+      failure,
+      writes,
+      previous,
+      now: now(),
+    });
     if (result === undefined) return undefined;
     this.#announce(rule, mirror, result.events);
     if (!sameStatus(previous, result.status)) await this.#writeStatus(rule, mirror, result.status, signal);

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
+import { refuse } from './admission.ts';
 
 let scene: MirrorScene;
 
@@ -40,6 +41,23 @@ describe('a mirror whose target another one claims too', () => {
     }
     await scene.api.delete(mirrorPath('both'));
     await scene.gone(mirrorPath('both'));
+  });
+});
+
+describe('a mirror whose copy may not be deleted', () => {
+  it('says so, and goes when it may', async () => {
+    await scene.namespaces('held');
+    await scene.secret(HOME, 'held', { a: '1' });
+    await scene.mirror('held', ['held']);
+    await scene.ready('held', 'Synced');
+    {
+      await using _ = await refuse(scene.api, 'held', { when: `request.namespace == 'held'`, operations: ['DELETE'] });
+      await scene.api.delete(mirrorPath('held'));
+      await scene.ready('held', 'SyncError', /namespace held: .*refused by held/);
+      await scene.event('held', 'SyncError', /refused by held/);
+    }
+    await waitFor(async () => (await scene.api.find(mirrorPath('held'))) === undefined, { timeoutMs: 70_000 });
+    await scene.gone(secretPath('held', 'held'));
   });
 });
 

@@ -22,7 +22,7 @@ let roles: Json[];
 before(async () => {
   const groups = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
   scene = await MirrorScene.open({ users: [{ name: USER, groups }] });
-  roles = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS() as Json);
+  roles = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS());
   await scene.api.apply(roles);
   const { plane } = scene;
   proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
