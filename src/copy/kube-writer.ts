@@ -2,9 +2,9 @@
  * The writes to one kind of object in one cluster. Each is one request, and each carries what it rests on: a create cannot
  * overwrite, an update and a delete name the version that they were planned for.
  */
-import type { KubeObject, ObjectMeta } from '../kube/api.ts';
+import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../kube/api.ts';
 import { METADATA_ONLY } from '../kube/api.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, isThrottled } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import type { Wanted } from './claim.ts';
 import type { Content } from './content.ts';
@@ -13,6 +13,7 @@ import { isForbiddenType } from './kind.ts';
 import type { KubeStore } from './kube-store.ts';
 import { FIELD_MANAGER, type Observed } from './observed.ts';
 import type { Wish } from './plan.ts';
+import { speechless, unquoted } from './unquoted.ts';
 
 const QUERY = { fieldManager: FIELD_MANAGER };
 
@@ -44,7 +45,12 @@ export class KubeWriter {
     const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
     for (const { field, json } of content.pieces) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
     pieces.push(Buffer.from('}'));
-    return await this.#send('POST', this.#store.path(key, 'collection'), pieces, 'application/json', signal);
+    const request = {
+      method: 'POST',
+      path: this.#store.path(key, 'collection'),
+      contentType: 'application/json',
+    } as const;
+    return await this.#write(key, { ...request, body: pieces, signal }, content, false);
   }
 
   /**
@@ -79,35 +85,77 @@ export class KubeWriter {
       }
     }
     pieces.push(Buffer.from(']'));
-    return await this.#send('PATCH', this.#store.path(key), pieces, 'application/json-patch+json', signal);
+    const request = {
+      method: 'PATCH',
+      path: this.#store.path(key),
+      contentType: 'application/json-patch+json',
+    } as const;
+    return await this.#write(key, { ...request, body: pieces, signal }, content, true);
   }
 
   /** Deletes the target as it was observed. Being gone already is as good. @throws ApiError Conflict if it changed since */
   async delete(key: HolderKey, observed: Observed, signal: AbortSignal): Promise<void> {
     const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
     try {
-      await this.#store.api.request({
-        method: 'DELETE',
-        path: this.#store.path(key),
-        body: JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions }),
-        signal,
-      });
+      await this.#send(key, { method: 'DELETE', path: this.#store.path(key), body, signal }, undefined, true);
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
   }
 
-  async #send(
-    method: 'POST' | 'PATCH',
-    path: string,
-    body: readonly Buffer[],
-    contentType: string,
-    signal: AbortSignal,
+  async #write(
+    key: HolderKey,
+    request: KubeRequest,
+    content: Content | undefined,
+    there: boolean,
   ): Promise<ObjectMeta> {
-    const request = { method, path, query: QUERY, body, contentType, accept: METADATA_ONLY, signal };
-    const response = await this.#store.api.request(request);
-    return (parseJson(response.body, `the answer to ${method} ${path}`) as KubeObject).metadata;
+    const asked = { ...request, query: QUERY, accept: METADATA_ONLY };
+    const { body } = await this.#send(key, asked, content, there);
+    return (parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject).metadata;
   }
+
+  /**
+   * @param content what the request carries
+   * @param there whether there is an object already
+   * @throws ApiError without a value of either
+   */
+  async #send(
+    key: HolderKey,
+    request: KubeRequest,
+    content: Content | undefined,
+    there: boolean,
+  ): Promise<KubeResponse> {
+    try {
+      return await this.#store.api.request(request);
+    } catch (error) {
+      if (!(error instanceof ApiError) || isRoutine(error)) throw error;
+      throw await this.#unquoted(error, key, content, there, request.signal);
+    }
+  }
+
+  async #unquoted(
+    error: ApiError,
+    key: HolderKey,
+    content: Content | undefined,
+    there: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<ApiError> {
+    const contents = content === undefined ? [] : [content];
+    try {
+      const read = there ? await this.#store.read(key, signal) : undefined;
+      if (read !== undefined) contents.push(read.content);
+    } catch {
+      // It is the refused write that is told, and what cannot be read cannot be looked for in its words.
+      return speechless(error);
+    }
+    return unquoted(error, this.#store.kind, contents);
+  }
+}
+
+/** The server's own words, and not those of somebody who was shown the object. */
+function isRoutine(error: ApiError): boolean {
+  return !error.isStatus || isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isThrottled(error);
 }
 
 function present(wanted: Wanted): Record<string, string> {

@@ -1,0 +1,48 @@
+/**
+ * The words of a server that refused a write, fit to be told. Whoever has a say in a write (an admission webhook, a policy) sees the whole
+ * object, as it is to be and as it was, and may quote a value of it.
+ */
+import { ApiError } from '../kube/errors.ts';
+import { redact } from '../runtime/redact.ts';
+import type { SecretBytes } from '../runtime/secret-bytes.ts';
+import { NotUtf8Error } from '../runtime/secret-bytes.ts';
+import type { Content } from './content.ts';
+import type { Kind } from './kind.ts';
+
+/** @param contents what the object held, and was to hold */
+export function unquoted(error: ApiError, kind: Kind, contents: readonly Content[]): ApiError {
+  const values = contents.flatMap((content) => [...content.values(kind).values()].map(textOf));
+  return reworded(error, (text) => redact(text, values));
+}
+
+/** For when it is not known what the words may quote. */
+export function speechless(error: ApiError): ApiError {
+  return reworded(error, () => '[left out, because it may quote a value]');
+}
+
+/** Another error, because the stack and the message of the old one have the words as well. */
+function reworded(
+  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs }: ApiError,
+  reword: (text: string) => string,
+): ApiError {
+  return new ApiError(call, status, {
+    reason: reword(reason) === reason ? reason : 'Unknown',
+    message: reword(statusMessage),
+    causes: causes.map(({ field, message, ...rest }) => ({
+      ...rest,
+      ...(field === undefined ? {} : { field: reword(field) }),
+      ...(message === undefined ? {} : { message: reword(message) }),
+    })),
+    isStatus,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+function textOf(value: SecretBytes): string {
+  try {
+    return value.utf8();
+  } catch (error) {
+    if (!(error instanceof NotUtf8Error)) throw error;
+    return value.base64();
+  }
+}
