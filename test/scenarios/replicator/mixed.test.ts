@@ -73,6 +73,38 @@ describe('beside the original', () => {
     }
   });
 
+  it('the original, started over what we have written alone, finds nothing to write', async () => {
+    const operator = await scene.operator();
+    await secrets.change('source/both', { a: 'by us' });
+    for (const target of targets) await secrets.holds(target, { a: 'by us' });
+    await operator.stop();
+    await using original = await OriginalDouble.start(scene.api);
+    await staysAt(secrets, targets, 'what we have left to the original');
+    assert.equal(original.writes, 0);
+  });
+
+  it('what is replicated once stays frozen with both at work, and is renewed for each new version', async () => {
+    await using original = await OriginalDouble.start(scene.api);
+    const operator = await scene.operator();
+    const copies = ['team-a/frozen', 'team-b/frozen'];
+    const once = { 'replicate-once': 'true', 'replicate-once-version': 'v0', 'replicate-to': copies.join() };
+    await secrets.create('source/frozen', { password: '0' }, once);
+    for (const copy of copies) await secrets.holds(copy, { password: '0' });
+    const writesBefore = original.writes;
+    for (const round of [1, 2, 3]) {
+      await secrets.change('source/frozen', { password: String(round) });
+      await staysAt(secrets, copies, 'what is frozen');
+      await secrets.annotate('source/frozen', { 'replicate-once-version': `v${round}` });
+      for (const copy of copies) {
+        const { metadata } = await secrets.holds(copy, { password: String(round) });
+        assert.equal(metadata.annotations['k8s-replicator/replicate-once-version'], `v${round}`);
+      }
+    }
+    await staysAt(secrets, copies, 'what is frozen');
+    assert.ok(original.writes - writesBefore <= 3 * copies.length, 'it writes at most once for each version');
+    await operator.stop();
+  });
+
   it('a start over what the original has written alone writes nothing', async () => {
     {
       await using original = await OriginalDouble.start(scene.api);

@@ -1,7 +1,7 @@
 /**
  * What k8s-replicator v1.3.0 does to the objects of its users, for tests of two controllers on one cluster: it copies a source's data to
  * the targets of `replicate-to` (names with a namespace only) and to an object that asks by `replicate-from`, when the version that
- * stands on the target is not the source's, and notes what it did in the same annotations. Every write is a whole PUT at the
+ * stands on the target is not the source's and it is not replicated once, and notes what it did in the same annotations. Every write is a whole PUT at the
  * resourceVersion that was read, as the original's. It decides by what its watch has told it, not by what is there now.
  *
  * States: watching → stopped. One event is worked on at a time.
@@ -69,11 +69,14 @@ export class OriginalDouble implements AsyncDisposable {
     const version = source.metadata.resourceVersion;
     if (target !== undefined && noted(target, 'replicated-from-version') === version) return;
     if (target !== undefined && pushed && noted(target, 'replicated-by') !== from) return;
+    if (target !== undefined && isFrozen(source, target)) return;
     const [namespace = '', name = ''] = to.split('/');
     const annotations = {
       ...target?.metadata.annotations,
       [`${PREFIX}replicated-at`]: `${new Date().toISOString().slice(0, 19)}Z`,
       [`${PREFIX}replicated-from-version`]: version,
+      ...taken(source, 'replicate-once-version'),
+      ...(pushed ? taken(source, 'replicate-once') : {}),
       ...(pushed
         ? { [`${PREFIX}replicated-by`]: from }
         : { [`${PREFIX}replicated-from-origin`]: from, [`${PREFIX}replicated-from-allowed`]: '.*' }),
@@ -99,6 +102,19 @@ function pushedTo(source: Json): string[] {
   return source === undefined
     ? []
     : (noted(source, 'replicate-to') ?? '').split(',').filter((item) => item.includes('/'));
+}
+
+function isFrozen(source: Json, target: Json): boolean {
+  if (noted(target, 'replicated-from-version') === undefined) return false;
+  if (noted(source, 'replicate-once') !== 'true' && noted(target, 'replicate-once') !== 'true') return false;
+  const version = noted(source, 'replicate-once-version');
+  return version === undefined || version === noted(target, 'replicate-once-version');
+}
+
+/** An annotation of the source that its copies carry, too. */
+function taken(source: Json, name: string): Record<string, string> {
+  const value = noted(source, name);
+  return value === undefined ? {} : { [`${PREFIX}${name}`]: value };
 }
 
 function noted(object: Json, name: string): string | undefined {

@@ -1,0 +1,184 @@
+/** What users do to running replications: other sources, cycles, marks taken off, permissions that come and go. For both kinds. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
+
+/** Long enough for everything that could go wrong to have begun. */
+const SETTLE_MS = 800;
+const ALLOWED = { 'replication-allowed': 'true' };
+
+let scene: ReplicatorScene;
+before(async () => {
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('source', 'team-a', 'team-b');
+  await scene.operator();
+});
+after(() => scene.close());
+
+async function versionsOf(users: KindScene, names: readonly string[]): Promise<string> {
+  return JSON.stringify(await Promise.all(names.map((name) => users.version(name))));
+}
+
+async function staysAt(users: KindScene, names: readonly string[], what: string): Promise<void> {
+  const versions = await versionsOf(users, names);
+  await staysTrue(async () => (await versionsOf(users, names)) === versions, SETTLE_MS, what);
+}
+
+/** Waits until nothing has been written for a while. */
+async function comesToRest(users: KindScene, names: readonly string[]): Promise<void> {
+  let seen = '';
+  let since = performance.now();
+  await waitFor(
+    async () => {
+      const now = await versionsOf(users, names);
+      if (now !== seen) since = performance.now();
+      seen = now;
+      return performance.now() - since > SETTLE_MS;
+    },
+    { timeoutMs: 8000, message: `${names.join()} to come to rest` },
+  );
+}
+
+for (const kind of KINDS) {
+  describe(kind.kind, () => {
+    let users: KindScene;
+    before(() => {
+      users = scene.of(kind);
+    });
+
+    for (const length of [1, 2, 3, 5]) {
+      it(`a cycle of ${length + 1}: closed after data has flowed it comes to rest, its head keeps its data, and opened it flows again`, async () => {
+        const names = Array.from({ length: length + 1 }, (_, index) => `team-a/cycle-${length}-${index}`);
+        const [head = '', ...links] = names;
+        const tail = links.at(-1) ?? '';
+        await users.create(head, { a: '1' }, ALLOWED);
+        for (const [index, link] of links.entries()) {
+          await users.create(link, {}, { ...ALLOWED, 'replicate-from': names[index] ?? '' });
+        }
+        await users.holds(tail, { a: '1' });
+        await users.annotate(head, { 'replicate-from': tail });
+        await comesToRest(users, names);
+        await users.holds(head, { a: '1' });
+        await users.annotate(head, { 'replicate-from': null });
+        await users.change(head, { a: '2' });
+        for (const link of links) await users.holds(link, { a: '2' });
+      });
+    }
+
+    it('another replicate-from: the data of the other source; of none that is there or allows it: cleared', async () => {
+      await users.create('source/one', { a: 'one' }, ALLOWED);
+      await users.create('source/two', { b: 'two' }, ALLOWED);
+      await users.create('source/closed', { c: 'closed' });
+      await users.create('team-a/turns', {}, { 'replicate-from': 'source/one' });
+      await users.holds('team-a/turns', { a: 'one' });
+      await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
+      const turned = await users.holds('team-a/turns', { b: 'two' });
+      assert.equal(annotation(turned, 'replicated-from-origin'), 'source/two');
+      await users.change('source/one', { a: 'changed' });
+      await staysAt(users, ['team-a/turns'], 'what has another source now');
+      await users.annotate('team-a/turns', { 'replicate-from': 'source/closed' });
+      await users.holds('team-a/turns', {});
+      await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
+      await users.holds('team-a/turns', { b: 'two' });
+      await users.annotate('team-a/turns', { 'replicate-from': 'source/none' });
+      await users.holds('team-a/turns', {});
+      await users.annotate('team-a/turns', { 'replicate-from': null });
+      await users.change('team-a/turns', { own: 'mine' });
+      await users.create('source/none', { d: 'late' }, ALLOWED);
+      await staysAt(users, ['team-a/turns'], 'what asks for nothing any more');
+    });
+
+    it('a replicate-once-version that a user has set on what was never filled takes no data away', async () => {
+      await users.create(
+        'team-a/own-version',
+        { own: 'mine' },
+        { 'replicate-from': 'source/nowhere', 'replicate-once': 'true', 'replicate-once-version': 'v1' },
+      );
+      await staysAt(users, ['team-a/own-version'], 'what was never filled');
+      await users.holds('team-a/own-version', { own: 'mine' });
+      await users.create('source/nowhere', { a: '1' }, { ...ALLOWED, 'replicate-once-version': 'v1' });
+      const filled = await users.holds('team-a/own-version', { a: '1' });
+      assert.equal(annotation(filled, 'replicate-once-version'), 'v1');
+      await users.change('source/nowhere', { a: '2' });
+      await staysAt(users, ['team-a/own-version'], 'what is filled once');
+      await users.annotate('source/nowhere', { 'replicate-once-version': 'v2' });
+      await users.holds('team-a/own-version', { a: '2' });
+    });
+
+    it('a permission that is withdrawn clears the whole chain, and granted again fills it', async () => {
+      const chain = ['team-a/grant-1', 'team-b/grant-2', 'team-a/grant-3'];
+      await users.create('source/grant', { a: '1' }, { 'replication-allowed-namespaces': 'team-.*' });
+      for (const [index, name] of chain.entries()) {
+        await users.create(name, {}, { ...ALLOWED, 'replicate-from': chain[index - 1] ?? 'source/grant' });
+      }
+      for (const name of chain) await users.holds(name, { a: '1' });
+      await users.annotate('source/grant', { 'replication-allowed-namespaces': 'team-a' });
+      await users.holds(chain[1] ?? '', {});
+      await users.holds(chain[2] ?? '', {});
+      await users.holds(chain[0] ?? '', { a: '1' });
+      await users.annotate('source/grant', { 'replication-allowed-namespaces': 'team-a,team-b' });
+      for (const name of chain) await users.holds(name, { a: '1' });
+      await users.annotate('source/grant', { 'replication-allowed': 'false' });
+      for (const name of chain) await users.holds(name, {});
+    });
+
+    it('a copy whose mark was taken off is foreign: neither written nor deleted any more', async () => {
+      await users.create('source/marks', { a: '1' }, { 'replicate-to': 'team-a/unmarked' });
+      await users.holds('team-a/unmarked', { a: '1' });
+      await users.annotate('team-a/unmarked', { 'replicated-by': null });
+      await users.warning('source/marks', 'Conflict');
+      await users.change('source/marks', { a: '2' });
+      await staysAt(users, ['team-a/unmarked'], 'a copy without its mark');
+      await users.delete('source/marks');
+      await staysAt(users, ['team-a/unmarked'], 'a copy without its mark');
+      await users.holds('team-a/unmarked', { a: '1' });
+    });
+
+    it('a copy with an annotation that nobody knows stays when its source goes, and goes when it is put right', async () => {
+      await users.create('source/leaves', { a: '1' }, { 'replicate-to': 'team-a/odd' });
+      await users.holds('team-a/odd', { a: '1' });
+      await users.annotate('team-a/odd', { 'replicate-too': 'x' });
+      await users.change('source/leaves', { a: '2' });
+      await staysAt(users, ['team-a/odd'], 'a copy that cannot be understood');
+      await users.delete('source/leaves');
+      await staysAt(users, ['team-a/odd'], 'a copy that cannot be understood');
+      await users.annotate('team-a/odd', { 'replicate-too': null });
+      await users.gone('team-a/odd');
+    });
+
+    it('names that lead elsewhere in a path are refused, and others in upper case match nothing', async () => {
+      const bad: Readonly<Record<string, string>> = { 'replicate-to': 'team-a/..', 'replicate-from': '../x' };
+      for (const [name, value] of Object.entries(bad)) {
+        const object = `source/bad-${name}`;
+        await users.create(object, { a: '1' }, { [name]: value });
+        const { message } = await users.warning(object, 'IllFormed');
+        assert.ok(message.includes(`k8s-replicator/${name}`) && message.includes(value), message);
+      }
+      await users.create('source/upper', { a: '1' }, { 'replicate-to-namespaces': 'TEAM-A,team-b' });
+      await users.holds('team-b/upper', { a: '1' });
+      assert.equal(await users.find('team-a/upper'), undefined);
+    });
+  });
+}
+
+describe('the bytes of a ConfigMap', () => {
+  it('go with their source, and with the permission', async () => {
+    const maps = scene.of(KINDS[1]!);
+    const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };
+    await maps.create('source/bytes', { text: 'x' }, ALLOWED, { binaryData });
+    await maps.create('team-a/bytes', {}, { 'replicate-from': 'source/bytes' });
+    const filled = await maps.holds('team-a/bytes', { text: 'x' });
+    assert.deepEqual(filled.binaryData, binaryData);
+    const without = (object: Json): boolean => Object.keys(object.binaryData ?? {}).length === 0;
+    await scene.api.patch(maps.path('source/bytes'), { binaryData: null });
+    await maps.becomes('team-a/bytes', without, 'without bytes');
+    await scene.api.patch(maps.path('source/bytes'), { binaryData });
+    await maps.becomes('team-a/bytes', (object) => !without(object), 'with bytes again');
+    await maps.annotate('source/bytes', { 'replication-allowed': null });
+    await maps.becomes('team-a/bytes', (object) => without(object), 'cleared');
+    await maps.holds('team-a/bytes', {});
+  });
+});
