@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { byRank, ClaimBook } from './claim-book.ts';
+import { byRank, ClaimBook, type Entry } from './claim-book.ts';
 import type { Claim, ClaimMode, Shape } from './claim.ts';
 
 const shape = (id: string): Shape => ({
@@ -119,4 +119,40 @@ test('the older owner comes first, then the smaller uid, then the smaller name',
   const owned = (key: string, rank: string) => ({ claim: { owner: { key, title: key, rank } } });
   const [young, old, twin] = [owned('a', '2026 u1'), owned('b', '2025 u2'), owned('c', '2025 u2')];
   assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
+});
+
+test('a rule is under way as long as nothing can be said of one of its claims', () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.oneof(
+          fc.record({ rule: fc.constantFrom('r1', 'r2'), claims: arbitraryClaims }),
+          fc.record({ pick: fc.nat(), reason: fc.constantFrom('Pending', 'Synced', 'NoSecret') }),
+        ),
+      ),
+      (steps) => {
+        const book = new ClaimBook();
+        // Those that have left the book too: a run may end late.
+        const seen = new Set<Entry>();
+        for (const step of steps) {
+          if ('rule' in step) {
+            const { rule, claims } = step;
+            book.replace(
+              rule,
+              claims.map(({ target, mode, source, id }) => claim(rule, target, mode, source, id)),
+              [],
+            );
+            for (const entry of book.of(rule)) seen.add(entry);
+          } else {
+            const entry = [...seen][step.pick % Math.max(1, seen.size)];
+            if (entry !== undefined) book.settle(entry, { state: 'waiting', reason: step.reason, message: '' });
+          }
+          for (const rule of ['r1', 'r2']) {
+            const pending = [...book.of(rule)].some(({ outcome }) => outcome.reason === 'Pending');
+            assert.equal(book.isUnderWay(rule), pending);
+          }
+        }
+      },
+    ),
+  );
 });

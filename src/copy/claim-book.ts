@@ -31,6 +31,8 @@ export class ClaimBook {
   readonly #bySource = new Map<HolderKey, Set<Entry>>();
   readonly #sourcesOf = new Map<RuleKey, readonly HolderKey[]>();
   readonly #rulesOn = new Map<HolderKey, Set<RuleKey>>();
+  /** How many claims of a rule nothing can be said of yet. */
+  readonly #pending = new Map<RuleKey, number>();
 
   /**
    * Makes `claims` the claims of the rule; an empty list forgets them. Outcomes of claims that stay as they were stay.
@@ -111,6 +113,11 @@ export class ClaimBook {
     return this.#byRule.get(rule)?.values() ?? [];
   }
 
+  /** Of some claim of the rule nothing can be said yet. */
+  isUnderWay(rule: RuleKey): boolean {
+    return this.#pending.has(rule);
+  }
+
   has(rule: RuleKey): boolean {
     return this.#byRule.has(rule);
   }
@@ -119,8 +126,19 @@ export class ClaimBook {
   settle(entry: Entry, outcome: Outcome): boolean {
     const { state, reason, message } = entry.outcome;
     if (state === outcome.state && reason === outcome.reason && message === outcome.message) return false;
+    // A run may end after its claim has left the book.
+    if (this.#byTarget.get(entry.claim.target)?.includes(entry) === true) {
+      this.#count(entry, Number(isPending(outcome)) - Number(isPending(entry.outcome)));
+    }
     entry.outcome = outcome;
     return true;
+  }
+
+  #count({ claim }: Entry, more: number): void {
+    const { key } = claim.owner;
+    const count = (this.#pending.get(key) ?? 0) + more;
+    if (count > 0) this.#pending.set(key, count);
+    else this.#pending.delete(key);
   }
 
   /** How many claims are in each state, for metrics. */
@@ -140,6 +158,7 @@ export class ClaimBook {
     const entries = this.#byTarget.get(target);
     if (entries === undefined) this.#byTarget.set(target, [entry]);
     else entries.push(entry);
+    this.#count(entry, Number(isPending(entry.outcome)));
     if (source === undefined) return;
     const users = this.#bySource.get(source);
     if (users === undefined) this.#bySource.set(source, new Set([entry]));
@@ -151,11 +170,17 @@ export class ClaimBook {
     const entries = this.#byTarget.get(target)?.filter((other) => other !== entry) ?? [];
     if (entries.length > 0) this.#byTarget.set(target, entries);
     else this.#byTarget.delete(target);
+    this.#count(entry, -Number(isPending(entry.outcome)));
     if (source === undefined) return;
     const users = this.#bySource.get(source);
     users?.delete(entry);
     if (users?.size === 0) this.#bySource.delete(source);
   }
+}
+
+/** Not tried yet, or its source has not been looked up yet. */
+function isPending({ reason }: Outcome): boolean {
+  return reason === PENDING.reason;
 }
 
 function same(a: Claim, b: Claim): boolean {

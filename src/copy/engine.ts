@@ -47,6 +47,8 @@ const PASSING_WAIT_MS = 8000;
 const STATUS_INTERVAL_MS = 1000;
 /** Waits a little for the rest of a burst, ms. */
 const STATUS_DELAY_MS = 50;
+/** Waits so long for what is under way, so that what has come of it needs no second write, ms. */
+const STATUS_PATIENCE_MS = 2000;
 const RULE_CONCURRENCY = 8;
 /** So many targets of one event go ahead in turn with everybody's; the rest of a wider one lets others pass. About half a second of writes. */
 const WIDE = 250;
@@ -186,7 +188,8 @@ export class Engine {
   /** A source may hold something else. */
   touchSource(source: HolderKey, priority: Priority = 'normal'): void {
     this.#touchTargets(this.book.targetsOf(source), priority);
-    for (const rule of this.book.rulesOn(source)) this.touchStatus(rule);
+    // Of a rule that is still to be evaluated nothing can be said but that.
+    for (const rule of this.book.rulesOn(source)) if (this.#evaluated.has(rule)) this.touchStatus(rule);
   }
 
   /** What one rule or source with thousands of targets sets off must not hold up those of all others. */
@@ -196,7 +199,7 @@ export class Engine {
   }
 
   touchStatus(rule: RuleKey): void {
-    this.#status.add(rule, { delayMs: STATUS_DELAY_MS });
+    this.#status.add(rule, { delayMs: this.book.isUnderWay(rule) ? STATUS_PATIENCE_MS : STATUS_DELAY_MS });
   }
 
   /** An object changed that may be source, target or both. Keeps the index of marks, enqueues what it concerns. */
