@@ -64,6 +64,12 @@ export interface Lease {
   blind: boolean;
 }
 
+/**
+ * A lease from before a restart hangs on a token that nobody renews any more and of which nobody knows the end: so often it is looked up,
+ * whatever the poll period, ms. Its credentials are dead for no longer than that.
+ */
+const UNSURE_POLL_MS = 10_000;
+
 export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
 export class VaultLeases {
@@ -114,6 +120,7 @@ export class VaultLeases {
   async tend(lease: Lease, pollMs: number, signal: AbortSignal): Promise<number | 'replace'> {
     const { clock } = this.#options;
     const { session } = lease.hold;
+    const everyMs = lease.tokenId === undefined ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
     for (;;) {
       const tokenDeadline = lease.tokenId === undefined ? undefined : session.tokenDeadline(lease.tokenId);
       const now = clock.now();
@@ -124,10 +131,10 @@ export class VaultLeases {
         continue;
       }
       // Half a second early is not early: the poll that is due then would only come again.
-      if (!lease.blind && now - lease.checkedAt >= pollMs - 500) {
+      if (!lease.blind && now - lease.checkedAt >= everyMs - 500) {
         if ((await this.#lookUp(lease, signal)) === 'gone') return 'replace';
       }
-      return Math.max(0, Math.min(plan.at - clock.now(), pollMs));
+      return Math.max(0, Math.min(plan.at - clock.now(), everyMs));
     }
   }
 
