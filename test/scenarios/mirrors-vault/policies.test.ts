@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
 import type { VaultServer } from '../../servers/vault.ts';
+import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
@@ -128,20 +129,8 @@ describe('the documented policy', () => {
     const hcl = await documentedPolicy('Dynamic credentials to namespaces');
     const { mirrors, vault } = scene;
     await using database = await startPostgres();
-    await vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
-    await vault.request('POST', 'mongodb/config/main', {
-      plugin_name: 'postgresql-database-plugin',
-      allowed_roles: '*',
-      connection_url: database.vaultConnectionUrl,
-      username: database.user,
-      password: database.password,
-    });
-    await vault.request('POST', 'mongodb/roles/somedb', {
-      db_name: 'main',
-      creation_statements: [`CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'`],
-      default_ttl: '4s',
-      max_ttl: '1h',
-    });
+    await mountDatabase(vault, 'mongodb', database);
+    await databaseRole(vault, 'mongodb', 'somedb', { ttl: '4s', maxTtl: '1h' });
     await scene.approle('lessee', hcl);
     await scene.fromVault('creds', block('mongodb/creds/somedb', 'lessee'), ['target']);
     const copy = await waitFor(() => mirrors.find('target', 'creds'), { message: 'credentials' });
