@@ -164,6 +164,24 @@ for (const kind of KINDS) {
   });
 }
 
+describe('Secrets that are tokens', () => {
+  it('are neither filled nor cleared, whatever stands on them', async () => {
+    const secrets = scene.of(KINDS[0]!);
+    const type = 'bootstrap.kubernetes.io/token';
+    await secrets.create('source/plain', { a: '1' }, ALLOWED);
+    await secrets.create('team-a/token', { own: 'x' }, { 'replicate-from': 'source/plain' }, { type });
+    await secrets.warning('team-a/token', 'RefusedType');
+    const filled = {
+      'replicate-from': 'source/not-there',
+      'replicated-from-version': '1',
+      'replicated-from-allowed': '.*',
+    };
+    await secrets.create('team-a/token-filled', { own: 'x' }, filled, { type });
+    await secrets.warning('team-a/token-filled', 'RefusedType');
+    await staysAt(secrets, ['team-a/token', 'team-a/token-filled'], 'tokens');
+  });
+});
+
 describe('the bytes of a ConfigMap', () => {
   it('go with their source, and with the permission', async () => {
     const maps = scene.of(KINDS[1]!);
