@@ -68,6 +68,8 @@ export class Engine {
   readonly #lanes: QueueLanes;
   readonly #status: KeyedQueue;
   readonly #evaluated = new Map<RuleKey, string>();
+  /** Rules whose claims may say less than they will: something has happened since they were evaluated. */
+  readonly #touched = new Set<RuleKey>();
   readonly #owned = new Map<RuleKey, Set<HolderKey>>();
   readonly #writes = new Map<RuleKey, number>();
   /** Of rules whose runs fail, once there was patience enough. */
@@ -165,6 +167,7 @@ export class Engine {
 
   /** A rule may have changed. */
   touchRule(rule: RuleKey, priority: Priority = 'normal'): void {
+    this.#touched.add(rule);
     this.#rules.add(rule, { priority });
   }
 
@@ -247,6 +250,8 @@ export class Engine {
     if (state.state === 'gone') return system.dispose(rule, observed, false);
     // What the server has is not what the claims were made from: the watch is behind, and will enqueue the rule.
     if (this.#evaluated.get(rule) !== state.version) return 'later';
+    // A namespace that has come may bring copies along (a backup), before the rule has claimed them.
+    if (this.#touched.has(rule)) return 'later';
     if (this.book.on(target).some(({ claim }) => claim.owner.key === rule)) return 'later';
     return system.dispose(rule, observed, true);
   }
@@ -254,6 +259,7 @@ export class Engine {
   async #runRule(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
     const system = this.#systemOf(rule);
     await system.prepare?.(rule, signal);
+    this.#touched.delete(rule);
     const evaluation = system.evaluate(rule, this);
     const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
     this.#follow(change);

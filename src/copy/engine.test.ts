@@ -1,0 +1,53 @@
+/** What the engine says of a copy that no claim is for. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Engine } from './engine.ts';
+import { observe } from './observed.ts';
+import type { RuleSystem } from './system.ts';
+
+const RULE = 'rules:a/rule';
+const TARGET = 'c:Secret/b/copy';
+const COPY = observe({
+  uid: 'u',
+  name: 'copy',
+  namespace: 'b',
+  resourceVersion: '1',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+});
+
+test('a copy is unwanted only when its rule was evaluated after all that has happened', async () => {
+  const gates: PromiseWithResolvers<void>[] = [];
+  const evaluated: string[] = [];
+  const system: RuleSystem = {
+    name: 'rules',
+    prepare: async () => await gates.at(-1)?.promise,
+    evaluate: (rule) => {
+      evaluated.push(rule);
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    dispose: () => 'delete',
+    report: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const { signal } = new AbortController();
+  const fate = async (): Promise<string> => await engine.fateOf(RULE, TARGET, COPY, signal);
+  engine.addSystem(system);
+  engine.touchRule(RULE);
+  try {
+    await engine.start(signal);
+    assert.equal(await fate(), 'delete');
+    const gate = Promise.withResolvers<void>();
+    gates.push(gate);
+    engine.touchRule(RULE);
+    assert.equal(await fate(), 'later', 'it is still to be evaluated');
+    gate.resolve();
+    const [rules] = engine.queues;
+    await rules?.queue.idle(signal);
+    assert.equal(evaluated.length, 2);
+    assert.equal(await fate(), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
