@@ -1,9 +1,11 @@
 #!/usr/bin/env node
-// Starts the bundle with the Node and the V8 flags that it is measured with (docs/architecture.md, Memory).
+// Starts the bundle with the Node and the V8 flags that it is measured with.
 'use strict';
 const { spawn } = require('node:child_process');
 const { existsSync } = require('node:fs');
 const path = require('node:path');
+
+const nodeFlags = require('./node-flags.cjs');
 
 const root = path.join(__dirname, '..');
 const bundle = path.join(root, 'dist', 'keyferry.cjs');
@@ -21,10 +23,7 @@ function findNode() {
   process.exit(1);
 }
 
-// - A young generation of 1 MiB: streams of short-lived JSON would otherwise hold 9 to 11 MiB more.
-// - No optimizing compilers: the work is in native code (TLS, JSON); they cost 12 MiB and bring no speed that can be measured.
-const flags = ['--max-semi-space-size=1', '--no-opt', '--no-maglev'];
-const args = [...flags, bundle, ...process.argv.slice(2)];
+const args = [...nodeFlags, bundle, ...process.argv.slice(2)];
 const node = findNode();
 if (typeof process.execve === 'function' && process.platform !== 'win32') {
   process.execve(node, [node, ...args], process.env);

@@ -7,6 +7,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 
+import nodeFlags from '../../bin/node-flags.cjs';
 import { freePort } from '../servers/ports.ts';
 import { Reaper } from '../servers/reaper.ts';
 import { ensureBundle } from './bundle.ts';
@@ -77,10 +78,8 @@ export class Keyferry {
     const bundle = await ensureBundle();
     const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
     const args = [
-      // The flags of bin/keyferry.cjs, which itself would leave no room for more of them.
-      '--max-semi-space-size=1',
-      '--no-opt',
-      '--no-maglev',
+      // As bin/keyferry.cjs, which itself would leave no room for more flags, starts it.
+      ...nodeFlags,
       ...(options.nodeArgs ?? []),
       bundle,
       options.command ?? 'run',

@@ -1,0 +1,12 @@
+// The V8 flags that Keyferry is measured, tested and run with (docs/architecture.md, Memory).
+'use strict';
+
+module.exports = [
+  // The old generation grows in small steps: what a burst leaves behind is collected before more memory is asked for.
+  '--optimize-for-size',
+  // A young generation of 2 MiB: streams of short-lived JSON would otherwise hold 9 to 11 MiB more.
+  '--max-semi-space-size=2',
+  // No optimizing compilers: the work is in native code (TLS, JSON); they cost 12 MiB and bring no speed that can be measured.
+  '--no-opt',
+  '--no-maglev',
+];

@@ -1,0 +1,2 @@
+declare const nodeFlags: string[];
+export = nodeFlags;
