@@ -1,6 +1,7 @@
 /** The four calls on one Lease. Every write carries the resourceVersion that was read, so that of two writers one fails. */
 import type { KubeApi, KubeRequest } from './api.ts';
 import { isNotFound } from './errors.ts';
+import { parseJson } from './json.ts';
 import { type Lease, newLease, releasedLease, renewedLease, takenLease } from './lease-record.ts';
 
 export interface LeaseClientOptions {
@@ -63,6 +64,6 @@ export class LeaseClient {
 
   async #call(request: KubeRequest): Promise<Lease> {
     const { body } = await this.#options.api.request({ ...request, timeoutMs: this.#options.timeoutMs });
-    return JSON.parse(body.toString('utf8')) as Lease;
+    return parseJson(body, `the answer to ${request.method} ${request.path}`) as Lease;
   }
 }
