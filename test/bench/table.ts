@@ -1,6 +1,6 @@
 /** The figures as a table for people. */
 import type { BenchOptions } from './options.ts';
-import { mustOf, RECORDED } from './recorded.ts';
+import { mustOf, recordedOf } from './recorded.ts';
 import type { Figure } from './rows.ts';
 
 const HEAD = ['', 'measured', 'must', 'ok', '÷ bare client', 'mirrors', 'k8s-replicator', 'mittwald'];
@@ -20,16 +20,15 @@ export function table(figures: readonly Figure[], options: BenchOptions): string
 
 function lineOf({ id, title, value, unit, bare }: Figure, options: BenchOptions): string[] {
   const must = mustOf(id, options);
-  const recorded = RECORDED[id];
   return [
     title,
     amount(value, unit),
     must === undefined ? '' : `≤ ${must}${unit === '' ? '' : ` ${unit}`}`,
     must === undefined ? '' : value <= must ? 'yes' : 'NO',
     bare === undefined ? '' : `${(value / bare).toFixed(2)} × ${amount(bare, unit)}`,
-    recorded?.mirrors ?? '',
-    recorded?.replicator ?? '',
-    recorded?.mittwald ?? '',
+    recordedOf(id, 'mirrors', options),
+    recordedOf(id, 'replicator', options),
+    recordedOf(id, 'mittwald', options),
   ];
 }
 
