@@ -21,7 +21,7 @@ import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
 import { type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
-import { afterRepair, CONTESTED, isRepair, pauseOf } from './repairs.ts';
+import { afterWrite, CONTESTED, moveOf, pauseBefore } from './repairs.ts';
 import type { SourceReader } from './sources.ts';
 import { TargetMemory } from './target-memory.ts';
 
@@ -217,11 +217,11 @@ export class KubeTargets {
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined | 'again'> {
-    const { store, onWrite } = this.#options;
+    const { store, onWrite, now } = this.#options;
     const { claim, wish } = decision;
     const verb = facts.observed === undefined ? 'create' : 'update';
-    const repair = isRepair(facts, claim);
-    const pauseMs = repair ? pauseOf(this.#memory.get(target)?.repairs, this.#options.now()) : 0;
+    const move = moveOf(facts, claim, this.#memory.get(target));
+    const pauseMs = pauseBefore(move, this.#memory.get(target), now());
     if (pauseMs > 0) {
       this.#settle(facts, CONTESTED, undefined, decision.remarks);
       return { requeueAfterMs: pauseMs };
@@ -237,7 +237,7 @@ export class KubeTargets {
           : await this.#writer.update(target, facts.observed, wish, content, signal);
       onWrite(target, verb, true, claim);
       delete this.#memory.of(target).cleared;
-      if (repair) this.#memory.of(target).repairs = afterRepair(this.#memory.get(target)?.repairs, this.#options.now());
+      afterWrite(move, this.#memory.of(target), now());
       const held = facts.held;
       const before = facts.observed;
       if (content !== undefined) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { afterRepair, pauseOf, type Repairs } from './repairs.ts';
+import { afterRepair, afterWrite, pauseBefore, pauseOf, type RepairMemory, type Repairs } from './repairs.ts';
 
 test('ten repairs at once, then ever longer pauses, and after a quiet minute as at first', () => {
   let repairs: Repairs | undefined;
@@ -17,4 +17,14 @@ test('ten repairs at once, then ever longer pauses, and after a quiet minute as 
   assert.equal(pauseOf(repairs, now - 3_600_000), 30_000, 'a clock that was set back');
   assert.equal(pauseOf(repairs, now + 60_000), 0);
   assert.equal(afterRepair(repairs, now + 60_000).count, 1);
+});
+
+test('writes that bring a new version of the source are no repairs, however many they are', () => {
+  const memory: RepairMemory = {};
+  for (let n = 0; n < 100; n += 1) {
+    const move = { mode: 'own', version: String(n), isRepair: false } as const;
+    assert.equal(pauseBefore(move, memory, n), 0);
+    afterWrite(move, memory, n);
+  }
+  assert.deepEqual(memory, { wrote: { own: '99' } });
 });

@@ -1,7 +1,7 @@
 /**
- * Two controllers that both put an object right never come to rest. A copy that is changed again and again, though its source is
- * not, is put right at once some times, and then ever more slowly, so that neither the server nor we are kept busy by it.
- * Pure; after a quiet minute all is forgotten.
+ * Two controllers that both put an object right never come to rest. A copy that is changed or deleted again and again, though its
+ * source is not, is put right at once some times, and then ever more slowly, so that neither the server nor we are kept busy by it.
+ * After a quiet minute all is forgotten.
  */
 import type { Claim, Outcome } from './claim.ts';
 import type { Facts } from './plan.ts';
@@ -10,6 +10,13 @@ export interface Repairs {
   readonly count: number;
   /** When the last one was, wall clock, ms. */
   readonly at: number;
+}
+
+/** What is remembered of a target for this. */
+export interface RepairMemory {
+  repairs?: Repairs;
+  /** By mode of the claim: the version of the source in the last write. */
+  wrote?: Partial<Record<Claim['mode'], string>>;
 }
 
 /** Repairs that follow each other without a pause. */
@@ -23,15 +30,41 @@ const QUIET_MS = 60_000;
 export const CONTESTED: Outcome = {
   state: 'error',
   reason: 'Contested',
-  message: 'somebody else keeps changing it; it is put right ever more seldom',
+  message: 'somebody else keeps changing or deleting it; it is put right ever more seldom',
 };
 
-/** Whether a write would bring nothing new: the target says that it holds its source as that is. */
-export function isRepair(facts: Facts, claim: Claim): boolean {
+/** A write about to be done. */
+export interface Move {
+  readonly mode: Claim['mode'];
+  /** Of the source; `undefined`: it has none to speak of. */
+  readonly version: string | undefined;
+  /** It brings nothing new. */
+  readonly isRepair: boolean;
+}
+
+/**
+ * Whether a write brings nothing new: the target says that it holds its source as that is, or held it after our last write. The
+ * target's word alone would not do: who changes it may take that away, or the target with it.
+ */
+export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): Move {
+  const { observed } = facts;
+  const { mode, shape } = claim;
   const view = facts.viewOf(claim);
-  return (
-    facts.observed !== undefined && view.state === 'present' && claim.shape.heldVersion(facts.observed) === view.version
-  );
+  const version = view.state === 'present' ? view.version : undefined;
+  const says = observed === undefined ? undefined : shape.heldVersion(observed);
+  const isRepair = version !== undefined && (says === version || memory?.wrote?.[mode] === version);
+  return { mode, version, isRepair };
+}
+
+/** How long a write has to wait, ms. */
+export function pauseBefore({ isRepair }: Move, memory: RepairMemory | undefined, now: number): number {
+  return isRepair ? pauseOf(memory?.repairs, now) : 0;
+}
+
+/** The write was done. */
+export function afterWrite({ mode, version, isRepair }: Move, memory: RepairMemory, now: number): void {
+  if (isRepair) memory.repairs = afterRepair(memory.repairs, now);
+  if (version !== undefined && memory.wrote?.[mode] !== version) memory.wrote = { ...memory.wrote, [mode]: version };
 }
 
 /** How long the next repair has to wait, ms. */

@@ -4,7 +4,8 @@
  * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
  * - `cleared`: it is gone, so that nobody need ask whether something without our label is left;
  * - `focused`: the target is followed by name, because something that is not ours stands there;
- * - `repairs`: how often it was put right of late.
+ * - `repairs`: how often it was put right of late;
+ * - `wrote`: which version of its source was last written into it, also when it is gone.
  *
  * A target of which nothing is remembered has no entry.
  */
@@ -12,16 +13,15 @@ import type { Content } from './content.ts';
 import type { HolderKey } from './keys.ts';
 import { gistOf } from './kube-store.ts';
 import type { Held } from './plan.ts';
-import type { Repairs } from './repairs.ts';
+import type { RepairMemory } from './repairs.ts';
 
-export interface Memory {
+export interface Memory extends RepairMemory {
   held?: Held;
   /** The target's type: it cannot change. */
   type?: string;
   deleted?: string;
   cleared?: true;
   focused?: boolean;
-  repairs?: Repairs;
 }
 
 export class TargetMemory {
@@ -64,6 +64,7 @@ export class TargetMemory {
       delete memory.type;
       delete memory.cleared;
       delete memory.repairs;
+      delete memory.wrote;
     }
     if (Object.keys(memory).length === 0) this.#targets.delete(target);
   }

@@ -1,44 +1,112 @@
-/** Another controller that wants a copy to be otherwise. */
+/** Another controller that wants a copy to be otherwise, or not to be: nobody is kept busy by it, and in the end it is right. */
 import assert from 'node:assert/strict';
-import { after, before, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 
+import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { HOME, labels, MirrorScene, secretPath } from '../mirrors/support.ts';
-
-let scene: MirrorScene;
-
-before(async () => {
-  scene = await MirrorScene.open();
-  await scene.operator();
-});
-after(() => scene.close());
+import { annotations, HOME, labels, MirrorScene, PARENT_VERSION, secretPath } from '../mirrors/support.ts';
+import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
 
 const FIGHT_MS = 4000;
 /** Ten at once, and those that the pauses of 1, 2 and 4 s leave room for. */
 const MOST_WRITES = 14;
 
-it('a copy that is changed without end is not put right without end, but in the end', async () => {
-  await scene.namespaces('contest');
-  await scene.secret(HOME, 'contest', { a: '1' }, { metadata: { labels: { team: 'a' } } });
-  await scene.mirror('contest', ['contest']);
-  await scene.copied('contest', 'contest', { a: '1' });
-  const path = secretPath('contest', 'contest');
+/** Undoes what is put right, as fast as it can, for a while. */
+async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean, undo: () => unknown): Promise<void> {
   let rounds = 0;
   const end = performance.now() + FIGHT_MS;
-  await waitFor(
-    async () => {
-      const copy = await scene.find('contest', 'contest');
-      if (copy.metadata.labels.team === 'a') {
-        rounds += 1;
-        await scene.api.patch(path, labels({ team: 'b' }));
-      }
-      return performance.now() > end;
-    },
-    { timeoutMs: FIGHT_MS * 2, intervalMs: 5 },
-  );
-  assert.ok(rounds > 5, `it was put right ${rounds} times`);
-  assert.ok(rounds <= MOST_WRITES, `it was put right ${rounds} times`);
-  await scene.ready('contest', 'SyncError', /keeps changing/);
-  await waitFor(async () => (await scene.find('contest', 'contest')).metadata.labels.team === 'a');
-  await scene.ready('contest', 'Synced');
+  const round = async (): Promise<boolean> => {
+    const copy = await look();
+    if (copy !== undefined && isRight(copy)) {
+      rounds += 1;
+      await undo();
+    }
+    return performance.now() > end;
+  };
+  await waitFor(round, { timeoutMs: FIGHT_MS * 2, intervalMs: 5 });
+  assert.ok(rounds > 5 && rounds <= MOST_WRITES, `it was put right ${rounds} times`);
+}
+
+describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
+  let scene: MirrorScene;
+  before(async () => {
+    scene = await MirrorScene.open();
+    await scene.operator();
+  });
+  after(() => scene.close());
+
+  const path = (name: string): string => secretPath(name, name);
+  const team = (copy: Json): string => copy.metadata.labels.team;
+  const undoings: Readonly<Record<string, (name: string) => unknown>> = {
+    'is changed': (name) => scene.api.patch(path(name), labels({ team: 'b' })),
+    'loses also what says which version it holds': (name) =>
+      scene.api.patch(path(name), {
+        metadata: { ...labels({ team: 'b' }).metadata, ...annotations({ [PARENT_VERSION]: null }).metadata },
+      }),
+    'is deleted': (name) => scene.api.delete(path(name)),
+  };
+  for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
+    it(`that ${title} without end is not put right without end, but in the end`, async () => {
+      const name = `contest-${index}`;
+      await scene.namespaces(name);
+      await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
+      await scene.mirror(name, [name]);
+      await scene.copied(name, name, { a: '1' });
+      await fight(
+        () => scene.find(name, name),
+        (copy) => team(copy) === 'a',
+        () => undo(name),
+      );
+      await scene.ready(name, 'SyncError', /keeps changing or deleting it/);
+      await waitFor(async () => team(await scene.find(name, name)) === 'a');
+      await scene.ready(name, 'Synced');
+      // Of what the source says anew nobody is kept waiting.
+      await scene.change(HOME, name, { a: '2' });
+      await scene.copied(name, name, { a: '2' }, 2000);
+    });
+  }
+});
+
+describe('a target of the replicator', { concurrency: 4 }, () => {
+  let scene: ReplicatorScene;
+  let users: KindScene;
+  before(async () => {
+    scene = await ReplicatorScene.open({ controllerManager: false });
+    await scene.namespaces('source', 'team-a');
+    users = scene.of(KINDS[0]!);
+    await scene.operator();
+  });
+  after(() => scene.close());
+
+  const holds = (name: string, copy: Json): boolean => copy.data?.a === users.data({ a: name }).a;
+
+  it('that is pushed and deleted without end is not made without end, but in the end', async () => {
+    await users.create('source/pushed', { a: 'pushed' }, { 'replicate-to': 'team-a/pushed' });
+    await users.holds('team-a/pushed', { a: 'pushed' });
+    await fight(
+      () => users.find('team-a/pushed'),
+      () => true,
+      () => users.delete('team-a/pushed'),
+    );
+    await users.holds('team-a/pushed', { a: 'pushed' }, 10_000);
+  });
+
+  it('that is pulled and emptied without end, bookkeeping included, is not filled without end, but in the end', async () => {
+    await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
+    await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
+    await users.holds('team-a/pulled', { a: 'pulled' });
+    // As somebody who replaces it by what is in a repository.
+    const bare = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'pulled', namespace: 'team-a', annotations: annotate({ 'replicate-from': 'source/pulled' }) },
+    };
+    await fight(
+      () => users.find('team-a/pulled'),
+      (copy) => holds('pulled', copy),
+      () => scene.api.replace(users.path('team-a/pulled'), bare),
+    );
+    const filled = await users.holds('team-a/pulled', { a: 'pulled' }, 10_000);
+    assert.equal(annotation(filled, 'replicated-from-version'), await users.version('source/pulled'));
+  });
 });
