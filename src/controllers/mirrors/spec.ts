@@ -13,6 +13,7 @@ import {
 } from './api.ts';
 import type { VaultLocation } from '../../copy/vault-holder.ts';
 import { isSameEntry, vaultLocation } from './vault-spec.ts';
+import { isObjectName } from './names.ts';
 import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
 
 export interface EffectiveSpec {
@@ -40,9 +41,6 @@ export interface SpecOptions {
   /** Whether a credential Secret of another namespace may be used. Default false. */
   readonly crossNamespaceAuth?: boolean;
 }
-
-/** A DNS subdomain (RFC 1123), as the names of Secrets are. */
-const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 export function effectiveSpec(
   mirror: SecretMirror,
@@ -95,7 +93,7 @@ export function effectiveSpec(
   }
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
   const name = nonEmpty(source?.name) ?? mirror.metadata.name;
-  const named = OBJECT_NAME.test(name) && name.length <= 253;
+  const named = isObjectName(name);
   if (!named) {
     const shown = JSON.stringify(name.slice(0, 63));
     problems.push(`spec.source.name: ${shown} is no name of an object: lower case letters, digits, - and .`);

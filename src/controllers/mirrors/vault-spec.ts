@@ -5,6 +5,7 @@
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseTarget, VaultTargetError } from '../../vault/target.ts';
 import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault-holder.ts';
+import { isNamespaceName, isObjectName } from './names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultAuth, type VaultBlock } from './api.ts';
 
 export interface BlockContext {
@@ -95,7 +96,7 @@ function authOf(auth: VaultAuth | undefined, context: BlockContext, problems: st
     const { role, mountPath, serviceAccountRef } = kubernetes;
     const name = nonEmpty(serviceAccountRef?.name);
     if (nonEmpty(role) === undefined) problems.push(`${field}.kubernetes.role: must be specified`);
-    if (name === undefined) problems.push(`${field}.kubernetes.serviceAccountRef.name: must be specified`);
+    problems.push(...nameProblems(`${field}.kubernetes.serviceAccountRef.name`, name));
     return {
       method: 'kubernetes',
       mount: nonEmpty(mountPath) ?? MIRROR_DEFAULTS.kubernetesMountPath,
@@ -119,10 +120,9 @@ function spotOf(
   problems: string[],
 ): SecretSpot | undefined {
   const name = nonEmpty(ref?.name);
-  if (name === undefined) {
-    problems.push(`${field}.secretRef.name: must be specified`);
-    return undefined;
-  }
+  const bad = nameProblems(`${field}.secretRef.name`, name);
+  problems.push(...bad);
+  if (name === undefined || bad.length > 0) return undefined;
   const namespace = nonEmpty(ref?.namespace) ?? home;
   if (namespace !== home && !crossNamespaceAuth) {
     problems.push(
@@ -131,7 +131,19 @@ function spotOf(
     );
     return undefined;
   }
+  if (!isNamespaceName(namespace)) {
+    problems.push(`${field}.secretRef.namespace: ${JSON.stringify(namespace.slice(0, 63))} is no name of a namespace`);
+    return undefined;
+  }
   return { namespace, name };
+}
+
+function nameProblems(field: string, name: string | undefined): string[] {
+  if (name === undefined) return [`${field}: must be specified`];
+  if (isObjectName(name)) return [];
+  return [
+    `${field}: ${JSON.stringify(name.slice(0, 63))} is no name of an object: lower case letters, digits, - and .`,
+  ];
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -1,0 +1,138 @@
+/**
+ * No field of a mirror makes us read for its author what is in another namespace: the CRD refuses what it can, and we do not rely on
+ * it. Every reference is tried on a CRD that permits everything, and the audit log says what was read.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+
+import { crds } from '../../../src/cli/crds.ts';
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene } from './support.ts';
+
+const THEIRS = 'secrets-of-others';
+/** Names that lead elsewhere where a path is put together from them, or where something on the way resolves it. */
+const CLIMBING = [`../../${THEIRS}/secrets/theirs`, '..', 'a/b', 'a?b', 'a#b', `..%2f..%2f${THEIRS}`];
+const PLACE = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
+
+interface Case {
+  readonly spec: Json;
+  /** What the condition says; `undefined`: the field does not exist, and is passed over. */
+  readonly says: RegExp | undefined;
+  /** Whether our CRD takes it: whether a namespace is too far is up to a flag of the operator. */
+  readonly admitted: boolean;
+}
+
+const escaped = (text: string): string => text.replaceAll(/[.?]/g, String.raw`\$&`);
+
+function* cases(): Iterable<readonly [string, Case]> {
+  const side = { source: 'from', destination: 'to' } as const;
+  const specs = (vault: Json): Readonly<Record<keyof typeof side, Json>> => ({
+    source: { source: { type: 'vault', vault }, destination: { namespaces: ['target'] } },
+    destination: { source: { name: 'own' }, destination: { type: 'vault', vault } },
+  });
+  for (const [part, title] of Object.entries(side)) {
+    const at = (auth: Json): Json => specs({ ...PLACE, auth })[part as keyof typeof side];
+    for (const method of ['approle', 'token']) {
+      const field = `spec.${part}.vault.auth.${method}.secretRef`;
+      const ref = (secretRef: Json): Json => at({ [method]: { secretRef } });
+      const says = new RegExp(`^${escaped(field)}\\.namespace: .*"${THEIRS}".*--allow-cross-namespace-auth`);
+      const spec = ref({ name: 'theirs', namespace: THEIRS });
+      yield [`${title}-${method}-namespace`, { spec, says, admitted: true }];
+      for (const [n, name] of CLIMBING.entries()) {
+        const refused = new RegExp(`^${escaped(field)}\\.name: .*no name of an object`);
+        yield [`${title}-${method}-name-${n}`, { spec: ref({ name }), says: refused, admitted: false }];
+      }
+      const upwards = { spec: ref({ name: 'theirs', namespace: `../${THEIRS}` }), says: /namespace/, admitted: false };
+      yield [`${title}-${method}-upwards`, upwards];
+    }
+    const login = (serviceAccountRef: Json): Json => at({ kubernetes: { role: 'r', serviceAccountRef } });
+    for (const [n, name] of CLIMBING.entries()) {
+      const says = new RegExp(`^spec\\.${part}\\.vault\\.auth\\.kubernetes\\.serviceAccountRef\\.name: .*no name`);
+      yield [`${title}-account-name-${n}`, { spec: login({ name }), says, admitted: false }];
+    }
+    const passedOver = { spec: login({ name: 'theirs', namespace: THEIRS }), says: undefined, admitted: true };
+    yield [`${title}-account-namespace`, passedOver];
+  }
+  for (const [n, name] of CLIMBING.entries()) {
+    const spec = { source: { name }, destination: { namespaces: ['target'] } };
+    yield [`source-name-${n}`, { spec, says: /^spec\.source\.name: /, admitted: false }];
+  }
+  const elsewhere = { source: { name: 'theirs', namespace: THEIRS }, destination: { namespaces: ['target'] } };
+  yield ['source-namespace', { spec: elsewhere, says: undefined, admitted: true }];
+}
+
+const TABLE = [...cases()];
+let scene: MirrorScene;
+
+const object = (name: string, spec: Json): Json => ({
+  apiVersion: 'mirrors.kts.studio/v1alpha2',
+  kind: 'SecretMirror',
+  metadata: { name, namespace: HOME },
+  spec,
+});
+
+/** Our CRD, of which nothing is left that looks at a spec or drops a field. */
+function permissive(): Json {
+  const crd = parse(crds());
+  for (const version of crd.spec.versions) {
+    version.schema.openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  }
+  return crd;
+}
+
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false, audit: true });
+  await scene.namespaces('target', THEIRS);
+  await scene.secret(THEIRS, 'theirs', { token: 'x', 'role-id': 'x', 'secret-id': 'x' });
+  await scene.secret(HOME, 'own', { a: '1' });
+});
+after(() => scene.close());
+
+it('what our CRD can see it refuses', async () => {
+  for (const [name, { spec, admitted }] of TABLE) {
+    const { status, body } = await scene.api.raw('POST', mirrorPath(''), {
+      body: object(name, spec),
+      query: { dryRun: 'All' },
+    });
+    assert.equal(status, admitted ? 201 : 422, `${name}: ${JSON.stringify(body)}`);
+  }
+});
+
+describe('without it', () => {
+  before(async () => {
+    await scene.api.apply(permissive());
+    const takesAll = async (): Promise<boolean> => {
+      const query = { dryRun: 'All' };
+      return (await scene.api.raw('POST', mirrorPath(''), { body: object('probe', {}), query })).status === 201;
+    };
+    await waitFor(takesAll, { message: 'the CRD that permits everything to be in force' });
+    await scene.operator();
+  });
+
+  it('each is refused by its field, or means what is in the mirror’s own namespace', async () => {
+    await Promise.all(TABLE.map(async ([name, { spec }]) => await scene.api.create(object(name, spec))));
+    for (const [name, { says }] of TABLE) {
+      if (says !== undefined) await scene.ready(name, 'InvalidSpec', says);
+    }
+    await scene.ready('source-namespace', 'NoSecret', new RegExp(`^secret ${HOME}/theirs not found`));
+    const missing = new RegExp(`^serviceaccount ${HOME}/theirs for vault kubernetes login not found`);
+    for (const title of ['from', 'to']) await scene.ready(`${title}-account-namespace`, 'VaultAuthMissing', missing);
+  });
+
+  it('nothing of another namespace was asked for, and no copy was made', async () => {
+    const asked = readFileSync(scene.plane.auditLogPath, 'utf8')
+      .split('\n')
+      .filter((line) => line.endsWith('}'))
+      .map((line): Json => JSON.parse(line))
+      .filter(({ userAgent }) => /keyferry/i.test(userAgent))
+      .map(({ requestURI }): string => requestURI);
+    assert.ok(asked.some((uri) => uri.includes(`/namespaces/${HOME}/secretmirrors/`)));
+    // A selector may have a slash of its own.
+    const strange = asked.filter((uri) => uri.includes(THEIRS) || /^[^?]*(?:\.\.|%)/.test(uri));
+    assert.deepEqual(strange, []);
+    assert.deepEqual(await scene.api.list('/api/v1/namespaces/target/secrets'), []);
+  });
+});
