@@ -16,8 +16,9 @@ export class Arrivals implements AsyncDisposable {
   readonly #watcher: Watcher;
 
   constructor(api: KubeApi, target: Omit<WatchTarget, 'metadataOnly'>) {
-    const note = (key: string, resourceVersion: string | undefined): void => {
+    const note = (key: string, resourceVersion: string | undefined): true => {
       this.#last.set(key, { at: performance.now(), resourceVersion });
+      return true;
     };
     this.#watcher = new Watcher({
       api,

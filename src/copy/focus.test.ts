@@ -6,7 +6,9 @@ import { clientOf } from '../../test/support/kube-client.ts';
 import { startControlPlane, type ControlPlane } from '../../test/servers/control-plane.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import type { HttpKubeApi } from '../kube/http.ts';
+import { ApiError } from '../kube/errors.ts';
 import { Focus } from './focus.ts';
+import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../kube/api.ts';
 import { SECRET } from './kind.ts';
 import { ObjectIndex } from './object-index.ts';
 
@@ -27,6 +29,97 @@ after(async () => {
 
 const create = async (n: number): Promise<unknown> =>
   await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
+
+/** The same API, whose watches forget where they were, and whose lists are held up before their end, when told to. */
+class HeldLists implements KubeApi {
+  readonly cluster = 'local';
+  forgetful = false;
+  /** All but the end of a list was handed out, and waits for `release`. */
+  held = false;
+  readonly #api: KubeApi;
+  #asked: Promise<KubeResponse> | undefined;
+  readonly #released = Promise.withResolvers<void>();
+
+  constructor(inner: KubeApi) {
+    this.#api = inner;
+  }
+
+  release(): void {
+    this.#released.resolve();
+  }
+
+  async request(request: KubeRequest): Promise<KubeResponse> {
+    const answer = this.#api.request(request);
+    this.#asked = answer;
+    return await answer;
+  }
+
+  /** Settles when what was asked last is answered. */
+  async answered(): Promise<void> {
+    await Promise.allSettled([this.#asked]);
+  }
+
+  async stream(request: KubeRequest): Promise<KubeStream> {
+    if (!this.forgetful) return await this.#api.stream(request);
+    if (request.query?.['resourceVersion'] !== undefined) {
+      const { method, path: where } = request;
+      throw new ApiError({ method, path: where, cluster: this.cluster }, 410, {
+        reason: 'Expired',
+        message: 'too old',
+        causes: [],
+      });
+    }
+    const stream = await this.#api.stream(request);
+    return { status: stream.status, chunks: this.#hold(stream.chunks), close: () => stream.close() };
+  }
+
+  async *#hold(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    let text = '';
+    for await (const chunk of chunks) {
+      if (this.held) {
+        yield chunk;
+        continue;
+      }
+      text += chunk.toString('latin1');
+      const end = text.indexOf('k8s.io/initial-events-end');
+      if (end === -1) continue;
+      const line = text.lastIndexOf('\n', end) + 1;
+      yield Buffer.from(text.slice(0, line), 'latin1');
+      this.held = true;
+      await this.#released.promise;
+      yield Buffer.from(text.slice(line), 'latin1');
+    }
+  }
+}
+
+test('what is wanted while a list is under way that has passed it over is not taken for gone at its end', async () => {
+  const held = new HeldLists(api);
+  const seen: string[] = [];
+  const index = new ObjectIndex('local', 'Secret', (_, earlier, later) =>
+    seen.push(`${earlier === undefined ? 'absent' : 'there'} > ${later === undefined ? 'absent' : 'there'}`),
+  );
+  const focus = new Focus({ api: held, kind: SECRET, index, onKnown: () => undefined });
+  const key = 'local:Secret/default/s50';
+  try {
+    await create(50);
+    await focus.keepWide(() => false).synced;
+    held.forgetful = true;
+    focus.reopenSilent(0);
+    await waitFor(() => held.held, { message: 'the list to be repeated' });
+    focus.want(key);
+    await held.answered();
+    held.release();
+    await waitFor(() => focus.isKnown(key), { message: 'it to be known' });
+    await waitFor(() => focus.health.every(({ connected }) => connected), { message: 'the list to be complete' });
+    assert.deepEqual(seen, ['absent > there']);
+    await plane.api.delete(path(50));
+    await waitFor(() => index.get('default', 's50') === undefined, { message: 'its deletion to be seen' });
+  } finally {
+    held.release();
+    await focus.stop();
+    index.stop();
+  }
+});
 
 test('known or not, there or not: before, while and after one watch takes the place of many', async () => {
   const index = new ObjectIndex('local', 'Secret', () => undefined);

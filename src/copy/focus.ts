@@ -75,7 +75,7 @@ export class Focus {
     if (users > 0 || this.#stopped) return;
     if (this.#wide === undefined && this.#wanted.size > this.#limit) this.#goWide();
     if (this.#wide === undefined) this.#followSoon(key);
-    else if (this.#wide.health.synced) this.#lookUp(key);
+    else if (this.#wide.isListed) this.#lookUp(key);
   }
 
   unwant(key: HolderKey): void {
@@ -200,31 +200,33 @@ export class Focus {
       .catch((error: unknown) => {
         if (!this.#stop.signal.aborted) throw error;
       })
-      .finally(() => {
-        this.#lookUps.delete(key);
-        this.#closing.delete(asking);
-      });
+      .finally(() => this.#closing.delete(asking));
     this.#closing.add(asking);
   }
 
   async #askUntilAnswered(key: HolderKey, lookUp: { stale: boolean }): Promise<void> {
     const backoff = new Backoff({ ...RECONNECT, ...this.#options.watcher?.reconnect });
-    for (;;) {
-      lookUp.stale = false;
-      try {
-        const object = await this.#get(key);
-        // Gone narrow meanwhile: a single watch tells.
-        if (this.#wide === undefined) return;
-        if (lookUp.stale) continue;
-        if (object !== undefined) this.#feed.sink.upsert(object, false);
-        this.#becomeKnown(key);
-        return;
-      } catch (error) {
-        this.#stop.signal.throwIfAborted();
-        const retryInMs = backoff.next(retryAfterMs(error));
-        this.#options.watcher?.onTrouble?.(error, retryInMs);
-        await sleep(retryInMs, this.#stop.signal);
+    try {
+      for (;;) {
+        lookUp.stale = false;
+        try {
+          const object = await this.#get(key);
+          // Gone narrow meanwhile: a single watch tells. Or a list is under way: when it is complete this will be asked again.
+          if (this.#wide?.isListed !== true) return;
+          if (lookUp.stale) continue;
+          if (object !== undefined) this.#feed.sink.upsert(object, false);
+          this.#becomeKnown(key);
+          return;
+        } catch (error) {
+          this.#stop.signal.throwIfAborted();
+          const retryInMs = backoff.next(retryAfterMs(error));
+          this.#options.watcher?.onTrouble?.(error, retryInMs);
+          await sleep(retryInMs, this.#stop.signal);
+        }
       }
+    } finally {
+      // Not later: whoever wants it from here on has to ask.
+      this.#lookUps.delete(key);
     }
   }
 

@@ -36,6 +36,7 @@ export class Namespaces {
         this.#uids.set(metadata.name, metadata.uid);
         this.#onChange(metadata.name, true, initial);
       }
+      return true;
     },
     remove: ({ metadata }) => {
       this.#drop(metadata.name);

@@ -1,22 +1,36 @@
 /**
- * The index over any history: users and we write, two watches bring it in their own time, one by label and one by name, answers
- * to our writes come whenever they like, and lists are repeated. When all has arrived, the index is what the server has.
+ * The index over any history: users and we write, three watches bring it in their own time (one selects by label, one follows a name,
+ * one sees everything and keeps what is labelled so), answers to our writes come whenever they like, and lists are repeated. When all
+ * has arrived, the index is what the server has.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { array, assert as check, asyncProperty, constantFrom, record } from 'fast-check';
 import type { ObjectMeta } from '../kube/api.ts';
 import { ManualClock } from '../runtime/manual-clock.ts';
-import { type Expectation, ObjectIndex } from './object-index.ts';
+import { type Expectation, type ObjectFeed, ObjectIndex } from './object-index.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 /** Followed by name, whatever its labels. */
 const FOLLOWED = 'a';
 
-interface Event {
-  readonly type: 'upsert' | 'remove';
-  readonly meta: ObjectMeta;
+type Event =
+  | { readonly type: 'upsert' | 'list' | 'remove'; readonly meta: ObjectMeta }
+  | { readonly type: 'complete'; readonly version: string };
+
+interface Watch {
+  /** What the server tells it of. */
+  readonly selects: (meta: ObjectMeta) => boolean;
+  /** What it keeps of that. */
+  readonly keeps: (meta: ObjectMeta) => boolean;
+  readonly feed: ObjectFeed;
+  readonly queue: Event[];
+  /** Of the list under way. */
+  readonly listed: Set<string>;
 }
+
+const isCopy = (meta: ObjectMeta): boolean => meta.labels?.['copy'] !== undefined;
+const isFollowed = (meta: ObjectMeta): boolean => meta.name === FOLLOWED;
 
 class World {
   readonly objects = new Map<string, ObjectMeta>();
@@ -24,7 +38,7 @@ class World {
   readonly clock = new ManualClock();
   /** What changes told of the index add up to. */
   readonly told = new Map<string, string>();
-  readonly #watches;
+  readonly #watches: readonly Watch[];
   readonly #answers: { readonly expectation: Expectation; readonly meta: ObjectMeta }[] = [];
   #version = 10;
   #uid = 0;
@@ -41,13 +55,11 @@ class World {
       },
       { clock: this.clock },
     );
+    const everything = (): boolean => true;
     this.#watches = [
-      {
-        selects: (meta: ObjectMeta) => meta.labels?.['copy'] !== undefined,
-        feed: this.index.feed(),
-        queue: [] as Event[],
-      },
-      { selects: (meta: ObjectMeta) => meta.name === FOLLOWED, feed: this.index.feed(), queue: [] as Event[] },
+      { selects: isCopy, keeps: everything, feed: this.index.feed(), queue: [], listed: new Set() },
+      { selects: isFollowed, keeps: everything, feed: this.index.feed(), queue: [], listed: new Set() },
+      { selects: everything, keeps: isCopy, feed: this.index.feed(isCopy), queue: [], listed: new Set() },
     ];
   }
 
@@ -89,19 +101,26 @@ class World {
   }
 
   deliver(watch: number): boolean {
-    const { queue, feed } = this.#watches[watch] ?? assert.fail();
+    const { queue, feed, listed } = this.#watches[watch] ?? assert.fail();
     const event = queue.shift();
-    if (event !== undefined) feed.sink[event.type]({ metadata: event.meta }, false);
-    return event !== undefined;
+    if (event === undefined) return false;
+    if (event.type === 'complete') {
+      feed.sink.prune(listed, event.version);
+    } else if (event.type === 'remove') {
+      feed.sink.remove({ metadata: event.meta });
+    } else if (feed.sink.upsert({ metadata: event.meta }, event.type === 'list')) {
+      listed.add(`n/${event.meta.name}`);
+    }
+    return true;
   }
 
-  /** What was under way is lost, and all is listed. */
+  /** What was under way is lost, and all is listed as it is now. */
   relist(watch: number): void {
-    const { queue, feed, selects } = this.#watches[watch] ?? assert.fail();
+    const { queue, listed, selects } = this.#watches[watch] ?? assert.fail();
     queue.length = 0;
-    const listed = [...this.objects.values()].filter(selects);
-    for (const metadata of listed) feed.sink.upsert({ metadata }, true);
-    feed.sink.prune(new Set(listed.map(({ name }) => `n/${name}`)), String(this.#version));
+    listed.clear();
+    for (const meta of this.objects.values()) if (selects(meta)) queue.push({ type: 'list', meta });
+    queue.push({ type: 'complete', version: String(this.#version) });
   }
 
   async settle(): Promise<void> {
@@ -112,7 +131,9 @@ class World {
 
   /** What the index should hold in the end. */
   get visible(): Record<string, string> {
-    const seen = [...this.objects.values()].filter((meta) => this.#watches.some(({ selects }) => selects(meta)));
+    const seen = [...this.objects.values()].filter((meta) =>
+      this.#watches.some(({ selects, keeps }) => selects(meta) && keeps(meta)),
+    );
     return Object.fromEntries(seen.map(({ name, resourceVersion }) => [name, resourceVersion]));
   }
 
@@ -130,7 +151,7 @@ test('property: when all has arrived, the index holds what the server has', asyn
   const step = record({
     do: constantFrom('label', 'unlabel', 'delete', 'write', 'answer', 'deliver', 'deliver', 'deliver', 'relist'),
     name: constantFrom(...NAMES),
-    watch: constantFrom(0, 1),
+    watch: constantFrom(0, 1, 2),
   });
   await check(
     asyncProperty(array(step, { maxLength: 60, size: 'max' }), async (steps) => {

@@ -71,3 +71,44 @@ describe('an answer to one of our requests', () => {
     assert.equal(version(), '7');
   });
 });
+
+describe('a list of which a feed keeps little', () => {
+  it('need not name what is no business of anybody here', () => {
+    const { index } = setUp();
+    const { sink } = index.feed(() => false);
+    assert.equal(sink.upsert({ metadata: meta('5') }, true), false);
+    assert.equal(index.size, 0);
+  });
+
+  it('names what another feed or a write of ours vouches for, which its end would refute else', () => {
+    const { index, changes, version } = setUp();
+    const { sink } = index.feed(() => false);
+    using answer = index.expect('ns', 'n');
+    answer.learn(meta('5'));
+    assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
+    sink.prune(new Set(['ns/n']), '9');
+    assert.equal(version(), '5');
+    assert.deepEqual(changes, ['->5']);
+  });
+
+  it('names what an answer is awaited of', () => {
+    const { index, version } = setUp();
+    const { sink } = index.feed(() => false);
+    using answer = index.expect('ns', 'n');
+    assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
+    sink.prune(new Set(['ns/n']), '9');
+    answer.learn(meta('5'));
+    assert.equal(version(), '5');
+  });
+
+  it('no longer vouches for what it does not name, also where another feed knows it to be newer', () => {
+    const { index, sink, version } = setUp();
+    const other = index.feed();
+    sink.upsert({ metadata: meta('5') }, false);
+    other.sink.upsert({ metadata: meta('8') }, false);
+    sink.prune(new Set(), '7');
+    assert.equal(version(), '8');
+    other.sink.remove({ metadata: meta('9') });
+    assert.equal(version(), undefined);
+  });
+});

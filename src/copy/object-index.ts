@@ -115,8 +115,14 @@ export class ObjectIndex {
     const bit = this.#newBit();
     const sink: WatchSink = {
       upsert: ({ metadata }, initial) => {
-        if (accepts === undefined || accepts(metadata)) this.#put(bit, metadata, initial);
-        else this.#withdraw(bit, metadata.namespace ?? '', metadata.name);
+        const { namespace = '', name } = metadata;
+        if (accepts === undefined || accepts(metadata)) {
+          this.#put(bit, metadata, initial);
+          return true;
+        }
+        this.#withdraw(bit, namespace, name);
+        // Of what others vouch for, or an answer is about to, this list has something to say too.
+        return this.get(namespace, name) !== undefined || this.#expected.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
         this.#departed(`${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion);
@@ -131,9 +137,8 @@ export class ObjectIndex {
         for (const [namespace, names] of this.#slots) {
           for (const [name, slot] of names) {
             if (keys.has(`${namespace}/${name}`)) continue;
-            // What is newer than the list (a write of ours, a look-up) is not refuted by it: the watch goes on from there.
-            if (isOlder(resourceVersion, slot.record.resourceVersion)) continue;
-            if ((slot.feeds & (bit | SELF)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
+            if (isOlder(resourceVersion, slot.record.resourceVersion)) this.#doubt(bit, slot, `${namespace}/${name}`);
+            else if ((slot.feeds & (bit | SELF)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
           }
         }
       },
@@ -204,6 +209,18 @@ export class ObjectIndex {
   #renew(slot: Slot, bit: FeedBit, path: string): void {
     slot.feeds = bit === 0 ? SELF : bit;
     if (slot.feeds === SELF) this.#echoes.expect(path);
+  }
+
+  /**
+   * A list does not name what is known to be newer than the list. That does not refute it, but if it is for this feed at all, the
+   * watch is still to bring it.
+   */
+  #doubt(bit: FeedBit, slot: Slot, path: string): void {
+    if ((slot.feeds & bit) === 0) return;
+    slot.feeds &= ~bit;
+    if (slot.feeds !== 0) return;
+    slot.feeds = SELF;
+    this.#echoes.expect(path);
   }
 
   #settle(slot: Slot, path: string): void {

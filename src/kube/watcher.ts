@@ -27,11 +27,17 @@ import { StalledWatchError, StreamGuard } from './stream-guard.ts';
 
 /** Takes what a watcher sees. Calls come in order and must not wait or throw. */
 export interface WatchSink {
-  /** `object` is there, as it is now. `initial`: it is part of a list, not news. */
-  upsert(object: KubeObject, initial: boolean): void;
+  /**
+   * `object` is there, as it is now. `initial`: it is part of a list, not news.
+   * @returns whether it is any business of the sink's. Of what is not, nothing is remembered, so that a list costs no memory for it.
+   */
+  upsert(object: KubeObject, initial: boolean): boolean;
   /** `object` was deleted, or no longer matches the selector. It is as it was last seen. */
   remove(object: KubeObject): void;
-  /** A list is complete: what is not among `keys` (`namespace/name`, or `name`) was not there at `resourceVersion`. */
+  /**
+   * A list is complete: what is the sink's business and not among `keys` (`namespace/name`, or `name`) was not there at
+   * `resourceVersion`.
+   */
   prune(keys: ReadonlySet<string>, resourceVersion: string): void;
 }
 
@@ -142,6 +148,11 @@ export class Watcher {
   start(): this {
     this.#running ??= this.#run();
     return this;
+  }
+
+  /** Nothing is passed over: no list is under way or due. */
+  get isListed(): boolean {
+    return this.#resourceVersion !== undefined;
   }
 
   /** Settles when the first list is complete; rejects when the watcher is stopped before. */
@@ -305,8 +316,7 @@ export class Watcher {
     switch (event.type) {
       case 'ADDED':
       case 'MODIFIED':
-        listed?.add(objectKey(event.object));
-        sink.upsert(event.object, listed !== undefined);
+        if (sink.upsert(event.object, listed !== undefined)) listed?.add(objectKey(event.object));
         break;
       case 'DELETED':
         listed?.delete(objectKey(event.object));
@@ -356,8 +366,7 @@ export class Watcher {
       });
       page = parseJson(body, `a page of ${target.path}`) as ObjectList;
       for (const object of page.items) {
-        listed.add(objectKey(object));
-        sink.upsert(object, true);
+        if (sink.upsert(object, true)) listed.add(objectKey(object));
       }
     } while ((page.metadata.continue ?? '') !== '');
     this.#resourceVersion = page.metadata.resourceVersion;

@@ -7,9 +7,10 @@ export class HeldObjects implements WatchSink {
   readonly objects = new Map<string, string>();
   readonly log: string[] = [];
 
-  upsert({ metadata }: KubeObject, initial: boolean): void {
+  upsert({ metadata }: KubeObject, initial: boolean): boolean {
     this.objects.set(`${metadata.namespace}/${metadata.name}`, metadata.resourceVersion);
     this.log.push(`${initial ? 'list' : 'put'} ${metadata.name}@${metadata.resourceVersion}`);
+    return true;
   }
 
   remove(gone: KubeObject): void {

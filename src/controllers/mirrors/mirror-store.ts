@@ -45,6 +45,7 @@ export class MirrorStore {
   readonly sink: WatchSink = {
     upsert: (object, initial) => {
       this.put(object, initial);
+      return true;
     },
     remove: ({ metadata }) => {
       this.#drop(mirrorRule(metadata.namespace ?? '', metadata.name));
