@@ -61,7 +61,8 @@ const RACE_RETRY_MS = 200;
 interface Findings {
   /** As it was read in this run; `null`: it was not there. */
   read?: Observed | null;
-  ownerFate?: OwnerFate;
+  /** Of the target as it was at one version: by the next the mark may name another rule, or the copy say that it stays. */
+  ownerFate?: { readonly of: string; readonly fate: OwnerFate };
   frozen?: boolean;
   failed?: boolean;
 }
@@ -117,7 +118,7 @@ export class KubeTargets {
       gistOf: (claim) => sources.gist(claim.source),
       held: memory?.held,
       type: store.kind.typed ? memory?.type : '',
-      ownerFate: found.ownerFate,
+      ownerFate: found.ownerFate?.of === observed?.resourceVersion ? found.ownerFate?.fate : undefined,
       frozen: found.frozen ?? false,
       failed: found.failed ?? false,
       now: now(),
@@ -147,7 +148,7 @@ export class KubeTargets {
         if (markedBy === undefined || observed === undefined) return 'again';
         const fate = await this.#options.fateOf(markedBy, target, observed, signal);
         if (fate === 'later') return { requeueAfterMs: LATER_MS };
-        found.ownerFate = fate;
+        found.ownerFate = { of: observed.resourceVersion, fate };
         return 'again';
       }
       default:
@@ -162,8 +163,6 @@ export class KubeTargets {
       return;
     }
     found.read = observe(read.object.metadata);
-    // What was found out of an earlier state of it: the mark may name another rule by now, or the copy may say that it stays.
-    delete found.ownerFate;
     found.frozen = read.immutable;
     this.#memory.hold(target, found.read.resourceVersion, read.content, read.content.type);
   }
