@@ -4,7 +4,19 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
-import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, RETAIN, secretPath } from './support.ts';
+import {
+  annotations,
+  COPY_LABEL,
+  HOME,
+  LAST_SYNC_AT,
+  mirrorPath,
+  MirrorScene,
+  OWNED_BY,
+  PARENT_VERSION,
+  RETAIN,
+  secretPath,
+  SOURCE_TYPE,
+} from './support.ts';
 
 let scene: MirrorScene;
 
@@ -34,24 +46,31 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
 const SETTLE_MS = 1000;
 
 describe('a Secret of the same name that is not ours', { concurrency: 8 }, () => {
+  const marked = (mark: string): Json => ({ metadata: { annotations: { [OWNED_BY]: mark } } });
   /** `%` stands for the mirror's name. */
   const marks: Readonly<Record<string, Json>> = {
     'without any mark': {},
-    'with the label of a copy': { labels: { [COPY_LABEL]: 'mirrors' } },
-    'with an empty mark': { annotations: { [OWNED_BY]: '' } },
-    'with a mark that names no namespace': { annotations: { [OWNED_BY]: '%' } },
-    'with a mark of three parts': { annotations: { [OWNED_BY]: `${HOME}/%/x` } },
-    'with a mark that ends in a slash': { annotations: { [OWNED_BY]: `${HOME}/` } },
-    'with a mark in other letters': { annotations: { [OWNED_BY.toUpperCase()]: `${HOME}/%` } },
-    'with the mark as a label': { labels: { [OWNED_BY]: 'x' } },
-    'with the other marks of a copy': { annotations: { 'mirrors.kts.studio/source-type': 'secret' } },
+    'without any data': { data: {} },
+    'with the label of a copy': { metadata: { labels: { [COPY_LABEL]: 'mirrors' } } },
+    'with an empty mark': marked(''),
+    'with a mark that names no namespace': marked('%'),
+    'with a mark of three parts': marked(`${HOME}/%/x`),
+    'with a mark that ends in a slash': marked(`${HOME}/`),
+    'with a mark in other letters': { metadata: { annotations: { [OWNED_BY.toUpperCase()]: `${HOME}/%` } } },
+    'with the mark as a label': { metadata: { labels: { [OWNED_BY]: 'x' } } },
+    'with all of a copy but its mark': {
+      metadata: {
+        labels: { [COPY_LABEL]: 'mirrors' },
+        annotations: { [SOURCE_TYPE]: 'secret', [PARENT_VERSION]: '1', [LAST_SYNC_AT]: 'x' },
+      },
+    },
   };
-  for (const [index, [title, metadata]] of Object.entries(marks).entries()) {
+  for (const [index, [title, more]] of Object.entries(marks).entries()) {
     it(`${title} is left alone, whatever happens to the mirror`, async () => {
       const name = `foreign-${index}`;
       const free = `${name}-free`;
       await scene.namespaces(name, free);
-      const text = JSON.stringify({ metadata }).replaceAll('%', name);
+      const text = JSON.stringify(more).replaceAll('%', name);
       const foreign = await scene.secret(name, name, { theirs: 'x' }, JSON.parse(text));
       await scene.secret(HOME, name, { a: '1' });
       await scene.mirror(name, [name, free]);
@@ -64,6 +83,12 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
       await scene.change(HOME, name, { a: '2' });
       await scene.copied(free, name, { a: '2' });
       assert.ok(await untouched(foreign), 'after a change of the source');
+      await scene.api.delete(secretPath(HOME, name));
+      await scene.ready(name, 'NoSecret');
+      assert.ok(await untouched(foreign), 'after the source was deleted');
+      await scene.secret(HOME, name, { a: '3' });
+      await scene.copied(free, name, { a: '3' });
+      await scene.ready(name, 'Conflict');
       await scene.api.patch(mirrorPath(name), { spec: { destination: { namespaces: [free] } } });
       await scene.ready(name, 'Synced');
       assert.ok(await untouched(foreign), 'after a narrowing');

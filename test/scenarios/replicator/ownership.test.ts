@@ -1,0 +1,105 @@
+/** Objects of a name that a source wants and that are not its copies: whatever happens to the source, they stay as they are. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue } from '../../support/wait-for.ts';
+import { annotate, KINDS, ReplicatorScene } from './support.ts';
+
+/** Long enough for everything that could go wrong to have begun. */
+const SETTLE_MS = 1000;
+
+/** What may stand on it that makes no copy of it. `%` is its own place, `@` the source. */
+const MARKS: Readonly<Record<string, Json>> = {
+  'without any mark': {},
+  'without any data': { data: undefined },
+  'with an empty mark': { metadata: { annotations: annotate({ 'replicated-by': '' }) } },
+  'with a mark that names itself': { metadata: { annotations: annotate({ 'replicated-by': '%' }) } },
+  'with a mark without a namespace': { metadata: { annotations: annotate({ 'replicated-by': 'source' }) } },
+  'with a mark of three parts': { metadata: { annotations: annotate({ 'replicated-by': '@/x' }) } },
+  'with a mark that ends in a slash': { metadata: { annotations: annotate({ 'replicated-by': 'source/' }) } },
+  'with a mark that leads elsewhere': { metadata: { annotations: annotate({ 'replicated-by': 'source/..' }) } },
+  'with a mark in other letters': { metadata: { annotations: { 'K8S-REPLICATOR/REPLICATED-BY': '@' } } },
+  'with the mark of another prefix': { metadata: { annotations: annotate({ 'replicated-by': '@' }, 'my.org') } },
+  'with the mark as a label': { metadata: { labels: { 'k8s-replicator/replicated-by': 'source' } } },
+  'with the label of a copy': { metadata: { labels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' } } },
+  'with all of a copy but its mark': {
+    metadata: {
+      labels: { 'app.kubernetes.io/managed-by': 'k8s-replicator' },
+      annotations: annotate({
+        'replicated-at': '2020-01-01T00:00:00Z',
+        'replicated-from-version': '1',
+        'replicated-from-origin': '@',
+        'replicated-from-allowed': '.*',
+        'replicate-once': 'true',
+        'replicate-once-version': 'v1',
+      }),
+    },
+  },
+};
+
+let scene: ReplicatorScene;
+before(async () => {
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('source');
+  await scene.operator();
+});
+after(() => scene.close());
+
+for (const kind of KINDS) {
+  describe(`a ${kind.kind} of the same name`, { concurrency: 8 }, () => {
+    for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
+      it(`${title} is left alone, whatever happens to the source`, async () => {
+        const users = scene.of(kind);
+        const name = `foreign-${index}`;
+        const mine = `${kind.plural}-${index}`;
+        const source = `source/${name}`;
+        await scene.namespaces(mine, `${mine}-2`, `free-${mine}`);
+        const foreign: Json[] = [];
+        for (const namespace of [mine, `${mine}-2`]) {
+          const place = `${namespace}/${name}`;
+          const text = JSON.stringify(marks).replaceAll('%', place).replaceAll('@', source);
+          const { metadata, ...more } = JSON.parse(text);
+          foreign.push(
+            await scene.api.create({
+              apiVersion: 'v1',
+              kind: kind.kind,
+              ...('data' in marks ? {} : { data: users.data({ theirs: 'x' }) }),
+              ...more,
+              metadata: { ...metadata, namespace, name },
+            }),
+          );
+        }
+        const untouched = async (): Promise<boolean> => {
+          const now = await Promise.all(
+            foreign.map(({ metadata }) => users.find(`${metadata.namespace}/${metadata.name}`)),
+          );
+          return JSON.stringify(now) === JSON.stringify(foreign);
+        };
+        // Its own namespace is among those that match; `…-2` is not, but only if the whole name counts.
+        const wide = `sourc[e],(${mine}),free-${mine}.*`;
+        const { metadata: made } = await users.create(source, { a: '1' }, { 'replicate-to-namespaces': wide });
+        await users.holds(`free-${mine}/${name}`, { a: '1' });
+        await users.warning(source, 'Conflict');
+        await users.change(source, { a: '2' });
+        await users.holds(`free-${mine}/${name}`, { a: '2' });
+        await scene.namespaces(`free-${mine}-late`);
+        await users.holds(`free-${mine}-late/${name}`, { a: '2' });
+        assert.ok(await untouched(), 'after a change, and a namespace that has come');
+        await users.annotate(source, { 'replicate-to-namespaces': `free-${mine}` });
+        await users.gone(`free-${mine}-late/${name}`);
+        assert.ok(await untouched(), 'after a narrowing');
+        await users.annotate(source, { 'replicate-to-namespaces': wide });
+        await users.holds(`free-${mine}-late/${name}`, { a: '2' });
+        await users.annotate(source, { 'replicate-to-namespaces': null });
+        await users.gone(`free-${mine}/${name}`);
+        assert.equal((await users.find(source)).metadata.uid, made.uid, 'the source is no copy of its own');
+        await users.annotate(source, { 'replicate-to-namespaces': wide });
+        await users.holds(`free-${mine}/${name}`, { a: '2' });
+        await users.delete(source);
+        await users.gone(`free-${mine}/${name}`);
+        await staysTrue(untouched, SETTLE_MS, 'it, after the source was deleted');
+      });
+    }
+  });
+}
