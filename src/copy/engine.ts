@@ -296,7 +296,7 @@ export class Engine {
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const writes = this.#writes.get(rule) ?? 0;
-    const news = { writes, failure: this.#failures.get(rule) };
+    const news = { writes, evaluated: this.#evaluated.get(rule), failure: this.#failures.get(rule) };
     const result = await this.#systemOf(rule).report(rule, this.book.of(rule), news, signal);
     const rest = (this.#writes.get(rule) ?? 0) - writes;
     if (rest > 0) this.#writes.set(rule, rest);

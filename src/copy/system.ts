@@ -50,6 +50,8 @@ export interface RuleSystem {
 export interface RuleNews {
   /** Writes that were done for it. */
   readonly writes: number;
+  /** Version of the rule that its claims were made from, if it was evaluated. By now the rule may say something else. */
+  readonly evaluated: string | undefined;
   /** The rule cannot be brought into shape (`prepare`) or evaluated, and it does not seem to pass. */
   readonly failure?: Failure | undefined;
 }

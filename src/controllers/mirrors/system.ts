@@ -238,12 +238,15 @@ export class MirrorSystem implements RuleSystem {
       this.#options.onGone(mirrorName(rule));
       return undefined;
     }
+    // Its claims are of what it said before. It is about to be evaluated, and reported on again.
+    const outrun = news.evaluated !== ruleVersion(mirror);
+    if (outrun && news.failure === undefined) return undefined;
     const spec = this.#specOf(mirror);
     const deleting = mirror.metadata.deletionTimestamp !== undefined;
     const claims = [...entries];
     // Why it does not go is told like all else that fails.
     if (deleting && !claims.some(({ outcome }) => outcome.state === 'error')) {
-      const done = claims.every((entry) => isLetGo(entry));
+      const done = !outrun && claims.every((entry) => isLetGo(entry));
       if (done && vault?.farewell(rule, mirror, spec) !== false) await this.#letGo(mirror, signal);
       return undefined;
     }

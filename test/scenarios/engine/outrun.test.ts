@@ -1,0 +1,78 @@
+/** What is said and done of a mirror rests on what it says now, also where it could not be looked at yet. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, it } from 'node:test';
+
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
+
+/** As many as are looked at together. */
+const BLOCKERS = 8;
+/** How long the others keep the operator from looking at a mirror. */
+const BLOCKED_MS = 3000;
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  const { plane } = scene;
+  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  const kubeconfig = await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem });
+  await scene.operator({ kubeconfig, args: ['--kube-max-concurrent-writes', '32'] });
+});
+afterEach(() => proxy.clearRules());
+after(async () => {
+  await scene.close();
+  await proxy.stop();
+});
+
+/** From now on no mirror is looked at for a while: all that may be are waiting for the server. */
+async function block(name: string): Promise<void> {
+  const rule = proxy.rule({
+    match: { method: 'PATCH', path: new RegExp(`/secretmirrors/${name}-\\d+\\?`) },
+    fault: { kind: 'delay', ms: BLOCKED_MS },
+  });
+  for (let n = 0; n < BLOCKERS; n += 1) await scene.mirror(`${name}-${n}`, ['nowhere']);
+  await waitFor(() => rule.hits >= BLOCKERS, { message: 'all to wait' });
+}
+
+it('a mirror that goes is not let go before its copies are marked to stay', async () => {
+  await scene.namespaces('outrun');
+  await scene.secret(HOME, 'outrun', { a: '1' });
+  await scene.mirror('outrun', ['outrun']);
+  await scene.copied('outrun', 'outrun', { a: '1' });
+  await scene.api.patch(mirrorPath('outrun'), {
+    spec: { deletePolicy: 'retain', destination: { namespaces: ['nowhere'] } },
+  });
+  await scene.ready('outrun', 'Synced', /^0 copies/);
+  await block('block-outrun');
+  await scene.api.delete(mirrorPath('outrun'));
+  await scene.change(HOME, 'outrun', { a: '2' });
+  await scene.gone(mirrorPath('outrun'));
+  const copy = await scene.copied('outrun', 'outrun', { a: '1' });
+  assert.equal(copy.metadata.annotations[RETAIN], 'true');
+  await staysTrue(async () => (await scene.find('outrun', 'outrun')) !== undefined, 1500, 'the copy is there');
+});
+
+it('a status does not speak of a generation whose copies nobody has looked at', async () => {
+  await scene.namespaces('spoken', 'unspoken');
+  await scene.secret(HOME, 'spoken', { a: '1' });
+  await scene.mirror('spoken', ['spoken']);
+  await scene.ready('spoken', 'Synced');
+  let lies = 0;
+  await block('block-spoken');
+  await scene.api.patch(mirrorPath('spoken'), { spec: { destination: { namespaces: ['spoken', 'unspoken'] } } });
+  await scene.api.delete(secretPath('spoken', 'spoken'));
+  await waitFor(
+    async () => {
+      const [mirror, copy] = [await scene.api.get(mirrorPath('spoken')), await scene.find('unspoken', 'spoken')];
+      const { status, metadata } = mirror;
+      const told = status.observedGeneration === metadata.generation && status.conditions[0].status === 'True';
+      if (told && copy === undefined) lies += 1;
+      return told && copy !== undefined;
+    },
+    { message: 'the second copy' },
+  );
+  assert.equal(lies, 0, 'it was said to be synced without its second copy');
+});
