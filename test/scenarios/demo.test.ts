@@ -31,13 +31,16 @@ class DemoRun {
     this.#exit = new Promise((resolve) => child.once('close', resolve));
   }
 
-  static async start(args: readonly string[]): Promise<DemoRun> {
+  /** @param command that starts it: the program itself, or npm */
+  static async start(args: readonly string[], command = [process.execPath, PROGRAM, 'demo']): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
     // PostgreSQL, which runs as somebody else where we are root, has its folder in it.
     await chmod(folder, 0o755);
     const mark = randomUUID();
-    const child = spawn(process.execPath, [PROGRAM, 'demo', ...args], {
-      env: { ...process.env, TMPDIR: folder, KEYFERRY_DEMO_MARK: mark },
+    const [program = '', ...first] = command;
+    const child = spawn(program, [...first, ...args], {
+      // npm keeps its compiled code in the temporary folder.
+      env: { ...process.env, TMPDIR: folder, KEYFERRY_DEMO_MARK: mark, NODE_DISABLE_COMPILE_CACHE: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return new DemoRun(child, folder, mark);
@@ -152,6 +155,17 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
     assert.match(run.output, /everything is stopped\n$/);
     await run.leavesNothing();
   });
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    it(`ends when npm alone gets ${signal}, and not its children`, async () => {
+      const run = await DemoRun.start([], ['npm', 'run', 'demo']);
+      await run.shows('etcd v');
+      run.signal(signal);
+      await run.exit();
+      await run.shows('everything is stopped');
+      await run.leavesNothing();
+    });
+  }
 
   describe('on a cluster that is there', () => {
     let plane: ControlPlane;
