@@ -28,6 +28,7 @@ import { SourceRouter } from '../copy/sources.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError, isNotFound, retryAfterMs } from '../kube/errors.ts';
 import type { WatchHealth } from '../kube/watcher.ts';
+import type { EventInput } from '../kube/event-correlator.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
@@ -47,6 +48,8 @@ export interface OperatorOptions {
   readonly extraKinds?: readonly Kind[];
 }
 
+/** Between log lines about events that could not be written, ms. */
+const DROPPED_EVENTS_TOLD_MS = 60_000;
 /** How long a watch may be without a connection before we say that we are not up to date, ms. */
 const DISCONNECTED_LIMIT_MS = 3000;
 /** How often it is looked whether an API has been installed since, ms. Only while it is not. */
@@ -76,6 +79,8 @@ export class Operator {
   readonly #cluster: Cluster;
   /** By component: each system reports under the name of its original. */
   readonly #events = new Map<string, EventRecorder>();
+  /** Monotonic; until then no event that was dropped is told. */
+  #tellDroppedFrom = 0;
   readonly #mirrorControllers: MirrorsController[] = [];
   readonly #vault: VaultBackend;
   #replicator: ReplicatorController | undefined;
@@ -284,13 +289,22 @@ export class Operator {
         api,
         component,
         instance: config.leaderElect.identity,
-        onDrop: ({ reason }) => {
+        onDrop: ({ subject, reason }, error) => {
           metrics.eventsDropped.inc({ reason });
+          this.#tellDropped(subject, reason, error);
         },
       });
       this.#events.set(component, recorder);
     }
     return recorder;
+  }
+
+  /** Not each of them: whoever may not write events writes none, and the metric counts. */
+  #tellDropped({ kind, namespace, name }: EventInput['subject'], reason: string, error: Error): void {
+    const now = systemClock.monotonic();
+    if (now < this.#tellDroppedFrom) return;
+    this.#tellDroppedFrom = now + DROPPED_EVENTS_TOLD_MS;
+    this.#options.log.warn('an event could not be written', { kind, namespace, name, reason, error });
   }
 
   #recordEvent(mirror: SecretMirror, event: MirrorEvent): void {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import type { Keyferry } from '../support/keyferry.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { FaultScene } from './scene.ts';
 
@@ -15,15 +16,7 @@ const OTHERS = [
 
 test('without the right to list Secrets: not ready and why; with it: all is copied', async (t) => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
-  const role = { apiVersion: `${RBAC}/v1`, kind: 'ClusterRole', metadata: { name: 'keyferry' }, rules: OTHERS };
-  await scene.api.create(role);
-  await scene.api.create({
-    apiVersion: `${RBAC}/v1`,
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'keyferry' },
-    roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'keyferry' },
-    subjects: [{ apiGroup: RBAC, kind: 'User', name: 'keyferry' }],
-  });
+  await grant(scene, OTHERS);
   const keyferry = await scene.operator();
   const probes = scene.watchProbes(keyferry);
   await waitFor(async () => {
@@ -37,3 +30,32 @@ test('without the right to list Secrets: not ready and why; with it: all is copi
   await scene.assertWrites(from, 1);
   await probes.ready(200, 5000);
 });
+
+test('without the right to write events: all is copied, and the log says once that events are missing', async () => {
+  await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
+  await grant(scene, [...OTHERS.filter(({ resources }) => !resources.includes('events')), SECRETS]);
+  const keyferry = await scene.start();
+  const told = (): { level: string; reason: string; error: { message: string } }[] =>
+    keyferry.logs().filter(({ msg }) => msg === 'an event could not be written');
+  // Five mirrors become Active.
+  await waitFor(async () => /keyferry_events_dropped_total\{reason="Active"\} 5\n/.test(await metrics(keyferry)));
+  const [first, ...more] = told();
+  assert.deepEqual([first?.level, first?.reason, more], ['warn', 'Active', []]);
+  assert.match(first?.error.message ?? '', /403 Forbidden: .* cannot create resource "events"/);
+});
+
+async function grant(scene: FaultScene, rules: readonly object[]): Promise<void> {
+  const metadata = { name: 'keyferry' };
+  await scene.api.create({ apiVersion: `${RBAC}/v1`, kind: 'ClusterRole', metadata, rules });
+  await scene.api.create({
+    apiVersion: `${RBAC}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata,
+    roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'keyferry' },
+    subjects: [{ apiGroup: RBAC, kind: 'User', name: 'keyferry' }],
+  });
+}
+
+async function metrics(keyferry: Keyferry): Promise<string> {
+  return (await keyferry.probe('/metrics')).text;
+}
