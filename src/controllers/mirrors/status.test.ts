@@ -95,6 +95,12 @@ test('messages name the namespaces concerned, or the field', () => {
   );
 });
 
+test('patterns that match nothing are told: `project-*` is a regular expression, and hardly what was meant', () => {
+  const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
+  assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
+  assert.match(ready?.message ?? '', /^0 copies: the patterns match no other namespace/);
+});
+
 test('while attempts are under way nothing is said, except the very first time', () => {
   const first = fold({ outcomes: [PENDING] });
   assert.equal(first?.status.mirrorStatus, 'Pending');

@@ -90,6 +90,10 @@ function judgeCopies({ byState, total }: Tally, source: SourceView): Verdict {
   if (conflict !== undefined) {
     return leftAlone(`left alone in ${places(conflict.namespaces)}: ${conflict.first.message}`);
   }
+  if (total === 0) {
+    const message = '0 copies: the patterns match no other namespace yet';
+    return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
+  }
   const copies = total - (waiting?.namespaces.length ?? 0);
   const going = waiting === undefined ? '' : `; waiting in ${places(waiting.namespaces)}: ${waiting.first.message}`;
   const message = `${copies} ${copies === 1 ? 'copy is' : 'copies are'} up to date${going}`;
