@@ -182,6 +182,7 @@ describe('what is refused, by file and field', () => {
       configOf(SERVER).replace('current-context: x', ''),
       /current-context: is not set .*there are: "x"/u,
     ],
+    ['no context at all', 'apiVersion: v1\n', /current-context: is not set .*\(there are none\)/u],
     [
       'an unknown context',
       configOf(SERVER).replace('current-context: x', 'current-context: z'),

@@ -70,16 +70,14 @@ export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connec
 export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Connection {
   const files = config.files.join(delimiter);
   const wanted = options.context === undefined || options.context === '' ? config.currentContext : options.context;
-  const known = [...config.contexts.keys()].map((name) => JSON.stringify(name)).join(', ');
+  const names = [...config.contexts.keys()].map((name) => JSON.stringify(name));
+  const known = names.length === 0 ? 'there are none' : `there are: ${names.join(', ')}`;
   if (wanted === undefined) {
-    throw new KubeconfigError(
-      `${files}: current-context`,
-      `is not set and no --context was given (there are: ${known})`,
-    );
+    throw new KubeconfigError(`${files}: current-context`, `is not set and no --context was given (${known})`);
   }
   const context = config.contexts.get(wanted);
   if (context === undefined) {
-    throw new KubeconfigError(`${files}: contexts`, `no such context ${JSON.stringify(wanted)} (there are: ${known})`);
+    throw new KubeconfigError(`${files}: contexts`, `no such context ${JSON.stringify(wanted)} (${known})`);
   }
   const cluster = lookUp(config.clusters, context, 'cluster');
   const user = context.has('user') ? lookUp(config.users, context, 'user') : new Fields(context.file, 'users', {});

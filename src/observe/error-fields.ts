@@ -50,7 +50,9 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
 /** One line for a terminal: the message and the causes that say more than it. */
 export function errorText(thrown: unknown): string {
   const { message, cause } = errorFields(thrown);
-  return cause === undefined || message.includes(cause) ? message : `${message} (${cause})`;
+  if (cause === undefined || message.includes(cause)) return message;
+  // Who wraps an error often quotes it, without its type.
+  return message.includes(cause.replace(/^\w+: /, '')) ? message : `${message} (${cause})`;
 }
 
 /** Shortens a text to `max` characters; the last one is `…` if something is missing. */

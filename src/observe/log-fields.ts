@@ -68,8 +68,14 @@ export function checkFields(fields: LogFields, withStack: boolean): CheckedField
     if (name === 'error') {
       if (value !== undefined) checked['error'] = errorFields(value, withStack);
     } else if (typeof value === KIND_OF.get(name)) {
-      checked[name] = typeof value === 'string' ? cap(value, MAX_TEXT) : (value as number | boolean);
+      checked[name] = printable(value as string | number | boolean);
     }
   }
   return checked;
+}
+
+/** Whole numbers: a fraction of a millisecond tells nobody anything. */
+function printable(value: string | number | boolean): string | number | boolean {
+  if (typeof value === 'string') return cap(value, MAX_TEXT);
+  return typeof value === 'number' ? Math.round(value) : value;
 }

@@ -121,6 +121,15 @@ describe('log', () => {
     assertNoCanary(debug.raw());
   });
 
+  it('tells a cause to a terminal once, and numbers in the log without fractions', () => {
+    const told = new RangeError('must be a number');
+    assert.equal(errorText(new Error('--n: must be a number', { cause: told })), '--n: must be a number');
+    assert.equal(errorText(new Error('--n: bad', { cause: told })), '--n: bad (RangeError: must be a number)');
+    const { log, lines } = capture('info');
+    log.info('x', { retryInMs: 668.0162 });
+    assert.equal(lines()[0]?.['retryInMs'], 668);
+  });
+
   it('does not repeat what the language and Node quote in their errors', () => {
     const attempts: (() => unknown)[] = [
       () => JSON.parse(CANARY),
