@@ -96,7 +96,7 @@ describe('help and version', () => {
 
   it('explains the short commands', async () => {
     for (const [name, text] of [
-      ['crds', /keyferry crds \| kubectl apply -f -/],
+      ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
       ['status', /-o, --output <format>[^-]*\(choices: "table", "json", default:\s+"table"\)/],
       ['plan', /Usage: keyferry plan \[options\] <files\.\.\.>/],
       ['demo', /--once/],

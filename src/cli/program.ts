@@ -49,7 +49,9 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
 export function buildProgram(context: CliContext, onExitCode: (code: number) => void): Command {
   const { actions } = context;
   const program = new Command('keyferry')
-    .description('Carries Secrets and ConfigMaps between namespaces, clusters and Vault, and keeps every copy right.')
+    .description(
+      'Carries Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy right.',
+    )
     .version(context.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     // What follows a command belongs to it: the daemons read their flags themselves.
@@ -65,7 +67,7 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
   const { crds, status, plan, demo } = actions;
   if (crds !== undefined) {
     command(program, 'crds', 'print all custom resource definitions as YAML', [
-      'keyferry crds | kubectl apply -f -',
+      'keyferry crds | kubectl apply --server-side -f -',
     ]).action(() => finish(crds()));
   }
   if (status !== undefined) {
@@ -99,8 +101,11 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
       );
   }
   if (demo !== undefined) {
-    const text = 'real servers on this machine, the operator, and the first example, live';
-    withCluster(command(program, 'demo', text, ['keyferry demo --once']))
+    const text = 'real servers on this machine, the operator, and the examples, live';
+    withCluster(
+      command(program, 'demo', text, ['keyferry demo --once']),
+      'cluster to play on (else servers of its own)',
+    )
       .option('--once', 'end after the walk instead of running until Ctrl-C', false)
       .action(({ once, ...cluster }: ClusterFlags & { once: boolean }) =>
         finish(demo({ ...clusterOf(cluster), once })),
@@ -143,9 +148,12 @@ function clusterOf(flags: ClusterFlags): ClusterOptions {
   return { kubeconfig: flags.kubeconfig, context: flags.context };
 }
 
-function withCluster(target: Command): Command {
+function withCluster(
+  target: Command,
+  which = 'cluster to talk to (else $KUBECONFIG, ~/.kube/config, in-cluster)',
+): Command {
   return target
-    .option('--kubeconfig <path>', 'cluster to talk to (else $KUBECONFIG, ~/.kube/config, in-cluster)')
+    .option('--kubeconfig <path>', which)
     .option('--context <name>', 'context of the kubeconfig (else its current one)');
 }
 
