@@ -18,7 +18,6 @@ import {
   isThrottled,
   isTooLarge,
   isUnauthorized,
-  parseRetryAfter,
   parseStatus,
   retryAfterMs,
   toConnectionError,
@@ -68,8 +67,13 @@ describe('an answer becomes an error', () => {
     assert.equal(retryAfterMs(errorOf(503, {}, new Date(NOW + 5000).toUTCString())), 5000);
     assert.equal(retryAfterMs(errorOf(503, {})), undefined);
     assert.equal(retryAfterMs(new Error('other')), undefined);
-    assert.equal(parseRetryAfter('soon', NOW), undefined);
-    assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:00:00 GMT', NOW), 0);
+    assert.equal(retryAfterMs(errorOf(503, {}, 'soon')), undefined);
+    assert.equal(retryAfterMs(errorOf(503, {}, 'Thu, 01 Jan 1970 00:00:00 GMT')), 0);
+  });
+
+  test('with no more of a wait than a minute', () => {
+    assert.equal(retryAfterMs(errorOf(503, {}, '31536000')), 60_000);
+    assert.equal(retryAfterMs(errorOf(429, { details: { retryAfterSeconds: 1e308 } })), 60_000);
   });
 });
 

@@ -3,6 +3,7 @@
  * (`ConnectionError`). Nothing here ever holds a request's body, or of a response's body more than the message of
  * the API server's `Status`, shortened and without the pieces in which servers quote the request.
  */
+import { granted, parseRetryAfter } from '../runtime/retry-after.ts';
 
 /** One entry of `status.details.causes`: which field of the object was wrong, and how. */
 export interface StatusCause {
@@ -59,7 +60,7 @@ export class ApiError extends Error {
   /** The server's own words; `message` has the call before them. */
   readonly statusMessage: string;
   readonly causes: readonly StatusCause[];
-  /** How long the server asked us to stay away, in ms. */
+  /** How long the server asked us to stay away, in ms, as long as it is granted. */
   readonly retryAfterMs: number | undefined;
   /** Whether the API server itself said it: the body was a `Status`. Else it may be what stands before it that answered. */
   readonly isStatus: boolean;
@@ -153,7 +154,7 @@ export function statusOf(value: unknown): ApiStatus | undefined {
     reason: text(value['reason']) ?? '',
     message: text(value['message']) ?? '',
     causes: causes.filter(isRecord).map(causeOf),
-    ...(typeof seconds === 'number' && seconds > 0 ? { retryAfterMs: seconds * 1000 } : {}),
+    ...(typeof seconds === 'number' && seconds > 0 ? { retryAfterMs: granted(seconds * 1000) } : {}),
   };
 }
 
@@ -178,14 +179,6 @@ function text(value: unknown): string | undefined {
     // Server-side apply prints a value of the wrong type.
     .replace(/&value\.value\w+\{[\s\S]*\}/u, '[value left out]');
   return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean;
-}
-
-/** @returns ms, `undefined` for no header or one that is neither seconds nor a date */
-export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
-  if (header === undefined) return undefined;
-  if (/^\d+$/u.test(header)) return Number(header) * 1000;
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /** How long the server asked us to wait, in ms; `undefined` if it did not or if the error is another one. */

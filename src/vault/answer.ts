@@ -2,6 +2,7 @@
  * What a status and body from Vault mean. The rules were taken from a running Vault 1.13; statuses from
  * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
+import { parseRetryAfter } from '../runtime/retry-after.ts';
 import type { VaultErrorKind } from './errors.ts';
 import type { Answer } from './exchange.ts';
 import {
@@ -52,7 +53,7 @@ const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
 
 /** @param nowMs wall clock, for a Retry-After that is a date */
 export function readAnswer(answer: Answer, nowMs: number): VaultResponse | Failure {
-  const retryAfterMs = retryAfter(answer.headers['retry-after'], nowMs);
+  const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
   const body = parseBody(answer.body);
   const ok = answer.status >= 200 && answer.status < 300;
   if (body === undefined) return { kind: kindOf(answer.status, []), errors: hintFrom(answer.body), retryAfterMs };
@@ -139,14 +140,6 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
       if (status >= 500) return 'serverError';
       return status >= 400 ? 'badRequest' : 'badResponse';
   }
-}
-
-/** Seconds or an HTTP date (RFC 9110 §10.2.3), in ms from now. */
-function retryAfter(header: string | undefined, nowMs: number): number | undefined {
-  if (header === undefined) return undefined;
-  const seconds = Number(header);
-  const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(header) - nowMs;
-  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }
 
 /** Whether Vault said that the path lacks the `data/` of a KV 2 mount. */
