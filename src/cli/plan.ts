@@ -26,21 +26,26 @@ export async function planFiles(
   { files, output }: Pick<PlanOptions, 'files' | 'output'>,
 ): Promise<string> {
   const overlay = new Overlay(api, await readManifests(files, stdin), namespace, now);
-  const { targets, problems } = await planMirrors(api, overlay, now, signal);
-  const report: PlanReport = { targets, problems, ignored: overlay.ignored };
+  const { ignored, annotated } = overlay;
+  const report: PlanReport = { ...(await planMirrors(api, overlay, now, signal)), annotated, ignored };
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report);
 }
 
-function tables({ targets, problems, ignored }: PlanReport): string {
+function tables({ targets, problems, notes, annotated, ignored }: PlanReport): string {
   const lines: string[] = problems.map(({ rule, problem }) => `${rule}: ${problem}`);
+  lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
   if (lines.length > 0) lines.push('');
   if (targets.length === 0) {
-    lines.push('Nothing would be copied or removed.');
+    lines.push('No SecretMirror would make, change or remove a copy.');
   } else {
     const rows = targets.map(({ action, kind, namespace, name, rule, reason }) => {
       return [action, kind, namespace, name, rule, reason];
     });
     lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows), '', summary(targets));
+  }
+  if (annotated > 0) {
+    const subject = annotated === 1 ? '1 object has' : `${annotated} objects have`;
+    lines.push(`${subject} annotations of the replicator, which are not planned.`);
   }
   if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} of no concern here.`);
   return `${lines.join('\n')}\n`;

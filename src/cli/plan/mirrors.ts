@@ -12,8 +12,9 @@ import {
 import { mirrorName, mirrorRule, MirrorStore } from '../../controllers/mirrors/mirror-store.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL } from '../../controllers/mirrors/shape.ts';
-import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
+import { effectiveSpec, type EffectiveSpec } from '../../controllers/mirrors/spec.ts';
 import { MirrorSystem } from '../../controllers/mirrors/system.ts';
+import type { SourceView } from '../../copy/claim.ts';
 import { ClaimBook } from '../../copy/claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from '../../copy/keys.ts';
 import { Namespaces } from '../../copy/namespaces.ts';
@@ -21,15 +22,20 @@ import { observe } from '../../copy/observed.ts';
 import { type Facts, type Held, type OwnerFate, plan, type Plan, winnerOf } from '../../copy/plan.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { listAll } from '../kube-list.ts';
+import { vaultPlace } from '../status/mirrors.ts';
 import { appliedMirror, type Overlay, type SecretState, viewOf } from './overlay.ts';
-import type { PlannedProblem, PlannedTarget } from './report.ts';
+import type { PlannedNote, PlannedProblem, PlannedTarget } from './report.ts';
 
 const MIRRORS_PATH = `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/${SECRET_MIRROR_PLURAL}`;
 
 interface MirrorsPlan {
   readonly targets: readonly PlannedTarget[];
   readonly problems: readonly PlannedProblem[];
+  readonly notes: readonly PlannedNote[];
 }
+
+/** Of a source in Vault: reading it there would take the mirror's login, and of dynamic credentials make new ones. */
+const NOT_ASKED: SourceView = { state: 'missing', reason: 'Vault', message: 'what is there is not looked at' };
 
 /** @throws ManifestError, and what `api.request` throws */
 export async function planMirrors(
@@ -86,6 +92,7 @@ export async function planMirrors(
   const view = { ownedBy: (rule: RuleKey): Iterable<HolderKey> => owned.get(rule) ?? [] };
   const touched = new Set<HolderKey>();
   const problems: PlannedProblem[] = [];
+  const notes: PlannedNote[] = [];
   for (const [rule, mirror] of mirrors.all()) {
     const evaluation = system.evaluate(rule, view);
     if (evaluation === undefined) continue;
@@ -95,15 +102,18 @@ export async function planMirrors(
       const { namespace } = parseHolderKey(target);
       if (changed || isNew.has(namespace) || overlay.secrets.has(target)) touched.add(target);
     }
+    if (!changed) continue;
+    const { title } = evaluation.owner;
+    const spec = effectiveSpec(mirror, patterns);
+    const note = noteOn(spec, evaluation.claims.length);
+    if (note !== undefined) notes.push({ rule: title, note });
     if (!named.has(rule)) continue;
     for (const target of view.ownedBy(rule)) touched.add(target);
-    for (const problem of effectiveSpec(mirror, patterns).problems) {
-      problems.push({ rule: evaluation.owner.title, problem });
-    }
+    for (const problem of spec.problems) problems.push({ rule: title, problem });
   }
   const targets: PlannedTarget[] = [];
   for (const target of [...touched].toSorted()) targets.push(await planTarget(target));
-  return { targets, problems };
+  return { targets, problems, notes };
 
   async function planTarget(target: HolderKey): Promise<PlannedTarget> {
     const { kind, namespace, name } = parseHolderKey(target);
@@ -121,7 +131,7 @@ export async function planMirrors(
       observed,
       markedBy,
       goingAway: false,
-      viewOf: ({ source }) => (source === undefined ? { state: 'unknown' } : viewOf(source, sources.get(source))),
+      viewOf: ({ source }) => (source === undefined ? NOT_ASKED : viewOf(source, sources.get(source))),
       gistOf: ({ source }) => (source === undefined ? undefined : sources.get(source)?.gist),
       held,
       type: held?.gist.type,
@@ -141,6 +151,12 @@ export async function planMirrors(
     const rule = winnerOf(entries)?.claim.owner.title ?? titleOf(markedBy);
     return { system: MIRRORS_SYSTEM, kind, namespace, name, rule, ...told(decision, markedBy) };
   }
+}
+
+function noteOn({ problems, destinationType, destinationVault }: EffectiveSpec, claims: number): string | undefined {
+  if (problems.length > 0) return undefined;
+  if (destinationType === 'vault') return `writes ${vaultPlace(destinationVault)} if that differs; Vault is not asked`;
+  return claims === 0 ? 'its patterns match no other namespace' : undefined;
 }
 
 function told(decision: Plan, markedBy: RuleKey | undefined): Pick<PlannedTarget, 'action' | 'reason'> {

@@ -19,9 +19,18 @@ export interface PlannedProblem {
   readonly problem: string;
 }
 
+/** What is to be known of a rule beside its targets: why it has none, or what no plan can tell. */
+export interface PlannedNote {
+  readonly rule: string;
+  readonly note: string;
+}
+
 export interface PlanReport {
   readonly targets: readonly PlannedTarget[];
   readonly problems: readonly PlannedProblem[];
+  readonly notes: readonly PlannedNote[];
+  /** Objects of the manifests with annotations of the replicator, which are not planned. */
+  readonly annotated: number;
   /** Objects of the manifests that have nothing to do with Keyferry. */
   readonly ignored: number;
 }

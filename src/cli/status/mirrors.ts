@@ -90,7 +90,11 @@ function ruleOf(mirror: SecretMirror, spec: EffectiveSpec | undefined, copies: C
   function stateOf(): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
     const state = status?.mirrorStatus ?? 'Unknown';
     if (metadata.deletionTimestamp !== undefined) {
-      return { state: 'Deleting', ready: false, reason: 'Deleting', message: `since ${metadata.deletionTimestamp}` };
+      // What was said before it was deleted keeps it no more.
+      const heard = ready?.status === 'False' && status?.observedGeneration === generation;
+      const held = heard ? `; ${ready.reason}: ${ready.message}` : '';
+      const message = `since ${metadata.deletionTimestamp}${held}`;
+      return { state: 'Deleting', ready: false, reason: 'Deleting', message };
     }
     if (ready === undefined) {
       return { state, ready: false, reason: 'NotSeen', message: 'Keyferry has not looked at it yet; does it run?' };
@@ -103,7 +107,7 @@ function ruleOf(mirror: SecretMirror, spec: EffectiveSpec | undefined, copies: C
 }
 
 /** Without a user and password that the address may hold. */
-function vaultPlace(block: VaultBlock | undefined): string {
+export function vaultPlace(block: VaultBlock | undefined): string {
   const host = URL.parse(block?.addr ?? '')?.host ?? '?';
   return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;
 }

@@ -128,7 +128,7 @@ function stateOf(
     return { state: wish.kind === 'broken' ? 'Suspended' : 'Error', ready: false, reason: first.reason, message };
   }
   if (pending.length > 0) {
-    const message = `${pending.length} of ${entries.length} not as they should be yet; does Keyferry run?`;
+    const message = `${pending.length} of ${entries.length} not as they should be yet; does Keyferry run? If so, the events of this object say why`;
     return { state: 'Outdated', ready: false, reason: 'Outdated', message };
   }
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;

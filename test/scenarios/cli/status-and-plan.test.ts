@@ -131,6 +131,27 @@ describe('keyferry status and plan', () => {
     );
   });
 
+  it('says what keeps a mirror that is being deleted', async () => {
+    const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/going';
+    const going = mirror('going', 'one', ['nowhere']);
+    const finalizers = ['mirrors.kts.studio/finalizer'];
+    await plane.api.create({ ...going, metadata: { ...going.metadata, finalizers } });
+    await plane.api.delete(where);
+    assert.match((await run(['status'])).stdout, / going .* Deleting: since 20\S+Z\n/);
+    const { generation } = (await plane.api.get(where)).metadata;
+    const ready = {
+      type: 'Ready',
+      status: 'False',
+      reason: 'SyncError',
+      message: 'cannot sync namespace to-a: Forbidden',
+    };
+    const conditions = [{ ...ready, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    await plane.api.patch(`${where}/status`, { status: { observedGeneration: generation, conditions } });
+    const { stdout } = await run(['status']);
+    assert.match(stdout, / going .* Deleting: since 20\S+Z; SyncError: cannot sync namespace to-a: Forbidden\n/);
+    await plane.api.patch(where, { metadata: { finalizers: null } });
+  });
+
   it('tells of problems in a spec, and counts what it does not know', async () => {
     const input = [
       mirror('bad', 'one', ['to-a', '(']),
@@ -140,6 +161,42 @@ describe('keyferry status and plan', () => {
     assert.equal(code, 0);
     assert.match(stdout, /^SecretMirror default\/bad: spec\.destination\.namespaces\[1\]: /);
     assert.match(stdout, /1 object is of no concern here\./);
+  });
+
+  it('tells what it cannot tell: Vault, the replicator, patterns that match nothing', async () => {
+    const vault = {
+      addr: 'https://vault.example.com',
+      path: 'secret/one',
+      auth: { token: { secretRef: { name: 't' } } },
+    };
+    const told = async (...objects: object[]): Promise<string> => {
+      const { code, stdout, stderr } = await run(
+        ['plan', '-'],
+        objects.map((object) => stringify(object)).join('---\n'),
+      );
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    const to = mirror('to-vault', 'one', []);
+    const toVault = await told({ ...to, spec: { ...to.spec, destination: { type: 'vault', vault } } });
+    assert.match(
+      toVault,
+      /^SecretMirror default\/to-vault: writes vault vault\.example\.com\/secret\/one if that differs; /,
+    );
+    const from = mirror('from-vault', 'three', ['to-a']);
+    const fromVault = await told({ ...from, spec: { ...from.spec, source: { name: 'three', type: 'vault', vault } } });
+    assert.match(
+      fromVault,
+      /\nwait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: what is there is not looked at\n/,
+    );
+    const glob = await told(mirror('glob', 'one', ['to-*']));
+    assert.match(
+      glob,
+      /^SecretMirror default\/glob: its patterns match no other namespace\n\nNo SecretMirror would make/,
+    );
+    const annotations = { 'k8s-replicator/replicate-to': 'other' };
+    const pushed = await told({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', annotations } });
+    assert.match(pushed, /\n1 object has annotations of the replicator, which are not planned\.\n$/);
   });
 
   it('names file and document of bad input, and no value', async () => {
