@@ -6,17 +6,9 @@ import { kubernetesFault } from '../servers/fault-rules.ts';
 import type { Keyferry } from '../support/keyferry.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
-import { FaultScene, type FaultSystem, RECOVERY_MS } from './scene.ts';
+import { FaultScene, RECOVERY_MS } from './scene.ts';
+import { REPLICATING } from './systems.ts';
 
-const REPLICATING: FaultSystem = {
-  controller: 'replicator',
-  copyLabel: 'app.kubernetes.io/managed-by',
-  // Namespaces, Secrets, ConfigMaps.
-  watches: 3,
-  make: async (scene, n) => {
-    await scene.source(n, { 'k8s-replicator/replicate-to-namespaces': 'team-[0-9]+' });
-  },
-};
 const WATCHING = { isWatch: true };
 const SECRETS_WATCH = { isWatch: true, path: '/api/v1/secrets' };
 const COPY = '/api/v1/namespaces/team-3/secrets/source-1';

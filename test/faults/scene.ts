@@ -14,39 +14,15 @@ import { Keyferry } from '../support/keyferry.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { WatchEvent, Watcher } from '../support/watcher.ts';
 import { ProbeLog } from './probe-log.ts';
+import { type FaultSystem, MIRRORING, RULES } from './systems.ts';
 
-export const MIRRORS = 5;
 export const NAMESPACES = 10;
-export const COPIES = MIRRORS * NAMESPACES;
-/** Mirrors, namespaces, copies, and each source. */
-export const WATCHES = 3 + MIRRORS;
+export const COPIES = RULES * NAMESPACES;
 /** The limit that every test holds: from the end of the fault until all is as it should be, ms. */
 export const RECOVERY_MS = 10_000;
-export const COPY_LABEL = 'keyferry.dev/copy';
 
 const EVENTS = '/api/v1/events';
 const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
-
-/** What a system brings to the scene: five rules that copy `default/source-<n>` into every `team-<n>`. */
-export interface FaultSystem {
-  readonly controller: string;
-  /** Key of a label that every copy has. */
-  readonly copyLabel: string;
-  /** How many watches are open when all is well. */
-  readonly watches: number;
-  /** Makes source and rule. */
-  make(scene: FaultScene, n: number): Promise<void>;
-}
-
-const MIRRORING: FaultSystem = {
-  controller: 'mirrors',
-  copyLabel: COPY_LABEL,
-  watches: WATCHES,
-  make: async (scene, n) => {
-    await scene.source(n);
-    await scene.mirror(n, ['team-[0-9]+']);
-  },
-};
 
 export interface SceneOptions extends ControlPlaneOptions {
   /** Default: SecretMirrors. */
@@ -91,7 +67,7 @@ export class FaultScene implements AsyncDisposable {
     const scene = new FaultScene(plane, proxy, kubeconfig, options);
     await scene.api.apply(crds());
     await scene.namespaces(...namespaceNames());
-    for (let n = 0; n < MIRRORS; n += 1) {
+    for (let n = 0; n < RULES; n += 1) {
       await scene.#system.make(scene, n);
     }
     const query = { labelSelector: scene.#system.copyLabel };
@@ -181,7 +157,7 @@ export class FaultScene implements AsyncDisposable {
   /** Every source gets another value. */
   async changeSources(): Promise<void> {
     this.#round += 1;
-    for (let n = 0; n < MIRRORS; n += 1) {
+    for (let n = 0; n < RULES; n += 1) {
       await this.api.patch(`/api/v1/namespaces/default/secrets/source-${n}`, { data: { value: this.value() } });
     }
   }
@@ -191,7 +167,7 @@ export class FaultScene implements AsyncDisposable {
     const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#system.copyLabel });
     const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
     const wanted = namespaces.flatMap((namespace) =>
-      Array.from({ length: MIRRORS }, (_, n) => `${namespace}/source-${n}`),
+      Array.from({ length: RULES }, (_, n) => `${namespace}/source-${n}`),
     );
     return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
   }

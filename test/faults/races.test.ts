@@ -1,0 +1,123 @@
+/** Between our look at an object and our write somebody else writes: what is theirs by then stays theirs. For every system. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { kubernetesFault } from '../servers/fault-rules.ts';
+import type { ProxyRequest } from '../servers/fault-rules.ts';
+import type { Json } from '../support/api.ts';
+import { staysTrue, waitFor } from '../support/wait-for.ts';
+import { FaultScene, namespaceNames } from './scene.ts';
+import { mirrorPath, SYSTEMS } from './systems.ts';
+
+/** How long a write of ours is held up. */
+const HELD_MS = 700;
+const SETTLE_MS = 1000;
+
+const secretPath = (namespace: string, n: number): string => `/api/v1/namespaces/${namespace}/secrets/source-${n}`;
+
+for (const system of SYSTEMS) {
+  describe(system.controller, () => {
+    let scene: FaultScene;
+    before(async () => {
+      scene = await FaultScene.open({ system });
+      await scene.start();
+    });
+    after(() => scene.close());
+
+    const theirs = async (namespace: string, n: number): Promise<Json> =>
+      await scene.api.create({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: `source-${n}`, namespace },
+        data: { theirs: 'eA==' },
+      });
+    const stays = async (object: Json, n: number): Promise<void> => {
+      const same = async (): Promise<boolean> =>
+        JSON.stringify(await scene.api.get(secretPath(object.metadata.namespace, n))) === JSON.stringify(object);
+      await staysTrue(same, SETTLE_MS, 'what is theirs');
+    };
+    /** Holds up the first of our requests of this kind. */
+    const held = (method: string, path: string) =>
+      scene.proxy.rule({
+        match: ({ method: of, path: at }: ProxyRequest) => of === method && at === path,
+        fault: { kind: 'delay', ms: HELD_MS },
+        times: 1,
+      });
+    /** Waits until the copies of a rule are gone, and a mirror itself. */
+    const dropped = async (n: number): Promise<void> => {
+      const none = async (): Promise<boolean> => {
+        const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: system.copyLabel });
+        return labelled.every(({ metadata }) => metadata.name !== `source-${n}`);
+      };
+      await waitFor(none, { message: () => `the copies of source-${n} to go; ${scene.logTail()}` });
+      if (system.controller === 'mirrors') {
+        await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror to go' });
+      }
+    };
+
+    test('a user puts an object of the same name in the place of a copy that is about to be deleted', async () => {
+      const rule = held('DELETE', secretPath('team-4', 0));
+      await system.drop(scene, 0);
+      await waitFor(() => rule.hits === 1, { message: 'our deletion' });
+      await scene.api.delete(secretPath('team-4', 0));
+      const users = await theirs('team-4', 0);
+      await dropped(0);
+      await stays(users, 0);
+    });
+
+    test('a user takes the mark off a copy that is about to be deleted', async () => {
+      const rule = held('DELETE', secretPath('team-4', 1));
+      await system.drop(scene, 1);
+      await waitFor(() => rule.hits === 1, { message: 'our deletion' });
+      const metadata = { annotations: { [system.mark]: null }, labels: { [system.copyLabel]: null } };
+      const users = await scene.api.patch(secretPath('team-4', 1), { metadata });
+      await dropped(1);
+      await stays(users, 1);
+    });
+
+    test('a user is faster in a new namespace, and the name is ours when it is free', async () => {
+      const rule = held('POST', '/api/v1/namespaces/team-60/secrets');
+      await scene.namespaces('team-60');
+      await waitFor(() => rule.hits === 1, { message: 'our creation' });
+      const users = await Promise.all([2, 3, 4].map(async (n) => await scene.api.find(secretPath('team-60', n))));
+      const n = 2 + users.findIndex((object) => object === undefined);
+      assert.ok(n >= 2, 'one is held up');
+      const object = await theirs('team-60', n);
+      await stays(object, n);
+      await scene.api.delete(secretPath('team-60', n));
+      await waitFor(async () => (await scene.api.find(secretPath('team-60', n)))?.metadata.annotations?.[system.mark], {
+        message: 'our copy',
+      });
+    });
+
+    test('deletions that are done but not answered meet nothing the second time, and what follows is done', async () => {
+      const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
+      await system.drop(scene, 2);
+      await dropped(2);
+      assert.equal(lost.hits, 5);
+      await scene.changeSources();
+      const follows = async (): Promise<boolean> =>
+        (await scene.missing()).every((key) => !key.endsWith('source-3') && !key.endsWith('source-4'));
+      await waitFor(follows, { message: 'the copies of the others to follow' });
+    });
+
+    test('every third write of any kind is refused with 409: new namespaces, changes and deletions are done all the same, soon', async (t) => {
+      let count = 0;
+      const isThird = ({ method }: ProxyRequest): boolean => method !== 'GET' && (count += 1) % 3 === 0;
+      const refusals = scene.proxy.rule({ match: isThird, fault: kubernetesFault(409) });
+      const from = performance.now();
+      const names = Array.from({ length: 20 }, (_, index) => `team-${200 + index}`);
+      await scene.changeSources();
+      await scene.namespaces(...names);
+      await system.drop(scene, 3);
+      await dropped(3);
+      const right = async (): Promise<boolean> =>
+        (await scene.missing([...namespaceNames(), ...names])).every((key) => !key.endsWith('source-4'));
+      await waitFor(right, { message: () => `the copies of the last; ${scene.logTail()}` });
+      refusals.clear();
+      t.diagnostic(`right after ${Math.round(performance.now() - from)} ms; ${refusals.hits} conflicts`);
+      assert.ok(refusals.hits > 10, `${refusals.hits} conflicts`);
+      assert.ok(performance.now() - from < 8000);
+    });
+  });
+}

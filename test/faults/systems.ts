@@ -1,0 +1,69 @@
+/** The systems that the tests of faults try: each brings five rules that copy `default/source-<n>` into every `team-<number>`. */
+import type { FaultScene } from './scene.ts';
+
+/** How many rules there are. */
+export const RULES = 5;
+
+export interface FaultSystem {
+  readonly controller: string;
+  /** Key of a label that every copy has. */
+  readonly copyLabel: string;
+  /** Key of the annotation that says whose a copy is. */
+  readonly mark: string;
+  /** How many watches are open when all is well. */
+  readonly watches: number;
+  /** Makes source and rule. */
+  make(scene: FaultScene, n: number): Promise<void>;
+  /** The copies are not wanted any more; the source stays. */
+  drop(scene: FaultScene, n: number): Promise<void>;
+  /** The copies are wanted again. */
+  restore(scene: FaultScene, n: number): Promise<void>;
+}
+
+const PATTERN = 'team-[0-9]+';
+const PUSH = 'k8s-replicator/replicate-to-namespaces';
+
+export const mirrorPath = (n: number): string =>
+  `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mirror-${n}`;
+
+export const MIRRORING: FaultSystem = {
+  controller: 'mirrors',
+  copyLabel: 'keyferry.dev/copy',
+  mark: 'mirrors.kts.studio/owned-by',
+  // Mirrors, namespaces, copies, and each source.
+  watches: 3 + RULES,
+  make: async (scene, n) => {
+    await scene.source(n);
+    await scene.mirror(n, [PATTERN]);
+  },
+  drop: async (scene, n) => {
+    await scene.api.delete(mirrorPath(n));
+  },
+  restore: async (scene, n) => {
+    await scene.mirror(n, [PATTERN]);
+  },
+};
+
+export const REPLICATING: FaultSystem = {
+  controller: 'replicator',
+  copyLabel: 'app.kubernetes.io/managed-by',
+  mark: 'k8s-replicator/replicated-by',
+  // Namespaces, Secrets, ConfigMaps.
+  watches: 3,
+  make: async (scene, n) => {
+    await scene.source(n, { [PUSH]: PATTERN });
+  },
+  drop: async (scene, n) => {
+    await push(scene, n, null);
+  },
+  restore: async (scene, n) => {
+    await push(scene, n, PATTERN);
+  },
+};
+
+export const SYSTEMS: readonly FaultSystem[] = [MIRRORING, REPLICATING];
+
+async function push(scene: FaultScene, n: number, pattern: string | null): Promise<void> {
+  const metadata = { annotations: { [PUSH]: pattern } };
+  await scene.api.patch(`/api/v1/namespaces/default/secrets/source-${n}`, { metadata });
+}
