@@ -37,54 +37,57 @@ interface Made {
 export class VaultCredentials {
   readonly #store: KubeStore;
   readonly #api: KubeApi;
-  /** By the auth reference as JSON. */
+  /** By the auth reference, of those that are followed. */
   readonly #made = new Map<string, Made>();
-  /** Which keys log in by a Secret. */
-  readonly #users = new Map<HolderKey, Set<HolderKey>>();
+  /** Which keys log in by a Secret, or as a ServiceAccount, and in how many ways. */
+  readonly #users = new Map<string, Map<HolderKey, number>>();
 
   constructor(store: KubeStore) {
     this.#store = store;
     this.#api = store.api;
   }
 
-  /** Follows what `auth` names, for the location `user`. */
+  /** Follows what `auth` names, for the location `user`. Counts: as many `unfollow` calls end it. */
   follow(user: HolderKey, auth: VaultAuthRef): void {
-    const secret = this.#secretOf(auth);
-    if (secret === undefined) return;
-    const users = this.#users.get(secret);
-    if (users?.has(user) === true) return;
-    if (users !== undefined) users.add(user);
-    else {
-      this.#users.set(secret, new Set([user]));
-      this.#store.want(secret);
+    const holder = this.#holderOf(auth);
+    let users = this.#users.get(holder);
+    if (users === undefined) {
+      this.#users.set(holder, (users = new Map()));
+      if (auth.method !== 'kubernetes') this.#store.want(holder);
     }
+    users.set(user, (users.get(user) ?? 0) + 1);
   }
 
   unfollow(user: HolderKey, auth: VaultAuthRef): void {
-    const secret = this.#secretOf(auth);
-    const users = secret === undefined ? undefined : this.#users.get(secret);
-    if (secret === undefined || users?.delete(user) !== true || users.size > 0) return;
-    this.#users.delete(secret);
-    this.#store.forget(secret);
-    for (const id of this.#made.keys()) if (id.startsWith(`${secret} `)) this.#made.delete(id);
+    const holder = this.#holderOf(auth);
+    const users = this.#users.get(holder);
+    const count = users?.get(user);
+    if (users === undefined || count === undefined) return;
+    // Who else logs in so is given another object of the same identity, and with it the same session.
+    this.#made.delete(idOf(holder, auth));
+    if (count > 1) users.set(user, count - 1);
+    else users.delete(user);
+    if (users.size > 0) return;
+    this.#users.delete(holder);
+    if (auth.method !== 'kubernetes') this.#store.forget(holder);
   }
 
   /** The locations that log in by a Secret. */
   usersOf(secret: HolderKey): Iterable<HolderKey> {
-    return this.#users.get(secret) ?? [];
+    return this.#users.get(secret)?.keys() ?? [];
   }
 
   /**
-   * The identity that `auth` means now. The same object as long as nothing has changed.
+   * The identity that `auth` means now. The same object as long as nothing has changed, if it is followed.
    * @throws VaultAuthMissingError, NotKnownYetError, what the API server answers
    */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
     if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
-    const secret = this.#store.key(auth.secret.namespace, auth.secret.name);
+    const secret = this.#holderOf(auth);
     const view = this.#users.has(secret) ? this.#store.view(secret) : undefined;
     if (view?.state === 'unknown') throw new NotKnownYetError(`not looked up yet: ${secret}`);
     if (view?.state === 'missing') throw missingSecret(auth);
-    const id = `${secret} ${JSON.stringify(auth)}`;
+    const id = idOf(secret, auth);
     const made = this.#made.get(id);
     if (made !== undefined && view?.state === 'present' && made.version === view.version) return made.identity;
     const content =
@@ -93,16 +96,19 @@ export class VaultCredentials {
         : (await this.#store.read(secret, signal))?.content;
     if (content === undefined) throw missingSecret(auth);
     const identity = identityFrom(auth, content);
-    if (view !== undefined) this.#made.set(id, { version: content.version, identity });
+    if (this.#users.has(secret)) this.#made.set(id, { version: content.version, identity });
     return identity;
   }
 
-  #secretOf(auth: VaultAuthRef): HolderKey | undefined {
-    return auth.method === 'kubernetes' ? undefined : this.#store.key(auth.secret.namespace, auth.secret.name);
+  /** The Secret that `auth` names, or a name for the ServiceAccount. */
+  #holderOf(auth: VaultAuthRef): string {
+    if (auth.method !== 'kubernetes') return this.#store.key(auth.secret.namespace, auth.secret.name);
+    return `kubernetes ${auth.serviceAccount.namespace}/${auth.serviceAccount.name}`;
   }
 
   #serviceAccount(auth: Extract<VaultAuthRef, { method: 'kubernetes' }>): VaultIdentity {
-    const id = `kubernetes ${JSON.stringify(auth)}`;
+    const holder = this.#holderOf(auth);
+    const id = idOf(holder, auth);
     const made = this.#made.get(id);
     if (made !== undefined) return made.identity;
     const { mount, role, serviceAccount, audiences } = auth;
@@ -113,7 +119,7 @@ export class VaultCredentials {
       subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
       jwt: (signal) => this.#requestToken(serviceAccount, audiences, signal),
     };
-    this.#made.set(id, { version: '', identity });
+    if (this.#users.has(holder)) this.#made.set(id, { version: '', identity });
     return identity;
   }
 
@@ -136,6 +142,10 @@ export class VaultCredentials {
       throw new VaultAuthMissingError(text, { cause: error });
     }
   }
+}
+
+function idOf(holder: string, auth: VaultAuthRef): string {
+  return `${holder} ${JSON.stringify(auth)}`;
 }
 
 function missingSecret({ method, ...auth }: Exclude<VaultAuthRef, { method: 'kubernetes' }>): VaultAuthMissingError {

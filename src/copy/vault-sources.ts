@@ -196,15 +196,16 @@ export class VaultSources implements SourceProvider {
       if (this.#followed.get(key) !== followed) return this.#abandoned(followed);
       return { requeueAfterMs: waitMs ?? holders.pollMs(key) * (0.9 + 0.1 * random()) };
     } catch (error) {
-      if (signal.aborted || this.#followed.get(key) !== followed) throw error;
-      return this.#failed(followed, error);
+      if (this.#followed.get(key) !== followed) this.#abandoned(followed);
+      else if (!signal.aborted) return this.#failed(followed, error);
+      throw error;
     } finally {
       const news = hungry || stateOf(followed) !== before;
       if (news && this.#followed.get(key) === followed) this.#options.onChange(key);
     }
   }
 
-  /** It was forgotten while it was looked at. */
+  /** It was forgotten while it was looked at, and what was found or opened since is nobody's. */
   #abandoned(followed: Followed): undefined {
     this.#options.access.close(followed.key);
     if (followed.lease !== undefined) this.#options.leases.dropped(followed.lease);

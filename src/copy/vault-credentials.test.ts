@@ -1,0 +1,90 @@
+/** Which credentials are followed, and for how long, on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { type ControlPlane, startControlPlane } from '../../test/servers/control-plane.ts';
+import { clientOf } from '../../test/support/kube-client.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import type { HttpKubeApi } from '../kube/http.ts';
+import type { VaultIdentity } from '../vault/identity.ts';
+import { SECRET } from './kind.ts';
+import { KubeStore } from './kube-store.ts';
+import { VaultCredentials } from './vault-credentials.ts';
+import type { VaultAuthRef } from './vault-holder.ts';
+
+const USER = 'vault:https://v/secret/data/app#1';
+const OTHER = 'vault:https://v/secret/data/app#2';
+const secret = { namespace: 'default', name: 'credential' };
+const byToken = (tokenKey: string): VaultAuthRef => ({ method: 'token', secret, tokenKey });
+const byServiceAccount: VaultAuthRef = {
+  method: 'kubernetes',
+  mount: 'kubernetes',
+  role: 'app',
+  serviceAccount: { namespace: 'default', name: 'app' },
+  audiences: [],
+};
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+const { signal } = new AbortController();
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  await plane.api.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: secret,
+    stringData: { old: 'one', new: 'two' },
+  });
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+const tokenOf = (identity: VaultIdentity): string => (identity.method === 'token' ? identity.token.utf8() : '');
+
+test('a Secret is followed on, where another of its keys is used by now', async () => {
+  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    const credentials = new VaultCredentials(store);
+    const key = store.key(secret.namespace, secret.name);
+    credentials.follow(USER, byToken('old'));
+    await waitFor(() => store.view(key).state === 'present', { message: 'the Secret to be known' });
+    assert.equal(tokenOf(await credentials.identity(byToken('old'), signal)), 'one');
+    credentials.follow(USER, byToken('new'));
+    credentials.unfollow(USER, byToken('old'));
+    assert.deepEqual([...credentials.usersOf(key)], [USER]);
+    const identity = await credentials.identity(byToken('new'), signal);
+    assert.equal(tokenOf(identity), 'two');
+    assert.equal(await credentials.identity(byToken('new'), signal), identity, 'nothing has changed');
+    await plane.api.patch('/api/v1/namespaces/default/secrets/credential', { stringData: { new: 'three' } });
+    await waitFor(async () => tokenOf(await credentials.identity(byToken('new'), signal)) === 'three', {
+      message: 'the new token',
+    });
+    credentials.unfollow(USER, byToken('new'));
+    assert.deepEqual([...credentials.usersOf(key)], []);
+    assert.equal(store.view(key).state, 'unknown', 'it is followed still');
+  } finally {
+    await store.stop();
+  }
+});
+
+test('a login by ServiceAccount is the same as long as somebody uses it, and forgotten then', async () => {
+  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    const credentials = new VaultCredentials(store);
+    const visitor = await credentials.identity(byServiceAccount, signal);
+    assert.notEqual(await credentials.identity(byServiceAccount, signal), visitor, 'nobody follows it');
+    credentials.follow(USER, byServiceAccount);
+    credentials.follow(OTHER, byServiceAccount);
+    const identity = await credentials.identity(byServiceAccount, signal);
+    assert.equal(await credentials.identity(byServiceAccount, signal), identity);
+    credentials.unfollow(USER, byServiceAccount);
+    credentials.unfollow(OTHER, byServiceAccount);
+    assert.notEqual(await credentials.identity(byServiceAccount, signal), identity, 'it is remembered still');
+  } finally {
+    await store.stop();
+  }
+});

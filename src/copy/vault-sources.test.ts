@@ -1,0 +1,90 @@
+/** What is left of an entry that nobody wants any more: nothing, whatever was under way. On a real API server, and no Vault. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { type ControlPlane, startControlPlane } from '../../test/servers/control-plane.ts';
+import { clientOf } from '../../test/support/kube-client.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import type { KubeApi } from '../kube/api.ts';
+import type { HttpKubeApi } from '../kube/http.ts';
+import { systemClock as clock } from '../runtime/clock.ts';
+import { VaultSessions } from '../vault/sessions.ts';
+import { SECRET } from './kind.ts';
+import { KubeStore } from './kube-store.ts';
+import { VaultAccess } from './vault-access.ts';
+import { VaultCredentials } from './vault-credentials.ts';
+import { VaultHolders, type VaultLocation, vaultSourceKey } from './vault-holder.ts';
+import { VaultLeases } from './vault-leases.ts';
+import { VaultSources } from './vault-sources.ts';
+
+const RULE = 'mirrors:default/mirror';
+const LOCATION: VaultLocation = {
+  // Nobody listens there.
+  target: { addr: 'http://127.0.0.1:1' },
+  auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: 'Opaque',
+};
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  const metadata = { namespace: 'default', name: 'token' };
+  await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { token: 'x' } });
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+test('a poll that fails after its entry was let go keeps no session', async () => {
+  let onRead = (): void => undefined;
+  const watched: KubeApi = {
+    cluster: api.cluster,
+    stream: (request) => api.stream(request),
+    request: async (request) => {
+      onRead();
+      return await api.request(request);
+    },
+  };
+  const store = new KubeStore({ api: watched, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  const random = (): number => 0;
+  const sessions = new VaultSessions({ clock, lingerMs: 10 });
+  const credentials = new VaultCredentials(store);
+  const access = new VaultAccess({ sessions, credentials, clock });
+  const holders = new VaultHolders(() => undefined);
+  const leases = new VaultLeases({
+    clock,
+    random,
+    tracesOf: () => [],
+    readCopy: async () => await Promise.resolve(undefined),
+    onEvent: () => undefined,
+    onDoubt: () => undefined,
+  });
+  let polls = 0;
+  const onError = (): void => {
+    polls += 1;
+  };
+  const common = { holders, access, credentials, leases, clock, random };
+  const sources = new VaultSources({ ...common, onChange: () => undefined, onError });
+  const key = vaultSourceKey(LOCATION);
+  try {
+    const secret = store.key('default', 'token');
+    store.want(secret);
+    await waitFor(() => store.view(secret).state === 'present', { message: 'the credential to be known' });
+    holders.set(RULE, [{ key, location: LOCATION, pollSeconds: 60 }]);
+    onRead = () => sources.forget(key);
+    sources.want(key);
+    await waitFor(() => polls > 0, { message: 'the poll to fail' });
+    await waitFor(() => sessions.size === 0, { timeoutMs: 2000, message: 'the session to be closed' });
+    assert.deepEqual([...credentials.usersOf(secret)], []);
+  } finally {
+    await sources.stop(0);
+    await sessions.stop();
+    await store.stop();
+  }
+});
