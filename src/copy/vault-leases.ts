@@ -23,7 +23,7 @@ import type { VaultDoor } from './vault-access.ts';
 /** What is remembered of a lease elsewhere: in a rule's status, and on copies. */
 export interface LeaseTrace {
   readonly leaseId: string;
-  /** Of the last grant or renewal. */
+  /** Of the last grant or renewal; 0: not known. */
   readonly durationSeconds: number;
   /** Copies that hold its credentials, as far as can be seen without reading them. */
   readonly copies: readonly HolderKey[];
@@ -100,11 +100,14 @@ export class VaultLeases {
       for (const copy of copies) {
         const content = await this.#options.readCopy(copy, leaseVersion(leaseId), signal);
         if (content === undefined) continue;
-        const expiresAt = facts.expiresAt ?? this.#options.clock.now() + durationSeconds * 1000;
-        // When it was last renewed is not known; that it then got all it asked for is the best guess.
-        const issuedAt = expiresAt - durationSeconds * 1000;
+        const now = this.#options.clock.now();
+        const expiresAt = facts.expiresAt ?? now + durationSeconds * 1000;
+        // When it was last renewed is not known; that it then got all it asked for is the best guess. Where that is not known
+        // either, it is what is left.
+        const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round((expiresAt - now) / 1000));
+        const issuedAt = expiresAt - seconds * 1000;
         const { renewable } = facts;
-        const lease = this.#live(key, door, { leaseId, durationSeconds, renewable, issuedAt, content });
+        const lease = this.#live(key, door, { leaseId, durationSeconds: seconds, renewable, issuedAt, content });
         this.#options.onEvent(key, { type: 'recalled', leaseId });
         return lease;
       }

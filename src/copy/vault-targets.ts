@@ -89,7 +89,9 @@ export class VaultTargets implements TargetBackend {
       const verdict = await this.#bringAbout(target, winner, location, memory, signal);
       if (verdict === undefined) return { requeueAfterMs: LATER_MS };
       this.#settle(target, verdict.outcome, verdict.wrote ?? false);
-      return { requeueAfterMs: holders.pollMs(target) * (0.9 + 0.1 * random()) };
+      const pollMs = holders.pollMs(target);
+      // Given up while it was written: whoever did that asks for another run.
+      return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * random()) } : undefined;
     } catch (error) {
       // Its watch wakes us.
       if (error instanceof NotKnownYetError) return undefined;

@@ -33,9 +33,15 @@ export interface MirrorVaultOptions {
 
 const REVOKE_LIMIT_MS = 3000;
 
+/** Of one mirror; one that comes under its name has its own. */
+interface Farewell {
+  readonly uid: string;
+  done: boolean;
+}
+
 export class MirrorVault implements LeaseKeeper {
   readonly #options: MirrorVaultOptions;
-  readonly #farewells = new Map<RuleKey, 'asking' | 'done'>();
+  readonly #farewells = new Map<RuleKey, Farewell>();
 
   constructor(options: MirrorVaultOptions) {
     this.#options = options;
@@ -75,22 +81,24 @@ export class MirrorVault implements LeaseKeeper {
 
   /** @returns whether the mirror may go; if not, its status is touched when it may */
   farewell(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
-    const state = this.#farewells.get(rule);
-    if (state !== undefined) return state === 'done';
+    const known = this.#farewells.get(rule);
+    if (known?.uid === mirror.metadata.uid) return known.done;
     const { engine, backend } = this.#options;
     const leaseId = mirror.status?.vaultSource?.leaseID;
     const { sourceLocation } = spec;
     if (leaseId === undefined || sourceLocation === undefined || spec.deletePolicy === 'retain') return true;
     // Others live by the same credentials.
     for (const other of backend.holders.users(vaultSourceKey(sourceLocation))) if (other !== rule) return true;
-    this.#farewells.set(rule, 'asking');
+    const farewell: Farewell = { uid: mirror.metadata.uid, done: false };
+    this.#farewells.set(rule, farewell);
     void backend
       .revoke(sourceLocation, leaseId, REVOKE_LIMIT_MS)
       .catch((error: unknown) => {
         this.#options.onLeftLease(mirrorName(rule), leaseId, error);
       })
       .finally(() => {
-        this.#farewells.set(rule, 'done');
+        // Kept for as long as the mirror is there, which somebody may have let go meanwhile.
+        farewell.done = true;
         engine.touchStatus(rule);
       });
     return false;
@@ -108,7 +116,7 @@ export class MirrorVault implements LeaseKeeper {
         const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
         const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
         if (leaseId === undefined) continue;
-        const seconds = Number(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration] ?? 0);
+        const seconds = secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]);
         const trace = traces.get(leaseId) ?? { seconds, copies: [] };
         trace.copies.push(copy);
         traces.set(leaseId, trace);
@@ -136,4 +144,9 @@ export class MirrorVault implements LeaseKeeper {
       engine.touchStatus(rule);
     }
   }
+}
+
+/** The annotation is anybody's to write. 0: not known. */
+function secondsOf(text = ''): number {
+  return /^\d{1,10}$/u.test(text) ? Number(text) : 0;
 }

@@ -8,11 +8,13 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
 import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
-import { mirrorPath, secretPath } from '../mirrors/support.ts';
+import { annotations, COPY_LABEL, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
+
+const LEASE_DURATION = 'mirrors.kts.studio/vault-lease-duration';
 
 interface Credentials {
   readonly user: string;
@@ -103,6 +105,24 @@ describe('dynamic credentials', { skip }, () => {
       assert.equal(created(), 0);
     }
     assert.ok(await works(first));
+  });
+
+  it('survive a restart, though nobody knows any more for how long they were granted', async () => {
+    const { mirrors } = scene;
+    const name = 'secretmirror-from-vault-mongo-to-ns';
+    const first = await credentials('default', 'mongo-creds');
+    await operator.stop();
+    await mirrors.api.patch(`${mirrorPath(name)}/status`, { status: { vaultSource: null } });
+    for (const copy of await mirrors.api.list('/api/v1/secrets', { labelSelector: COPY_LABEL })) {
+      const { namespace } = copy.metadata;
+      await mirrors.api.patch(secretPath(namespace, copy.metadata.name), annotations({ [LEASE_DURATION]: 'soon' }));
+    }
+    operator = await mirrors.operator();
+    const status = await waitFor(async () => (await mirrors.status(name)).vaultSource, { message: 'the lease' });
+    assert.equal(status.leaseID, first.leaseId);
+    assert.ok(status.leaseDuration > 3000 && status.leaseDuration <= 3600, JSON.stringify(status));
+    assert.equal(created(), 0);
+    assert.doesNotMatch(operator.output, /NaN/);
   });
 
   it('are replaced when somebody revokes them, and end with the mirror', async () => {
