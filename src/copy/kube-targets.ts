@@ -9,6 +9,7 @@ import {
   isNamespaceTerminating,
   isNotFound,
 } from '../kube/errors.ts';
+import { isOlder } from '../kube/resource-version.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import { type Claim, type Outcome, RELEASED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
@@ -382,7 +383,7 @@ export class KubeTargets {
 
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
   if (indexed === undefined || read === undefined) return indexed ?? read;
-  return Number(read.resourceVersion) > Number(indexed.resourceVersion) ? read : indexed;
+  return isOlder(indexed.resourceVersion, read.resourceVersion) ? read : indexed;
 }
 
 function minimalContent(store: KubeStore, type: string | undefined): Content {

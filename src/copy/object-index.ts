@@ -8,6 +8,7 @@
  * - "not here" means *absent* only for what a complete feed covers; else it means *unknown*.
  */
 import type { KubeObject, ObjectMeta } from '../kube/api.ts';
+import { isOlder } from '../kube/resource-version.ts';
 import type { WatchSink } from '../kube/watcher.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { Echoes } from './echoes.ts';
@@ -268,13 +269,4 @@ export interface ObjectFeed {
    * @param resourceVersion of a list that did not name it: then no older write of ours vouches for it either
    */
   withdraw(namespace: string, name: string, resourceVersion?: string): void;
-}
-
-/**
- * Resource versions of one cluster can be compared as numbers (KEP-5504; true of every etcd-backed server before it);
- * if ever they are something else, the latest word counts.
- */
-function isOlder(version: string, than: string): boolean {
-  const [a, b] = [Number(version), Number(than)];
-  return Number.isFinite(a) && Number.isFinite(b) && a < b;
 }

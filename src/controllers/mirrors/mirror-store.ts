@@ -1,5 +1,6 @@
 /** The SecretMirrors of the cluster, as a watch brings them and as our own writes answer. */
 import type { KubeObject } from '../../kube/api.ts';
+import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watcher.ts';
 import type { RuleKey } from '../../copy/keys.ts';
 import { MIRRORS_SYSTEM, type SecretMirror } from './api.ts';
@@ -59,8 +60,7 @@ export class MirrorStore {
   put(object: KubeObject, initial = false): void {
     const rule = mirrorRule(object.metadata.namespace ?? '', object.metadata.name);
     const before = this.#mirrors.get(rule);
-    if (before !== undefined && Number(object.metadata.resourceVersion) < Number(before.metadata.resourceVersion))
-      return;
+    if (before !== undefined && isOlder(object.metadata.resourceVersion, before.metadata.resourceVersion)) return;
     const after = lean(object);
     this.#mirrors.set(rule, after);
     if (before === undefined || ruleVersion(before) !== ruleVersion(after)) this.#onChange(rule, initial);
