@@ -1,56 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as fc from 'fast-check';
-import { KeyedQueue } from './keyed-queue.ts';
-import type { KeyedQueueOptions, OnError } from './keyed-queue-options.ts';
-import { ManualClock } from './manual-clock.ts';
-
-const unexpected: OnError = (key, error) => {
-  throw new Error(`unexpected failure of ${key}`, { cause: error });
-};
-
-function make(options: Partial<KeyedQueueOptions> = {}): { clock: ManualClock; queue: KeyedQueue } {
-  const clock = new ManualClock();
-  // random 0 makes every back-off half its ceiling.
-  return { clock, queue: new KeyedQueue({ name: 'test', clock, random: () => 0, onError: unexpected, ...options }) };
-}
-
-/** A worker whose runs end when the test says so. */
-class Stage {
-  readonly ran: string[] = [];
-  readonly open = new Map<string, PromiseWithResolvers<{ requeueAfterMs?: number } | undefined>>();
-  mostAtOnce = 0;
-
-  readonly worker = (key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number } | undefined> => {
-    assert.equal(this.open.has(key), false, `${key} runs twice at once`);
-    this.ran.push(key);
-    const run = Promise.withResolvers<{ requeueAfterMs?: number } | undefined>();
-    this.open.set(key, run);
-    this.mostAtOnce = Math.max(this.mostAtOnce, this.open.size);
-    signal.addEventListener('abort', () => {
-      this.open.delete(key);
-      run.reject(signal.reason);
-    });
-    return run.promise;
-  };
-
-  end(key: string, result?: { requeueAfterMs?: number }): void {
-    const run = this.open.get(key);
-    assert.ok(run, `${key} is not running`);
-    this.open.delete(key);
-    run.resolve(result);
-  }
-
-  fail(key: string, error: Error): void {
-    const run = this.open.get(key);
-    assert.ok(run, `${key} is not running`);
-    this.open.delete(key);
-    run.reject(error);
-  }
-}
+import { Stage, makeQueue } from './keyed-queue-stage.ts';
 
 test('a waiting key is run once however often it was added', async () => {
-  const { queue } = make();
+  const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['a', 'b', 'a', 'a', 'b']) queue.add(key);
   assert.equal(queue.metrics().depth, 2);
@@ -63,7 +16,7 @@ test('a waiting key is run once however often it was added', async () => {
 });
 
 test('a key added while it runs is run again afterwards, not beside itself', async () => {
-  const { clock, queue } = make();
+  const { clock, queue } = makeQueue();
   const stage = new Stage();
   queue.start(stage.worker, { concurrency: 4 });
   queue.add('a');
@@ -82,7 +35,7 @@ test('a key added while it runs is run again afterwards, not beside itself', asy
 });
 
 test('normal goes before low, and adding as normal promotes', async () => {
-  const { queue } = make();
+  const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['l1', 'l2', 'l3']) queue.add(key, { priority: 'low' });
   queue.add('n1');
@@ -97,7 +50,7 @@ test('normal goes before low, and adding as normal promotes', async () => {
 });
 
 test('of several delays the earliest wins, and an add without delay ends the wait', async () => {
-  const { clock, queue } = make();
+  const { clock, queue } = makeQueue();
   const ran: [string, number][] = [];
   queue.start(async (key) => {
     ran.push([key, clock.monotonic()]);
@@ -121,7 +74,7 @@ test('of several delays the earliest wins, and an add without delay ends the wai
 });
 
 test('requeueAfterMs runs again later; news in between replaces it', async () => {
-  const { clock, queue } = make();
+  const { clock, queue } = makeQueue();
   const ran: number[] = [];
   queue.start(async () => {
     ran.push(clock.monotonic());
@@ -137,7 +90,9 @@ test('requeueAfterMs runs again later; news in between replaces it', async () =>
 
 test('a failing key is retried with growing waits; success forgets the failures', async () => {
   const failures: [number | undefined, number][] = [];
-  const { clock, queue } = make({ onError: (_key, _error, retryInMs, attempt) => failures.push([retryInMs, attempt]) });
+  const { clock, queue } = makeQueue({
+    onError: (_key, _error, retryInMs, attempt) => failures.push([retryInMs, attempt]),
+  });
   const ran: number[] = [];
   let broken = true;
   queue.start(async () => {
@@ -165,7 +120,7 @@ test('a failing key is retried with growing waits; success forgets the failures'
 });
 
 test('a Retry-After is the floor of the wait, for news too', async () => {
-  const { clock, queue } = make({ onError: () => undefined, retryAfterMs: () => 3000 });
+  const { clock, queue } = makeQueue({ onError: () => undefined, retryAfterMs: () => 3000 });
   const ran: number[] = [];
   queue.start(async () => {
     ran.push(clock.monotonic());
@@ -180,7 +135,7 @@ test('a Retry-After is the floor of the wait, for news too', async () => {
 });
 
 test('news ends a long back-off, but a run that makes its own news cannot spin', async () => {
-  const { clock, queue } = make({ onError: () => undefined });
+  const { clock, queue } = makeQueue({ onError: () => undefined });
   const ran: number[] = [];
   queue.start(async (key) => {
     ran.push(clock.monotonic());
@@ -198,7 +153,7 @@ test('news ends a long back-off, but a run that makes its own news cannot spin',
 });
 
 test('minIntervalMs: the first add runs at once, those after it share one run', async () => {
-  const { clock, queue } = make({ minIntervalMs: 1000 });
+  const { clock, queue } = makeQueue({ minIntervalMs: 1000 });
   const seen: [number, string][] = [];
   let state = '';
   const write = (to: string): void => {
@@ -226,7 +181,7 @@ test('minIntervalMs: the first add runs at once, those after it share one run', 
 });
 
 test('paused: adds are accepted and nothing runs; an aborting pause runs the interrupted keys again', async () => {
-  const { clock, queue } = make();
+  const { clock, queue } = makeQueue();
   const stage = new Stage();
   queue.pause();
   queue.start(stage.worker, { concurrency: 2 });
@@ -255,7 +210,7 @@ test('paused: adds are accepted and nothing runs; an aborting pause runs the int
 
 test('forget drops the wait and the failures, and a running key is not repeated', async () => {
   const retries: (number | undefined)[] = [];
-  const { clock, queue } = make({ onError: (_key, _error, retryInMs) => retries.push(retryInMs) });
+  const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => retries.push(retryInMs) });
   const stage = new Stage();
   queue.start(stage.worker, { concurrency: 2 });
   queue.add('a');
@@ -282,7 +237,7 @@ test('forget drops the wait and the failures, and a running key is not repeated'
 });
 
 test('stop waits for running keys, then aborts them, then names those that ignore it', async () => {
-  const { clock, queue } = make({ onError: () => undefined });
+  const { clock, queue } = makeQueue({ onError: () => undefined });
   const aborted: [string, number][] = [];
   let endQuick = (): void => undefined;
   queue.start(
@@ -314,7 +269,7 @@ test('stop waits for running keys, then aborts them, then names those that ignor
 });
 
 test('stop ends at once when nothing runs', async () => {
-  const { clock, queue } = make();
+  const { clock, queue } = makeQueue();
   queue.add('a');
   queue.add('b', { delayMs: 10 });
   assert.deepEqual(await queue.stop({ drainMs: 10_000 }), []);
@@ -322,10 +277,10 @@ test('stop ends at once when nothing runs', async () => {
 });
 
 test('bad options and bad results are named', async () => {
-  assert.throws(() => make({ retryBaseMs: 0 }), /baseMs must be a positive number, got 0/);
-  assert.throws(() => make({ minIntervalMs: -1 }), /minIntervalMs must be 0 or more, got -1/);
+  assert.throws(() => makeQueue({ retryBaseMs: 0 }), /baseMs must be a positive number, got 0/);
+  assert.throws(() => makeQueue({ minIntervalMs: -1 }), /minIntervalMs must be 0 or more, got -1/);
   const errors: unknown[] = [];
-  const { clock, queue } = make({ onError: (_key, error) => errors.push(error) });
+  const { clock, queue } = makeQueue({ onError: (_key, error) => errors.push(error) });
   assert.throws(() => queue.start(async () => undefined, { concurrency: 0 }), /concurrency must be at least 1, got 0/);
   queue.start(async () => ({ requeueAfterMs: Number.NaN }));
   assert.throws(() => queue.start(async () => undefined), /started twice/);
@@ -337,165 +292,10 @@ test('bad options and bad results are named', async () => {
 });
 
 test('aborting idle leaves the queue alone', async () => {
-  const { queue } = make();
+  const { queue } = makeQueue();
   queue.add('a');
   await assert.rejects(queue.idle(AbortSignal.abort()), /aborted while waiting for queue test to be idle/);
   queue.start(async () => undefined);
   await queue.idle();
-  await queue.stop();
-});
-
-type Outcome = 'end' | 'fail' | 'requeue';
-type Step =
-  | { readonly do: 'add'; readonly key: string; readonly delayMs: number; readonly low: boolean }
-  | { readonly do: Outcome; readonly pick: number }
-  | { readonly do: 'forget'; readonly key: string }
-  | { readonly do: 'advance'; readonly ms: number }
-  | { readonly do: 'pause' | 'resume' };
-
-const keys = fc.constantFrom('a', 'b', 'c', 'd', 'e');
-const steps = fc.array(
-  fc.oneof(
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        do: fc.constant('add' as const),
-        key: keys,
-        delayMs: fc.constantFrom(0, 0, 10, 500),
-        low: fc.boolean(),
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        do: fc.constantFrom('end' as const, 'fail' as const, 'requeue' as const),
-        pick: fc.nat(9),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('forget' as const), key: keys }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(0, 5, 60, 1000) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
-  ),
-  { maxLength: 60, size: 'max' },
-);
-
-test('property: never twice at once, never more than allowed, never lost', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      steps,
-      fc.integer({ min: 1, max: 3 }),
-      fc.constantFrom(0, 300),
-      async (history, concurrency, minIntervalMs) => {
-        const { clock, queue } = make({ onError: () => undefined, minIntervalMs });
-        const stage = new Stage();
-        /** Keys with an add, failure or requeue that no later run has started for. */
-        const owed = new Set<string>();
-        const starts = new Map<string, number>();
-        queue.start(
-          (key, signal) => {
-            owed.delete(key);
-            const before = starts.get(key);
-            if (before !== undefined && minIntervalMs > 0) assert.ok(clock.monotonic() - before >= minIntervalMs);
-            starts.set(key, clock.monotonic());
-            return stage.worker(key, signal);
-          },
-          { concurrency },
-        );
-        const settle = async (step: Outcome, pick: number): Promise<void> => {
-          const key = [...stage.open.keys()][pick % Math.max(1, stage.open.size)];
-          if (key === undefined) return;
-          if (step === 'end') stage.end(key);
-          else {
-            if (step === 'fail') stage.fail(key, new Error('no'));
-            else stage.end(key, { requeueAfterMs: 700 });
-            if (!forgotten.has(key)) owed.add(key);
-          }
-          forgotten.delete(key);
-          await clock.advance(0);
-        };
-        /** Running keys whose outcome no longer matters. */
-        const forgotten = new Set<string>();
-        for (const step of history as Step[]) {
-          if (step.do === 'add') {
-            queue.add(step.key, { delayMs: step.delayMs, priority: step.low ? 'low' : 'normal' });
-            owed.add(step.key);
-            forgotten.delete(step.key);
-          } else if (step.do === 'forget') {
-            queue.forget(step.key);
-            // A forgotten hold may let the next run come sooner than the interval.
-            starts.delete(step.key);
-            owed.delete(step.key);
-            if (stage.open.has(step.key)) forgotten.add(step.key);
-          } else if (step.do === 'advance') await clock.advance(step.ms);
-          else if ('pick' in step) await settle(step.do, step.pick);
-          else if (step.do === 'pause') queue.pause();
-          else queue.resume();
-          const { depth, delayed, running } = queue.metrics();
-          assert.equal(running, stage.open.size);
-          assert.ok(depth + delayed >= owed.size - running, 'a key is owed a run but nowhere in the queue');
-        }
-        queue.resume();
-        for (let rounds = 0; (owed.size > 0 || stage.open.size > 0) && rounds < 50; rounds++) {
-          for (const key of stage.open.keys()) stage.end(key);
-          await clock.advance(5000);
-        }
-        assert.deepEqual([...owed], []);
-        assert.ok(stage.mostAtOnce <= concurrency);
-        await queue.idle();
-        const { depth, delayed, running } = queue.metrics();
-        assert.deepEqual({ depth, delayed, running }, { depth: 0, delayed: 0, running: 0 });
-        await queue.stop();
-        assert.equal(clock.pendingTimers, 0);
-      },
-    ),
-    { numRuns: 300 },
-  );
-});
-
-test('property: waiting keys come out normal before low, each in the order of their first wish', async () => {
-  const wishes = fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), low: fc.boolean() }), {
-    maxLength: 30,
-    size: 'max',
-  });
-  await fc.assert(
-    fc.asyncProperty(wishes, async (adds) => {
-      const { queue } = make();
-      const normal = new Set<string>();
-      const low = new Set<string>();
-      for (const add of adds) {
-        queue.add(add.key, { priority: add.low ? 'low' : 'normal' });
-        if (!add.low) {
-          low.delete(add.key);
-          normal.add(add.key);
-        } else if (!normal.has(add.key)) low.add(add.key);
-      }
-      const ran: string[] = [];
-      queue.start(async (key) => {
-        ran.push(key);
-      });
-      await queue.idle();
-      assert.deepEqual(ran, [...normal, ...low]);
-      await queue.stop();
-    }),
-    { numRuns: 200 },
-  );
-});
-
-test('a hundred thousand keys are added and drained without going quadratic', async () => {
-  const { queue } = make();
-  const count = 100_000;
-  const began = performance.now();
-  for (let i = 0; i < count; i++) queue.add(`namespace-${i % 200}/secret-${i}`);
-  let ran = 0;
-  queue.start(
-    async () => {
-      ran++;
-    },
-    { concurrency: 64 },
-  );
-  await queue.idle();
-  assert.equal(ran, count);
-  // Measured 0.25 s on a slow machine; a quadratic drain takes minutes.
-  assert.ok(performance.now() - began < 5000, `${performance.now() - began} ms`);
   await queue.stop();
 });
