@@ -113,7 +113,11 @@ async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
 /** The credentials, which are followed, change after the password, which is not: when they have arrived, it has been seen too. */
 async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The next release brings another random password');
+  screen.section('The next release brings another random password, and the database another one too');
+  screen.note(
+    'The random one is not copied again, for its annotation says replicate-once; the credentials are followed.',
+  );
+  screen.blank();
   const kept = await password(stage, ONCE);
   const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
   await patchPassword(stage, RANDOM, randomBytes(16).toString('hex'));
