@@ -88,7 +88,7 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
     leaseDurationMs: config.leaseDurationMs,
     renewDeadlineMs: config.renewDeadlineMs,
     retryMs: config.retryPeriodMs,
-    onError: (error) => log.warn('leader election', { error }),
+    onError: (error) => log.warn('the Lease cannot be read or written; trying again', { error }),
     onLeader: (leader) => log.info('leader', { leader: leader ?? 'nobody' }),
   });
 }
