@@ -51,3 +51,32 @@ test('a copy is unwanted only when its rule was evaluated after all that has hap
     await engine.stop();
   }
 });
+
+test('a rule that cannot be prepared is not looked up for each of its copies', async () => {
+  let lookUps = 0;
+  const tried = Promise.withResolvers<void>();
+  const system: RuleSystem = {
+    name: 'rules',
+    prepare: async () => await Promise.reject(new Error('refused')),
+    evaluate: () => assert.fail('it was not prepared'),
+    ownerOf: () => RULE,
+    lookUp: async () => {
+      lookUps += 1;
+      return await Promise.resolve({ state: 'there', version: '1' });
+    },
+    dispose: () => 'delete',
+    report: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: () => tried.resolve(), onSource: () => undefined });
+  const { signal } = new AbortController();
+  engine.addSystem(system);
+  engine.touchRule(RULE);
+  try {
+    await engine.start(signal);
+    await tried.promise;
+    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(lookUps, 0);
+  } finally {
+    await engine.stop();
+  }
+});

@@ -246,6 +246,8 @@ export class Engine {
     signal: AbortSignal,
   ): Promise<OwnerFate | 'later'> {
     const system = this.#systemOf(rule);
+    // Nothing can be said yet, so that nobody need be asked: a rule that cannot be prepared may have thousands of copies.
+    if (this.#touched.has(rule)) return 'later';
     const state = await system.lookUp(rule, signal);
     if (state.state === 'gone') return system.dispose(rule, observed, false);
     // What the server has is not what the claims were made from: the watch is behind, and will enqueue the rule.
@@ -259,8 +261,8 @@ export class Engine {
   async #runRule(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
     const system = this.#systemOf(rule);
     await system.prepare?.(rule, signal);
-    this.#touched.delete(rule);
     const evaluation = system.evaluate(rule, this);
+    this.#touched.delete(rule);
     const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
     this.#follow(change);
     this.#touchTargets(change.targets, 'normal');
