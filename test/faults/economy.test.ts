@@ -1,0 +1,119 @@
+/** What is none of our business costs nothing, and what is costs no more than its writes: by every request that arrives, for every system. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import type { Keyferry } from '../support/keyferry.ts';
+import { staysTrue, waitFor } from '../support/wait-for.ts';
+import { FaultScene, NAMESPACES, namespaceNames, RECOVERY_MS } from './scene.ts';
+import { RULES, SYSTEMS } from './systems.ts';
+
+const QUIET_MS = 2000;
+const CHURN_MS = 3000;
+const CHURN_PARALLEL = 4;
+const STUCK_MS = 4000;
+
+interface Call {
+  readonly method: string;
+  readonly url: string;
+}
+
+const bigSecret = (name: string): object => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  type: 'helm.sh/release.v1',
+  metadata: { name, namespace: 'unrelated', labels: { owner: 'helm' } },
+  data: { release: Buffer.alloc(50 * 1024, 'x').toString('base64') },
+});
+
+for (const system of SYSTEMS) {
+  describe(system.controller, () => {
+    let scene: FaultScene;
+    let keyferry: Keyferry;
+    before(async () => {
+      scene = await FaultScene.open({ system });
+      keyferry = await scene.start();
+      await scene.namespaces('unrelated');
+      await quiet();
+    });
+    after(() => scene.close());
+
+    const calls = (): Call[] =>
+      scene.proxy.requests.filter(({ isWatch }) => !isWatch).map(({ method, url }) => ({ method, url }));
+    /** Waits until nothing is asked any more, and forgets what was. */
+    async function quiet(): Promise<void> {
+      let count = -1;
+      let since = performance.now();
+      const isQuiet = (): boolean => {
+        if (scene.proxy.requests.length !== count) since = performance.now();
+        count = scene.proxy.requests.length;
+        return performance.now() - since > QUIET_MS;
+      };
+      await waitFor(isQuiet, { timeoutMs: RECOVERY_MS + QUIET_MS, message: 'nothing to be asked' });
+      scene.proxy.reset();
+    }
+
+    test('Secrets that nobody copies come, change and go: no call, and next to no work', async (t) => {
+      const cpu = await keyferry.cpuSeconds();
+      const before = await keyferry.memory();
+      const end = performance.now() + CHURN_MS;
+      let changes = 0;
+      const churn = async (worker: number): Promise<void> => {
+        for (let n = 0; performance.now() < end; n += 1) {
+          const path = `/api/v1/namespaces/unrelated/secrets/r-${worker}-${n}`;
+          await scene.api.create(bigSecret(`r-${worker}-${n}`));
+          await scene.api.patch(path, { metadata: { labels: { status: 'superseded' } } });
+          // Half of them stay.
+          if (n % 2 === 0) await scene.api.delete(path);
+          changes += n % 2 === 0 ? 3 : 2;
+        }
+      };
+      await Promise.all(Array.from({ length: CHURN_PARALLEL }, async (_, worker) => await churn(worker)));
+      const used = (await keyferry.cpuSeconds()) - cpu;
+      const grown = (await keyferry.memory()).private - before.private;
+      t.diagnostic(`${changes} changes, ${used.toFixed(2)} s of CPU, ${grown >> 10} KiB more`);
+      assert.ok(changes > 20);
+      assert.deepEqual(calls(), []);
+      assert.ok(used < CHURN_MS / 1000 / 4, `${used} s of CPU`);
+      assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB for Secrets that nobody copies`);
+      await quiet();
+    });
+
+    test('100 namespaces that match nothing: no call', async () => {
+      await scene.namespaces(...Array.from({ length: 100 }, (_, n) => `other-${n}`));
+      await staysTrue(() => calls().length === 0, 1000, 'no call');
+      await quiet();
+    });
+
+    test('60 namespaces that match: one creation a copy, and nothing is listed', async () => {
+      const names = Array.from({ length: 60 }, (_, n) => `team-${500 + n}`);
+      await scene.namespaces(...names);
+      await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]);
+      const asked = calls();
+      const creations = asked.filter(
+        ({ method, url }) => method === 'POST' && /\/namespaces\/team-\d+\/secrets/.test(url),
+      );
+      assert.equal(creations.length, names.length * RULES);
+      // What the cache of contents has dropped is read again, once.
+      const reads = asked.filter(({ method }) => method === 'GET');
+      assert.ok(reads.length <= RULES, reads.map(({ url }) => url).join(' '));
+      assert.ok(reads.every(({ url }) => /\/namespaces\/default\/secrets\/source-\d$/.test(url)));
+      await quiet();
+    });
+
+    test('a namespace that terminates for ever is left alone, whatever happens around it', async () => {
+      const inside = (): Call[] => calls().filter(({ url }) => url.includes('/namespaces/team-3/'));
+      await scene.api.delete('/api/v1/namespaces/team-3');
+      assert.equal((await scene.api.get('/api/v1/namespaces/team-3')).status.phase, 'Terminating');
+      await scene.changeSources();
+      const others = namespaceNames().filter((name) => name !== 'team-3');
+      assert.equal(others.length, NAMESPACES - 1);
+      await scene.converged(RECOVERY_MS, others);
+      await quiet();
+      await scene.api.delete('/api/v1/namespaces/team-3/secrets/source-1');
+      await scene.changeSources();
+      await scene.converged(RECOVERY_MS, others);
+      await staysTrue(() => inside().length === 0, STUCK_MS, 'nothing is asked for in it');
+      assert.equal((await keyferry.metric('keyferry_claims', { state: 'error' })) ?? 0, 0);
+    });
+  });
+}

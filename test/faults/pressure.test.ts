@@ -1,0 +1,118 @@
+/** A busy server, watches that break at random, a process that is killed in the middle: nothing is lost or left, whatever the system. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+
+import { kubernetesFault } from '../servers/fault-rules.ts';
+import type { ProxyRequest } from '../servers/fault-rules.ts';
+import type { Keyferry } from '../support/keyferry.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { ProbeLog } from './probe-log.ts';
+import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
+import { mirrorPath, RULES, SYSTEMS } from './systems.ts';
+
+const WATCHING = { isWatch: true };
+const THROTTLED_MS = 8000;
+const RETRY_AFTER_S = 1;
+/** Clocks and timers of two processes. */
+const TOLERANCE_MS = 50;
+
+for (const system of SYSTEMS) {
+  describe(system.controller, () => {
+    let scene: FaultScene;
+    let keyferry: Keyferry;
+    let probes: ProbeLog;
+    before(async () => {
+      scene = await FaultScene.open({ system });
+    });
+    beforeEach(async () => {
+      ({ keyferry, probes } = await scene.restart());
+    });
+    after(() => scene.close());
+
+    for (const k of [0, 1, COPIES / 2, COPIES - 1]) {
+      test(`killed when ${k} of ${COPIES} copies are deleted: none is left after the next start`, async () => {
+        let deletions = 0;
+        const isBeyond = ({ method, path }: ProxyRequest): boolean =>
+          method === 'DELETE' && path.includes('/secrets/') && (deletions += 1) > k;
+        const hang = scene.proxy.rule({ match: isBeyond, fault: { kind: 'stall' } });
+        const rules = Array.from({ length: RULES }, (_, n) => n);
+        for (const n of rules) await system.drop(scene, n);
+        const left = async (): Promise<number> =>
+          (await scene.api.list('/api/v1/secrets', { labelSelector: system.copyLabel })).filter(
+            ({ metadata }) => metadata.namespace !== 'marker',
+          ).length;
+        await waitFor(async () => hang.hits > 0 && (await left()) === COPIES - k, {
+          message: `${k} deletions; ${scene.logTail()}`,
+        });
+        probes.excused = true;
+        await keyferry.kill9();
+        scene.proxy.clearRules();
+        const next = await scene.operator();
+        await next.ready();
+        await waitFor(async () => (await left()) === 0, { timeoutMs: RECOVERY_MS, message: 'the copies to go' });
+        if (system.controller === 'mirrors') {
+          for (const n of rules) {
+            await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror' });
+          }
+        }
+        for (const n of rules) await system.restore(scene, n);
+        await scene.converged();
+      });
+    }
+
+    test('429 with Retry-After on half of all calls and watches, which are cut: heeded, and nothing lost', async (t) => {
+      const from = performance.now();
+      let count = 0;
+      const isSecond = (): boolean => (count += 1) % 2 === 0;
+      const storm = scene.proxy.rule({ match: isSecond, fault: kubernetesFault(429, RETRY_AFTER_S) });
+      while (performance.now() < from + THROTTLED_MS) {
+        scene.proxy.cutAll(WATCHING);
+        await scene.changeSources();
+        await new Promise((resolve) => setTimeout(resolve, THROTTLED_MS / 4));
+      }
+      const until = performance.now();
+      storm.clear();
+      t.diagnostic(`right after ${Math.round(await scene.converged())} ms; ${storm.hits} refusals`);
+      await scene.watchesOpen();
+      const attempts = scene.proxy.requests.filter(({ isWatch, at }) => isWatch && at >= from && at < until);
+      assert.ok(attempts.some(({ status }) => status === 429));
+      for (const [index, { url, at, status }] of attempts.entries()) {
+        if (status !== 429) continue;
+        const watch = nameOf(url);
+        const next = attempts.slice(index + 1).find((attempt) => nameOf(attempt.url) === watch);
+        const waited = (next?.at ?? until) - at;
+        assert.ok(next === undefined || waited >= RETRY_AFTER_S * 1000 - TOLERANCE_MS, `${watch} after ${waited} ms`);
+      }
+    });
+
+    test('200 namespaces come while watches are cut at random: each copy is made, and made once', async (t) => {
+      const from = performance.now();
+      const names = Array.from({ length: 200 }, (_, n) => `team-${1000 + n}`);
+      let stop = false;
+      const cutting = (async () => {
+        while (!stop) {
+          scene.proxy.cutAll((request: ProxyRequest) => request.isWatch && Math.random() < 0.5);
+          await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
+        }
+      })();
+      try {
+        for (let n = 0; n < names.length; n += 20) {
+          await scene.namespaces(...names.slice(n, n + 20));
+          await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
+        }
+      } finally {
+        stop = true;
+        await cutting;
+      }
+      t.diagnostic(`right after ${Math.round(await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]))} ms`);
+      await scene.watchesOpen();
+      await scene.assertWrites(from, 1, names.length * RULES);
+    });
+  });
+}
+
+/** Which of our watches it is: without the version that it goes on from and how long it may last. */
+function nameOf(url: string): string {
+  const { pathname, searchParams } = new URL(url, 'http://server');
+  return `${pathname} ${searchParams.get('labelSelector') ?? ''}${searchParams.get('fieldSelector') ?? ''}`;
+}
