@@ -88,9 +88,9 @@ for (const system of SYSTEMS) {
     test('200 namespaces come while watches are cut at random: each copy is made, and made once', async (t) => {
       const from = performance.now();
       const names = Array.from({ length: 200 }, (_, n) => `team-${1000 + n}`);
-      let stop = false;
+      const stop = new AbortController();
       const cutting = (async () => {
-        while (!stop) {
+        while (!stop.signal.aborted) {
           scene.proxy.cutAll((request: ProxyRequest) => request.isWatch && Math.random() < 0.5);
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
         }
@@ -101,7 +101,7 @@ for (const system of SYSTEMS) {
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
         }
       } finally {
-        stop = true;
+        stop.abort();
         await cutting;
       }
       t.diagnostic(`right after ${Math.round(await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]))} ms`);

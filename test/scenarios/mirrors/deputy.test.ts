@@ -5,11 +5,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { parse } from 'yaml';
 
-import { crds } from '../../../src/cli/crds.ts';
 import type { Json } from '../../support/api.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { permitEverything } from './permit-everything.ts';
 import { HOME, mirrorPath, MirrorScene } from './support.ts';
 
 const THEIRS = 'secrets-of-others';
@@ -74,15 +72,6 @@ const object = (name: string, spec: Json): Json => ({
   spec,
 });
 
-/** Our CRD, of which nothing is left that looks at a spec or drops a field. */
-function permissive(): Json {
-  const crd = parse(crds());
-  for (const version of crd.spec.versions) {
-    version.schema.openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-  }
-  return crd;
-}
-
 before(async () => {
   scene = await MirrorScene.open({ controllerManager: false, audit: true });
   await scene.namespaces('target', THEIRS);
@@ -103,12 +92,7 @@ it('what our CRD can see it refuses', async () => {
 
 describe('without it', () => {
   before(async () => {
-    await scene.api.apply(permissive());
-    const takesAll = async (): Promise<boolean> => {
-      const query = { dryRun: 'All' };
-      return (await scene.api.raw('POST', mirrorPath(''), { body: object('probe', {}), query })).status === 201;
-    };
-    await waitFor(takesAll, { message: 'the CRD that permits everything to be in force' });
+    await permitEverything(scene.api);
     await scene.operator();
   });
 

@@ -1,0 +1,25 @@
+/** A cluster whose CRD checks nothing: what the CRD refuses must not be what keeps us from harm. */
+import { parse } from 'yaml';
+
+import { crds } from '../../../src/cli/crds.ts';
+import type { TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { mirrorPath } from './support.ts';
+
+/** Puts our CRD into force without anything that looks at a spec or drops a field. */
+export async function permitEverything(api: TestApi): Promise<void> {
+  const crd = parse(crds());
+  for (const version of crd.spec.versions) {
+    version.schema.openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  }
+  await api.apply(crd);
+  const body = {
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { name: 'probe' },
+    spec: {},
+  };
+  const takesAll = async (): Promise<boolean> =>
+    (await api.raw('POST', mirrorPath(''), { body, query: { dryRun: 'All' } })).status === 201;
+  await waitFor(takesAll, { message: 'the CRD that permits everything to be in force' });
+}
