@@ -5,11 +5,12 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test, type TestContext } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { ConnectProxy } from '../../test/support/connect-proxy.ts';
 import { staticCredentials, type TlsMaterial } from './connection.ts';
 import { createKubeApi, type HttpKubeApi } from './http.ts';
 
@@ -148,7 +149,8 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
 
   test('a proxy is tunnelled through, and the server is checked beyond it', async (t) => {
     const { url } = await serveTls(t);
-    const { proxy, tunnels } = await serveProxy(t, (target) => target === url.host);
+    await using server = await ConnectProxy.open((target) => target === url.host);
+    const { url: proxy, tunnels } = server;
     proxy.username = 'us%40er';
     proxy.password = 'pa:ss';
     const api = connect(t, url, as('alice'), proxy);
@@ -162,35 +164,11 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
 });
 
-/** An HTTP proxy that knows CONNECT only. */
-async function serveProxy(
-  t: TestContext,
-  allows: (target: string) => boolean,
-): Promise<{ proxy: URL; tunnels: unknown[] }> {
-  const tunnels: unknown[] = [];
-  const server = createHttpServer((_request, response) => response.writeHead(405).end());
-  server.on('connect', (request, socket: Socket) => {
-    if (!allows(request.url ?? '')) {
-      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
-      return;
-    }
-    tunnels.push(request.headers['proxy-authorization']);
-    const beyond = connectTcp(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
-      socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      beyond.pipe(socket).pipe(beyond);
-    });
-    beyond.on('error', () => socket.destroy());
-    socket.on('error', () => beyond.destroy());
-    // Only what our side closes ends the test's process: a tunnel left open would keep it alive.
-    socket.on('close', () => beyond.destroy());
-  });
-  return { proxy: new URL(`http://127.0.0.1:${await listen(t, server)}`), tunnels };
-}
-
 test('a proxy that refuses is named without its password; plain http goes through a tunnel too', async (t) => {
   const server = createHttpServer((_request, response) => response.end('{}'));
   const url = new URL(`http://127.0.0.1:${await listen(t, server)}`);
-  const { proxy } = await serveProxy(t, (target) => target === url.host);
+  await using tunnel = await ConnectProxy.open((target) => target === url.host);
+  const proxy = tunnel.url;
   assert.equal((await connect(t, url, { rejectUnauthorized: true }, proxy).request(GET)).status, 200);
   const withPassword = new URL(`http://u:s3cret@${proxy.host}`);
   const refused = connect(t, new URL('https://127.0.0.1:1'), { rejectUnauthorized: true }, withPassword).request(GET);

@@ -1,0 +1,194 @@
+/** Every way to connect and log in that a kubeconfig or a Pod can name, to a real API server: it says who we are. */
+import assert from 'node:assert/strict';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+
+import type { Connection } from '../../../src/kube/connection.ts';
+import { createKubeApi } from '../../../src/kube/http.ts';
+import { inClusterConnection } from '../../../src/kube/in-cluster.ts';
+import { parseJson } from '../../../src/kube/json.ts';
+import { loadKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import type { Certificate } from '../../servers/certificates.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { ConnectProxy } from '../../support/connect-proxy.ts';
+import { HeldObjects } from '../../support/held-objects.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { Watcher } from '../../../src/kube/watcher.ts';
+
+const V1 = 'client.authentication.k8s.io/v1';
+
+let plane: ControlPlane;
+let carol: Certificate;
+let folder: string;
+let count = 0;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false, users: [{ name: 'alice' }, { name: 'bob' }] });
+  carol = await plane.clientCertificate({ commonName: 'carol' });
+  folder = path.join(plane.folder, 'connections');
+  await mkdir(folder);
+  await file('ca.crt', plane.caPem);
+  await file('carol.crt', carol.certPem);
+  await file('carol.key', carol.keyPem);
+});
+after(() => plane.stop());
+
+const at = (name: string): string => path.join(folder, name);
+
+async function file(name: string, content: string): Promise<string> {
+  await writeFile(at(name), content);
+  return at(name);
+}
+
+/** A program that prints an ExecCredential with this status. */
+async function plugin(name: string, status: string): Promise<void> {
+  const credential = `{"apiVersion":"${V1}","kind":"ExecCredential","status":${status}}`;
+  await file(name, `#!/bin/sh\necho x >> "$0.runs"\ncat <<'END'\n${credential}\nEND\n`);
+  await chmod(at(name), 0o700);
+}
+
+/** How a kubeconfig names it. */
+const exec = (name: string): object => ({ apiVersion: V1, command: `./${name}`, interactiveMode: 'Never' });
+
+/** A kubeconfig with one cluster and one user, in the JSON that is YAML too. */
+async function kubeconfig(cluster: object, user: object): Promise<string> {
+  const config = {
+    'current-context': 'c',
+    clusters: [{ name: 'c', cluster: { server: plane.url, ...cluster } }],
+    users: [{ name: 'u', user }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+  };
+  return await file(`config-${(count += 1)}`, JSON.stringify(config));
+}
+
+/** The name that the API server knows us by. */
+async function whoAmI(connection: Connection): Promise<string | undefined> {
+  await using api = createKubeApi(connection);
+  const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' });
+  const answer = await api.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body });
+  const { status } = parseJson(answer.body, 'a review') as { status: { userInfo: { username: string } } };
+  return status.userInfo.username;
+}
+
+const CA = { 'certificate-authority': 'ca.crt' };
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+describe('a kubeconfig logs in', () => {
+  const cases: Record<string, () => readonly [cluster: object, user: object, as: string]> = {
+    'with a token': () => [CA, { token: plane.tokenFor('alice') }, 'alice'],
+    'with a file that holds a token': () => [CA, { tokenFile: 'bob.token' }, 'bob'],
+    'with certificate and key in files': () => [
+      CA,
+      { 'client-certificate': 'carol.crt', 'client-key': at('carol.key') },
+      'carol',
+    ],
+    'with certificate and key in it': () => [
+      { 'certificate-authority-data': base64(plane.caPem) },
+      { 'client-certificate-data': base64(carol.certPem), 'client-key-data': base64(carol.keyPem) },
+      'carol',
+    ],
+    'with the token of a plugin': () => [CA, { exec: exec('token.sh') }, 'bob'],
+    'with the certificate of a plugin': () => [CA, { exec: exec('cert.sh') }, 'carol'],
+    'at a server by another name': () => [
+      { ...CA, 'tls-server-name': 'localhost' },
+      { token: plane.tokenFor('alice') },
+      'alice',
+    ],
+    'at a server that is not verified, when that is wanted': () => [
+      { 'insecure-skip-tls-verify': true },
+      { token: plane.tokenFor('alice') },
+      'alice',
+    ],
+  };
+  for (const [name, make] of Object.entries(cases)) {
+    test(name, async () => {
+      await file('bob.token', `${plane.tokenFor('bob')}\n`);
+      await plugin('token.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
+      await plugin('cert.sh', JSON.stringify({ clientCertificateData: carol.certPem, clientKeyData: carol.keyPem }));
+      const [cluster, user, expected] = make();
+      assert.equal(await whoAmI(await loadKubeconfig({ path: await kubeconfig(cluster, user), env: {} })), expected);
+    });
+  }
+
+  test('and not with a name that the certificate has not, an authority that did not sign it, or a token nobody knows', async () => {
+    const refusals: [object, object, object][] = [
+      [{ ...CA, 'tls-server-name': 'elsewhere.example' }, { token: 'x' }, { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }],
+      [{ 'certificate-authority': 'carol.crt' }, { token: 'x' }, { name: 'ConnectionError', message: /certificate/u }],
+      [CA, { token: 'x' }, { name: 'ApiError', status: 401 }],
+    ];
+    for (const [cluster, user, expected] of refusals) {
+      const path = await kubeconfig(cluster, user);
+      await assert.rejects(async () => await whoAmI(await loadKubeconfig({ path, env: {} })), expected);
+    }
+  });
+
+  test('by the context that is asked for, from several files of $KUBECONFIG', async () => {
+    const users = await file(
+      'users',
+      JSON.stringify({
+        users: ['alice', 'bob'].map((name) => ({ name, user: { token: plane.tokenFor(name) } })),
+        contexts: ['alice', 'bob'].map((name) => ({ name, context: { cluster: 'c', user: name } })),
+      }),
+    );
+    const env = { KUBECONFIG: [await kubeconfig(CA, { token: plane.adminToken }), at('nowhere'), users].join(':') };
+    assert.equal(await whoAmI(await loadKubeconfig({ path: undefined, env })), 'admin');
+    for (const context of ['alice', 'bob']) {
+      assert.equal(await whoAmI(await loadKubeconfig({ path: undefined, env, context })), context);
+    }
+  });
+});
+
+test('a token that is refused is read again before the call fails', async () => {
+  await file('renewed.token', 'no-longer-good');
+  const connection = await loadKubeconfig({ path: await kubeconfig(CA, { tokenFile: 'renewed.token' }), env: {} });
+  await assert.rejects(whoAmI(connection), { status: 401 });
+  await file('renewed.token', plane.tokenFor('bob'));
+  assert.equal(await whoAmI(connection), 'bob');
+});
+
+test('a plugin is asked again when what it gave is refused, and not before', async () => {
+  const connection = await loadKubeconfig({ path: await kubeconfig(CA, { exec: exec('renewed.sh') }), env: {} });
+  await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('alice') }));
+  const runs = async (): Promise<number> => (await readFile(`${at('renewed.sh')}.runs`, 'utf8')).length / 2;
+  for (let call = 0; call < 3; call += 1) assert.equal(await whoAmI(connection), 'alice');
+  assert.equal(await runs(), 1);
+  const login = await loadKubeconfig({ path: await kubeconfig(CA, { exec: exec('renewed.sh') }), env: {} });
+  await plugin('renewed.sh', JSON.stringify({ token: 'no-longer-good' }));
+  await assert.rejects(whoAmI(login), { status: 401 });
+  await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
+  // Once it was asked it is left alone for some seconds, whatever the server says.
+  await waitFor(async () => (await whoAmI(login)) === 'bob', { message: 'the plugin to be asked again' });
+});
+
+test('through a proxy: calls and watches', async () => {
+  await using proxy = await ConnectProxy.open((target) => `https://${target}` === plane.url);
+  proxy.url.username = 'someone';
+  const cluster = { ...CA, 'proxy-url': proxy.url.href };
+  const connection = await loadKubeconfig({ path: await kubeconfig(cluster, { token: plane.adminToken }), env: {} });
+  assert.equal(await whoAmI(connection), 'admin');
+  await using api = createKubeApi(connection);
+  const held = new HeldObjects();
+  const target = { name: 'configmaps', path: '/api/v1/namespaces/default/configmaps', metadataOnly: true };
+  await using watcher = new Watcher({ api, target, sink: held }).start();
+  await watcher.synced;
+  await plane.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'news', namespace: 'default' } });
+  await waitFor(() => held.objects.has('default/news'), { message: 'the news to come through the proxy' });
+  assert.deepEqual(new Set(proxy.tunnels), new Set([`Basic ${base64('someone:')}`]));
+});
+
+test('in a Pod: the token of its folder, read again when it was renewed', async () => {
+  const dir = at('pod');
+  await mkdir(dir);
+  await writeFile(path.join(dir, 'ca.crt'), plane.caPem);
+  await writeFile(path.join(dir, 'namespace'), 'keyferry');
+  await writeFile(path.join(dir, 'token'), 'out-of-date');
+  const { hostname, port } = new URL(plane.url);
+  const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port };
+  const connection = await inClusterConnection({ env, dir });
+  assert.ok(connection);
+  assert.equal(connection.namespace, 'keyferry');
+  await assert.rejects(whoAmI(connection), { status: 401 });
+  await writeFile(path.join(dir, 'token'), plane.tokenFor('alice'));
+  assert.equal(await whoAmI(connection), 'alice');
+});
