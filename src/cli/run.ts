@@ -100,7 +100,12 @@ async function lead(elector: LeaderElector, operator: Operator, signal: AbortSig
   await elector.run({
     signal: ended.signal,
     onStartedLeading: async (leading) => {
-      await workUntil(operator, leading);
+      try {
+        await workUntil(operator, leading);
+      } catch (error) {
+        // Lost before the work had begun: the end of it all the same.
+        if (!leading.aborted) throw error;
+      }
       await operator.stop();
       lost = !signal.aborted;
       ended.abort(new Error('leadership was lost'));

@@ -1,0 +1,47 @@
+/** The Lease is lost before the work has really begun: the process ends as it does later. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { type FaultProxy, startFaultProxy } from '../servers/fault-proxy.ts';
+import { HOME, MirrorScene } from '../scenarios/mirrors/support.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
+/** Longer than it takes to hear of the loss, and the end of the process. */
+const HELD_MS = 20_000;
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false });
+  const { plane } = scene;
+  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+});
+after(async () => {
+  await scene.close();
+  await proxy.stop();
+});
+
+test('a leader that loses its Lease while it looks at its mirrors for the first time ends', async () => {
+  await scene.secret(HOME, 'first', { a: '1' });
+  await scene.mirror('first', ['nowhere']);
+  const held = proxy.rule({
+    match: { method: 'PATCH', path: /\/secretmirrors\/first\?/ },
+    fault: { kind: 'delay', ms: HELD_MS },
+  });
+  const kubeconfig = await scene.plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem });
+  const leader = await scene.operator({ kubeconfig, args: ['--leader-elect'] });
+  await waitFor(() => held.hits > 0, { message: 'the first look' });
+  await scene.api.patch(LEASE, {
+    spec: {
+      holderIdentity: 'another',
+      leaseDurationSeconds: 60,
+      renewTime: new Date().toISOString().replace('Z', '000Z'),
+    },
+  });
+  const ending = await leader.ended();
+  assert.equal(ending.code, 1);
+  assert.match(leader.output, /leadership was lost/);
+  assert.ok(ending.ms < HELD_MS, `${ending.ms} ms`);
+});
