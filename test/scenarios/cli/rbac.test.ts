@@ -17,13 +17,44 @@ const MIRROR = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirro
 /** An event that repeats after minutes; and servers that cannot stream a first list (before Kubernetes 1.34) are asked for pages. */
 const SELDOM = new Set(['events patch', 'namespaces list', 'secrets list', 'secretmirrors list']);
 
+/** Every right that deploy/rbac.yaml gives. A change of it is to be seen in a diff, and to be explained. */
+const GOLDEN: Readonly<Record<string, readonly string[]>> = {
+  'ClusterRole keyferry': [
+    'core/namespaces: list watch',
+    'core/secrets: get list watch create patch delete',
+    'mirrors.kts.studio/secretmirrors: get list watch patch',
+    'mirrors.kts.studio/secretmirrors/status: patch',
+    'core/events: create patch',
+  ],
+  'ClusterRole keyferry-replicator': ['core/configmaps: get list watch create patch delete'],
+  'ClusterRole keyferry-vault-kubernetes-auth': ['core/serviceaccounts/token: create'],
+  'Role keyferry-leader-election': ['coordination.k8s.io/leases: get create update'],
+};
+/** Which of them are bound, and to nobody but Keyferry. */
+const BOUND = [
+  'ClusterRoleBinding ClusterRole keyferry-replicator',
+  'ClusterRoleBinding ClusterRole keyferry',
+  'RoleBinding Role keyferry-leader-election',
+];
+/** Verbs by which somebody could give himself more. */
+const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
+
 /** For those who use more than SecretMirrors between namespaces; the latter has a test of its own. */
 const OPTIONAL = new Set(['keyferry-replicator', 'keyferry-vault-kubernetes-auth']);
+
+interface Rule {
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly verbs: readonly string[];
+  readonly nonResourceURLs?: readonly string[];
+}
 
 interface Role {
   readonly kind: string;
   readonly metadata: { readonly name: string };
-  readonly rules?: readonly { readonly apiGroups: string[]; readonly resources: string[]; readonly verbs: string[] }[];
+  readonly rules?: readonly Rule[];
+  readonly roleRef?: { readonly kind: string; readonly name: string };
+  readonly subjects?: readonly object[];
 }
 
 interface AuditLine {
@@ -65,6 +96,46 @@ describe('deploy/rbac.yaml', () => {
     assert.deepEqual(idle, [], 'granted and never used');
   });
 
+  it('gives these rights and no other', async () => {
+    const objects = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS() as Role);
+    const roles = objects.filter(({ kind }) => kind.endsWith('Role'));
+    const given = roles.map(({ kind, metadata, rules }) => [`${kind} ${metadata.name}`, rightsOf(rules)]);
+    assert.deepEqual(Object.fromEntries(given), GOLDEN);
+    const bindings = objects.filter(({ kind }) => kind.endsWith('Binding'));
+    assert.deepEqual(
+      bindings.map(({ kind, roleRef }) => `${kind} ${roleRef?.kind} ${roleRef?.name}`),
+      BOUND,
+    );
+    const keyferry = { kind: 'ServiceAccount', name: 'keyferry', namespace: 'keyferry' };
+    for (const { subjects } of bindings) assert.deepEqual(subjects, [keyferry]);
+  });
+
+  it('as the server sees it: outside of its namespace nothing but that', async () => {
+    await plane.api.apply(crds());
+    await plane.api.apply(await readFile(RBAC, 'utf8'));
+    using own = plane.client({ user: USER });
+    const review = async (namespace: string): Promise<string[]> => {
+      const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } };
+      const { status } = await own.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { body });
+      const rules: Rule[] = status.resourceRules;
+      assert.deepEqual(
+        rules.filter(({ verbs }) => verbs.some((verb) => POWERS.has(verb))),
+        [],
+      );
+      // What every authenticated user may: ask what it may.
+      return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
+    };
+    const everywhere = [
+      ...(GOLDEN['ClusterRole keyferry'] ?? []),
+      ...(GOLDEN['ClusterRole keyferry-replicator'] ?? []),
+    ];
+    const bound = async (): Promise<boolean> => (await review('kube-system')).length === everywhere.length;
+    await waitFor(bound, { message: 'the bindings to be in force' });
+    assert.deepEqual((await review('kube-system')).sort(), everywhere.toSorted());
+    const leases = GOLDEN['Role keyferry-leader-election'] ?? [];
+    assert.deepEqual((await review('keyferry')).sort(), [...everywhere, ...leases].sort());
+  });
+
   async function firstScenario(): Promise<void> {
     const { api } = plane;
     const copy = (where: string): string => `/api/v1/namespaces/${where}/secrets/mysecret`;
@@ -101,11 +172,21 @@ describe('deploy/rbac.yaml', () => {
   }
 });
 
+/** `group/resource: verbs`, for each resource. @throws AssertionError where a rule is about anything else */
+function rightsOf(rules: readonly Rule[] = []): string[] {
+  return rules.flatMap(({ apiGroups = [], resources = [], verbs, nonResourceURLs }) => {
+    assert.equal(nonResourceURLs, undefined);
+    return apiGroups.flatMap((group) =>
+      resources.map((resource) => `${group === '' ? 'core' : group}/${resource}: ${verbs.join(' ')}`),
+    );
+  });
+}
+
 function grantedBy(objects: readonly Role[]): ReadonlySet<string> {
   const granted = new Set<string>();
   for (const { kind, metadata, rules = [] } of objects) {
     if (!kind.endsWith('Role') || OPTIONAL.has(metadata.name)) continue;
-    for (const { resources, verbs } of rules) {
+    for (const { resources = [], verbs } of rules) {
       for (const resource of resources) for (const verb of verbs) granted.add(`${resource} ${verb}`);
     }
   }
