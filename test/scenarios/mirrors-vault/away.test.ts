@@ -1,0 +1,163 @@
+/** Started again and again, with Vault down, or not there at all: nothing is written for it, and nobody's namespace hangs on us. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { FINALIZER, HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
+import { annotate } from '../replicator/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
+const ARGS = ['--controllers=mirrors,replicator'];
+const QUIET_MS = 1500;
+/** Namespaces are emptied by the control plane, which looks again some seconds after it has found a finalizer. */
+const GONE_MS = 30_000;
+const READS = new Set(['get', 'list', 'watch']);
+
+describe('Keyferry and Vault away', () => {
+  let scene: VaultScene;
+  let operator: Keyferry;
+  before(async () => {
+    scene = await VaultScene.open({ storage: 'file', auditLog: true }, { audit: true });
+    await scene.tokenSecret('all', ALL);
+    operator = await scene.mirrors.operator({ args: ARGS });
+  });
+  after(() => scene.close());
+
+  const lines = (path: string): Json[] =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line.endsWith('}'))
+      .map((line): Json => JSON.parse(line));
+  const clusterWrites = (): string[] =>
+    lines(scene.mirrors.plane.auditLogPath)
+      .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !READS.has(verb))
+      .map(({ verb, requestURI }) => `${verb} ${requestURI}`);
+  /** By anybody. */
+  const vaultCalls = (operation: RegExp): string[] =>
+    lines(scene.vault.auditLogPath)
+      .filter(({ type, request }) => type === 'request' && operation.test(request.operation))
+      .map(({ request }): string => request.path)
+      .filter((path) => path.startsWith('secret/'));
+  const goes = async (path: string): Promise<void> => {
+    await waitFor(async () => (await scene.mirrors.api.find(path)) === undefined, {
+      timeoutMs: GONE_MS,
+      message: () => `${path} to go; ${scene.mirrors.tail()}`,
+    });
+  };
+
+  /** Mirrors of a tenant to two namespaces, from Vault and to Vault, and a push and a pull. Settled. */
+  async function tenant(name: string): Promise<void> {
+    const { mirrors } = scene;
+    const target = `${name}-target`;
+    await mirrors.namespaces(name, target);
+    const { data } = await mirrors.find(HOME, 'all');
+    await mirrors.secret(name, 'all', {}, { data });
+    await scene.put(`secret/data/${name}`, { a: '1' });
+    const vault = scene.block(`secret/data/${name}`, 'all');
+    const out = scene.block(`secret/data/${name}-out`, 'all');
+    const poll = { pollPeriodSeconds: 1 };
+    await mirrors.secret(name, 'plain', { a: '1' });
+    await mirrors.mirror('plain', [target], {}, name);
+    await mirrors.mirror('from', [target], { ...poll, source: { type: 'vault', vault } }, name);
+    await mirrors.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name: 'to', namespace: name },
+      spec: { ...poll, source: { name: 'plain' }, destination: { type: 'vault', vault: out } },
+    });
+    const asked = { 'replicate-to': `${target}/pushed`, 'replication-allowed': 'true' };
+    await mirrors.secret(name, 'pushes', { a: '1' }, { metadata: { annotations: annotate(asked) } });
+    const pulls = annotate({ 'replicate-from': `${name}/pushes` });
+    await mirrors.secret(target, 'pulled', {}, { metadata: { annotations: pulls } });
+    for (const mirror of ['plain', 'from', 'to']) await mirrors.ready(mirror, 'Synced', /(?:)/, name);
+    await scene.holds(`secret/data/${name}-out`, { a: '1' });
+    for (const copy of ['pushed', 'pulled']) {
+      await waitFor(async () => (await mirrors.find(target, copy))?.data?.a === mirrors.value('1'), { message: copy });
+    }
+  }
+
+  it('starts over what is settled write nothing, neither into the cluster nor into Vault', async () => {
+    const { mirrors } = scene;
+    await tenant('steady');
+    for (const end of ['stop', 'kill9', 'stop'] as const) {
+      await operator[end]();
+      const before = [clusterWrites().length, vaultCalls(/create|update|delete/).length];
+      const reads = vaultCalls(/read/).length;
+      operator = await mirrors.operator({ args: ARGS });
+      // Both sides of Vault have been looked at, and more than once.
+      await waitFor(() => vaultCalls(/read/).length >= reads + 6, { message: 'Vault to be asked' });
+      const quiet = (): boolean =>
+        clusterWrites().length === before[0] && vaultCalls(/create|update|delete/).length === before[1];
+      await staysTrue(quiet, QUIET_MS, `no write after ${end}: ${clusterWrites().slice(before[0]).join(', ')}`);
+    }
+    assert.equal((await scene.entry('secret/data/steady-out')).metadata.version, 1);
+  });
+
+  it('nothing but SecretMirrors has a finalizer of ours', async () => {
+    const { api } = scene.mirrors;
+    for (const path of ['/api/v1/secrets', '/api/v1/configmaps', '/api/v1/namespaces']) {
+      for (const { metadata } of await api.list(path)) assert.equal(metadata.finalizers, undefined, metadata.name);
+    }
+    const mirrors = await api.list('/apis/mirrors.kts.studio/v1alpha2/secretmirrors');
+    assert.ok(mirrors.length >= 3);
+    for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
+  });
+
+  it('with Keyferry away, namespaces of the replicator go, and those with mirrors when it is back, Vault or no Vault', async () => {
+    const { mirrors, vault } = scene;
+    await tenant('left');
+    await mirrors.namespaces('pulls');
+    await mirrors.secret(
+      'pulls',
+      'pulled',
+      {},
+      {
+        metadata: { annotations: annotate({ 'replicate-from': 'steady/pushes' }) },
+      },
+    );
+    await operator.kill9();
+    await vault.halt();
+    for (const namespace of ['left', 'left-target', 'pulls'])
+      await mirrors.api.delete(`/api/v1/namespaces/${namespace}`);
+    await Promise.all([goes('/api/v1/namespaces/left-target'), goes('/api/v1/namespaces/pulls')]);
+    const mirror = await mirrors.api.get(mirrorPath('from', 'left'));
+    assert.notEqual(mirror.metadata.deletionTimestamp, undefined);
+    operator = await mirrors.operator({ args: ARGS });
+    await goes('/api/v1/namespaces/left');
+  });
+
+  it('with Vault down, a namespace with its mirrors goes, and their copies elsewhere', async () => {
+    const { mirrors } = scene;
+    await waitFor(async () => (await mirrors.status('from', 'steady')).mirrorStatus === 'Error', {
+      timeoutMs: GONE_MS,
+      message: 'it to be known that Vault is down',
+    });
+    await mirrors.api.delete('/api/v1/namespaces/steady');
+    await goes('/api/v1/namespaces/steady');
+    for (const copy of ['plain', 'from', 'pushed']) await goes(secretPath('steady-target', copy));
+  });
+
+  it('with Keyferry away for good, a mirror goes as the page says', async () => {
+    const { mirrors } = scene;
+    await mirrors.namespaces('orphaned', 'orphaned-target');
+    await mirrors.secret('orphaned', 'last', { a: '1' });
+    await mirrors.mirror('last', ['orphaned-target'], {}, 'orphaned');
+    await mirrors.copied('orphaned-target', 'last', { a: '1' });
+    await operator.stop();
+    await mirrors.api.delete('/api/v1/namespaces/orphaned');
+    const page = readFileSync(new URL('../../../docs/operations.md', import.meta.url), 'utf8');
+    const patch = /kubectl patch secretmirror NAME -n NAMESPACE --type merge -p '([^']+)'/.exec(page)?.[1] ?? '';
+    await mirrors.api.patch(mirrorPath('last', 'orphaned'), JSON.parse(patch));
+    await goes('/api/v1/namespaces/orphaned');
+    assert.ok(await mirrors.find('orphaned-target', 'last'), 'nobody was there to remove it');
+    operator = await mirrors.operator({ args: ARGS });
+    await goes(secretPath('orphaned-target', 'last'));
+  });
+});
+
+failOnLeaks();
