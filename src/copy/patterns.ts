@@ -6,10 +6,14 @@
  * `project-a-.+` into `evil-project-a-x`.
  */
 import { RE2JS } from 're2js';
+import { ByteCache } from '../runtime/byte-cache.ts';
 
 export type RegexMode = 'full' | 'search';
 
 export type Pattern = NamespacePattern | { readonly error: string };
+
+/** Verdicts that a pattern remembers before all are forgotten: namespaces come and go for as long as we run. */
+const MAX_VERDICTS = 50_000;
 
 /** A pattern that could be compiled, and what it said of the namespaces that there are. */
 export class NamespacePattern {
@@ -25,7 +29,10 @@ export class NamespacePattern {
 
   matches(namespace: string): boolean {
     let verdict = this.#verdicts.get(namespace);
-    if (verdict === undefined) this.#verdicts.set(namespace, (verdict = this.#test(namespace)));
+    if (verdict === undefined) {
+      if (this.#verdicts.size >= MAX_VERDICTS) this.#verdicts.clear();
+      this.#verdicts.set(namespace, (verdict = this.#test(namespace)));
+    }
     return verdict;
   }
 
@@ -73,8 +80,16 @@ function roughSize(source: string): number {
 /** Repetitions with a count, escapes, classes, and everything else by the character. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
-/** Patterns that are kept compiled. */
+/** Patterns that are remembered, with their verdicts. */
 const MAX_PATTERNS = 5000;
+
+/**
+ * What compiled patterns take together, bytes: the programs of one rule can be 8 MiB, and anybody can write rules. What was used
+ * longest ago is compiled again when there is a namespace of which it has said nothing yet.
+ */
+const PROGRAMS_BYTES = 16 * 1024 * 1024;
+/** At most, as measured. */
+const BYTES_PER_INSTRUCTION = 400;
 
 /** A name without any special character: most patterns in practice, and no engine is needed for it. */
 const LITERAL = /^[a-z0-9-]+$/;
@@ -83,6 +98,7 @@ const LITERAL = /^[a-z0-9-]+$/;
 export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new Map<string, Pattern>();
+  readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
 
   constructor(mode: RegexMode) {
     this.#mode = mode;
@@ -100,7 +116,11 @@ export class PatternCache {
 
   /** Forgets the patterns that nobody uses any more. */
   keepOnly(used: ReadonlySet<string>): void {
-    for (const source of this.#patterns.keys()) if (!used.has(source)) this.#patterns.delete(source);
+    for (const source of this.#patterns.keys()) {
+      if (used.has(source)) continue;
+      this.#patterns.delete(source);
+      this.#programs.delete(source);
+    }
   }
 
   /** A namespace is gone: nobody will ask for it soon. */
@@ -112,15 +132,31 @@ export class PatternCache {
     return this.#patterns.size;
   }
 
+  /** What is kept compiled, bytes, roughly. */
+  get programBytes(): number {
+    return this.#programs.bytes;
+  }
+
+  #program(source: string): RE2JS {
+    let program = this.#programs.get(source);
+    if (program === undefined) {
+      program = RE2JS.compile(source);
+      this.#programs.set(source, program, program.programSize() * BYTES_PER_INSTRUCTION);
+    }
+    return program;
+  }
+
   #compile(source: string): Pattern {
     if (this.#mode === 'full' && LITERAL.test(source))
       return new NamespacePattern((namespace) => namespace === source, 1);
     if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'it is too complex' };
     try {
-      const regex = RE2JS.compile(source);
+      const size = this.#program(source).programSize();
       const full = this.#mode === 'full';
-      const size = regex.programSize();
-      return new NamespacePattern((namespace) => (full ? regex.testExact(namespace) : regex.test(namespace)), size);
+      return new NamespacePattern((namespace) => {
+        const program = this.#program(source);
+        return full ? program.testExact(namespace) : program.test(namespace);
+      }, size);
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

@@ -12,7 +12,6 @@ import { MIRRORS_GROUP, MIRRORS_SYSTEM, MIRRORS_VERSION, SECRET_MIRROR_PLURAL, t
 import { MirrorStore } from './mirror-store.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL } from './shape.ts';
-import { effectiveSpec } from './spec.ts';
 import type { MirrorEvent } from './status.ts';
 import { MirrorSystem } from './system.ts';
 import { MirrorVault } from './mirror-vault.ts';
@@ -74,7 +73,8 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     },
     onGone: (mirror) => {
       metrics.removeMirror(mirror);
-      patterns.keepOnly(new Set([...mirrors.all()].flatMap(([, other]) => effectiveSpec(other, patterns).patterns)));
+      const used = [...mirrors.all()].flatMap(([, other]) => other.spec?.destination?.namespaces ?? []);
+      patterns.keepOnly(new Set(used));
     },
     synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
     now: options.now,

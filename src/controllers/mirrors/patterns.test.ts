@@ -118,3 +118,19 @@ test('a source name that no object can have is a problem, and never part of a pa
     assert.match(spec.problems.join(), /spec\.source\.name/, name);
   }
 });
+
+test('what is kept compiled is bounded, and says the same when it is compiled again', () => {
+  const cache = new PatternCache('full');
+  const patterns = Array.from({ length: 12 }, (_, index) => {
+    const pattern = cache.get(`x${index}${'a{1,900}'.repeat(8)}`);
+    assert.ok('matches' in pattern);
+    return pattern;
+  });
+  assert.ok(cache.programBytes > 0 && cache.programBytes <= 16 * 1024 * 1024, `${cache.programBytes} bytes`);
+  for (const [index, pattern] of patterns.entries()) {
+    assert.equal(pattern.matches(`x${index}${'a'.repeat(20)}`), true);
+    assert.equal(pattern.matches(`x${index}`), false);
+  }
+  cache.keepOnly(new Set());
+  assert.equal(cache.programBytes, 0);
+});
