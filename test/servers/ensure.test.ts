@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
 
+import { waitFor } from '../support/wait-for.ts';
 import { withLock } from './build-lock.ts';
 import { SERVER_NAMES, serverRecipe } from './catalogue.ts';
 import { cacheFolder, ensureServer, ensureServers, findServer, serversFolder } from './ensure.ts';
@@ -25,6 +27,16 @@ async function world(name: string, build: string): Promise<NodeJS.ProcessEnv> {
 
 async function cached(env: NodeJS.ProcessEnv): Promise<string[]> {
   return (await readdir(cacheFolder(env), { recursive: true })).filter((name) => name.includes('/'));
+}
+
+/** Whether a process does anything: one that has ended may wait for its parent to hear of it. */
+async function runs(pid: string): Promise<boolean> {
+  try {
+    return !/^State:\s+Z/m.test(await readFile(`/proc/${pid}/status`, 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
 }
 
 describe('servers', () => {
@@ -74,11 +86,22 @@ describe('servers', () => {
     });
     assert.deepEqual(await cached(env), []);
 
-    const slow = await world('half', 'echo half > "$out"; chmod +x "$out"; exec sleep 60');
+    const told = path.join(folder, 'told');
+    const slow = await world(
+      'half',
+      `echo half > "$out"; chmod +x "$out"; sleep 60 & echo "$! $GOTMPDIR" > ${told}.new; mv ${told}.new ${told}; wait`,
+    );
     const aborting = new AbortController();
-    const building = ensureServer('etcd', { env: slow, signal: aborting.signal, onProgress: () => aborting.abort() });
+    const building = ensureServer('etcd', { env: slow, signal: aborting.signal });
+    const [compiler = '', scratch = ''] = await waitFor(async () => {
+      return existsSync(told) ? (await readFile(told, 'utf8')).trim().split(' ') : undefined;
+    });
+    assert.ok(existsSync(scratch));
+    aborting.abort();
     await assert.rejects(building, { name: 'AbortError' });
     assert.deepEqual(await cached(slow), []);
+    assert.ok(!existsSync(scratch));
+    await waitFor(async () => !(await runs(compiler)), { message: 'what go had started to end' });
   });
 
   it('come in the given order, and one that fails does not stop the next', async () => {

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 
 import type { ServerRecipe } from './catalogue.ts';
+import { Reaper } from './reaper.ts';
 
 const PROGRESS_MS = 5_000;
 const NO_NETWORK =
@@ -48,6 +49,7 @@ async function removePartials(folder: string): Promise<void> {
   await Promise.all(names.map((name) => rm(path.join(folder, name), { force: true })));
 }
 
+/** Go and its compilers are a process group, which ends with us; what they work in, which is large, goes with us. */
 async function runBuild(go: string, recipe: ServerRecipe, output: string, options: BuildOptions): Promise<void> {
   const startedAt = performance.now();
   const label = `${recipe.name} ${recipe.version}`;
@@ -56,13 +58,18 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
     const seconds = Math.round((performance.now() - startedAt) / 1000);
     options.onProgress(`building ${label}: ${seconds} s (a few minutes at first, then cached)`);
   }, PROGRESS_MS);
+  const reaper = Reaper.shared();
+  const scratch = await reaper.temporaryFolder('keyferry-go-build-');
+  let group: number | undefined;
   try {
     const child = spawn(go, ['build', '-o', output, ...recipe.buildArgs], {
       cwd: recipe.moduleDir,
-      env: { ...options.env, ...recipe.buildEnv },
+      env: { GOTMPDIR: scratch, ...options.env, ...recipe.buildEnv },
       stdio: ['ignore', 'ignore', 'pipe'],
       signal: options.signal,
+      detached: true,
     });
+    if (child.pid !== undefined) reaper.addProcess((group = -child.pid));
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr = (stderr + text).slice(-64 * 1024);
@@ -74,8 +81,23 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
     if (code !== 0) throw buildError(recipe, stderr, code);
   } finally {
     clearInterval(progress);
+    if (group !== undefined) {
+      endGroup(group);
+      reaper.removeProcess(group);
+    }
+    await reaper.removeFolder(scratch);
   }
   options.onProgress(`built ${label} in ${Math.round((performance.now() - startedAt) / 1000)} s`);
+}
+
+/** @param group the negative id of its first process */
+function endGroup(group: number): void {
+  try {
+    process.kill(group, 'SIGKILL');
+  } catch (error) {
+    // After a build that came to its end nobody is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 /** What a failed `go build` lacked, told from what it wrote. */

@@ -57,6 +57,7 @@ export class Reaper {
     return holder.reaper;
   }
 
+  /** @param pid negative for a process group */
   addProcess(pid: number): void {
     this.#pipe.write(`+${pid}\n`);
   }
