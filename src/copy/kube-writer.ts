@@ -165,7 +165,7 @@ function present(wanted: Wanted): Record<string, string> {
 /** JSON patch operations (RFC 6902) that turn `actual` into what is wanted of it. */
 function changes(path: string, actual: Readonly<Record<string, string>>, wanted: Wanted): unknown[] {
   const differing = Object.entries(wanted).filter(([key, value]) =>
-    value === null ? key in actual : actual[key] !== value,
+    value === null ? Object.hasOwn(actual, key) : actual[key] !== value,
   );
   if (differing.length === 0) return [];
   // An operation on a member of a map that is not there fails, so an empty one is added as a whole.

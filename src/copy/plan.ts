@@ -328,7 +328,7 @@ function leftovers(
   actual: Readonly<Record<string, string>>,
   wanted: Wanted,
 ): Record<string, null> | undefined {
-  const left = own.filter((key) => key in actual && !(key in wanted));
+  const left = own.filter((key) => Object.hasOwn(actual, key) && !Object.hasOwn(wanted, key));
   return left.length === 0 ? undefined : Object.fromEntries(left.map((key) => [key, null]));
 }
 
@@ -340,7 +340,7 @@ export function matches(wish: Wish, observed: Observed): boolean {
 function agrees(wanted: Wanted, actual: Readonly<Record<string, string>>): boolean {
   for (const key in wanted) {
     const value = wanted[key];
-    if (value === null ? key in actual : actual[key] !== value) return false;
+    if (value === null ? Object.hasOwn(actual, key) : actual[key] !== value) return false;
   }
   return true;
 }

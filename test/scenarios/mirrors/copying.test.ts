@@ -181,6 +181,30 @@ describe('copies', { concurrency: 8 }, () => {
     await api.patch(secretPath('foreign-a', 'marked'), { metadata: { finalizers: null } });
   });
 
+  it('have and lose labels and annotations under whatever name', async () => {
+    await scene.namespaces('named');
+    const metadata = { labels: { constructor: 'x' }, annotations: { toString: 'y', valueOf: 'z' } };
+    await scene.secret(HOME, 'named', { a: '1' }, { metadata });
+    await scene.mirror('named', ['named']);
+    const copy = await scene.copied('named', 'named', { a: '1' });
+    assert.equal(copy.metadata.labels['constructor'], 'x');
+    assert.ok(Object.hasOwn(copy.metadata.annotations, 'toString'));
+    await scene.api.patch(secretPath(HOME, 'named'), {
+      metadata: { labels: { constructor: null }, annotations: { toString: null, valueOf: null } },
+    });
+    await scene.change(HOME, 'named', { a: '2' });
+    await scene.copied('named', 'named', { a: '2' });
+    await waitFor(
+      async () => {
+        const { labels, annotations: own } = (await scene.find('named', 'named')).metadata;
+        return (
+          !Object.hasOwn(labels, 'constructor') && !Object.hasOwn(own, 'toString') && !Object.hasOwn(own, 'valueOf')
+        );
+      },
+      { message: 'them to be gone' },
+    );
+  });
+
   it('follow their source: changed, new and removed keys, at once', async () => {
     await scene.namespaces('follow-a', 'follow-b');
     await scene.secret(HOME, 'follow', { a: '1', b: '1' });
