@@ -135,6 +135,11 @@ export class KeyedQueue {
     return orAborted(this.#idle.promise, signal, `waiting for queue ${this.#options.name} to be idle`);
   }
 
+  /** Nothing is known of any key: a new queue would do as well. */
+  get isUnused(): boolean {
+    return this.#isIdle() && this.#delayed.size === 0 && this.#backoff.size === 0;
+  }
+
   metrics(): QueueMetrics {
     const now = this.#clock.monotonic();
     let longest = 0;

@@ -1,7 +1,8 @@
 /**
  * Several queues of one kind of work, one for each lane (a server): what is slow in one lane holds up nothing in another.
  *
- * A lane is made when its first key comes and stays until `stop`; there are as many as servers that were ever named.
+ * A lane is made when its first key comes. One that has nothing to do goes when there are many: servers are named by users, who may
+ * name another one tomorrow.
  */
 import { KeyedQueue } from './keyed-queue.ts';
 import type { KeyedQueueOptions, StopOptions, Worker } from './keyed-queue-options.ts';
@@ -11,11 +12,15 @@ export interface QueueLanesOptions extends KeyedQueueOptions {
   readonly concurrency?: number;
 }
 
+/** So many lanes before it is looked for some that have nothing to do. */
+const MANY = 64;
+
 export class QueueLanes {
   readonly #options: QueueLanesOptions;
   readonly #lanes = new Map<string, KeyedQueue>();
   #worker: Worker | undefined;
   #stopped = false;
+  #sweepAt = MANY;
 
   constructor(options: QueueLanesOptions) {
     this.#options = options;
@@ -25,12 +30,22 @@ export class QueueLanes {
   of(lane: string): KeyedQueue {
     let queue = this.#lanes.get(lane);
     if (queue === undefined) {
+      if (this.#lanes.size >= this.#sweepAt) this.#sweep();
       queue = new KeyedQueue({ ...this.#options, name: `${this.#options.name} ${lane}` });
       this.#lanes.set(lane, queue);
       if (this.#stopped) void queue.stop();
       else if (this.#worker !== undefined) queue.start(this.#worker, this.#options);
     }
     return queue;
+  }
+
+  #sweep(): void {
+    for (const [lane, queue] of this.#lanes) {
+      if (!queue.isUnused) continue;
+      this.#lanes.delete(lane);
+      void queue.stop();
+    }
+    this.#sweepAt = Math.max(MANY, 2 * this.#lanes.size);
   }
 
   get all(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
