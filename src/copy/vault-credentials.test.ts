@@ -5,11 +5,15 @@ import { after, before, test } from 'node:test';
 import { type ControlPlane, startControlPlane } from '../../test/servers/control-plane.ts';
 import { clientOf } from '../../test/support/kube-client.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
+import type { KubeApi } from '../kube/api.ts';
+import { ConnectionError } from '../kube/errors.ts';
 import type { HttpKubeApi } from '../kube/http.ts';
-import type { VaultIdentity } from '../vault/identity.ts';
+import { isVaultError } from '../vault/errors.ts';
+import { loginRequest, type VaultIdentity } from '../vault/identity.ts';
+import { parseTarget } from '../vault/target.ts';
 import { SECRET } from './kind.ts';
 import { KubeStore } from './kube-store.ts';
-import { VaultCredentials } from './vault-credentials.ts';
+import { missingCredential, VaultCredentials } from './vault-credentials.ts';
 import type { VaultAuthRef } from './vault-holder.ts';
 
 const USER = 'vault:https://v/secret/data/app#1';
@@ -84,6 +88,43 @@ test('a login by ServiceAccount is the same as long as somebody uses it, and for
     credentials.unfollow(USER, byServiceAccount);
     credentials.unfollow(OTHER, byServiceAccount);
     assert.notEqual(await credentials.identity(byServiceAccount, signal), identity, 'it is remembered still');
+  } finally {
+    await store.stop();
+  }
+});
+
+test('an API server that is away for a while has refused nothing', async () => {
+  const away: KubeApi = {
+    cluster: api.cluster,
+    stream: (request) => api.stream(request),
+    request: async () => await Promise.reject(new ConnectionError('ECONNREFUSED', 'connection refused')),
+  };
+  const store = new KubeStore({ api: away, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
+    assert.equal(identity.method, 'kubernetes');
+    const target = parseTarget({ addr: 'http://127.0.0.1:1' });
+    await assert.rejects(loginRequest(target, identity, signal), (error) => {
+      assert.ok(isVaultError(error, 'unavailable') && error.transient);
+      assert.match(error.message, /no service account token to log in with: connection refused/);
+      return true;
+    });
+  } finally {
+    await store.stop();
+  }
+});
+
+test('a ServiceAccount that is not there is missing', async () => {
+  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
+    assert.equal(identity.method, 'kubernetes');
+    const target = parseTarget({ addr: 'http://127.0.0.1:1' });
+    await assert.rejects(loginRequest(target, identity, signal), (error) => {
+      assert.ok(isVaultError(error, 'authFailed'));
+      assert.match(missingCredential(error)?.message ?? '', /^serviceaccount default\/app .*not found$/);
+      return true;
+    });
   } finally {
     await store.stop();
   }

@@ -9,8 +9,10 @@ import type { KubeApi } from '../kube/api.ts';
 import { isNotFound } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
+import { CredentialUnavailableError } from '../vault/errors.ts';
 import type { VaultIdentity } from '../vault/identity.ts';
 import type { Content } from './content.ts';
+import { isPassing } from './failure.ts';
 import type { HolderKey } from './keys.ts';
 import { SECRET } from './kind.ts';
 import type { KubeStore } from './kube-store.ts';
@@ -137,7 +139,11 @@ export class VaultCredentials {
       if (typeof answer.status?.token !== 'string') throw new TypeError('the API server gave no token');
       return SecretBytes.fromUtf8(answer.status.token);
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (!isNotFound(error)) {
+        if (!isPassing(error)) throw error;
+        const why = error instanceof Error ? error.message : 'unknown';
+        throw new CredentialUnavailableError(why, { cause: error });
+      }
       const text = `serviceaccount ${namespace}/${name} for vault kubernetes login not found`;
       throw new VaultAuthMissingError(text, { cause: error });
     }

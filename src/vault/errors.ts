@@ -106,6 +106,11 @@ export class VaultError extends Error {
   }
 }
 
+/** A credential cannot be had at the moment, which passes by itself: nothing was refused. */
+export class CredentialUnavailableError extends Error {
+  override readonly name = 'CredentialUnavailableError';
+}
+
 export function isVaultError(error: unknown, ...kinds: readonly VaultErrorKind[]): error is VaultError {
   return error instanceof VaultError && (kinds.length === 0 || kinds.includes(error.kind));
 }

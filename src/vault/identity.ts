@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 
 import { SecretBytes } from '../runtime/secret-bytes.ts';
-import { VaultError } from './errors.ts';
+import { CredentialUnavailableError, VaultError } from './errors.ts';
 import { normalizePath, VaultPathError } from './path.ts';
 import type { VaultTarget } from './target.ts';
 
@@ -28,7 +28,7 @@ export interface KubernetesIdentity {
   readonly role: string;
   /** Whose token `jwt` gives: `namespace/serviceaccount` and the audience. Equal subjects share a session. */
   readonly subject: string;
-  /** A token that is valid now; asked for at every login. */
+  /** A token that is valid now; asked for at every login. @throws CredentialUnavailableError where trying again may help */
   readonly jwt: (signal: AbortSignal) => Promise<SecretBytes>;
 }
 
@@ -101,7 +101,7 @@ async function loginFields(
   } catch (cause) {
     const what = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
     throw new VaultError(`no ${what} to log in with: ${cause instanceof Error ? cause.message : 'unknown'}`, {
-      kind: 'authFailed',
+      kind: cause instanceof CredentialUnavailableError ? 'unavailable' : 'authFailed',
       addr: target.origin,
       cause,
     });
