@@ -138,3 +138,10 @@ test('a settled status is not written again', () => {
   const worse = fold({ outcomes: [DENIED], previous: status });
   assert.ok(worse && !sameStatus(status, worse.status));
 });
+
+test('of more problems than a condition can hold, the first are told', () => {
+  const namespaces = Array.from({ length: 1000 }, (_, index) => `(${'x'.repeat(200)}${index}`);
+  const condition = fold({ outcomes: [], namespaces })?.status.conditions?.[0];
+  assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: .*…$/s);
+  assert.ok((condition?.message.length ?? 0) < 32_768);
+});

@@ -44,7 +44,7 @@ export function judge(
   spec: EffectiveSpec,
   { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
 ): Verdict {
-  if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', spec.problems.join('; '));
+  if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', clip(spec.problems.join('; ')));
   if (failure !== undefined) {
     return refused('Error', 'SyncError', `cannot prepare the mirror: ${failure.reason}: ${failure.message}`);
   }
@@ -54,6 +54,13 @@ export function judge(
     return refused(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
   }
   return spec.destinationType === 'vault' ? judgeEntry(tally, source) : judgeCopies(tally, source);
+}
+
+/** Longest message of problems: a condition's may have 32,768 characters, and there may be a thousand of them. */
+const MAX_PROBLEMS = 16_384;
+
+function clip(text: string): string {
+  return text.length <= MAX_PROBLEMS ? text : `${text.slice(0, MAX_PROBLEMS).toWellFormed()}…`;
 }
 
 /** Not synced, for a reason that its users should hear of. */
