@@ -6,7 +6,7 @@ import { clientOf } from '../../test/support/kube-client.ts';
 import { startControlPlane, type ControlPlane } from '../../test/servers/control-plane.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import type { HttpKubeApi } from '../kube/http.ts';
-import { ApiError } from '../kube/errors.ts';
+import { ApiError, apiErrorOf } from '../kube/errors.ts';
 import { Focus } from './focus.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../kube/api.ts';
 import { SECRET } from './kind.ts';
@@ -174,6 +174,45 @@ test('known or not, there or not: before, while and after one watch takes the pl
     await create(0);
     await right([0], [1, 2]);
     assert.equal(known.filter((one) => one === key(0)).length, 1);
+  } finally {
+    await focus.stop();
+    index.stop();
+  }
+});
+
+test('a page that is not found is no object that is gone', async () => {
+  let pages = 0;
+  const odd: KubeApi = {
+    cluster: api.cluster,
+    stream: (request) => api.stream(request),
+    request: async (request) => {
+      if (!request.path.endsWith('/secrets/s60')) return await api.request(request);
+      if (pages++ > 0) return await api.request(request);
+      const { method, path: where } = request;
+      throw apiErrorOf(
+        { method, path: where, cluster: 'local' },
+        404,
+        Buffer.from('404 page not found\n'),
+        undefined,
+        0,
+      );
+    },
+  };
+  const index = new ObjectIndex('local', 'Secret', () => undefined);
+  const key = 'local:Secret/default/s60';
+  let found: boolean | undefined;
+  const onKnown = (): void => {
+    found = index.get('default', 's60') !== undefined;
+  };
+  const watcher = { reconnect: { baseMs: 10, maxMs: 10, stableMs: 10 } };
+  const focus = new Focus({ api: odd, kind: SECRET, index, onKnown, watcher });
+  try {
+    await create(60);
+    await focus.keepWide(() => false).synced;
+    focus.want(key);
+    await waitFor(() => focus.isKnown(key), { message: 'it to be known' });
+    assert.equal(found, true);
+    assert.equal(pages, 2);
   } finally {
     await focus.stop();
     index.stop();

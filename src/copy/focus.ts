@@ -16,7 +16,7 @@
  *                                    └─┘
  */
 import { type KubeApi, type KubeObject, METADATA_ONLY, type ObjectMeta } from '../kube/api.ts';
-import { isNotFound, retryAfterMs } from '../kube/errors.ts';
+import { isObjectGone, retryAfterMs } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import { sleep } from '../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../runtime/backoff.ts';
@@ -238,7 +238,7 @@ export class Focus {
       const { body } = await api.request({ method: 'GET', path, accept: METADATA_ONLY, signal: this.#stop.signal });
       return parseJson(body, `the answer to GET ${path}`) as KubeObject;
     } catch (error) {
-      if (isNotFound(error)) return undefined;
+      if (isObjectGone(error, name)) return undefined;
       throw error;
     }
   }

@@ -5,7 +5,7 @@
 import { ByteCache } from '../runtime/byte-cache.ts';
 import { SingleFlight } from '../runtime/single-flight.ts';
 import type { KubeApi, KubeObject } from '../kube/api.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { isObjectGone } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import type { SourceView } from './claim.ts';
 import { Content } from './content.ts';
@@ -161,7 +161,7 @@ export class KubeStore {
         object: { metadata },
       };
     } catch (error) {
-      if (isNotFound(error)) return undefined;
+      if (isObjectGone(error, parseHolderKey(key).name)) return undefined;
       throw error;
     }
   }

@@ -4,7 +4,7 @@
  */
 import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../kube/api.ts';
 import { METADATA_ONLY } from '../kube/api.ts';
-import { ApiError, isAlreadyExists, isConflict, isNotFound, isThrottled } from '../kube/errors.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import type { Wanted } from './claim.ts';
 import type { Content } from './content.ts';
@@ -100,7 +100,7 @@ export class KubeWriter {
     try {
       await this.#send(key, { method: 'DELETE', path: this.#store.path(key), body, signal }, undefined, true);
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (!isObjectGone(error, parseHolderKey(key).name)) throw error;
     }
   }
 

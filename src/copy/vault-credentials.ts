@@ -6,7 +6,7 @@
  * is followed.
  */
 import type { KubeApi } from '../kube/api.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { isObjectGone } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
 import { CredentialUnavailableError } from '../vault/errors.ts';
@@ -139,7 +139,7 @@ export class VaultCredentials {
       if (typeof answer.status?.token !== 'string') throw new TypeError('the API server gave no token');
       return SecretBytes.fromUtf8(answer.status.token);
     } catch (error) {
-      if (!isNotFound(error)) {
+      if (!isObjectGone(error, name)) {
         if (!isPassing(error)) throw error;
         const why = error instanceof Error ? error.message : 'unknown';
         throw new CredentialUnavailableError(why, { cause: error });

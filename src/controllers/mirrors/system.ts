@@ -2,7 +2,7 @@
  * The SecretMirror system: mirrors in, claims out, status back.
  */
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { isInvalid, isNotFound, isObjectGone } from '../../kube/errors.ts';
+import { isInvalid, isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
 import { orAborted } from '../../runtime/abort.ts';
@@ -292,13 +292,17 @@ export class MirrorSystem implements RuleSystem {
   ): Promise<void> {
     const { api, mirrors } = this.#options;
     // A merge patch takes away only what it names.
-    const forgotten = mirror.status?.vaultSource === undefined ? {} : { vaultSource: null };
+    const { vaultSource } = status;
+    const forgotten =
+      mirror.status?.vaultSource === undefined
+        ? {}
+        : { vaultSource: vaultSource === undefined ? null : { tokenExpirationTime: null, ...vaultSource } };
     const path = `${pathOf(mirror)}/status`;
     const { body } = await api.request({
       method: 'PATCH',
       path,
       query: { fieldManager: FIELD_MANAGER },
-      body: JSON.stringify({ metadata: { uid: mirror.metadata.uid }, status: { ...forgotten, ...status } }),
+      body: JSON.stringify({ metadata: { uid: mirror.metadata.uid }, status: { ...status, ...forgotten } }),
       contentType: MERGE_PATCH,
       signal,
     });
@@ -322,7 +326,7 @@ export class MirrorSystem implements RuleSystem {
         signal,
       });
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (!isObjectGone(error, mirror.metadata.name)) throw error;
     }
   }
 }

@@ -6,7 +6,7 @@ import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { HOME, MirrorScene } from '../mirrors/support.ts';
+import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
 
 /** Looks at the API that the test waits for. */
 const LOOKS = 4;
@@ -62,4 +62,35 @@ it('an answer that is no JSON is not quoted', async () => {
   await scene.ready('portal', 'Synced');
   await waitFor(() => lines(operator, 'is not JSON') >= 2, { message: () => operator.output });
   assert.ok(!/Unexpected token|log in/.test(operator.output), operator.output);
+  await operator.stop();
+});
+
+/** What stands before an API server, or one that has just started, says of a path that it does not know (yet). */
+const NO_SUCH_PAGE = {
+  kind: 'respond',
+  status: 404,
+  headers: { 'content-type': 'text/plain' },
+  body: '404 page not found\n',
+} as const;
+
+it('a page that is not found is no object that is gone', async () => {
+  const operator = await scene.operator({ kubeconfig });
+  await scene.namespaces('page');
+  await scene.secret(HOME, 'page', { a: '1' });
+  await scene.mirror('page', ['page']);
+  await scene.ready('page', 'Synced');
+  const deletion = proxy.rule({
+    match: { method: 'DELETE', path: '/namespaces/page/secrets/page' },
+    fault: NO_SUCH_PAGE,
+    times: 1,
+  });
+  const farewell = proxy.rule({
+    match: { method: 'PATCH', path: '/secretmirrors/page' },
+    fault: NO_SUCH_PAGE,
+    times: 1,
+  });
+  await scene.api.delete(mirrorPath('page'));
+  await scene.gone(secretPath('page', 'page'), mirrorPath('page'));
+  assert.deepEqual([deletion.hits, farewell.hits], [1, 1]);
+  await operator.stop();
 });
