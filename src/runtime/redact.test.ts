@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 
 import * as fc from 'fast-check';
 
+import { CommonPieces } from './common-pieces.ts';
 import { redact } from './redact.ts';
 
 const PEM = `-----BEGIN KEY-----\n${'QUJD'.repeat(16)}\nshort\nc2VjcmV0\n-----END KEY-----\n`;
@@ -23,9 +24,65 @@ describe('redact', () => {
     assert.equal(redact(Buffer.from('hunter22').toString('base64'), [docker]), '[redacted]');
   });
 
+  it('takes out the whole of each of several values that begin alike', () => {
+    const [one, two, three] = ['1', '23', 'quite another'].map((end) => `postgres://user:password-of-${end}`);
+    const values = [one ?? '', two ?? '', three ?? ''];
+    for (const value of values) {
+      assert.equal(redact(`not this: ${value} (1)`, values), 'not this: [redacted] (1)');
+      const base64 = Buffer.from(value).toString('base64');
+      assert.equal(redact(`not this: ${base64} (1)`, values), 'not this: [redacted] (1)');
+    }
+    assert.equal(
+      redact('not this: sixteen-letters-beginning', ['sixteen-letters-bag', 'beginning']),
+      'not this: [redacted]',
+    );
+  });
+
+  it('cuts words that nobody would read to the end, and no value in two', () => {
+    const value = Array.from({ length: 40 }, (_, n) => String.fromCharCode(65 + ((n * n + 7 * n) % 50))).join('');
+    for (let length = 8140; length < 8200; length += 1) {
+      const result = redact(`${'.'.repeat(length)}${value} and more`.padEnd(9000, '.'), [value]);
+      assert.ok(result.length < 8200 && result.endsWith('…'));
+      for (let at = 0; at + 4 <= value.length; at += 1) assert.ok(!result.includes(value.slice(at, at + 4)), result);
+    }
+  });
+
+  it('takes out the beginning of a value in which words that somebody has cut end', () => {
+    for (const end of ['', '…', '...']) {
+      assert.equal(redact(`denied: hunt${end}`, ['hunter22']), `denied: [redacted]${end}`);
+      assert.equal(redact(`denied: hunter2${end}`, ['hunter22', 'hunting-season']), `denied: [redacted]${end}`);
+    }
+    assert.equal(redact('denied: hun…', ['hunter22']), 'denied: hun…');
+  });
+
+  it('keeps nobody waiting, however alike value and text are', () => {
+    const begin = performance.now();
+    assert.equal(redact('a'.repeat(8000), ['a'.repeat(1_000_000), 'a'.repeat(5000)]), '[redacted]');
+    redact(`denied: ${'ab'.repeat(2000)}`, ['ab'.repeat(500_000), `${'ab'.repeat(1000)}c`.repeat(500)]);
+    assert.ok(performance.now() - begin < 3000);
+  });
+
   it('leaves the words alone that have but little in common with a value', () => {
     const words = 'secrets "x" is forbidden: a short word such as KEY or BEGIN says nothing';
     assert.equal(redact(words, [PEM]), words);
+  });
+
+  it('takes out just what a slow search would', () => {
+    const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 120 });
+    fc.assert(
+      fc.property(letters, fc.array(letters, { maxLength: 3 }), (text, forms) => {
+        const slow = new Uint8Array(text.length);
+        for (let from = 0; from + 6 <= text.length; from += 1) {
+          if (forms.some((form) => form.includes(text.slice(from, from + 6)))) slow.fill(1, from, from + 6);
+        }
+        const fast = new Uint8Array(text.length);
+        const pieces = new CommonPieces(text, 6);
+        for (const form of forms) pieces.match(form);
+        pieces.mark(fast);
+        assert.deepEqual(fast, slow);
+      }),
+      { numRuns: 2000 },
+    );
   });
 
   it('lets no 16 characters of a value through, wherever they stand', () => {

@@ -6,6 +6,8 @@
  * whatever else of the text is a longer piece of it.
  */
 
+import { CommonPieces } from './common-pieces.ts';
+
 export const REDACTED = '[redacted]';
 
 /** Two letters are in every sentence: values shorter than this are only taken out where they stand alone. */
@@ -14,18 +16,27 @@ const SHORT = 4;
 const SHORTEST_PART = 8;
 /** Shortest piece of a value that is taken out, wherever it begins and ends. */
 const SHORTEST_PIECE = 16;
-/** Half of the above, so that any such piece holds one that begins at a multiple of it. */
-const STEP = SHORTEST_PIECE / 2;
+/** What stands where words were cut. */
+const CUT = /(?:…|\.\.\.)$/;
+/** Nobody reads more of a server's words. */
+const LONGEST_TEXT = 8192;
 
 /** @param secrets the values; of those that are no text, their base64 */
-export function redact(text: string, secrets: readonly string[]): string {
-  const forms = [...new Set(secrets.flatMap((secret) => [secret, ...partsOf(secret)]).flatMap(formsOf))];
-  let result = withoutPieces(text, forms);
-  for (const form of forms.toSorted((a, b) => b.length - a.length)) {
-    result =
-      form.length >= SHORT ? result.replaceAll(form, REDACTED) : result.replace(wholeWord(form), `$1${REDACTED}`);
+export function redact(words: string, secrets: readonly string[]): string {
+  const text = words.length > LONGEST_TEXT ? `${words.slice(0, LONGEST_TEXT)}…` : words;
+  const forms = new Set(secrets.flatMap((secret) => [secret, ...partsOf(secret)]).flatMap(formsOf));
+  // All of them on the text as it came: two values that begin alike must not hide each other's rest.
+  const taken = new Uint8Array(text.length);
+  for (const form of forms) {
+    takeWhole(text, form, taken);
+    takeBeginning(text, form, taken);
   }
-  return result;
+  if (text.length >= SHORTEST_PIECE) {
+    const pieces = new CommonPieces(text, SHORTEST_PIECE);
+    for (const form of forms) pieces.match(form);
+    pieces.mark(taken);
+  }
+  return withoutTaken(text, taken);
 }
 
 function partsOf(secret: string): readonly string[] {
@@ -43,35 +54,34 @@ function formsOf(secret: string): readonly string[] {
   return [secret, secret.trim(), escaped, base64, encodeURIComponent(secret.toWellFormed())].filter((f) => f !== '');
 }
 
-function wholeWord(form: string): RegExp {
-  const literal = form.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);
-  return new RegExp(`(^|[^A-Za-z0-9])${literal}(?![A-Za-z0-9])`, 'g');
+function takeWhole(text: string, form: string, taken: Uint8Array): void {
+  if (form.length < SHORT) {
+    for (const { 0: found, index } of text.matchAll(wholeWord(form))) taken.fill(1, index, index + found.length);
+    return;
+  }
+  let end = 0;
+  for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + 1)) {
+    taken.fill(1, Math.max(at, end), at + form.length);
+    end = at + form.length;
+  }
 }
 
-/** Without whatever the text has in common with a form over a length that is no chance. The text is short, the forms need not be. */
-function withoutPieces(text: string, forms: readonly string[]): string {
-  if (text.length < SHORTEST_PIECE) return text;
-  const places = new Map<string, number[]>();
-  for (let at = 0; at + STEP <= text.length; at += 1) {
-    const gram = text.slice(at, at + STEP);
-    const known = places.get(gram);
-    if (known === undefined) places.set(gram, [at]);
-    else known.push(at);
+/** Words that were cut may end in the middle of a value, too early for what there is of it to be a piece. */
+function takeBeginning(text: string, form: string, taken: Uint8Array): void {
+  const end = text.length - (CUT.exec(text)?.[0].length ?? 0);
+  for (let length = Math.min(form.length, SHORTEST_PIECE) - 1; length >= SHORT; length -= 1) {
+    if (!text.endsWith(form.slice(0, length), end)) continue;
+    taken.fill(1, end - length, end);
+    return;
   }
-  const taken = new Uint8Array(text.length);
-  for (const form of forms) {
-    if (form.length < SHORTEST_PIECE) continue;
-    for (let at = 0; at + STEP <= form.length; at += STEP) {
-      for (const place of places.get(form.slice(at, at + STEP)) ?? []) {
-        if (taken[place] === 1 && taken[place + STEP - 1] === 1) continue;
-        let [from, to] = [place, place + STEP];
-        const shift = at - place;
-        while (from > 0 && from + shift > 0 && text[from - 1] === form[from + shift - 1]) from -= 1;
-        while (to < text.length && text[to] === form[to + shift]) to += 1;
-        if (to - from >= SHORTEST_PIECE) taken.fill(1, from, to);
-      }
-    }
-  }
+}
+
+function wholeWord(form: string): RegExp {
+  const literal = form.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);
+  return new RegExp(`(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, 'g');
+}
+
+function withoutTaken(text: string, taken: Uint8Array): string {
   let result = '';
   for (let at = 0; at < text.length; at += 1) {
     if (taken[at] !== 1) result += text[at];

@@ -5,7 +5,9 @@ import { waitFor } from '../../support/wait-for.ts';
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 
 export interface Refusal {
-  /** CEL: which writes of Secrets are refused. */
+  /** Default: `secrets`. */
+  readonly resource?: string;
+  /** CEL: which writes are refused. */
   readonly when: string;
   /** Default: creations and changes. */
   readonly operations?: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
@@ -15,7 +17,7 @@ export interface Refusal {
 
 /** Refuses these writes until it is disposed of. Settles when it is in force. */
 export async function refuse(api: TestApi, name: string, refusal: Refusal): Promise<AsyncDisposable> {
-  const { when, operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
+  const { when, resource = 'secrets', operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
   const probe = `probe-of-${name}`;
   await api.create({
     apiVersion: 'admissionregistration.k8s.io/v1',
@@ -27,7 +29,7 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
           {
             apiGroups: [''],
             apiVersions: ['v1'],
-            resources: ['secrets'],
+            resources: [resource],
             operations: [...new Set([...operations, 'CREATE'])],
           },
         ],
@@ -47,11 +49,11 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
     metadata: { name },
     spec: { policyName: name, validationActions: ['Deny'] },
   });
-  const secret: Json = { apiVersion: 'v1', kind: 'Secret', metadata: { name: probe, namespace: 'default' } };
+  const object: Json = { metadata: { name: probe, namespace: 'default' } };
   const isInForce = async (): Promise<boolean> => {
-    const { status } = await api.raw('POST', '/api/v1/namespaces/default/secrets', {
+    const { status } = await api.raw('POST', `/api/v1/namespaces/default/${resource}`, {
       query: { dryRun: 'All' },
-      body: secret,
+      body: object,
     });
     return status === 422 || status === 403;
   };

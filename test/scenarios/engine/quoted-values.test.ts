@@ -1,17 +1,14 @@
 /** Policies of a cluster that quote the values of the Secret which they refuse: the user hears of the refusal, and of no value. */
+import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
+import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
 import { refuse } from './admission.ts';
 
-let scene: MirrorScene;
-
-before(async () => {
-  scene = await MirrorScene.open();
-  await scene.operator();
-});
-// Looks for the values in all that the operator has said and written.
-after(() => scene.close());
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+/** Where most is said. */
+const ARGS = ['--log-level=debug'];
 
 const quoting = (object: 'object' | 'oldObject', name: string): { readonly when: string; readonly words: string } => ({
   when: `request.namespace == '${name}'`,
@@ -19,6 +16,23 @@ const quoting = (object: 'object' | 'oldObject', name: string): { readonly when:
 });
 
 describe('a value in the words of who refuses', () => {
+  let scene: MirrorScene;
+  before(async () => {
+    scene = await MirrorScene.open();
+    await scene.operator({ args: ARGS });
+  });
+  // Looks for the values in all that the operator has said and written.
+  after(() => scene.close());
+
+  async function settled(name: string): Promise<void> {
+    await scene.namespaces(name);
+    // As `kubectl apply` leaves it.
+    const applied = { [LAST_APPLIED]: JSON.stringify({ data: scene.data({ a: '1' }) }) };
+    await scene.secret(HOME, name, { a: '1' }, { metadata: { annotations: applied } });
+    await scene.mirror(name, [name]);
+    await scene.ready(name, 'Synced');
+  }
+
   it('a copy that is to be made', async () => {
     await scene.namespaces('made');
     await using _ = await refuse(scene.api, 'made', quoting('object', 'made'));
@@ -63,9 +77,61 @@ describe('a value in the words of who refuses', () => {
   });
 });
 
-async function settled(name: string): Promise<void> {
-  await scene.namespaces(name);
-  await scene.secret(HOME, name, { a: '1' });
-  await scene.mirror(name, [name]);
-  await scene.ready(name, 'Synced');
+for (const kind of KINDS) {
+  describe(`a value in the words of who refuses the replicator a ${kind.kind}`, () => {
+    let scene: ReplicatorScene;
+    let users: KindScene;
+    before(async () => {
+      scene = await ReplicatorScene.open({ controllerManager: false });
+      await scene.namespaces('source', 'pushed', 'pulled');
+      users = scene.of(kind);
+      await scene.operator([...ARGS, '--controllers=replicator'], { command: 'run' });
+    });
+    after(() => scene.close());
+
+    const told = async (name: string): Promise<void> => {
+      const { message } = await users.warning(name, 'Invalid');
+      assert.match(message, /not this: \[redacted\] \(1\)/);
+    };
+
+    it('what is pushed: made, changed and deleted', async () => {
+      const more = { metadata: { annotations: { [LAST_APPLIED]: 'x' } } };
+      {
+        await using _ = await refuse(scene.api, 'pushed', { ...quoting('object', 'pushed'), resource: kind.plural });
+        await users.create('source/made', { a: '1' }, { 'replicate-to': 'pushed/made' }, more);
+        await told('source/made');
+      }
+      await users.create('source/changed', { a: '1' }, { 'replicate-to': 'pushed/changed' });
+      await users.holds('pushed/changed', { a: '1' });
+      await using _ = await refuse(scene.api, 'old-pushed', {
+        ...quoting('oldObject', 'pushed'),
+        resource: kind.plural,
+        operations: ['UPDATE', 'DELETE'],
+      });
+      await users.change('source/changed', { a: '2' });
+      await told('source/changed');
+    });
+
+    it('what is pulled: filled and cleared', async () => {
+      await users.create('source/allows', { a: '1' }, { 'replication-allowed': 'true' });
+      {
+        await using _ = await refuse(scene.api, 'pulled', {
+          ...quoting('object', 'pulled'),
+          operations: ['UPDATE'],
+          resource: kind.plural,
+        });
+        await users.create('pulled/filled', {}, { 'replicate-from': 'source/allows' });
+        await told('pulled/filled');
+      }
+      await users.create('pulled/cleared', {}, { 'replicate-from': 'source/allows' });
+      await users.holds('pulled/cleared', { a: '1' });
+      await using _ = await refuse(scene.api, 'old-pulled', {
+        ...quoting('oldObject', 'pulled'),
+        resource: kind.plural,
+        operations: ['UPDATE'],
+      });
+      await users.annotate('source/allows', { 'replication-allowed': 'false' });
+      await told('pulled/cleared');
+    });
+  });
 }

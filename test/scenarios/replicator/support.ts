@@ -27,6 +27,9 @@ export const KINDS: readonly TestKind[] = [
   { kind: 'ConfigMap', plural: 'configmaps', encode: (text) => text },
 ];
 
+/** What the replicator makes has this, unless it is told otherwise. */
+const COPIES = 'app.kubernetes.io/managed-by=k8s-replicator';
+
 /** `annotate({ 'replicate-from': 'a/b' })` */
 export function annotate(values: Values, prefix = 'k8s-replicator'): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [`${prefix}/${key}`, value]));
@@ -64,8 +67,18 @@ export class ReplicatorScene {
   async close(): Promise<void> {
     try {
       const texts: Record<string, string> = {};
-      for (const [index, operator] of this.#operators.entries()) texts[`output of operator ${index}`] = operator.output;
+      for (const [index, operator] of this.#operators.entries()) {
+        texts[`output of operator ${index}`] = operator.output;
+        if (!operator.running) continue;
+        for (const path of ['/metrics', '/readyz?verbose', '/healthz?verbose']) {
+          texts[`${path} of operator ${index}`] = (await operator.probe(path)).text;
+        }
+      }
       texts['events'] = JSON.stringify(await this.api.list('/api/v1/events'));
+      for (const { plural } of KINDS) {
+        const copies = await this.api.list(`/api/v1/${plural}`, { labelSelector: COPIES });
+        texts[`metadata of ${plural}`] = JSON.stringify(copies.map(({ metadata }) => metadata));
+      }
       assertNoCanaries(texts, { value: this.canary });
     } finally {
       for (const operator of this.#operators) await operator.kill9();
