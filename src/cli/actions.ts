@@ -20,6 +20,8 @@ export interface PlanOptions extends ClusterOptions {
   /** Paths of manifests; `-` is standard input. */
   readonly files: readonly string[];
   readonly output: 'table' | 'json';
+  /** As for `status`. */
+  readonly replicator: StatusOptions['replicator'];
 }
 
 export interface DemoOptions extends ClusterOptions {

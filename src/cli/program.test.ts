@@ -207,7 +207,7 @@ describe('what the actions get', () => {
       ],
       [
         ['plan', 'a', '-', '--kubeconfig=k'],
-        ['plan', { ...nowhere, kubeconfig: 'k', files: ['a', '-'], output: 'table' }],
+        ['plan', { ...nowhere, kubeconfig: 'k', files: ['a', '-'], output: 'table', replicator }],
       ],
       [['demo'], ['demo', { ...nowhere, once: false }]],
       [

@@ -71,33 +71,22 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
     ]).action(() => finish(crds()));
   }
   if (status !== undefined) {
-    withCluster(
-      command(program, 'status', 'what is copied where, what is not, and why', ['keyferry status -n default']),
-    )
+    const text = 'what is copied where, what is not, and why';
+    withReplicator(withCluster(command(program, 'status', text, ['keyferry status -n default'])))
       .option('-n, --namespace <name>', 'only what was asked for in this namespace (else in all)')
       .addOption(outputOption())
-      .addOption(replicatorOption('annotationsPrefix'))
-      .addOption(replicatorOption('allowAll'))
-      .addOption(replicatorOption('ignoreUnknown'))
-      .addOption(replicatorOption('runReplicators'))
-      .action(({ namespace, output, ...flags }: StatusFlags) => {
-        const {
-          replicatorAnnotationsPrefix: annotationsPrefix,
-          replicatorAllowAll: allowAll,
-          replicatorIgnoreUnknown: ignoreUnknown,
-          replicatorRunReplicators: runReplicators,
-        } = flags;
-        const replicator = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
-        return finish(status({ ...clusterOf(flags), namespace, output, replicator }));
-      });
+      .action(({ namespace, output, ...flags }: StatusFlags) =>
+        finish(status({ ...clusterOf(flags), namespace, output, replicator: replicatorOf(flags) })),
+      );
   }
   if (plan !== undefined) {
     const text = 'what these manifests would do on this cluster, without doing it';
-    withCluster(command(program, 'plan', text, ['keyferry plan mirror.yaml', 'kustomize build . | keyferry plan -']))
+    const examples = ['keyferry plan mirror.yaml', 'kustomize build . | keyferry plan -'];
+    withReplicator(withCluster(command(program, 'plan', text, examples)))
       .argument('<files...>', 'manifests; - for standard input')
       .addOption(outputOption())
-      .action((files: string[], { output, ...cluster }: ClusterFlags & { output: 'table' | 'json' }) =>
-        finish(plan({ ...clusterOf(cluster), files, output })),
+      .action((files: string[], { output, ...flags }: PlanFlags) =>
+        finish(plan({ ...clusterOf(flags), files, output, replicator: replicatorOf(flags) })),
       );
   }
   if (demo !== undefined) {
@@ -120,13 +109,36 @@ interface ClusterFlags {
   readonly context?: string;
 }
 
-interface StatusFlags extends ClusterFlags {
-  readonly namespace?: string;
-  readonly output: 'table' | 'json';
+interface ReplicatorFlags {
   readonly replicatorAnnotationsPrefix: string;
   readonly replicatorAllowAll: boolean;
   readonly replicatorIgnoreUnknown: boolean;
   readonly replicatorRunReplicators: StatusOptions['replicator']['runReplicators'];
+}
+
+interface PlanFlags extends ClusterFlags, ReplicatorFlags {
+  readonly output: 'table' | 'json';
+}
+
+interface StatusFlags extends PlanFlags {
+  readonly namespace?: string;
+}
+
+function withReplicator(target: Command): Command {
+  return target
+    .addOption(replicatorOption('annotationsPrefix'))
+    .addOption(replicatorOption('allowAll'))
+    .addOption(replicatorOption('ignoreUnknown'))
+    .addOption(replicatorOption('runReplicators'));
+}
+
+function replicatorOf(flags: ReplicatorFlags): StatusOptions['replicator'] {
+  return {
+    annotationsPrefix: flags.replicatorAnnotationsPrefix,
+    allowAll: flags.replicatorAllowAll,
+    ignoreUnknown: flags.replicatorIgnoreUnknown,
+    runReplicators: flags.replicatorRunReplicators,
+  };
 }
 
 /** A flag as the daemon that runs has it: without it the annotations cannot be read alike. */

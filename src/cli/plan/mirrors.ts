@@ -19,11 +19,12 @@ import { ClaimBook } from '../../copy/claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from '../../copy/keys.ts';
 import { Namespaces } from '../../copy/namespaces.ts';
 import { observe } from '../../copy/observed.ts';
-import { type Facts, type Held, type OwnerFate, plan, type Plan, winnerOf } from '../../copy/plan.ts';
+import { type Facts, type Held, type OwnerFate, plan, winnerOf } from '../../copy/plan.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { listAll } from '../kube-list.ts';
 import { vaultPlace } from '../status/mirrors.ts';
 import { appliedMirror, type Overlay, type SecretState, viewOf } from './overlay.ts';
+import { told } from './told.ts';
 import type { PlannedNote, PlannedProblem, PlannedTarget } from './report.ts';
 
 const MIRRORS_PATH = `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/${SECRET_MIRROR_PLURAL}`;
@@ -149,7 +150,7 @@ export async function planMirrors(
       decision = plan(facts({ resourceVersion: state.observed.resourceVersion, gist: state.gist }, fate));
     }
     const rule = winnerOf(entries)?.claim.owner.title ?? titleOf(markedBy);
-    return { system: MIRRORS_SYSTEM, kind, namespace, name, rule, ...told(decision, markedBy) };
+    return { system: MIRRORS_SYSTEM, kind, namespace, name, rule, ...told(decision, titleOf(markedBy)) };
   }
 }
 
@@ -157,36 +158,6 @@ function noteOn({ problems, destinationType, destinationVault }: EffectiveSpec, 
   if (problems.length > 0) return undefined;
   if (destinationType === 'vault') return `writes ${vaultPlace(destinationVault)} if that differs; Vault is not asked`;
   return claims === 0 ? 'its patterns match no other namespace' : undefined;
-}
-
-function told(decision: Plan, markedBy: RuleKey | undefined): Pick<PlannedTarget, 'action' | 'reason'> {
-  switch (decision.do) {
-    case 'create':
-      return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}` };
-    case 'update':
-      return { action: 'update', reason: decision.withData ? 'the data differ' : 'labels or annotations differ' };
-    case 'replace':
-      return { action: 'replace', reason: 'it cannot be changed: it is immutable or of another type' };
-    case 'delete':
-      return { action: 'delete', reason: `${titleOf(markedBy)} does not want it` };
-    case 'nothing':
-      return { action: 'nothing', reason: 'as it should be' };
-    case 'conflict':
-      return { action: 'conflict', reason: decision.message };
-    case 'wait':
-    case 'fail':
-      return { action: decision.do, reason: `${decision.reason}: ${decision.message}` };
-    case 'need':
-      return { action: 'wait', reason: `the ${decision.fact} would have to be looked up` };
-    default:
-      return decision satisfies never;
-  }
-}
-
-function sourceOf(source: HolderKey | undefined): string {
-  if (source === undefined) return 'nothing';
-  const { namespace, name } = parseHolderKey(source);
-  return `${namespace}/${name}`;
 }
 
 function titleOf(rule: RuleKey | undefined): string {

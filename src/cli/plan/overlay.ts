@@ -22,8 +22,6 @@ export interface SecretState {
   readonly given: boolean;
 }
 
-const REPLICATOR_PREFIX = 'k8s-replicator/';
-
 /** Version of what is not in the cluster yet. */
 const GIVEN_VERSION = '0';
 
@@ -31,9 +29,8 @@ export class Overlay {
   readonly namespaces: readonly string[];
   readonly secrets: ReadonlyMap<HolderKey, SecretState>;
   readonly mirrors: readonly (Manifest & { readonly namespace: string })[];
+  /** Manifests of other kinds than those that are copied, or say what is. */
   readonly ignored: number;
-  /** How many of the manifests have annotations of the replicator, with the prefix that it has unless told otherwise. */
-  readonly annotated: number;
   readonly store: KubeStore;
   readonly #read = new Map<HolderKey, Promise<SecretState | undefined>>();
 
@@ -44,23 +41,19 @@ export class Overlay {
     const secrets = new Map<HolderKey, SecretState>();
     const mirrors: (Manifest & { namespace: string })[] = [];
     let ignored = 0;
-    let annotated = 0;
     for (const manifest of manifests) {
       const { metadata } = manifest.object;
-      const asks = Object.keys(metadata.annotations ?? {}).some((key) => key.startsWith(REPLICATOR_PREFIX));
-      if (asks) annotated += 1;
       const home = metadata.namespace ?? namespace;
       if (manifest.kind === 'v1 Namespace') namespaces.push(metadata.name);
       else if (manifest.kind === 'v1 Secret') secrets.set(this.store.key(home, metadata.name), given(manifest, now));
       else if (manifest.kind === `${MIRRORS_API_VERSION} ${SECRET_MIRROR_KIND}`)
         mirrors.push({ ...manifest, namespace: home });
-      else if (!asks) ignored += 1;
+      else if (manifest.kind !== 'v1 ConfigMap') ignored += 1;
     }
     this.namespaces = namespaces;
     this.secrets = secrets;
     this.mirrors = mirrors;
     this.ignored = ignored;
-    this.annotated = annotated;
   }
 
   /** A Secret as it would be; read from the cluster once. */

@@ -29,8 +29,6 @@ export interface PlanReport {
   readonly targets: readonly PlannedTarget[];
   readonly problems: readonly PlannedProblem[];
   readonly notes: readonly PlannedNote[];
-  /** Objects of the manifests with annotations of the replicator, which are not planned. */
-  readonly annotated: number;
   /** Objects of the manifests that have nothing to do with Keyferry. */
   readonly ignored: number;
 }

@@ -29,6 +29,7 @@ export class AnnotatedCluster {
   readonly #owned = new Map<RuleKey, HolderKey[]>();
   readonly #rules = new Set<RuleKey>();
   readonly #gists = new Map<HolderKey, Gist | undefined>();
+  readonly #decisions = new Map<HolderKey, Plan>();
   readonly #now: number;
 
   private constructor(
@@ -131,8 +132,18 @@ export class AnnotatedCluster {
 
   async #settle(target: HolderKey, signal: AbortSignal | undefined): Promise<void> {
     const entries = this.book.on(target);
-    const [outcome, remarks] = outcomeOf(await this.#plan(target, signal));
+    const decision = await this.decide(target, signal);
+    const [outcome, remarks] = outcomeOf(decision);
     for (const [entry, mine] of outcomesOf(entries, outcome, remarks)) this.book.settle(entry, mine);
+  }
+
+  /** What would be done with a target. @throws what `api.request` throws */
+  async decide(target: HolderKey, signal: AbortSignal | undefined): Promise<Plan> {
+    const known = this.#decisions.get(target);
+    if (known !== undefined) return known;
+    const decision = await this.#plan(target, signal);
+    this.#decisions.set(target, decision);
+    return decision;
   }
 
   async #plan(target: HolderKey, signal: AbortSignal | undefined): Promise<Plan> {

@@ -8,30 +8,44 @@ import { REPLICATOR_SYSTEM } from '../../controllers/replicator/system.ts';
 import type { Entry } from '../../copy/claim-book.ts';
 import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import type { Observed } from '../../copy/observed.ts';
+import type { Kind } from '../../copy/kind.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import type { StatusOptions } from '../actions.ts';
 import { AnnotatedCluster } from './annotated.ts';
 import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
-/** @param namespace of the annotated objects; `undefined` for all */
-export async function replicatorStatus(
-  api: KubeApi,
-  { annotationsPrefix, allowAll, ignoreUnknown, runReplicators }: StatusOptions['replicator'],
-  namespace: string | undefined,
-  now: number,
-  signal?: AbortSignal,
-): Promise<SystemStatus> {
-  const names = annotationNames(annotationsPrefix);
+/** How annotations are read, and of which kinds, as the replicator runs. */
+export function settingsOf({
+  annotationsPrefix,
+  allowAll,
+  ignoreUnknown,
+  runReplicators,
+}: StatusOptions['replicator']): {
+  readonly settings: RuleSettings;
+  readonly kinds: readonly Kind[];
+} {
   const settings: RuleSettings = {
-    names,
+    names: annotationNames(annotationsPrefix),
     allowAll,
     ignoreUnknown,
     // What is there keeps its labels; they are given at creation only.
     createWithLabels: {},
     patterns: new PatternCache('full'),
   };
-  const kinds = runReplicators.map((kind) => REPLICATED_KINDS[kind]);
+  return { settings, kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]) };
+}
+
+/** @param namespace of the annotated objects; `undefined` for all */
+export async function replicatorStatus(
+  api: KubeApi,
+  options: StatusOptions['replicator'],
+  namespace: string | undefined,
+  now: number,
+  signal?: AbortSignal,
+): Promise<SystemStatus> {
+  const { settings, kinds } = settingsOf(options);
+  const { names } = settings;
   const cluster = await AnnotatedCluster.read(api, settings, kinds, now, signal);
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
   const rules: RuleStatus[] = [];
