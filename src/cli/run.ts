@@ -8,6 +8,7 @@ import { FencedApi } from '../kube/fenced-api.ts';
 import { createKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/lease.ts';
 import { CheckList } from '../observe/checks.ts';
+import { errorFields } from '../observe/error-fields.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { metricsRoutes, probeRoutes } from '../observe/routes.ts';
@@ -35,7 +36,13 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
       process.exit(1);
     }, STOP_LIMIT_MS).unref();
   };
-  process.once('SIGTERM', onSignal).once('SIGINT', onSignal);
+  // Node itself would print the error with all its fields, which may be an answer with values.
+  const onCrash = (error: unknown): void => {
+    log.error('crashed', { error });
+    process.stderr.write(`${errorFields(error, true).stack ?? ''}\n`);
+    process.exit(1);
+  };
+  process.once('SIGTERM', onSignal).once('SIGINT', onSignal).once('uncaughtException', onCrash);
   log.info('starting', { version: VERSION, node: process.versions.node, pid: process.pid });
   for (const note of config.notes) log.warn(note);
   try {
@@ -46,7 +53,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     log.error('ended', { error });
     return 1;
   } finally {
-    process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+    process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('uncaughtException', onCrash);
   }
 }
 

@@ -1,0 +1,45 @@
+/** An error that nobody caught ends the process, and is told without what it may carry along. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { it } from 'node:test';
+
+import { freePort } from '../../servers/ports.ts';
+import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+
+it('a crash tells type, message and frames, and nothing else of the error', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-crash-'));
+  const canary = makeCanary('crash');
+  try {
+    const kubeconfig = path.join(folder, 'kubeconfig');
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${await freePort()}` } }],
+      users: [{ name: 'u', user: {} }],
+      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+      'current-context': 'x',
+    };
+    await writeFile(kubeconfig, JSON.stringify(config));
+    // As node's own errors of a malformed answer have it.
+    const fault = path.join(folder, 'fault.cjs');
+    const thrown = `Object.assign(new Error('Parse Error'), { body: process.env.CANARY })`;
+    await writeFile(fault, `setTimeout(() => Promise.reject(${thrown}), 500)`);
+    await using keyferry = await Keyferry.start({
+      kubeconfig,
+      command: 'replicator',
+      nodeArgs: ['--require', fault],
+      env: { CANARY: canary },
+    });
+    const { code } = await keyferry.ended();
+    assert.equal(code, 1);
+    const line = keyferry.logs().find(({ msg }) => msg === 'crashed');
+    assert.equal(line?.error.message, 'Parse Error', keyferry.output);
+    assert.match(keyferry.output, /^ {4}at .*fault\.cjs/m);
+    assertNoCanaries({ output: keyferry.output }, { canary });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
