@@ -150,6 +150,14 @@ export const secretMirrorStatus = z
           .int()
           .meta({ description: "The lease's duration in seconds, as Vault last gave it.", format: 'int64' })
           .exactOptional(),
+        tokenExpirationTime: z
+          .string()
+          .meta({
+            description:
+              'When the token that the lease hangs on ends if it is not renewed; absent if it does not end, or was given.',
+            format: 'date-time',
+          })
+          .exactOptional(),
       })
       .meta({ description: 'The lease of dynamic credentials; absent for other sources.' })
       .exactOptional(),

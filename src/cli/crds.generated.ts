@@ -600,6 +600,10 @@ spec:
                       type: integer
                       description: The lease's duration in seconds, as Vault last gave it.
                       format: int64
+                    tokenExpirationTime:
+                      type: string
+                      description: When the token that the lease hangs on ends if it is not renewed; absent if it does not end, or was given.
+                      format: date-time
                   description: The lease of dynamic credentials; absent for other sources.
               description: What became of it.
           description: Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies right.

@@ -25,6 +25,8 @@ export interface LeaseTrace {
   readonly leaseId: string;
   /** Of the last grant or renewal; 0: not known. */
   readonly durationSeconds: number;
+  /** When the token that it hangs on was to end, ms since 1970, where that is known. */
+  readonly tokenExpiresAt: number | undefined;
   /** Copies that hold its credentials, as far as can be seen without reading them. */
   readonly copies: readonly HolderKey[];
 }
@@ -56,6 +58,8 @@ export interface Lease {
   renewable: boolean;
   /** `undefined`: of a token from before a restart. */
   readonly tokenId: string | undefined;
+  /** When its token ends if we do not renew it, ms since 1970; `undefined`: not known, or of no importance. */
+  tokenExpiresAt: number | undefined;
   readonly jitter: number;
   readonly hold: SessionHold;
   readonly watch: Disposable;
@@ -65,10 +69,15 @@ export interface Lease {
 }
 
 /**
- * A lease from before a restart hangs on a token that nobody renews any more and of which nobody knows the end: so often it is looked up,
- * whatever the poll period, ms. Its credentials are dead for no longer than that.
+ * A lease from before a restart hangs on a token that nobody renews any more. Where its end was not written down in time, so often the
+ * lease is looked up, whatever the poll period, ms. Its credentials are dead for no longer than that.
  */
 const UNSURE_POLL_MS = 10_000;
+/** A token's end that is known to be another by no more than this is no news, ms. */
+const TOKEN_END_TOLERANCE_MS = 2000;
+/** After this share of what is left of a token's life it is looked whether it was renewed: that is due after two thirds of all. */
+const TOKEN_LOOK = 0.7;
+const SHORTEST_TOKEN_LOOK_MS = 1000;
 
 export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
@@ -93,7 +102,7 @@ export class VaultLeases {
    * @throws VaultError, what the API server answers
    */
   async recall(key: HolderKey, door: VaultDoor, signal: AbortSignal): Promise<Lease | undefined> {
-    for (const { leaseId, durationSeconds, copies } of this.#options.tracesOf(key)) {
+    for (const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } of this.#options.tracesOf(key)) {
       if (copies.length === 0) continue;
       const facts = await this.#factsOf(leaseId, durationSeconds, door, signal);
       if (facts === undefined) continue;
@@ -108,6 +117,8 @@ export class VaultLeases {
         const issuedAt = expiresAt - seconds * 1000;
         const { renewable } = facts;
         const lease = this.#live(key, door, { leaseId, durationSeconds: seconds, renewable, issuedAt, content });
+        // A token that should have ended by now was renewed after its end was written down.
+        if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
         this.#options.onEvent(key, { type: 'recalled', leaseId });
         return lease;
       }
@@ -123,9 +134,12 @@ export class VaultLeases {
   async tend(lease: Lease, pollMs: number, signal: AbortSignal): Promise<number | 'replace'> {
     const { clock } = this.#options;
     const { session } = lease.hold;
-    const everyMs = lease.tokenId === undefined ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
+    const { tokenId } = lease;
+    const unsure = tokenId === undefined && lease.tokenExpiresAt === undefined;
+    const everyMs = unsure ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
     for (;;) {
-      const tokenDeadline = lease.tokenId === undefined ? undefined : session.tokenDeadline(lease.tokenId);
+      noteTokenEnd(lease);
+      const tokenDeadline = tokenId === undefined ? lease.tokenExpiresAt : session.tokenDeadline(tokenId);
       const now = clock.now();
       const plan = leasePlan({ ...lease, tokenDeadline }, now, lease.jitter);
       if (plan.action === 'replace') return 'replace';
@@ -137,7 +151,8 @@ export class VaultLeases {
       if (!lease.blind && now - lease.checkedAt >= everyMs - 500) {
         if ((await this.#lookUp(lease, signal)) === 'gone') return 'replace';
       }
-      return Math.max(0, Math.min(plan.at - clock.now(), everyMs));
+      const tokenLook = Math.max(SHORTEST_TOKEN_LOOK_MS, ((lease.tokenExpiresAt ?? Infinity) - now) * TOKEN_LOOK);
+      return Math.max(0, Math.min(plan.at - clock.now(), everyMs, tokenLook));
     }
   }
 
@@ -176,7 +191,7 @@ export class VaultLeases {
     const { clock, random, onDoubt } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
     const hold = door.hold();
-    return {
+    const lease: Lease = {
       key,
       leaseId,
       content,
@@ -186,6 +201,7 @@ export class VaultLeases {
       expiresAt: issuedAt + durationSeconds * 1000,
       renewable,
       tokenId,
+      tokenExpiresAt: undefined,
       jitter: random(),
       hold,
       watch: hold.session.watchTokens((id) => {
@@ -194,6 +210,8 @@ export class VaultLeases {
       checkedAt: clock.now(),
       blind: false,
     };
+    noteTokenEnd(lease);
+    return lease;
   }
 
   /** @returns false if it cannot be kept */
@@ -251,4 +269,12 @@ export class VaultLeases {
       throw error;
     }
   }
+}
+
+/** Brings up to date when the token ends; of one from before a restart nothing more is heard. */
+function noteTokenEnd(lease: Lease): void {
+  if (lease.tokenId === undefined) return;
+  const end = lease.hold.session.tokenEndWithoutUs(lease.tokenId);
+  if (end !== undefined && Math.abs(end - (lease.tokenExpiresAt ?? 0)) <= TOKEN_END_TOLERANCE_MS) return;
+  lease.tokenExpiresAt = end;
 }

@@ -45,6 +45,8 @@ import { type Lease, type VaultLeases, leaseVersion } from './vault-leases.ts';
 export const LEASE_ID = 'lease-id';
 /** Seconds, decimal. */
 export const LEASE_SECONDS = 'lease-seconds';
+/** When the token that the lease hangs on ends if we do not renew it, ms since 1970, decimal; not there where that is of no importance. */
+export const LEASE_TOKEN_END = 'lease-token-end';
 
 export interface VaultSourcesOptions {
   readonly holders: VaultHolders;
@@ -310,7 +312,12 @@ export class VaultSources implements SourceProvider {
   #leased(followed: Followed, waitMs: number): number {
     const { lease } = followed;
     if (lease !== undefined) {
-      const annotations = { [LEASE_ID]: lease.leaseId, [LEASE_SECONDS]: String(lease.durationSeconds) };
+      const { leaseId, durationSeconds, tokenExpiresAt } = lease;
+      const annotations = {
+        [LEASE_ID]: leaseId,
+        [LEASE_SECONDS]: String(durationSeconds),
+        ...(tokenExpiresAt === undefined ? {} : { [LEASE_TOKEN_END]: String(tokenExpiresAt) }),
+      };
       followed.view = { ...present(leaseVersion(lease.leaseId)), annotations };
     }
     return waitMs;

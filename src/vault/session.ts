@@ -129,7 +129,18 @@ export class VaultSession implements VaultCaller {
     const token = this.#tokens().find(({ id }) => id === tokenId);
     if (token === undefined) return this.#retired.hasEnded(tokenId) ? 0 : undefined;
     if (token === this.#current && token.renewable && !this.#unused) return Infinity;
-    return this.#options.clock.now() + (token.expiresAt - this.#monotonic());
+    return this.#endOf(token);
+  }
+
+  /**
+   * When the token, and every lease that hangs on it, will be dead if this session is not there to renew it, ms since 1970. `undefined`:
+   * not a token of this session, or it does not end, or it is a given one, which the next session is given as well.
+   */
+  tokenEndWithoutUs(tokenId: string): number | undefined {
+    const token = this.#tokens().find(({ id }) => id === tokenId);
+    if (token === undefined || token.expiresAt === Infinity || this.#options.identity.method === 'token')
+      return undefined;
+    return this.#endOf(token);
   }
 
   /** Calls `listener` whenever a token's deadline has become earlier, until disposed. */
@@ -308,6 +319,11 @@ export class VaultSession implements VaultCaller {
 
   #tellWatchers(token: SessionToken): void {
     for (const listener of this.#tokenWatchers) listener(token.id);
+  }
+
+  /** Ms since 1970; `Infinity`: never. */
+  #endOf(token: SessionToken): number {
+    return this.#options.clock.now() + (token.expiresAt - this.#monotonic());
   }
 
   #tokens(): readonly SessionToken[] {

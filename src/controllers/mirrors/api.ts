@@ -162,6 +162,8 @@ export interface VaultSourceStatus {
   readonly leaseID?: string;
   /** Seconds, as Vault last said. */
   readonly leaseDuration?: number;
+  /** When the token that the lease hangs on ends if nobody renews it, RFC 3339: a restarted operator cannot renew it. */
+  readonly tokenExpirationTime?: string;
 }
 
 /** `metav1.Condition`. */

@@ -107,7 +107,8 @@ export class MirrorVault implements LeaseKeeper {
   *tracesOf(key: HolderKey): Iterable<LeaseTrace> {
     const { engine, backend, secrets, mirrors } = this.#options;
     for (const rule of backend.holders.users(key)) {
-      const { leaseID, leaseDuration = 0 } = mirrors.get(rule)?.status?.vaultSource ?? {};
+      const { leaseID, leaseDuration = 0, tokenExpirationTime } = mirrors.get(rule)?.status?.vaultSource ?? {};
+      const tokenEnd = Date.parse(tokenExpirationTime ?? '');
       const traces = new Map<string, { seconds: number; copies: HolderKey[] }>();
       // What the status names comes first: copies may be of an older lease.
       if (leaseID !== undefined) traces.set(leaseID, { seconds: leaseDuration, copies: [] });
@@ -121,7 +122,10 @@ export class MirrorVault implements LeaseKeeper {
         trace.copies.push(copy);
         traces.set(leaseId, trace);
       }
-      for (const [leaseId, { seconds, copies }] of traces) yield { leaseId, durationSeconds: seconds, copies };
+      for (const [leaseId, { seconds, copies }] of traces) {
+        const tokenExpiresAt = leaseId === leaseID && !Number.isNaN(tokenEnd) ? tokenEnd : undefined;
+        yield { leaseId, durationSeconds: seconds, tokenExpiresAt, copies };
+      }
     }
   }
 

@@ -8,7 +8,7 @@ import type { Entry } from '../../copy/claim-book.ts';
 import type { SourceView } from '../../copy/claim.ts';
 import type { Failure } from '../../copy/failure.ts';
 import type { VaultTrouble } from '../../copy/vault-access.ts';
-import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
+import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault-sources.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 import { isOutdated, judge, tallyOf } from './verdict.ts';
@@ -93,8 +93,11 @@ function vaultSourceOf(
   if (source.state !== 'present')
     return previous?.vaultSource === undefined ? {} : { vaultSource: previous.vaultSource };
   const leaseID = source.annotations[LEASE_ID];
+  if (leaseID === undefined) return {};
   const leaseDuration = Number(source.annotations[LEASE_SECONDS]);
-  return leaseID === undefined ? {} : { vaultSource: { leaseID, leaseDuration } };
+  const tokenEnd = source.annotations[LEASE_TOKEN_END];
+  const tokenExpirationTime = tokenEnd === undefined ? {} : { tokenExpirationTime: timestamp(Number(tokenEnd)) };
+  return { vaultSource: { leaseID, leaseDuration, ...tokenExpirationTime } };
 }
 
 /** Equal but for the time that a condition last changed. */
@@ -105,7 +108,8 @@ export function sameStatus(a: SecretMirrorStatus | undefined, b: SecretMirrorSta
 function comparable(status: SecretMirrorStatus): unknown {
   const { mirrorStatus, lastSyncTime, observedGeneration, conditions, vaultSource } = status;
   const lines = (conditions ?? []).map((c) => [c.type, c.status, c.observedGeneration, c.reason, c.message]);
-  return [mirrorStatus, lastSyncTime, observedGeneration, lines, vaultSource?.leaseID, vaultSource?.leaseDuration];
+  const { leaseID, leaseDuration, tokenExpirationTime } = vaultSource ?? {};
+  return [mirrorStatus, lastSyncTime, observedGeneration, lines, leaseID, leaseDuration, tokenExpirationTime];
 }
 
 function firstStatus(mirror: SecretMirror, now: number): StatusOutput {

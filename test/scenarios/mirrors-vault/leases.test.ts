@@ -76,7 +76,10 @@ describe('dynamic credentials', { skip }, () => {
     const first = await credentials('default', 'mongo-creds');
     assert.ok(await works(first));
     const status = await mirrors.ready(name, 'Synced');
-    assert.deepEqual(status.vaultSource, { leaseID: first.leaseId, leaseDuration: 3600 });
+    const { tokenExpirationTime, ...lease } = status.vaultSource;
+    assert.deepEqual(lease, { leaseID: first.leaseId, leaseDuration: 3600 });
+    const tokenLifeMs = Date.parse(tokenExpirationTime) - Date.now();
+    assert.ok(tokenLifeMs > 3_500_000 && tokenLifeMs <= 3_600_000, `${tokenLifeMs} ms`);
     await mirrors.event(
       name,
       'VaultNewCreds',
