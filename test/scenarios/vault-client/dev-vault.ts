@@ -87,16 +87,3 @@ export class DevVault {
     return this.server.stop();
   }
 }
-
-/** Waits until the condition holds. @throws Error naming it after the deadline */
-export async function eventually(
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-  ms = 10_000,
-): Promise<void> {
-  const deadline = performance.now() + ms;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}

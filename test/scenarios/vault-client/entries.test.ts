@@ -12,7 +12,8 @@ import type { FoundEntry, KvEntry } from '../../../src/vault/kv-answers.ts';
 import type { VaultCaller, VaultSession } from '../../../src/vault/session.ts';
 import { VaultSessions } from '../../../src/vault/sessions.ts';
 import { toSecretData, toVaultValues, VaultValues } from '../../../src/vault/values.ts';
-import { DevVault, eventually } from './dev-vault.ts';
+import { DevVault } from './dev-vault.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
@@ -54,13 +55,16 @@ before(async () => {
   await vault.write('sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
   await vault.write('sys/mounts/team/store', { type: 'kv', options: { version: '2' } });
   await vault.write('sys/mounts/pki', { type: 'pki' });
-  await eventually('the new KV 2 mount serves', async () => {
-    const root = entriesFor(vault.rootToken);
-    return await root.read('team/store/x').then(
-      () => true,
-      () => false,
-    );
-  });
+  await waitFor(
+    async () => {
+      const root = entriesFor(vault.rootToken);
+      return await root.read('team/store/x').then(
+        () => true,
+        () => false,
+      );
+    },
+    { message: 'the new KV 2 mount serves' },
+  );
 });
 
 after(async () => {

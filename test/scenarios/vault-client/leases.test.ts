@@ -14,7 +14,8 @@ import { VaultSessions } from '../../../src/vault/sessions.ts';
 import type { VaultValues } from '../../../src/vault/values.ts';
 import { findPostgres, type PostgresServer, startPostgres } from '../../servers/postgres.ts';
 import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
-import { DevVault, eventually } from './dev-vault.ts';
+import { DevVault } from './dev-vault.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const PATH = 'database/creds/app';
 const found = findPostgres();
@@ -119,7 +120,9 @@ describe('leases', { skip }, () => {
     assert.equal(session.leases, 1);
     await revokeLease(session, lease.leaseId);
     assert.equal(session.leases, 0);
-    await eventually('the lease is gone', async () => (await lookupLease(session, lease.leaseId)) === undefined);
+    await waitFor(async () => (await lookupLease(session, lease.leaseId)) === undefined, {
+      message: 'the lease is gone',
+    });
     await revokeLease(session, lease.leaseId);
     const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
     assert.ok(isVaultError(error, 'leaseGone'), String(error));
@@ -154,10 +157,13 @@ describe('leases', { skip }, () => {
     const changed: string[] = [];
     session.watchTokens((id) => changed.push(id));
     await vault.write('auth/token/revoke-accessor', { accessor: lease.tokenId });
-    await eventually('a renewal fails for good', async () => {
-      const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
-      return isVaultError(error) && renewalVerdict(error) === 'replace' && session.tokenDeadline(lease.tokenId) === 0;
-    });
+    await waitFor(
+      async () => {
+        const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
+        return isVaultError(error) && renewalVerdict(error) === 'replace' && session.tokenDeadline(lease.tokenId) === 0;
+      },
+      { message: 'a renewal fails for good' },
+    );
     assert.deepEqual(changed, [lease.tokenId]);
     assert.equal(session.leases, 0);
     const next = await credentials(entries);
@@ -165,20 +171,23 @@ describe('leases', { skip }, () => {
   });
 
   it('on a token that max_ttl ends: its deadline is told, and it outlives its replacement', async () => {
-    const { session, entries } = await open({ token_ttl: '2s', token_max_ttl: '5s' });
+    const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
     // Asked when it is told: whoever looks later, on a busy machine, may find it dead.
     const told: { readonly deadline: number | undefined; readonly at: number }[] = [];
     session.watchTokens((id) => {
       if (id === lease.tokenId) told.push({ deadline: session.tokenDeadline(id), at: Date.now() });
     });
-    await eventually('the end of the token is in sight', () => told.length > 0);
+    await waitFor(() => told.length > 0, { message: 'the end of the token is in sight' });
     const [{ deadline, at } = { deadline: undefined, at: 0 }] = told;
-    assert.ok(deadline !== undefined && deadline > at && deadline < at + 5_000, `${deadline} at ${at}`);
-    await eventually('another token', async () => {
-      const { tokenId } = await session.request({ method: 'GET', path: 'auth/token/lookup-self' });
-      return tokenId !== lease.tokenId;
-    });
+    assert.ok(deadline !== undefined && deadline > at && deadline < at + 9_000, `${deadline} at ${at}`);
+    await waitFor(
+      async () => {
+        const { tokenId } = await session.request({ method: 'GET', path: 'auth/token/lookup-self' });
+        return tokenId !== lease.tokenId;
+      },
+      { message: 'another token' },
+    );
     assert.ok(session.tokenDeadline(lease.tokenId) !== Infinity);
     session.forgetLease(lease.leaseId);
   });

@@ -12,7 +12,8 @@ import type { AppRoleIdentity, VaultIdentity } from '../../../src/vault/identity
 import type { SessionEvent } from '../../../src/vault/session-events.ts';
 import type { VaultSession } from '../../../src/vault/session.ts';
 import { VaultSessions } from '../../../src/vault/sessions.ts';
-import { type AppRole, DevVault, eventually } from './dev-vault.ts';
+import { type AppRole, DevVault } from './dev-vault.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
@@ -117,7 +118,7 @@ describe('one login', () => {
     const again = sessions.acquire({ addr: vault.addr }, appRole(role));
     assert.equal(again.session, hold.session);
     again.release();
-    await eventually('the session is gone', () => sessions.size === 0 && seen('revoked') === 1);
+    await waitFor(() => sessions.size === 0 && seen('revoked') === 1, { message: 'the session is gone' });
     assert.equal(calls('auth/approle/login'), 1);
   });
 
@@ -149,10 +150,10 @@ describe('a token that expires', () => {
   it('is renewed at two thirds of its life, and replaced where max_ttl cuts it', async () => {
     const session = open(appRole(await newRole({ token_ttl: '3s', token_max_ttl: '7s' })));
     await read(session);
-    await eventually('a renewal', () => seen('renewed') >= 1);
+    await waitFor(() => seen('renewed') >= 1, { message: 'a renewal' });
     assert.equal(seen('login'), 1);
-    await eventually('a second login', () => seen('login') === 2);
-    await eventually('the old token is revoked', () => seen('revoked') === 1);
+    await waitFor(() => seen('login') === 2, { message: 'a second login' });
+    await waitFor(() => seen('revoked') === 1, { message: 'the old token is revoked' });
     await read(session);
     assert.equal(seen('renewFailed') + seen('tokenLost'), 0);
     assert.equal(calls('auth/approle/login'), 2);
@@ -161,7 +162,7 @@ describe('a token that expires', () => {
   it('is replaced before its end where it cannot be renewed', async () => {
     const session = open(appRole(await newRole({ token_ttl: '2s', token_type: 'batch' })));
     await read(session);
-    await eventually('a second login', () => seen('login') === 2);
+    await waitFor(() => seen('login') === 2, { message: 'a second login' });
     await read(session);
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
@@ -171,7 +172,7 @@ describe('a token that expires', () => {
     const hold = sessions.acquire({ addr: vault.addr }, appRole(await newRole({ token_ttl: '2s' })));
     await read(hold.session);
     hold.release();
-    await eventually('it expires', () => hold.session.state === 'idle');
+    await waitFor(() => hold.session.state === 'idle', { message: 'it expires' });
     assert.equal(seen('renewed'), 0);
     const again = sessions.acquire({ addr: vault.addr }, appRole(await newRole()));
     await read(again.session);
@@ -184,12 +185,12 @@ describe('a token that expires', () => {
     };
     const session = open(await make({ ttl: '2s', renewable: true }));
     await read(session);
-    await eventually('two renewals', () => seen('renewed') >= 2);
+    await waitFor(() => seen('renewed') >= 2, { message: 'two renewals' });
     await read(session);
     const ending = open(await make({ ttl: '1s', renewable: false }));
     await read(ending);
     assert.equal(seen('expiring'), 1);
-    await eventually('its end', () => ending.state !== 'live');
+    await waitFor(() => ending.state !== 'live', { message: 'its end' });
     await assert.rejects(read(ending), is('tokenInvalid'));
     await sessions.stop();
     assert.equal(seen('revoked'), 0);
@@ -208,10 +209,13 @@ describe('a token that is dead', () => {
     session.watchTokens((id) => lost.push(id));
     await vault.write('auth/token/revoke-accessor', { accessor });
     // Within the first second a 403 is taken for the policy's: the token was just seen alive.
-    await eventually('calls work again', async () => {
-      const results = await Promise.allSettled(Array.from({ length: 30 }, () => read(session)));
-      return results.every(({ status }) => status === 'fulfilled');
-    });
+    await waitFor(
+      async () => {
+        const results = await Promise.allSettled(Array.from({ length: 30 }, () => read(session)));
+        return results.every(({ status }) => status === 'fulfilled');
+      },
+      { message: 'calls work again' },
+    );
     assert.deepEqual([seen('tokenLost'), seen('login'), calls('auth/approle/login')], [1, 2, 2]);
     assert.deepEqual([lost, session.tokenDeadline(accessor)], [[accessor], 0]);
     assert.equal(session.tokenDeadline('of another process'), undefined);
@@ -230,10 +234,13 @@ describe('a token that is dead', () => {
     const session = open({ method: 'token', token: text(made.auth.client_token) });
     await read(session);
     await vault.write('auth/token/revoke', { token: made.auth.client_token });
-    await eventually('it is noticed', async () => {
-      const error: unknown = await read(session).catch((error: unknown) => error);
-      return isVaultError(error, 'tokenInvalid');
-    });
+    await waitFor(
+      async () => {
+        const error: unknown = await read(session).catch((error: unknown) => error);
+        return isVaultError(error, 'tokenInvalid');
+      },
+      { message: 'it is noticed' },
+    );
     const before = vault.audited().length;
     for (let i = 0; i < 20; i++) await assert.rejects(read(session), is('tokenInvalid'));
     assert.equal(vault.audited().length, before);
@@ -255,10 +262,13 @@ describe('a token that is dead', () => {
     const role = await newRole({ token_no_default_policy: true });
     const session = open(appRole(role));
     await read(session);
-    await eventually('it is no longer taken for fresh', async () => {
-      await session.request({ method: 'GET', path: 'secret/data/other' }).catch(() => undefined);
-      return calls('auth/token/lookup-self') > 0;
-    });
+    await waitFor(
+      async () => {
+        await session.request({ method: 'GET', path: 'secret/data/other' }).catch(() => undefined);
+        return calls('auth/token/lookup-self') > 0;
+      },
+      { message: 'it is no longer taken for fresh' },
+    );
     for (let i = 0; i < 20; i++) {
       await session.request({ method: 'GET', path: 'secret/data/other' }).catch(() => undefined);
     }
@@ -281,10 +291,13 @@ describe('a login that is refused', () => {
     };
     await Promise.all(Array.from({ length: 50 }, attempt));
     assert.equal(calls('auth/approle/login'), 1);
-    await eventually('the third attempt', async () => {
-      await attempt();
-      return calls('auth/approle/login') === 3;
-    });
+    await waitFor(
+      async () => {
+        await attempt();
+        return calls('auth/approle/login') === 3;
+      },
+      { message: 'the third attempt' },
+    );
     await Promise.all(Array.from({ length: 50 }, attempt));
     assert.equal(calls('auth/approle/login'), 3);
     const failed = events.filter((event) => event.type === 'loginFailed');
@@ -330,12 +343,7 @@ describe('a Vault that hangs', () => {
     } finally {
       vault.server.resume();
     }
-    await eventually('it serves again', () =>
-      read(session).then(
-        () => true,
-        () => false,
-      ),
-    );
+    await waitFor(() => read(session), { message: 'it to serve again' });
     assert.equal(calls('auth/approle/login'), 0);
   });
 });
