@@ -9,6 +9,8 @@
  * Credentials cannot be read twice, so their content stays with the lease. After a restart it is taken from a copy that is marked with
  * the lease: only where none is left are new credentials asked for. A lease holds the session that made it, because it
  * dies with the token of that session; a replaced one for as long as it lives, since its users may not have changed yet.
+ *
+ * The times of a lease are on the monotonic clock: a wall clock that is set back must not make us take it for alive.
  */
 import type { Clock, Timer } from '../runtime/clock.ts';
 import { isVaultError } from '../vault/errors.ts';
@@ -53,6 +55,7 @@ export interface Lease {
   readonly content: Content;
   readonly fullSeconds: number;
   durationSeconds: number;
+  /** Monotonic ms, as the next one and `checkedAt`. */
   issuedAt: number;
   expiresAt: number;
   renewable: boolean;
@@ -91,7 +94,9 @@ export class VaultLeases {
 
   /** New credentials were read. */
   granted(key: HolderKey, door: VaultDoor, grant: LeaseGrant, content: Content): Lease {
-    const { leaseId, durationSeconds, renewable, issuedAt, tokenId } = grant;
+    const { clock } = this.#options;
+    const { leaseId, durationSeconds, renewable, tokenId } = grant;
+    const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
     const lease = this.#live(key, door, { leaseId, durationSeconds, renewable, issuedAt, tokenId, content });
     this.#options.onEvent(key, { type: 'granted', leaseId });
     return lease;
@@ -109,12 +114,13 @@ export class VaultLeases {
       for (const copy of copies) {
         const content = await this.#options.readCopy(copy, leaseVersion(leaseId), signal);
         if (content === undefined) continue;
-        const now = this.#options.clock.now();
-        const expiresAt = facts.expiresAt ?? now + durationSeconds * 1000;
+        const { clock } = this.#options;
+        const now = clock.now();
+        const leftMs = facts.expiresAt === undefined ? durationSeconds * 1000 : facts.expiresAt - now;
         // When it was last renewed is not known; that it then got all it asked for is the best guess. Where that is not known
         // either, it is what is left.
-        const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round((expiresAt - now) / 1000));
-        const issuedAt = expiresAt - seconds * 1000;
+        const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
+        const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
         const { renewable } = facts;
         const lease = this.#live(key, door, { leaseId, durationSeconds: seconds, renewable, issuedAt, content });
         // A token that should have ended by now was renewed after its end was written down.
@@ -139,8 +145,9 @@ export class VaultLeases {
     const everyMs = unsure ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
     for (;;) {
       noteTokenEnd(lease);
-      const tokenDeadline = tokenId === undefined ? lease.tokenExpiresAt : session.tokenDeadline(tokenId);
-      const now = clock.now();
+      const now = clock.monotonic();
+      const deadline = tokenId === undefined ? lease.tokenExpiresAt : session.tokenDeadline(tokenId);
+      const tokenDeadline = deadline === undefined ? undefined : deadline - clock.now() + now;
       const plan = leasePlan({ ...lease, tokenDeadline }, now, lease.jitter);
       if (plan.action === 'replace') return 'replace';
       if (plan.action === 'renew') {
@@ -151,15 +158,18 @@ export class VaultLeases {
       if (!lease.blind && now - lease.checkedAt >= everyMs - 500) {
         if ((await this.#lookUp(lease, signal)) === 'gone') return 'replace';
       }
-      const tokenLook = Math.max(SHORTEST_TOKEN_LOOK_MS, ((lease.tokenExpiresAt ?? Infinity) - now) * TOKEN_LOOK);
-      return Math.max(0, Math.min(plan.at - clock.now(), everyMs, tokenLook));
+      const tokenLook = Math.max(
+        SHORTEST_TOKEN_LOOK_MS,
+        ((lease.tokenExpiresAt ?? Infinity) - clock.now()) * TOKEN_LOOK,
+      );
+      return Math.max(0, Math.min(plan.at - clock.monotonic(), everyMs, tokenLook));
     }
   }
 
   /** The lease was replaced: it is held until its end. */
   replaced(lease: Lease): void {
     lease.watch[Symbol.dispose]();
-    const rest = Math.max(0, lease.expiresAt - this.#options.clock.now());
+    const rest = Math.max(0, lease.expiresAt - this.#options.clock.monotonic());
     const timer = this.#options.clock.setTimeout(
       () => {
         this.#ending.delete(timer);
@@ -207,7 +217,7 @@ export class VaultLeases {
       watch: hold.session.watchTokens((id) => {
         if (id === tokenId) onDoubt(key);
       }),
-      checkedAt: clock.now(),
+      checkedAt: clock.monotonic(),
       blind: false,
     };
     noteTokenEnd(lease);
@@ -218,7 +228,7 @@ export class VaultLeases {
   async #renew(lease: Lease, signal: AbortSignal): Promise<boolean> {
     const { clock, onEvent } = this.#options;
     const { leaseId, fullSeconds } = lease;
-    const askedAt = clock.now();
+    const askedAt = clock.monotonic();
     try {
       const { durationSeconds, renewable } = await renewLease(lease.hold.session, leaseId, fullSeconds, signal);
       if (durationSeconds <= 0) return false;
@@ -238,7 +248,7 @@ export class VaultLeases {
   }
 
   async #lookUp(lease: Lease, signal: AbortSignal): Promise<'there' | 'gone'> {
-    lease.checkedAt = this.#options.clock.now();
+    lease.checkedAt = this.#options.clock.monotonic();
     try {
       return (await lookupLease(lease.hold.session, lease.leaseId, signal)) === undefined ? 'gone' : 'there';
     } catch (error) {

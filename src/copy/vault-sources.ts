@@ -229,7 +229,7 @@ export class VaultSources implements SourceProvider {
     if (followed.anew) return { requeueAfterMs: 0 };
     if (error instanceof VaultAuthMissingError) return { requeueAfterMs: this.#options.holders.pollMs(followed.key) };
     if (followed.lease === undefined) throw error;
-    const left = (followed.lease.expiresAt - this.#options.clock.now()) / 4;
+    const left = (followed.lease.expiresAt - this.#options.clock.monotonic()) / 4;
     const soon = Math.min(Math.max(left, LEASE_RETRY.shortest), LEASE_RETRY.longest);
     const requeueAfterMs = Math.max(soon, vaultRetryAfterMs(error) ?? 0);
     this.#options.onError(followed.key, error, requeueAfterMs);

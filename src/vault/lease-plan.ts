@@ -1,5 +1,5 @@
 /**
- * When to renew a lease and when to replace it. Pure: times in, decision out. All times are ms since 1970.
+ * When to renew a lease and when to replace it. Pure: times in, decision out. All times are ms, on one clock.
  *
  * - It is renewed at two thirds of its life (a little earlier by `jitter`), whatever anyone's poll period is.
  * - A renewal that brought less than was asked for was cut by `max_ttl`: no further one would help. The credentials are
