@@ -41,3 +41,25 @@ test('nothing is remembered of an object that is gone, also if nobody had to ask
     await store.stop();
   }
 });
+
+test('a content weighs more than its values: so many small ones are not kept', async () => {
+  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    await store.focus.keepWide(() => true).synced;
+    await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'small', namespace: 'default' },
+      stringData: { a: '1' },
+    });
+    const key = store.key('default', 'small');
+    await waitFor(() => store.view(key).state === 'present', { message: 'it to be known' });
+    for (let version = 0; version < 20; version += 1) {
+      await plane.api.patch('/api/v1/namespaces/default/secrets/small', { stringData: { a: String(version) } });
+      assert.ok((await store.load(key, `none ${version}`)) !== undefined);
+    }
+    assert.ok(store.cachedBytes >= 20 * 1024, `20 contents are taken for ${store.cachedBytes} bytes`);
+  } finally {
+    await store.stop();
+  }
+});

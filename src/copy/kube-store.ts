@@ -15,7 +15,7 @@ import type { Kind } from './kind.ts';
 import { ObjectIndex, type OnChange } from './object-index.ts';
 import type { Gist } from './plan.ts';
 
-/** Contents kept for the copies that are still to be written, in bytes of JSON. */
+/** Contents kept for the copies that are still to be written, in bytes. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 /** How many versions of a source are remembered by their gist. */
 const GISTS_KEPT = 4;
@@ -130,7 +130,7 @@ export class KubeStore {
     const read = await this.#loads.run(key, (signal) => this.#readAndLearn(key, signal), signal);
     if (read === undefined) return undefined;
     const { content } = read;
-    this.#contents.set(`${key}@${content.version}`, content, content.bytes);
+    this.#contents.set(`${key}@${content.version}`, content, content.weight);
     this.#remember(key, content);
     return content;
   }

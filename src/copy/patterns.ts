@@ -90,6 +90,7 @@ const MAX_PATTERNS = 5000;
 const PROGRAMS_BYTES = 16 * 1024 * 1024;
 /** At most, as measured. */
 const BYTES_PER_INSTRUCTION = 400;
+const BYTES_PER_PROGRAM = 2048;
 
 /** A name without any special character: most patterns in practice, and no engine is needed for it. */
 const LITERAL = /^[a-z0-9-]+$/;
@@ -141,7 +142,7 @@ export class PatternCache {
     let program = this.#programs.get(source);
     if (program === undefined) {
       program = RE2JS.compile(source);
-      this.#programs.set(source, program, program.programSize() * BYTES_PER_INSTRUCTION);
+      this.#programs.set(source, program, BYTES_PER_PROGRAM + program.programSize() * BYTES_PER_INSTRUCTION);
     }
     return program;
   }

@@ -293,7 +293,7 @@ export class VaultSources implements SourceProvider {
     const content = version === undefined ? this.#numbered(followed, made) : made;
     followed.gist = { version: content.version, gist: gistOf(content) };
     followed.view = present(content.version);
-    this.#contents.set(`${followed.key}@${content.version}`, content, content.bytes);
+    this.#contents.set(`${followed.key}@${content.version}`, content, content.weight);
     return undefined;
   }
 
