@@ -11,6 +11,8 @@ const QUIET_MS = 2000;
 const CHURN_MS = 3000;
 const CHURN_PARALLEL = 4;
 const STUCK_MS = 4000;
+/** Of 50 KiB each. */
+const UNRELATED = 200;
 
 interface Call {
   readonly method: string;
@@ -75,6 +77,20 @@ for (const system of SYSTEMS) {
       assert.deepEqual(calls(), []);
       assert.ok(used < CHURN_MS / 1000 / 4, `${used} s of CPU`);
       assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB for Secrets that nobody copies`);
+      await quiet();
+    });
+
+    test('a start among 10 MB of them reads none of their values', async (t) => {
+      const names = Array.from({ length: UNRELATED }, (_, n) => `big-${n}`);
+      await scene.api.createMany(names.map((name) => bigSecret(name)));
+      scene.proxy.reset();
+      const before = await keyferry.memory();
+      ({ keyferry } = await scene.restart());
+      const { bytesIn } = scene.proxy.counters;
+      const grown = (await keyferry.memory()).private - before.private;
+      t.diagnostic(`${bytesIn >> 10} KiB read, ${grown >> 10} KiB more memory than before`);
+      assert.ok(bytesIn > 0 && bytesIn < 1024 * 1024, `${bytesIn >> 10} KiB were read`);
+      assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB more`);
       await quiet();
     });
 

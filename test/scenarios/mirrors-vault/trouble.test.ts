@@ -109,6 +109,30 @@ describe('what can be wrong', () => {
     assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
   });
 
+  it('two mirrors between two entries, one each way, come to rest, and make no more versions', async () => {
+    const { mirrors } = scene;
+    const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
+    await scene.put(one, { a: 'one' });
+    await scene.put(two, { a: 'two' });
+    const across = (name: string, source: string, destination: string): Promise<Json> =>
+      scene.toVault(name, { type: 'vault', vault: scene.block(source, 'all') }, scene.block(destination, 'all'));
+    await Promise.all([across('circle-there', one, two), across('circle-back', two, one)]);
+    const entries = async (): Promise<Json[]> => Promise.all([one, two].map((path) => scene.entry(path)));
+    // Each may have read what the other was about to write over.
+    let seen = '';
+    let since = performance.now();
+    const rests = async (): Promise<boolean> => {
+      const versions = (await entries()).map(({ metadata }) => metadata.version).join();
+      if (versions !== seen) since = performance.now();
+      seen = versions;
+      return performance.now() - since > 3000;
+    };
+    await waitFor(rests, { timeoutMs: 15_000, message: 'no more versions for three periods' });
+    const [first, second] = await entries();
+    assert.deepEqual(first.data, second.data);
+    for (const name of ['circle-there', 'circle-back']) await mirrors.ready(name, 'Synced');
+  });
+
   it('an entry that somebody else wrote is put right, with one version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'guarded', { a: 'right' });
