@@ -94,3 +94,44 @@ it('a page that is not found is no object that is gone', async () => {
   assert.deepEqual([deletion.hits, farewell.hits], [1, 1]);
   await operator.stop();
 });
+
+it('watches that bring nonsense are opened again, and what follows is heard', async () => {
+  const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
+  const metadata = { name: 'x', namespace: 'default', resourceVersion: '1', uid: 'u', creationTimestamp: 'never' };
+  const nonsense = [
+    { type: 'ADDED', object: {} },
+    { type: 'DELETED', object: null },
+    { type: 'ADDED', object: { metadata: { ...metadata, annotations: ['a'], labels: 7, managedFields: {} } } },
+    {
+      type: 'ADDED',
+      object: { metadata: { ...metadata, managedFields: [null, { manager: 'keyferry', fieldsV1: 'x' }] } },
+    },
+    { type: 'ADDED', object: { metadata, spec: { source: 'x', destination: { namespaces: 'all' } } } },
+    null,
+  ];
+  const lookable = async (name: string): Promise<void> => {
+    await scene.namespaces(name);
+    await scene.secret(HOME, name, { a: '1' });
+    await scene.mirror(name, [name]);
+    await scene.copied(name, name, { a: '1' }, 20_000);
+  };
+  await lookable('before-nonsense');
+  for (const line of nonsense) {
+    const rule = proxy.rule({
+      match: { isWatch: true },
+      fault: {
+        kind: 'respond',
+        status: 200,
+        headers: { 'content-type': 'application/json' },
+        body: `${JSON.stringify(line)}\n`,
+      },
+      times: 5,
+    });
+    proxy.cutAll({ isWatch: true });
+    await waitFor(() => rule.hits === 5, { timeoutMs: 30_000, message: `${JSON.stringify(line)} to be read` });
+  }
+  assert.ok(operator.running, operator.output.slice(-3000));
+  await lookable('after-nonsense');
+  assert.ok(await scene.find('before-nonsense', 'before-nonsense'), 'nothing was taken away for it');
+  await operator.stop();
+});
