@@ -63,3 +63,23 @@ test('a content weighs more than its values: so many small ones are not kept', a
     await store.stop();
   }
 });
+
+test('a server that has gone back to an older state is not asked again and again', async () => {
+  const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  try {
+    const { metadata } = await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'older', namespace: 'default' },
+    });
+    const key = store.key('default', 'older');
+    using answer = store.index.expect('default', 'older');
+    answer.learn(metadata);
+    assert.ok((await store.read(key)) !== undefined);
+    // Of a time that was, before a backup took its place.
+    answer.learn({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
+    await assert.rejects(store.read(key), { name: 'ConnectionError', code: 'ESETBACK' });
+  } finally {
+    await store.stop();
+  }
+});

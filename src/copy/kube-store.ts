@@ -5,8 +5,9 @@
 import { ByteCache } from '../runtime/byte-cache.ts';
 import { SingleFlight } from '../runtime/single-flight.ts';
 import type { KubeApi, KubeObject } from '../kube/api.ts';
-import { isObjectGone } from '../kube/errors.ts';
+import { ConnectionError, isObjectGone } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
+import { isOlder } from '../kube/resource-version.ts';
 import type { SourceView } from './claim.ts';
 import { Content } from './content.ts';
 import { Focus, type FocusOptions } from './focus.ts';
@@ -143,8 +144,13 @@ export class KubeStore {
     return read;
   }
 
-  /** Reads one object with its content, past all caches. */
+  /**
+   * Reads one object with its content, past all caches.
+   * @throws ConnectionError `ESETBACK` where the server has gone back to an older state than it had
+   */
   async read(key: HolderKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
+    const { namespace, name } = parseHolderKey(key);
+    const before = this.index.get(namespace, name);
     try {
       const { body } = await this.api.request({
         method: 'GET',
@@ -154,6 +160,10 @@ export class KubeStore {
       const object = parseJson(body, `the answer to GET ${this.path(key)}`) as KubeObject &
         Readonly<Record<string, unknown>>;
       const { metadata } = object;
+      if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
+        const text = 'the server has an older state of it than before, as after the restoring of a backup; start anew';
+        throw new ConnectionError('ESETBACK', `GET ${this.path(key)}: ${text}`);
+      }
       return {
         key,
         content: Content.ofObject(this.kind, object, metadata.resourceVersion),
@@ -161,7 +171,7 @@ export class KubeStore {
         object: { metadata },
       };
     } catch (error) {
-      if (isObjectGone(error, parseHolderKey(key).name)) return undefined;
+      if (isObjectGone(error, name)) return undefined;
       throw error;
     }
   }
