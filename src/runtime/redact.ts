@@ -17,7 +17,7 @@ const SHORTEST_PART = 8;
 /** Shortest piece of a value that is taken out, wherever it begins and ends. */
 const SHORTEST_PIECE = 16;
 /** What stands where words were cut. */
-const CUT = /(?:…|\.\.\.)$/;
+const CUT = /(?:\u2026|\.\.\.)$/;
 /** Nobody reads more of a server's words. */
 const LONGEST_TEXT = 8192;
 
