@@ -46,6 +46,8 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
   /** Kinds that the replicator copies beside Secrets and ConfigMaps. */
   readonly extraKinds?: readonly Kind[];
+  /** @see ClusterOptions.onSetBack */
+  readonly onSetBack: (what: string) => void;
 }
 
 /** Between log lines about events that could not be written, ms. */
@@ -109,6 +111,7 @@ export class Operator {
     this.#cluster = new Cluster({
       api,
       idleLimitMs: config.kube.watchIdleMs,
+      onSetBack: options.onSetBack,
       onNamespace: (name, there, initial) => {
         for (const controller of this.#mirrorControllers) controller.namespaceChanged(name, there, initial);
         this.#replicator?.namespaceChanged(name, there, initial);

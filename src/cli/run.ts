@@ -21,6 +21,15 @@ import { VERSION } from './version.ts';
 /** After SIGTERM the process is gone within this time, ms, whatever hangs. */
 const STOP_LIMIT_MS = 4500;
 
+/** What is known of a cluster whose etcd was set back is of a time that never was. A fresh process has nothing to unlearn. */
+class SetBackError extends Error {
+  override readonly name = 'SetBackError';
+
+  constructor(what: string) {
+    super(`the cluster has an older state than it had (${what}), as after a backup was restored: to be started anew`);
+  }
+}
+
 /**
  * Runs until `SIGTERM` or `SIGINT`.
  * @returns the exit code: 0 after a stop that was asked for, 1 if it ended by itself
@@ -67,17 +76,23 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   const fenced = elector === undefined ? api : new FencedApi(api, () => elector.isLeader);
-  const operator = new Operator({ config, api: fenced, log, metrics });
+  const setBack = new AbortController();
+  const onSetBack = (what: string): void => {
+    setBack.abort(new SetBackError(what));
+  };
+  const operator = new Operator({ config, api: fenced, log, metrics, onSetBack });
+  using until = anySignal(signal, setBack.signal);
   await using server = new StatusServer(log);
   await listen(server, config, metrics, operator);
   try {
-    await operator.open(signal);
-    if (elector !== undefined) await lead(elector, operator, signal);
-    else await workUntil(operator, signal);
+    await operator.open(until.signal);
+    if (elector !== undefined) await lead(elector, operator, until.signal);
+    else await workUntil(operator, until.signal);
   } finally {
     await operator.stop();
     log.info('stopped');
   }
+  setBack.signal.throwIfAborted();
 }
 
 async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {

@@ -3,7 +3,8 @@
  * watches; all of them together say how fresh the picture is.
  */
 import type { KubeApi, ObjectMeta } from '../kube/api.ts';
-import { Watcher, type WatcherOptions, type WatchHealth, type WatchSink, type WatchTarget } from '../kube/watcher.ts';
+import type { WatchTarget } from '../kube/watch-query.ts';
+import { Watcher, type WatcherOptions, type WatchHealth, type WatchSink } from '../kube/watcher.ts';
 import type { Kind } from './kind.ts';
 import { KubeStore, type KubeStoreOptions } from './kube-store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
@@ -15,6 +16,8 @@ export interface ClusterOptions {
   readonly onKnown: KubeStoreOptions['onKnown'];
   /** A stream broke, or a list had to be repeated. */
   readonly onTrouble: (watch: string, error: unknown, retryInMs: number) => void;
+  /** The server has an older state than it had: what is known is of a time that never was. `what`: which watch or object showed it. */
+  readonly onSetBack: (what: string) => void;
   /** @see WatcherOptions.idleLimitMs */
   readonly idleLimitMs?: number;
 }
@@ -47,6 +50,7 @@ export class Cluster {
         onKnown,
         watcher: this.#watcherOptions(kind.plural),
         onLate: (sinceMs) => this.#reopenSilent(kind, made, sinceMs),
+        onSetBack: (key) => this.#options.onSetBack(key),
       });
       this.#stores.set(kind.kind, made);
       store = made;
@@ -102,10 +106,11 @@ export class Cluster {
     store.focus.reopenSilent(sinceMs);
   }
 
-  #watcherOptions(name: string): Pick<WatcherOptions, 'onTrouble' | 'idleLimitMs'> {
-    const { onTrouble, idleLimitMs } = this.#options;
+  #watcherOptions(name: string): Pick<WatcherOptions, 'onTrouble' | 'onSetBack' | 'idleLimitMs'> {
+    const { onTrouble, onSetBack, idleLimitMs } = this.#options;
     return {
       onTrouble: (error, retryInMs) => onTrouble(name, error, retryInMs),
+      onSetBack: () => onSetBack(`the watch of ${name}`),
       ...(idleLimitMs === undefined ? {} : { idleLimitMs }),
     };
   }

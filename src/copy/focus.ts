@@ -31,7 +31,10 @@ export interface FocusOptions {
   readonly index: ObjectIndex;
   /** Most watches of single objects. One costs about 200 KiB of memory. Default 40. */
   readonly singlesLimit?: number;
-  readonly watcher?: Pick<WatcherOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onChange'>;
+  readonly watcher?: Pick<
+    WatcherOptions,
+    'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onSetBack' | 'onChange'
+  >;
   /** Something is now known to be there or not, that was unknown. */
   readonly onKnown: (key: HolderKey) => void;
 }
@@ -151,6 +154,7 @@ export class Focus {
       sink: {
         ...sink,
         prune: (keys, resourceVersion) => {
+          this.#feed.listed(keys, resourceVersion);
           if (!keys.has(`${namespace}/${name}`)) this.#feed.withdraw(namespace, name, resourceVersion);
           this.#becomeKnown(key);
         },

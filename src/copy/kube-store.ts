@@ -30,6 +30,8 @@ export interface KubeStoreOptions {
   readonly singlesLimit?: number;
   /** @see ObjectIndexOptions.onLate */
   readonly onLate?: (sinceMs: number) => void;
+  /** @see ObjectIndexOptions.onSetBack */
+  readonly onSetBack?: (key: HolderKey) => void;
 }
 
 /** An object as it was read, with its content. */
@@ -45,13 +47,16 @@ export class KubeStore {
   readonly api: KubeApi;
   readonly index: ObjectIndex;
   readonly focus: Focus;
+  readonly #onSetBack: (key: HolderKey) => void;
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #loads = new SingleFlight<ReadObject | undefined>();
   readonly #gists = new Map<HolderKey, Map<string, Gist>>();
 
   constructor(options: KubeStoreOptions) {
+    const { onLate, onSetBack = () => undefined } = options;
     this.kind = options.kind;
     this.api = options.api;
+    this.#onSetBack = onSetBack;
     this.index = new ObjectIndex(
       options.api.cluster,
       options.kind.kind,
@@ -60,7 +65,7 @@ export class KubeStore {
         if (after === undefined) this.#gists.delete(key);
         options.onChange(key, before, after, initial);
       },
-      options.onLate === undefined ? {} : { onLate: options.onLate },
+      { onSetBack, ...(onLate === undefined ? {} : { onLate }) },
     );
     this.focus = new Focus({
       api: options.api,
@@ -161,7 +166,8 @@ export class KubeStore {
         Readonly<Record<string, unknown>>;
       const { metadata } = object;
       if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
-        const text = 'the server has an older state of it than before, as after the restoring of a backup; start anew';
+        this.#onSetBack(key);
+        const text = 'the server has an older state of it than before, as after the restoring of a backup';
         throw new ConnectionError('ESETBACK', `GET ${this.path(key)}: ${text}`);
       }
       return {

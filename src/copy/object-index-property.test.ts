@@ -53,7 +53,7 @@ class World {
         if (after === undefined) this.told.delete(name);
         else this.told.set(name, after.resourceVersion);
       },
-      { clock: this.clock },
+      { clock: this.clock, onSetBack: (key) => assert.fail(`${key} is taken for set back`) },
     );
     const everything = (): boolean => true;
     this.#watches = [

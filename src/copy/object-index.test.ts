@@ -112,3 +112,34 @@ describe('a list of which a feed keeps little', () => {
     assert.equal(version(), undefined);
   });
 });
+
+describe('a list that has an object as it was before', () => {
+  const alarmed: string[] = [];
+  const index = new ObjectIndex('c', 'Secret', () => undefined, { onSetBack: (key) => alarmed.push(key) });
+  const { sink } = index.feed();
+  const list = (version: string, ofVersion: string, then?: string): void => {
+    sink.upsert({ metadata: meta(version) }, true);
+    if (then !== undefined) sink.upsert({ metadata: meta(then) }, true);
+    sink.prune(new Set(['ns/n']), ofVersion);
+  };
+
+  it('is no news where the object changed after the list, or the change comes with it', () => {
+    sink.upsert({ metadata: meta('8') }, false);
+    list('5', '7');
+    list('5', '9', '8');
+    list('8', '9');
+    assert.deepEqual(alarmed, []);
+  });
+
+  it('nor where it is another object', () => {
+    sink.upsert({ metadata: meta('8') }, false);
+    sink.upsert({ metadata: meta('5', 'u0') }, true);
+    sink.prune(new Set(['ns/n']), '9');
+    assert.deepEqual(alarmed, []);
+  });
+
+  it('says that the server has gone back where the list should have had the change', () => {
+    list('5', '9');
+    assert.deepEqual(alarmed, ['c:Secret/ns/n']);
+  });
+});

@@ -26,6 +26,8 @@ export interface ObjectIndexOptions {
   readonly clock?: Clock;
   /** Writes of ours of `sinceMs` ago have not been brought by any watch: one of them is dead, or none covers the object. */
   readonly onLate?: (sinceMs: number) => void;
+  /** The server says that an object is older than it was: a backup has taken its place. */
+  readonly onSetBack?: (key: HolderKey) => void;
 }
 
 interface Slot {
@@ -48,6 +50,7 @@ export class ObjectIndex {
   readonly #slots = new Map<string, Map<string, Slot>>();
   readonly #lists = new KeyLists();
   readonly #echoes: Echoes;
+  readonly #onSetBack: (key: HolderKey) => void;
   readonly #expected = new Map<string, Set<Departure>>();
   #nextBit: FeedBit = 2;
   #size = 0;
@@ -56,6 +59,7 @@ export class ObjectIndex {
     this.cluster = cluster;
     this.kind = kind;
     this.#onChange = onChange;
+    this.#onSetBack = options.onSetBack ?? (() => undefined);
     this.#echoes = new Echoes({
       clock: options.clock ?? systemClock,
       onLate: (sinceMs) => options.onLate?.(sinceMs),
@@ -114,9 +118,12 @@ export class ObjectIndex {
   /** A sink for one watch. `accepts` says whether an object matters; without it all do. */
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
     const bit = this.#newBit();
+    /** What the list under way says is older than it is known to be, and the version that is known. */
+    const surpassed = new Map<string, string>();
     const sink: WatchSink = {
       upsert: ({ metadata }, initial) => {
         const { namespace = '', name } = metadata;
+        if (initial) this.#compare(metadata, surpassed);
         if (accepts === undefined || accepts(metadata)) {
           this.#put(bit, metadata, initial);
           return true;
@@ -134,6 +141,7 @@ export class ObjectIndex {
         this.#withdraw(bit, namespace, name, uid, refuted);
       },
       prune: (keys, resourceVersion) => {
+        this.#judge(surpassed, keys, resourceVersion);
         for (const key of this.#expected.keys()) if (!keys.has(key)) this.#departed(key, resourceVersion);
         for (const [namespace, names] of this.#slots) {
           for (const [name, slot] of names) {
@@ -146,6 +154,9 @@ export class ObjectIndex {
     };
     return {
       sink,
+      listed: (keys, resourceVersion) => {
+        this.#judge(surpassed, keys, resourceVersion);
+      },
       withdraw: (namespace, name, resourceVersion) => {
         const record = this.get(namespace, name);
         if (record === undefined) return;
@@ -153,6 +164,27 @@ export class ObjectIndex {
         this.#withdraw(bit, namespace, name, undefined, refuted);
       },
     };
+  }
+
+  #compare({ namespace = '', name, uid, resourceVersion }: ObjectMeta, surpassed: Map<string, string>): void {
+    const record = this.get(namespace, name);
+    const path = `${namespace}/${name}`;
+    if (record?.uid === uid && isOlder(resourceVersion, record.resourceVersion))
+      surpassed.set(path, record.resourceVersion);
+    else if (surpassed.size > 0) surpassed.delete(path);
+  }
+
+  /**
+   * A list is complete. What was written after it is newer than it; but what it should have had, and had only as it was before, says
+   * that the server has gone back.
+   */
+  #judge(surpassed: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
+    for (const [path, known] of surpassed) {
+      if (!keys.has(path)) continue;
+      surpassed.delete(path);
+      const [namespace = '', name = ''] = path.split('/');
+      if (!isOlder(resourceVersion, known)) this.#onSetBack(this.#key(namespace, name));
+    }
   }
 
   #departed(key: string, version: string): void {
@@ -264,6 +296,8 @@ export interface Expectation extends Disposable {
 
 export interface ObjectFeed {
   readonly sink: WatchSink;
+  /** A list of some objects only is complete, and named these. */
+  listed(keys: ReadonlySet<string>, resourceVersion: string): void;
   /**
    * This feed no longer vouches for the object.
    * @param resourceVersion of a list that did not name it: then no older write of ours vouches for it either

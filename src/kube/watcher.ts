@@ -10,7 +10,7 @@
  * - watching: one open stream, followed from its `#resourceVersion`.
  * - resuming: the stream ended (its time was up) or broke: the same again from where it stood, after a jittered back-off when
  *   it broke. Only a 410 (the server no longer knows that version) goes back to listing, and a version at which the server
- *   says nothing but errors.
+ *   says nothing but errors, or nothing at all.
  *
  * The watcher holds no objects. It knows how fresh it is: connected or not, since when, and when the last byte came. A
  * stream without a byte for longer than the server's bookmarks allow is dead, whatever TCP says, and is opened again.
@@ -18,11 +18,13 @@
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { sleep } from '../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../runtime/backoff.ts';
-import { METADATA_ONLY, type KubeApi, type KubeObject, type KubeStream } from './api.ts';
+import type { KubeApi, KubeObject, KubeStream } from './api.ts';
 import { isBadRequest, isGone, isInvalid, retryAfterMs } from './errors.ts';
 import { parseJson } from './json.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { isTooNew, watchError } from './watch-errors.ts';
+import { isOlder } from './resource-version.ts';
+import { acceptOf, selectorsOf, type WatchTarget } from './watch-query.ts';
 import { StalledWatchError, StreamGuard } from './stream-guard.ts';
 
 /** Takes what a watcher sees. Calls come in order and must not wait or throw. */
@@ -41,17 +43,6 @@ export interface WatchSink {
   prune(keys: ReadonlySet<string>, resourceVersion: string): void;
 }
 
-export interface WatchTarget {
-  /** Short, for logs and metrics: `secretmirrors`, `secrets/copies`. */
-  readonly name: string;
-  /** Path of the collection: `/api/v1/secrets`. */
-  readonly path: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
-  /** `true`: metadata alone travels. */
-  readonly metadataOnly: boolean;
-}
-
 export interface WatcherOptions {
   readonly api: KubeApi;
   readonly target: WatchTarget;
@@ -63,6 +54,8 @@ export interface WatcherOptions {
   readonly idleLimitMs?: number;
   /** Called once per stream that broke (not for one whose time was up). */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
+  /** Called when a list is of an older version than one that came before: the server's etcd was set back. */
+  readonly onSetBack?: () => void;
   /** Called at every change of `health` that readiness may care for. */
   readonly onChange?: () => void;
 }
@@ -115,12 +108,15 @@ export class Watcher {
   readonly #stop = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
   #resourceVersion: string | undefined;
+  /** The last before all has to be listed anew. A list asks for the latest, so it is no older. */
+  #newest: string | undefined;
   #streamedList = true;
   #stream: KubeStream | undefined;
   #hasSynced = false;
   #connected = false;
   #sawBookmark = false;
   #silentSince: number;
+  #openedAt = 0;
   /** When the open stream brought its last byte, or was opened. */
   #heardAt = 0;
   #refusals = 0;
@@ -209,9 +205,12 @@ export class Watcher {
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const stalled = error instanceof StalledWatchError;
     this.#lost(error instanceof Error ? error.message : String(error), stalled ? this.#heardAt : undefined);
-    if (isGone(error) || isTooNew(error) || this.#refusals >= REFUSALS_LIMIT) {
+    // To a version that is still to come the server says nothing at all, bookmarks included.
+    const unheard = stalled && this.#heardAt === this.#openedAt;
+    if (isGone(error) || isTooNew(error) || unheard || this.#refusals >= REFUSALS_LIMIT) {
       // No wait is due for an old version: the list may be had at once, and if that fails too there is one.
       const old = this.#resourceVersion !== undefined && isGone(error);
+      this.#newest = this.#resourceVersion ?? this.#newest;
       this.#resourceVersion = undefined;
       this.#refusals = 0;
       if (old) {
@@ -274,8 +273,8 @@ export class Watcher {
     });
     this.#stream = stream;
     this.#backoff.opened();
-    const openedAt = this.#clock.monotonic();
-    this.#heardAt = openedAt;
+    this.#openedAt = this.#clock.monotonic();
+    this.#heardAt = this.#openedAt;
     // What happened while no stream was open is still to come, or to be listed; after a resumption it comes at once.
     if (!initial) this.#found();
     using guard = this.#guard(stream);
@@ -290,7 +289,8 @@ export class Watcher {
     const stalled = guard.explain();
     if (stalled !== undefined) throw stalled;
     // The regular end of a stream costs no back-off, unless the server ends it as soon as it is open.
-    if (this.#clock.monotonic() - openedAt < SHORT_STREAM_MS) throw new Error('the server ended the watch at once');
+    if (this.#clock.monotonic() - this.#openedAt < SHORT_STREAM_MS)
+      throw new Error('the server ended the watch at once');
     this.#lost();
   }
 
@@ -344,6 +344,7 @@ export class Watcher {
   }
 
   #complete(listed: ReadonlySet<string>, resourceVersion: string): void {
+    if (this.#newest !== undefined && isOlder(resourceVersion, this.#newest)) this.#options.onSetBack?.();
     this.#options.sink.prune(listed, resourceVersion);
     this.#hasSynced = true;
     this.#synced.resolve();
@@ -390,14 +391,4 @@ export class Watcher {
 export function objectKey(object: KubeObject): string {
   const { namespace, name } = object.metadata;
   return namespace === undefined ? name : `${namespace}/${name}`;
-}
-
-function acceptOf(target: WatchTarget, list: '' | 'List' = ''): string {
-  return target.metadataOnly
-    ? METADATA_ONLY.replace('PartialObjectMetadata', `PartialObjectMetadata${list}`)
-    : 'application/json';
-}
-
-function selectorsOf(target: WatchTarget): Record<string, string | undefined> {
-  return { labelSelector: target.labelSelector, fieldSelector: target.fieldSelector };
 }

@@ -47,6 +47,7 @@ before(async () => {
     log: createLog({ level: 'error' }),
     metrics: createMetrics('test'),
     extraKinds: [SETTINGS],
+    onSetBack: (what) => assert.fail(what),
   });
   await operator.open(stop.signal);
   await operator.work(stop.signal);

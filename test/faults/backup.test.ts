@@ -1,0 +1,54 @@
+/** A backup of etcd takes the place of what there was: all that is known since is of a time that never was. */
+import assert from 'node:assert/strict';
+import { cp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { MirrorScene } from '../scenarios/mirrors/support.ts';
+import { failOnLeaks } from '../support/leaks.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let scene: MirrorScene;
+
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false });
+});
+after(() => scene.close());
+
+/** Does something to the files of etcd while nobody uses them. */
+async function offline(work: (folder: string) => Promise<void>): Promise<void> {
+  const { plane } = scene;
+  await plane.stopApiServer();
+  await plane.stopEtcd();
+  await work(path.join(plane.folder, 'etcd'));
+  await plane.startEtcd();
+  await plane.startApiServer();
+}
+
+test('it ends, says why, and is right when it is started anew', async () => {
+  const { plane } = scene;
+  const backup = path.join(plane.folder, 'backup');
+  await scene.namespaces('target');
+  await scene.secret('default', 'source', { key: 'old' });
+  await scene.mirror('source', ['target']);
+  const first = await scene.operator({ args: ['--watch-idle-timeout=2s'] });
+  await scene.copied('target', 'source', { key: 'old' });
+  await offline((folder) => cp(folder, backup, { recursive: true }));
+  await scene.change('default', 'source', { key: 'new' });
+  await scene.copied('target', 'source', { key: 'new' });
+  assert.ok(first.running, 'an API server that was away is no reason');
+
+  await offline(async (folder) => {
+    await rm(folder, { recursive: true });
+    await cp(backup, folder, { recursive: true });
+  });
+  await waitFor(() => !first.running, { timeoutMs: 20_000, message: 'it to notice' });
+  assert.equal((await first.stop()).code, 1);
+  assert.match(first.output, /the cluster has an older state than it had \(.+\), as after a backup was restored/u);
+
+  await scene.operator();
+  await scene.change('default', 'source', { key: 'newer' });
+  await scene.copied('target', 'source', { key: 'newer' });
+});
+
+failOnLeaks();
