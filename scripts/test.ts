@@ -2,7 +2,7 @@
  * `npm test [-- PATH-SUBSTRING…]`: gets the servers, builds the bundle, runs the test files and ends with the one line
  * `N passed, N failed[, N skipped]`. Exit code 0 when all passed and there was at least one.
  *
- * Each file runs in a process of its own, two at a time, and is reported when it has ended. A file that dies counts as
+ * Each file runs in a process of its own, three at a time, and is reported when it has ended. A file that dies counts as
  * failed; so does one that hangs, and it is killed.
  */
 import { spawnSync } from 'node:child_process';
@@ -17,7 +17,8 @@ import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const PATTERNS = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts'];
-const CONCURRENCY = 2;
+/** Most of a test is waiting for servers: on two cores, two files at a time leave half of them idle. */
+const CONCURRENCY = 3;
 /** Of one file; the slowest holds etcd down for a minute. */
 const FILE_TIMEOUT_MS = 10 * 60_000;
 
