@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { it } from 'node:test';
 
+import { writeKubeconfigFile } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
@@ -13,16 +14,8 @@ it('a crash tells type, message and frames, and nothing else of the error', asyn
   const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-crash-'));
   const canary = makeCanary('crash');
   try {
-    const kubeconfig = path.join(folder, 'kubeconfig');
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${await freePort()}` } }],
-      users: [{ name: 'u', user: {} }],
-      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-      'current-context': 'x',
-    };
-    await writeFile(kubeconfig, JSON.stringify(config));
+    const server = `http://127.0.0.1:${await freePort()}`;
+    const kubeconfig = await writeKubeconfigFile(folder, { server });
     // As node's own errors of a malformed answer have it.
     const fault = path.join(folder, 'fault.cjs');
     const thrown = `Object.assign(new Error('Parse Error'), { body: process.env.CANARY })`;

@@ -1,10 +1,11 @@
 /** Told to stop before it could begin. */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { it } from 'node:test';
 
+import { writeKubeconfigFile } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -15,16 +16,8 @@ const STOP_MS = 2000;
 it('stops in order while its API server cannot be reached', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-stop-'));
   try {
-    const kubeconfig = path.join(folder, 'kubeconfig');
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${await freePort()}` } }],
-      users: [{ name: 'u', user: {} }],
-      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-      'current-context': 'x',
-    };
-    await writeFile(kubeconfig, JSON.stringify(config));
+    const server = `http://127.0.0.1:${await freePort()}`;
+    const kubeconfig = await writeKubeconfigFile(folder, { server });
     await using keyferry = await Keyferry.start({ kubeconfig, command: 'replicator' });
     await waitFor(() => keyferry.output.includes('a watch broke'), { message: () => keyferry.output });
     const { code, ms } = await keyferry.stop();
