@@ -1,7 +1,8 @@
 /** The flags of the original `k8s-replicator`: as they were for its own command, with a prefix under `run`. */
 import type { ReplicatedKind, ReplicatorConfig } from './config.ts';
 import { boolFlag, durationFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
-import { isSubdomain, parseLabels, parseList } from './values.ts';
+import { isSubdomain } from '../runtime/dns-names.ts';
+import { parseLabels, parseList } from './values.ts';
 
 export const REPLICATOR_LEASE = 'k8s-replicator.keyferry';
 /** The original's --status-address. */

@@ -2,7 +2,7 @@
 import { nonEmpty } from './common-flags.ts';
 import type { Surroundings, SyncSecretConfig } from './config.ts';
 import { addressFlag, boolFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
-import { isSubdomain } from './values.ts';
+import { isSubdomain } from '../runtime/dns-names.ts';
 
 /** The Leases of the originals, so that they and Keyferry never work at the same time. */
 export const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';

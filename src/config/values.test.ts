@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { parseBool } from '../runtime/go-bool.ts';
-import { isSubdomain, parseCount, parseDuration, parseLabels, parseList } from './values.ts';
+import { parseCount, parseDuration, parseLabels, parseList } from './values.ts';
 
 describe('durations', () => {
   it('reads what Go reads', () => {
@@ -82,10 +82,5 @@ describe('other values', () => {
       assert.throws(() => parseLabels(text), RangeError, text);
     }
     assert.throws(() => parseLabels(`a=${'b'.repeat(64)}`), /cannot be a label's value/);
-  });
-
-  it('knows DNS subdomains', () => {
-    assert.ok(isSubdomain('k8s-replicator') && isSubdomain('a.b-c.d0'));
-    for (const text of ['', 'a/', 'A', '-a', 'a..b', 'a'.repeat(254)]) assert.ok(!isSubdomain(text), text);
   });
 });

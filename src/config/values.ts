@@ -1,4 +1,5 @@
 /** Reads the texts that flags and environment variables hold. Each throws a RangeError saying what would be right. */
+import { isSubdomain } from '../runtime/dns-names.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -45,7 +46,6 @@ export function parseList(text: string): string[] {
 
 const LABEL_NAME = /^[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
-const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 /** Labels as `k=v,k=v`; the empty text gives none. Names and values follow the rules for Kubernetes labels. */
 export function parseLabels(text: string): Readonly<Record<string, string>> {
@@ -62,9 +62,4 @@ export function parseLabels(text: string): Readonly<Record<string, string>> {
     labels.push([key, value]);
   }
   return Object.fromEntries(labels);
-}
-
-/** Whether a text is a DNS subdomain, as the prefix of an annotation must be. */
-export function isSubdomain(text: string): boolean {
-  return text.length <= 253 && SUBDOMAIN.test(text);
 }

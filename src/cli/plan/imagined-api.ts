@@ -6,6 +6,7 @@ import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
 import type { KubeApi, KubeObject, KubeRequest, KubeResponse, KubeStream, ObjectMeta } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
+import { rfc3339 } from '../../runtime/rfc3339.ts';
 import { isMap, type Manifest, ManifestError } from './manifests.ts';
 
 type Item = KubeObject & Readonly<Record<string, unknown>>;
@@ -140,8 +141,7 @@ export class ImaginedApi implements KubeApi {
   }
 
   #metaOf(name: string, more: Pick<ObjectMeta, 'labels' | 'annotations'>): ObjectMeta {
-    const creationTimestamp = `${new Date(this.#now).toISOString().slice(0, 19)}Z`;
-    return { name, uid: `new ${name}`, resourceVersion: '1', creationTimestamp, ...more };
+    return { name, uid: `new ${name}`, resourceVersion: '1', creationTimestamp: rfc3339(this.#now), ...more };
   }
 }
 

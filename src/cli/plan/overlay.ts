@@ -11,6 +11,7 @@ import { gistOf, KubeStore } from '../../copy/kube-store.ts';
 import { observe, type Observed } from '../../copy/observed.ts';
 import type { Gist } from '../../copy/plan.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
+import { rfc3339 } from '../../runtime/rfc3339.ts';
 import { isMap, type Manifest, ManifestError } from './manifests.ts';
 
 /** A Secret as it would be. */
@@ -128,7 +129,7 @@ function given({ where, object }: Manifest, now: number): SecretState {
 }
 
 function created(name: string, namespace: string, now: number): ObjectMeta {
-  const creationTimestamp = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const creationTimestamp = rfc3339(now);
   return { name, namespace, uid: 'new', resourceVersion: GIVEN_VERSION, generation: 1, creationTimestamp };
 }
 

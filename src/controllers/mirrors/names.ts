@@ -1,14 +1,11 @@
 /** Names as they may stand in the path of a request. What a mirror says may be from a time before the CRD checked anything. */
+import { isSubdomain } from '../../runtime/dns-names.ts';
 
-/** A DNS subdomain (RFC 1123), as the names of Secrets are. */
-const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
-/** A DNS label (RFC 1123), as the names of namespaces are. */
-const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
-
-export function isObjectName(name: string): boolean {
-  return name.length <= 253 && OBJECT_NAME.test(name);
-}
-
-export function isNamespaceName(name: string): boolean {
-  return name.length <= 63 && NAMESPACE.test(name);
+/** @returns what is wrong with the name of an object in this field, if anything is */
+export function nameProblems(field: string, name: string | undefined): string[] {
+  if (name === undefined) return [`${field}: must be specified`];
+  if (isSubdomain(name)) return [];
+  return [
+    `${field}: ${JSON.stringify(name.slice(0, 63))} is no name of an object: lower case letters, digits, - and .`,
+  ];
 }

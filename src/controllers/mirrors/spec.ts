@@ -13,7 +13,7 @@ import {
 } from './api.ts';
 import type { VaultLocation } from '../../copy/vault-holder.ts';
 import { isSameEntry, vaultLocation } from './vault-spec.ts';
-import { isObjectName } from './names.ts';
+import { nameProblems } from './names.ts';
 import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
 
 export interface EffectiveSpec {
@@ -93,14 +93,11 @@ export function effectiveSpec(
   }
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
   const name = nonEmpty(source?.name) ?? mirror.metadata.name;
-  const named = isObjectName(name);
-  if (!named) {
-    const shown = JSON.stringify(name.slice(0, 63));
-    problems.push(`spec.source.name: ${shown} is no name of an object: lower case letters, digits, - and .`);
-  }
+  const misnamed = nameProblems('spec.source.name', name);
+  problems.push(...misnamed);
   return {
     sourceType,
-    sourceName: named ? name : undefined,
+    sourceName: misnamed.length === 0 ? name : undefined,
     sourceVault: source?.vault,
     sourceLocation,
     destinationType,

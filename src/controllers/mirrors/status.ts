@@ -7,6 +7,7 @@
 import type { Entry } from '../../copy/claim-book.ts';
 import type { SourceView } from '../../copy/claim.ts';
 import type { Failure } from '../../copy/failure.ts';
+import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { VaultTrouble } from '../../copy/vault-access.ts';
 import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault-sources.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
@@ -58,12 +59,12 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
     (input.writes > 0 ||
       previous?.mirrorStatus !== verdict.mirrorStatus ||
       previous.observedGeneration !== mirror.metadata.generation);
-  const lastSyncTime = fresh ? timestamp(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
+  const lastSyncTime = fresh ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
   const ready: MirrorCondition = {
     type: 'Ready',
     status: verdict.reason === 'Synced' ? 'True' : 'False',
     ...generationOf(mirror),
-    lastTransitionTime: timestamp(now),
+    lastTransitionTime: rfc3339(now),
     reason: verdict.reason,
     message: verdict.message,
   };
@@ -96,7 +97,7 @@ function vaultSourceOf(
   if (leaseID === undefined) return {};
   const leaseDuration = Number(source.annotations[LEASE_SECONDS]);
   const tokenEnd = source.annotations[LEASE_TOKEN_END];
-  const tokenExpirationTime = tokenEnd === undefined ? {} : { tokenExpirationTime: timestamp(Number(tokenEnd)) };
+  const tokenExpirationTime = tokenEnd === undefined ? {} : { tokenExpirationTime: rfc3339(Number(tokenEnd)) };
   return { vaultSource: { leaseID, leaseDuration, ...tokenExpirationTime } };
 }
 
@@ -122,7 +123,7 @@ function firstStatus(mirror: SecretMirror, now: number): StatusOutput {
         type: 'Ready',
         status: 'False',
         ...generationOf(mirror),
-        lastTransitionTime: timestamp(now),
+        lastTransitionTime: rfc3339(now),
         reason: 'Pending',
         message: 'copies are being made',
       },
@@ -134,9 +135,4 @@ function firstStatus(mirror: SecretMirror, now: number): StatusOutput {
 function generationOf(mirror: SecretMirror): { observedGeneration?: number } {
   const { generation } = mirror.metadata;
   return generation === undefined ? {} : { observedGeneration: generation };
-}
-
-/** RFC 3339 with seconds, as Kubernetes writes times. */
-export function timestamp(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -5,7 +5,8 @@
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseTarget, VaultTargetError } from '../../vault/target.ts';
 import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault-holder.ts';
-import { isNamespaceName, isObjectName } from './names.ts';
+import { isDnsLabel } from '../../runtime/dns-names.ts';
+import { nameProblems } from './names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultAuth, type VaultBlock } from './api.ts';
 
 export interface BlockContext {
@@ -131,19 +132,11 @@ function spotOf(
     );
     return undefined;
   }
-  if (!isNamespaceName(namespace)) {
+  if (!isDnsLabel(namespace)) {
     problems.push(`${field}.secretRef.namespace: ${JSON.stringify(namespace.slice(0, 63))} is no name of a namespace`);
     return undefined;
   }
   return { namespace, name };
-}
-
-function nameProblems(field: string, name: string | undefined): string[] {
-  if (name === undefined) return [`${field}: must be specified`];
-  if (isObjectName(name)) return [];
-  return [
-    `${field}: ${JSON.stringify(name.slice(0, 63))} is no name of an object: lower case letters, digits, - and .`,
-  ];
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -116,7 +116,7 @@ export function isName(text: string): boolean {
 }
 
 /** Whether a name can stand in the path of a request: `.` and `..` lead elsewhere. */
-export function isObjectName(text: string): boolean {
+export function isPathName(text: string): boolean {
   return isName(text) && text !== '.' && text !== '..';
 }
 
@@ -133,7 +133,7 @@ export function sourcePath(
 ): string | Refusal {
   const path = value.includes('/') ? value : `${home.namespace}/${value}`;
   const [namespace = '', name = '', ...more] = path.split('/');
-  if (!isObjectName(namespace) || !isObjectName(name) || more.length > 0) {
+  if (!isPathName(namespace) || !isPathName(name) || more.length > 0) {
     return illFormed(names.from, value, 'must be <namespace>/<name> or <name>');
   }
   if (path === `${home.namespace}/${home.name}`) return illFormed(names.from, value, 'names the object itself');

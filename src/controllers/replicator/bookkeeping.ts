@@ -3,11 +3,6 @@ import type { Wanted } from '../../copy/claim.ts';
 import type { Observed } from '../../copy/observed.ts';
 import type { AnnotationNames } from './annotations.ts';
 
-/** A time as Go's RFC 3339 prints it in UTC: whole seconds. */
-export function goTime(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
-
 /**
  * The source's version on a target. That it grows older is no reason to write as long as the data agree (a chain that is a loop
  * would never come to rest); that it is missing, or that somebody else has set it, is.

@@ -6,7 +6,8 @@ import type { Desire, Remark, Shape, SourceView, Wanted } from '../../copy/claim
 import type { Observed } from '../../copy/observed.ts';
 import { MIRROR_ANNOTATIONS } from '../mirrors/api.ts';
 import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
-import { goTime, isFilled, versionMark } from './bookkeeping.ts';
+import { rfc3339 } from '../../runtime/rfc3339.ts';
+import { isFilled, versionMark } from './bookkeeping.ts';
 import { isFrozen } from './once.ts';
 import { inheritance, permission, type Place } from './permission.ts';
 import { type RuleSettings, unknownOn } from './rule.ts';
@@ -88,7 +89,7 @@ export class PullShape implements Shape {
         kind: 'be',
         labels: {},
         annotations: handedOn,
-        stamps: { [names.at]: goTime(now) },
+        stamps: { [names.at]: rfc3339(now) },
         data: 'keep',
         type: '',
       };
@@ -98,7 +99,7 @@ export class PullShape implements Shape {
       kind: 'be',
       labels: {},
       annotations: { ...handedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
-      stamps: { ...mark.stamps, [names.at]: goTime(now) },
+      stamps: { ...mark.stamps, [names.at]: rfc3339(now) },
       data: 'source',
       type: '',
     };
@@ -122,7 +123,7 @@ export class PullShape implements Shape {
       kind: 'be',
       labels: {},
       annotations: { [names.version]: null, [names.onceVersion]: null, [names.inherited]: null, [names.origin]: null },
-      stamps: { [names.at]: goTime(now) },
+      stamps: { [names.at]: rfc3339(now) },
       data: 'minimal',
       remark,
     };

@@ -7,7 +7,8 @@
 import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
 import type { Observed } from '../../copy/observed.ts';
 import type { Annotations } from './annotations.ts';
-import { goTime, kept, versionMark } from './bookkeeping.ts';
+import { rfc3339 } from '../../runtime/rfc3339.ts';
+import { kept, versionMark } from './bookkeeping.ts';
 import { isFrozen } from './once.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 import type { Place } from './permission.ts';
@@ -81,7 +82,7 @@ export class PushShape implements Shape {
         [names.inherited]: null,
         [names.origin]: null,
       },
-      stamps: { ...mark.stamps, [names.at]: goTime(now) },
+      stamps: { ...mark.stamps, [names.at]: rfc3339(now) },
       data: 'source',
     };
   }
@@ -92,7 +93,7 @@ export class PushShape implements Shape {
     const common = this.#common(source, observed);
     const annotations: Wanted = { ...common.annotations, [names.from]: from };
     if (observed === undefined) {
-      return { kind: 'be', ...common, annotations, stamps: { [names.at]: goTime(now) }, data: 'minimal' };
+      return { kind: 'be', ...common, annotations, stamps: { [names.at]: rfc3339(now) }, data: 'minimal' };
     }
     const mine = this.#isMine(observed);
     const anew =
@@ -114,7 +115,7 @@ export class PushShape implements Shape {
       kind: 'be',
       ...common,
       annotations: { ...annotations, ...dropped },
-      stamps: { [names.at]: goTime(now) },
+      stamps: { [names.at]: rfc3339(now) },
       data: mine ? 'keep' : 'minimal',
     };
   }

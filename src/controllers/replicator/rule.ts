@@ -6,7 +6,7 @@ import {
   type Annotations,
   illFormed,
   isName,
-  isObjectName,
+  isPathName,
   listItems,
   readBool,
   type Refusal,
@@ -91,7 +91,7 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
   const mark = annotations[names.by];
   if (mark === undefined || mark === `${home.namespace}/${home.name}`) return undefined;
   const [namespace = '', name = '', ...more] = mark.split('/');
-  return isObjectName(namespace) && isObjectName(name) && more.length === 0 ? mark : undefined;
+  return isPathName(namespace) && isPathName(name) && more.length === 0 ? mark : undefined;
 }
 
 function isPushed(names: AnnotationNames, home: Place, annotations: Annotations): boolean {

@@ -5,7 +5,7 @@ import {
   type Annotations,
   illFormed,
   isName,
-  isObjectName,
+  isPathName,
   listItems,
   type Refusal,
 } from './annotations.ts';
@@ -38,12 +38,12 @@ export function readTargets(
   for (const item of to === undefined ? [home.name] : new Set(listItems(to))) {
     const [namespace = '', name, ...more] = item.split('/');
     if (name === undefined) {
-      if (!isObjectName(item)) return illFormed(names.to, item, 'not a name');
+      if (!isPathName(item)) return illFormed(names.to, item, 'not a name');
       plain.push(item);
       continue;
     }
     if (more.length > 0 || namespace === '') return illFormed(names.to, item, 'must be <namespace>/<name>');
-    if (!isObjectName(name)) return illFormed(names.to, item, 'not a name behind the slash');
+    if (!isPathName(name)) return illFormed(names.to, item, 'not a name behind the slash');
     const problem = collected.add(namespace, [name]);
     if (problem !== undefined) return illFormed(names.to, item, problem);
   }
