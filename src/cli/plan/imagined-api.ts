@@ -7,7 +7,7 @@ import type { KubeApi, KubeObject, KubeRequest, KubeResponse, KubeStream, Object
 import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { isMap, type Manifest, ManifestError } from './manifests.ts';
+import { encoded, isMap, type Manifest, stringsOf } from './manifests.ts';
 
 type Item = KubeObject & Readonly<Record<string, unknown>>;
 
@@ -156,20 +156,10 @@ function contentOf({ manifest, kind }: Given): Readonly<Record<string, unknown>>
   }
   if (kind === SECRET && object['stringData'] !== undefined) {
     const texts = stringsOf(object['stringData'], where, 'stringData');
-    const data: Record<string, string> = { ...(content['data'] as Record<string, string> | undefined) };
-    for (const [key, text] of Object.entries(texts)) data[key] = Buffer.from(text).toString('base64');
-    content['data'] = data;
+    content['data'] = { ...(content['data'] as Record<string, string> | undefined), ...encoded(texts) };
   }
   for (const field of ['type', 'immutable']) if (object[field] !== undefined) content[field] = object[field];
   return content;
-}
-
-function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
-  if (!isMap(value)) throw new ManifestError(`${where}: ${field} is not an object`);
-  for (const [key, text] of Object.entries(value)) {
-    if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
-  }
-  return value as Record<string, string>;
 }
 
 /** Empty maps, which the server leaves out, as the manifests' side has them. */

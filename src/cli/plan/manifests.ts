@@ -69,3 +69,17 @@ function objectsOf(value: unknown, where: string): Manifest[] {
 export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** The texts in a field of a manifest. @throws ManifestError naming the field */
+export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
+  if (!isMap(value)) throw new ManifestError(`${where}: ${field} is not an object`);
+  for (const [key, text] of Object.entries(value)) {
+    if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
+  }
+  return value as Record<string, string>;
+}
+
+/** `stringData` as `data` has it. */
+export function encoded(texts: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
+}

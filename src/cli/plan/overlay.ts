@@ -12,7 +12,7 @@ import { observe, type Observed } from '../../copy/observed.ts';
 import type { Gist } from '../../copy/plan.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { isMap, type Manifest, ManifestError } from './manifests.ts';
+import { encoded, isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
 
 /** A Secret as it would be. */
 export interface SecretState {
@@ -109,21 +109,11 @@ export function appliedMirror(
 }
 
 function given({ where, object }: Manifest, now: number): SecretState {
-  const data: Record<string, string> = {};
-  for (const [field, encode] of [
-    ['data', (text: string) => text],
-    ['stringData', (text: string) => Buffer.from(text).toString('base64')],
-  ] as const) {
-    const values = object[field] ?? {};
-    if (!isMap(values)) throw new ManifestError(`${where}: ${field} is not an object`);
-    for (const [key, value] of Object.entries(values)) {
-      if (typeof value !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
-      data[key] = encode(value);
-    }
-  }
+  const data = stringsOf(object['data'] ?? {}, where, 'data');
+  const texts = stringsOf(object['stringData'] ?? {}, where, 'stringData');
   const { name, namespace = '', labels = {}, annotations = {} } = object.metadata;
   const type = typeof object['type'] === 'string' ? object['type'] : 'Opaque';
-  const content = Content.ofFields(SECRET, { data }, type, GIVEN_VERSION);
+  const content = Content.ofFields(SECRET, { data: { ...data, ...encoded(texts) } }, type, GIVEN_VERSION);
   const observed = observe({ ...created(name, namespace, now), labels, annotations });
   return { observed, gist: gistOf(content), immutable: object['immutable'] === true, given: true };
 }
