@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { type FaultProxy, startFaultProxy } from '../servers/fault-proxy.ts';
+import type { FaultProxy } from '../servers/fault-proxy.ts';
+import { proxied } from '../servers/proxied.ts';
 import { HOME, MirrorScene } from '../scenarios/mirrors/support.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -12,11 +13,11 @@ const HELD_MS = 20_000;
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
+let kubeconfig: string;
 
 before(async () => {
   scene = await MirrorScene.open({ controllerManager: false });
-  const { plane } = scene;
-  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  ({ proxy, kubeconfig } = await proxied(scene.plane));
 });
 after(async () => {
   await scene.close();
@@ -30,7 +31,6 @@ test('a leader that loses its Lease while it looks at its mirrors for the first 
     match: { method: 'PATCH', path: /\/secretmirrors\/first\?/ },
     fault: { kind: 'delay', ms: HELD_MS },
   });
-  const kubeconfig = await scene.plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem });
   const leader = await scene.operator({ kubeconfig, args: ['--leader-elect'] });
   await waitFor(() => held.hits > 0, { message: 'the first look' });
   await scene.api.patch(LEASE, {

@@ -7,7 +7,8 @@ import assert from 'node:assert/strict';
 
 import { crds } from '../../src/cli/crds.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from '../servers/control-plane.ts';
-import { startFaultProxy, type FaultProxy } from '../servers/fault-proxy.ts';
+import type { FaultProxy } from '../servers/fault-proxy.ts';
+import { proxied } from '../servers/proxied.ts';
 import type { Json, TestApi } from '../support/api.ts';
 import { findCanaries, makeCanary } from '../support/canary.ts';
 import { Keyferry } from '../support/keyferry.ts';
@@ -58,12 +59,7 @@ export class FaultScene implements AsyncDisposable {
   /** The control plane with namespaces, sources and mirrors. Nothing runs yet. */
   static async open(options: SceneOptions = {}): Promise<FaultScene> {
     const plane = await startControlPlane({ controllerManager: false, ...options });
-    const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
-    const kubeconfig = await plane.writeKubeconfig({
-      server: proxy.url,
-      caPem: proxy.caPem,
-      token: plane.tokenFor(options.user ?? 'admin'),
-    });
+    const { proxy, kubeconfig } = await proxied(plane, options.user);
     const scene = new FaultScene(plane, proxy, kubeconfig, options);
     await scene.api.apply(crds());
     await scene.namespaces(...namespaceNames());

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { proxied } from '../../servers/proxied.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
@@ -13,9 +14,9 @@ let proxy: FaultProxy;
 
 before(async () => {
   scene = await MirrorScene.open();
-  const { plane } = scene;
-  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
-  await scene.operator({ kubeconfig: await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem }) });
+  const through = await proxied(scene.plane);
+  ({ proxy } = through);
+  await scene.operator({ kubeconfig: through.kubeconfig });
 });
 afterEach(() => proxy.clearRules());
 after(async () => {

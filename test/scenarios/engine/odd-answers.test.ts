@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { proxied } from '../../servers/proxied.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -17,9 +18,7 @@ let kubeconfig: string;
 
 before(async () => {
   scene = await MirrorScene.open();
-  const { plane } = scene;
-  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
-  kubeconfig = await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem });
+  ({ proxy, kubeconfig } = await proxied(scene.plane));
 });
 afterEach(() => proxy.clearRules());
 after(async () => {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { proxied } from '../../servers/proxied.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
 
@@ -16,10 +17,9 @@ let proxy: FaultProxy;
 
 before(async () => {
   scene = await MirrorScene.open();
-  const { plane } = scene;
-  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
-  const kubeconfig = await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem });
-  await scene.operator({ kubeconfig, args: ['--kube-max-concurrent-writes', '32'] });
+  const through = await proxied(scene.plane);
+  ({ proxy } = through);
+  await scene.operator({ kubeconfig: through.kubeconfig, args: ['--kube-max-concurrent-writes', '32'] });
 });
 afterEach(() => proxy.clearRules());
 after(async () => {

@@ -5,7 +5,8 @@ import path from 'node:path';
 import { after, afterEach, before, it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 
-import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { proxied } from '../../servers/proxied.ts';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json } from '../../support/api.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
@@ -24,10 +25,9 @@ before(async () => {
   scene = await MirrorScene.open({ users: [{ name: USER, groups }] });
   roles = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS());
   await scene.api.apply(roles);
-  const { plane } = scene;
-  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
-  const token = plane.tokenFor(USER);
-  await scene.operator({ kubeconfig: await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem, token }) });
+  const through = await proxied(scene.plane, USER);
+  ({ proxy } = through);
+  await scene.operator({ kubeconfig: through.kubeconfig });
 });
 afterEach(async () => {
   proxy.clearRules();

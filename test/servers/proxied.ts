@@ -1,0 +1,17 @@
+/** The way to an API server through a fault proxy. */
+import type { ControlPlane } from './control-plane.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+
+/**
+ * Starts a proxy before the API server; stop it after whatever uses it.
+ * @param user one of the control plane's; default `admin`
+ * @returns the proxy, and the path of a kubeconfig that leads through it
+ */
+export async function proxied(
+  plane: ControlPlane,
+  user = 'admin',
+): Promise<{ readonly proxy: FaultProxy; readonly kubeconfig: string }> {
+  const proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  const token = plane.tokenFor(user);
+  return { proxy, kubeconfig: await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem, token }) };
+}
