@@ -6,7 +6,7 @@
  * whatever else of the text is a longer piece of it.
  */
 
-import { CommonPieces } from './common-pieces.ts';
+import { markCommonPieces } from './common-pieces.ts';
 
 export const REDACTED = '[redacted]';
 
@@ -31,11 +31,7 @@ export function redact(words: string, secrets: readonly string[]): string {
     takeWhole(text, form, taken);
     takeBeginning(text, form, taken);
   }
-  if (text.length >= SHORTEST_PIECE) {
-    const pieces = new CommonPieces(text, SHORTEST_PIECE);
-    for (const form of forms) pieces.match(form);
-    pieces.mark(taken);
-  }
+  if (text.length >= SHORTEST_PIECE) markCommonPieces(text, forms, SHORTEST_PIECE, taken);
   return withoutTaken(text, taken);
 }
 
