@@ -3,6 +3,9 @@
  *
  * Invariants: a claim stands in all three indexes or in none; of one rule there is at most one claim of a mode on a target;
  * no index keeps an empty set. The book is derived state: it can be thrown away and filled again from the rules.
+ *
+ * Any user can make a rule with thousands of claims, and thousands of rules with a claim on one target. So no step costs more than
+ * in proportion to the claims that it is about, and a claim that is alone on its target needs no set.
  */
 import { type Claim, type ClaimMode, type Outcome, type Owner, PENDING } from './claim.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
@@ -23,11 +26,15 @@ export interface BookChange {
   readonly droppedSources: readonly HolderKey[];
 }
 
-type ClaimId = `${ClaimMode} ${HolderKey}`;
+/** Of one rule: the target, with the mode before it where that is not `own` (no key of a target has a blank). */
+type ClaimId = string;
+
+/** The claims on one target: nearly always one. */
+type Claims = Entry | Set<Entry>;
 
 export class ClaimBook {
   readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
-  readonly #byTarget = new Map<HolderKey, Entry[]>();
+  readonly #byTarget = new Map<HolderKey, Claims>();
   readonly #bySource = new Map<HolderKey, Set<Entry>>();
   readonly #sourcesOf = new Map<RuleKey, readonly HolderKey[]>();
   readonly #rulesOn = new Map<HolderKey, Set<RuleKey>>();
@@ -44,7 +51,7 @@ export class ClaimBook {
     const targets: HolderKey[] = [];
     const added: Entry[] = [];
     for (const claim of claims) {
-      const id: ClaimId = `${claim.mode} ${claim.target}`;
+      const id = idOf(claim);
       if (after.has(id)) continue;
       const old = before.get(id);
       if (old !== undefined && same(old.claim, claim)) {
@@ -69,6 +76,7 @@ export class ClaimBook {
 
   #depend(rule: RuleKey, sources: readonly HolderKey[]): Pick<BookChange, 'addedSources' | 'droppedSources'> {
     const before = this.#sourcesOf.get(rule) ?? [];
+    const kept = new Set(sources);
     const addedSources: HolderKey[] = [];
     const droppedSources: HolderKey[] = [];
     for (const source of sources) {
@@ -80,7 +88,7 @@ export class ClaimBook {
       }
     }
     for (const source of before) {
-      if (sources.includes(source)) continue;
+      if (kept.has(source)) continue;
       const rules = this.#rulesOn.get(source);
       rules?.delete(rule);
       if (rules?.size === 0) {
@@ -100,7 +108,20 @@ export class ClaimBook {
 
   /** Claims on `target`, in no order. */
   on(target: HolderKey): readonly Entry[] {
-    return this.#byTarget.get(target) ?? [];
+    const claims = this.#byTarget.get(target);
+    if (claims === undefined) return [];
+    return claims instanceof Set ? [...claims] : [claims];
+  }
+
+  /** Whether there is a claim on `target`. */
+  isClaimed(target: HolderKey): boolean {
+    return this.#byTarget.has(target);
+  }
+
+  /** Whether `rule` has a claim on `target`. */
+  claims(rule: RuleKey, target: HolderKey): boolean {
+    const claims = this.#byRule.get(rule);
+    return claims !== undefined && MODES.some((mode) => claims.has(idOf({ mode, target })));
   }
 
   /** Targets that should hold the content of `source`. */
@@ -127,7 +148,7 @@ export class ClaimBook {
     const { state, reason, message } = entry.outcome;
     if (state === outcome.state && reason === outcome.reason && message === outcome.message) return false;
     // A run may end after its claim has left the book.
-    if (this.#byTarget.get(entry.claim.target)?.includes(entry) === true) {
+    if (this.#byRule.get(entry.claim.owner.key)?.get(idOf(entry.claim)) === entry) {
       this.#count(entry, Number(isPending(outcome)) - Number(isPending(entry.outcome)));
     }
     entry.outcome = outcome;
@@ -144,9 +165,10 @@ export class ClaimBook {
   /** How many claims are in each state, for metrics. */
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
-    for (const entries of this.#byTarget.values()) {
-      for (const { claim, outcome } of entries) {
-        const key = `${claim.owner.key.slice(0, claim.owner.key.indexOf(':'))} ${outcome.state}`;
+    for (const [rule, entries] of this.#byRule) {
+      const system = rule.slice(0, rule.indexOf(':'));
+      for (const { outcome } of entries.values()) {
+        const key = `${system} ${outcome.state}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
     }
@@ -155,9 +177,10 @@ export class ClaimBook {
 
   #insert(entry: Entry): void {
     const { target, source } = entry.claim;
-    const entries = this.#byTarget.get(target);
-    if (entries === undefined) this.#byTarget.set(target, [entry]);
-    else entries.push(entry);
+    const others = this.#byTarget.get(target);
+    if (others === undefined) this.#byTarget.set(target, entry);
+    else if (others instanceof Set) others.add(entry);
+    else this.#byTarget.set(target, new Set([others, entry]));
     this.#count(entry, Number(isPending(entry.outcome)));
     if (source === undefined) return;
     const users = this.#bySource.get(source);
@@ -167,9 +190,13 @@ export class ClaimBook {
 
   #remove(entry: Entry): void {
     const { target, source } = entry.claim;
-    const entries = this.#byTarget.get(target)?.filter((other) => other !== entry) ?? [];
-    if (entries.length > 0) this.#byTarget.set(target, entries);
-    else this.#byTarget.delete(target);
+    const claims = this.#byTarget.get(target);
+    if (!(claims instanceof Set)) this.#byTarget.delete(target);
+    else {
+      claims.delete(entry);
+      const [last] = claims;
+      if (claims.size === 1 && last !== undefined) this.#byTarget.set(target, last);
+    }
     this.#count(entry, -Number(isPending(entry.outcome)));
     if (source === undefined) return;
     const users = this.#bySource.get(source);
@@ -181,6 +208,12 @@ export class ClaimBook {
 /** Not tried yet, or its source has not been looked up yet. */
 function isPending({ reason }: Outcome): boolean {
   return reason === PENDING.reason;
+}
+
+const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];
+
+function idOf({ mode, target }: Pick<Claim, 'mode' | 'target'>): ClaimId {
+  return mode === 'own' ? target : `${mode} ${target}`;
 }
 
 function same(a: Claim, b: Claim): boolean {

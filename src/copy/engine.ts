@@ -214,7 +214,7 @@ export class Engine {
       if (is !== undefined) this.#own(is, key);
     }
     const priority = initial ? 'low' : 'normal';
-    if (was !== undefined || is !== undefined || this.book.on(key).length > 0) this.touchTarget(key, priority);
+    if (was !== undefined || is !== undefined || this.book.isClaimed(key)) this.touchTarget(key, priority);
     this.touchSource(key, priority);
   }
 
@@ -254,7 +254,7 @@ export class Engine {
     if (this.#evaluated.get(rule) !== state.version) return 'later';
     // A namespace that has come may bring copies along (a backup), before the rule has claimed them.
     if (this.#touched.has(rule)) return 'later';
-    if (this.book.on(target).some(({ claim }) => claim.owner.key === rule)) return 'later';
+    if (this.book.claims(rule, target)) return 'later';
     return system.dispose(rule, observed, true);
   }
 

@@ -377,7 +377,7 @@ export class KubeTargets {
   }
 
   #tidy(target: HolderKey): void {
-    this.#memory.tidy(target, this.#options.book.on(target).length > 0);
+    this.#memory.tidy(target, this.#options.book.isClaimed(target));
   }
 }
 

@@ -14,10 +14,15 @@ export function* outcomesOf(
   remarks?: Remarks,
 ): Iterable<readonly [Entry, Outcome]> {
   const winner = winnerOf(entries);
+  // One for all of them: thousands may claim the target of one.
+  const lost: Outcome | undefined = winner && {
+    state: 'conflict',
+    reason: 'Conflict',
+    message: `${winner.claim.owner.title} claims the same target and is older`,
+  };
   for (const entry of entries) {
-    if (entry.claim.mode === 'own' && winner !== undefined && entry !== winner) {
-      const message = `${winner.claim.owner.title} claims the same target and is older`;
-      yield [entry, { state: 'conflict', reason: 'Conflict', message }];
+    if (entry.claim.mode === 'own' && lost !== undefined && entry !== winner) {
+      yield [entry, lost];
     } else if (entry.claim.mode === 'release') {
       yield [entry, outcome ?? RELEASED];
     } else {

@@ -52,7 +52,7 @@ export class VaultBackend {
     this.#options = options;
     this.holders = new VaultHolders((key) => {
       this.sources.refresh(key);
-      if (engine.book.on(key).length > 0) engine.touchTarget(key);
+      if (engine.book.isClaimed(key)) engine.touchTarget(key);
     });
     this.#sessions = new VaultSessions({ ...options.sessions, clock, random });
     this.#credentials = new VaultCredentials(secrets);
@@ -108,7 +108,7 @@ export class VaultBackend {
   secretChanged(secret: HolderKey): void {
     for (const key of this.#credentials.usersOf(secret)) {
       this.sources.retry(key);
-      if (this.#options.engine.book.on(key).length === 0) continue;
+      if (!this.#options.engine.book.isClaimed(key)) continue;
       this.#targets.anew(key);
       this.#options.engine.retryTarget(key);
     }

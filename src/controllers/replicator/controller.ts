@@ -117,7 +117,7 @@ function startResync(
             const observed = cluster.store(kind).index.get(namespace, name);
             if (rule !== undefined && observed !== undefined && system.versionOf(observed) !== undefined)
               engine.touchRule(rule, 'low');
-            if (engine.book.on(key).length > 0) engine.touchTarget(key, 'low');
+            if (engine.book.isClaimed(key)) engine.touchTarget(key, 'low');
           }
         }
         arm();
