@@ -156,7 +156,8 @@ export class Operator {
     });
     sources.add(api.cluster, backend);
     engine.addBackend(api.cluster, backend);
-    this.#vault = addVault({ engine, cluster: this.#cluster, sources, log, metrics });
+    const timeoutMs = config.mirrors.vaultTimeoutMs;
+    this.#vault = addVault({ engine, cluster: this.#cluster, sources, log, metrics, timeoutMs });
     this.#addMetrics();
   }
 

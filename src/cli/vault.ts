@@ -16,17 +16,20 @@ export interface VaultWiringOptions {
   readonly sources: SourceRouter;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** The longest that a call to Vault may take, ms. */
+  readonly timeoutMs: number;
 }
 
 /** Makes Vault a source and a target of the engine. It calls nobody before a rule asks for something. */
 export function addVault(options: VaultWiringOptions): VaultBackend {
-  const { engine, cluster, sources, log, metrics } = options;
+  const { engine, cluster, sources, log, metrics, timeoutMs } = options;
   const backend = new VaultBackend({
     engine,
     sources,
     secrets: cluster.store(SECRET),
     clock: systemClock,
     random: Math.random,
+    timeoutMs,
     sessions: {
       onCall: ({ addr, method, status }) => {
         const code = status === undefined ? 'error' : String(status);

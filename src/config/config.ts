@@ -55,6 +55,8 @@ export interface MirrorsConfig {
   readonly regexMode: 'full' | 'search';
   /** Whether a mirror may use a Vault login Secret of another namespace. */
   readonly allowCrossNamespaceAuth: boolean;
+  /** The longest that a call to Vault may take. */
+  readonly vaultTimeoutMs: number;
   /** Mirrors worked on at once. */
   readonly workers: number;
 }

@@ -115,7 +115,7 @@ describe('mirrors', () => {
           healthAddress: at('health-probe-bind-address', 8081),
           statusAddress: undefined,
           notes: [],
-          mirrors: { regexMode: 'full', allowCrossNamespaceAuth: false, workers: 4 },
+          mirrors: { regexMode: 'full', allowCrossNamespaceAuth: false, vaultTimeoutMs: 60_000, workers: 4 },
         },
       ],
       [
@@ -134,8 +134,8 @@ describe('mirrors', () => {
         { notes: ['--zap-stacktrace-level has no effect: stacks are logged at --log-level debug'] },
       ],
       [
-        ['--mirrors-regex=search', '--allow-cross-namespace-auth', '--mirrors-workers=1'],
-        { mirrors: { regexMode: 'search', allowCrossNamespaceAuth: true, workers: 1 } },
+        ['--mirrors-regex=search', '--allow-cross-namespace-auth', '--vault-timeout=2m', '--mirrors-workers=1'],
+        { mirrors: { regexMode: 'search', allowCrossNamespaceAuth: true, vaultTimeoutMs: 120_000, workers: 1 } },
       ],
       [['--leader-elect', 'true'], { notes: ['ignored as by the original, with all that follows: "true"'] }],
     ]);

@@ -1,6 +1,14 @@
 /** The flags of the original `mirrors` operator, accepted as they were, and ours for SecretMirrors. */
 import type { MirrorsConfig } from './config.ts';
-import { addressFlag, boolFlag, choiceFlag, countFlag, type FlagTable, type FlagValues } from './flags.ts';
+import {
+  addressFlag,
+  boolFlag,
+  choiceFlag,
+  countFlag,
+  durationFlag,
+  type FlagTable,
+  type FlagValues,
+} from './flags.ts';
 
 /** The Lease of the original, so that it and Keyferry never work at the same time. */
 export const MIRRORS_LEASE = '7e6f5103.kts.studio';
@@ -18,6 +26,12 @@ export const mirrorsFlags = {
     false,
     'let a SecretMirror use a Vault login Secret of another namespace',
   ),
+  vaultTimeout: durationFlag(
+    'vault-timeout',
+    '60s',
+    1,
+    'the longest a call to Vault may take; one that makes no credentials is given up after 10s',
+  ),
   mirrorsWorkers: countFlag('mirrors-workers', 4, 1, 64, 'SecretMirrors worked on at once'),
 } satisfies FlagTable;
 
@@ -32,6 +46,7 @@ export function mirrorsConfig(values: FlagValues<typeof mirrorsFlags>): MirrorsC
   return {
     regexMode: values.mirrorsRegex,
     allowCrossNamespaceAuth: values.allowCrossNamespaceAuth,
+    vaultTimeoutMs: values.vaultTimeout,
     workers: values.mirrorsWorkers,
   };
 }

@@ -22,7 +22,7 @@ import type { Observed } from './observed.ts';
 import { type Failure, failureOf, isPassing } from './failure.ts';
 import type { OwnerFate } from './plan.ts';
 import type { RuleSystem, TargetBackend } from './system.ts';
-import { vaultRetryAfterMs } from './vault-access.ts';
+import { vaultLongestWaitMs, vaultRetryAfterMs } from './vault-access.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
@@ -335,7 +335,7 @@ function isTold(error: unknown, attempt: number): boolean {
 
 /** A spread ceiling, so that what failed together does not come back together. */
 function longestWaitMs(error: unknown): number | undefined {
-  return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
+  return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : vaultLongestWaitMs(error);
 }
 
 /** How long whoever answered asked to be left alone: an API server, or a Vault. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { VaultError, type VaultErrorKind } from '../vault/errors.ts';
-import { saysNothingNew, troubleOf, vaultRetryAfterMs } from './vault-access.ts';
+import { LONGEST_WAIT_MS, saysNothingNew, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './vault-access.ts';
 import { VaultAuthMissingError } from './vault-credentials.ts';
 import type { VaultLocation } from './vault-holder.ts';
 
@@ -62,6 +62,16 @@ it('that Vault is left alone is no news; that it asked for it is', () => {
   assert.ok(!saysNothingNew(failure('throttled', { status: 429 })));
   assert.ok(!saysNothingNew(failure('sealed')));
   assert.ok(!saysNothingNew(new Error('circuitOpen')));
+});
+
+it('what passes by itself is tried again within seconds, and the rest by the growing wait of its queue', () => {
+  for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
+    const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
+    assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
+  }
+  for (const error of [failure('permissionDenied'), failure('invalidPath'), new Error('sealed')]) {
+    assert.equal(vaultLongestWaitMs(error), undefined);
+  }
 });
 
 it('a wait that Vault asked for is passed on', () => {

@@ -33,6 +33,8 @@ export interface VaultAccessOptions {
   readonly sessions: VaultSessions;
   readonly credentials: VaultCredentials;
   readonly clock: Clock;
+  /** Time limit of a read that may make credentials, ms; default that of `VaultEntries`. */
+  readonly credentialsTimeoutMs?: number;
 }
 
 export class VaultAccess {
@@ -75,7 +77,8 @@ export class VaultAccess {
   #entriesOf(session: VaultSession): VaultEntries {
     let entries = this.#entries.get(session);
     if (entries === undefined) {
-      entries = new VaultEntries(session, { clock: this.#options.clock });
+      const { clock, credentialsTimeoutMs } = this.#options;
+      entries = new VaultEntries(session, { clock, credentialsTimeoutMs });
       this.#entries.set(session, entries);
     }
     return entries;
@@ -112,6 +115,14 @@ function isRefusedLogin(error: unknown): error is VaultError {
 
 function textOf(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown';
+}
+
+/** The longest wait of whatever waits for a Vault that is down, sealed or overloaded, ms. Three such waits may follow one another. */
+export const LONGEST_WAIT_MS = 5000;
+
+/** For queues: the longest wait after this error, ms, where it passes by itself. Spread, so that what failed together comes back apart. */
+export function vaultLongestWaitMs(error: unknown): number | undefined {
+  return isVaultError(error) && error.transient ? LONGEST_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
 }
 
 /** For queues: how long the other side asked to be left alone. */

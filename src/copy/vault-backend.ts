@@ -10,7 +10,7 @@ import type { HolderKey } from './keys.ts';
 import type { KubeStore } from './kube-store.ts';
 import { parseHolderKey } from './keys.ts';
 import type { SourceReader } from './sources.ts';
-import { VaultAccess, type VaultTrouble } from './vault-access.ts';
+import { LONGEST_WAIT_MS, VaultAccess, type VaultTrouble } from './vault-access.ts';
 import { VaultCredentials } from './vault-credentials.ts';
 import { isVaultKey, VAULT_BACKEND, VaultHolders, type VaultLocation } from './vault-holder.ts';
 import { type LeaseEvent, type LeaseTrace, VaultLeases } from './vault-leases.ts';
@@ -25,10 +25,15 @@ export interface VaultBackendOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  readonly sessions: Pick<VaultSessionsOptions, 'onEvent' | 'onCall' | 'timeoutMs' | 'refusedDelaysMs'>;
+  /** The longest that a call to Vault may take, ms. Default: 60,000. */
+  readonly timeoutMs?: number;
+  readonly sessions: Pick<VaultSessionsOptions, 'onEvent' | 'onCall' | 'refusedDelaysMs'>;
   readonly onWrite: VaultTargetsOptions['onWrite'];
   readonly onError: (key: HolderKey, error: unknown, retryInMs: number | undefined) => void;
 }
+
+/** The longest that a call may take which makes no credentials, ms: none of them takes Vault longer than a moment. */
+const CALL_LIMIT_MS = 10_000;
 
 /** Told by the system whose sources are leased. */
 export interface LeaseKeeper {
@@ -48,17 +53,28 @@ export class VaultBackend {
   #keeper: LeaseKeeper | undefined;
 
   constructor(options: VaultBackendOptions) {
-    const { engine, secrets, clock, random } = options;
+    const { engine, secrets, clock, random, timeoutMs = 60_000 } = options;
     this.#options = options;
     this.holders = new VaultHolders((key) => {
       this.sources.refresh(key);
       if (engine.book.isClaimed(key)) engine.touchTarget(key);
     });
-    this.#sessions = new VaultSessions({ ...options.sessions, clock, random });
+    this.#sessions = new VaultSessions({
+      ...options.sessions,
+      clock,
+      random,
+      timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
+      circuitMaxMs: LONGEST_WAIT_MS,
+    });
     this.#credentials = new VaultCredentials(secrets);
     const { holders } = this;
     const credentials = this.#credentials;
-    const access = (this.#access = new VaultAccess({ sessions: this.#sessions, credentials, clock }));
+    const access = (this.#access = new VaultAccess({
+      sessions: this.#sessions,
+      credentials,
+      clock,
+      credentialsTimeoutMs: timeoutMs,
+    }));
     this.#leases = new VaultLeases({
       clock,
       random,

@@ -35,6 +35,8 @@ import {
   type VaultAccess,
   type VaultDoor,
   type VaultTrouble,
+  LONGEST_WAIT_MS,
+  vaultLongestWaitMs,
   vaultRetryAfterMs,
 } from './vault-access.ts';
 import { NotKnownYetError, VaultAuthMissingError, type VaultCredentials } from './vault-credentials.ts';
@@ -81,7 +83,7 @@ const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 /** Entries asked for at once of one server. */
 const POLLS_AT_ONCE = 8;
 /** Where a lease must be kept it is tried again at least so often, ms. */
-const LEASE_RETRY = { shortest: 500, longest: 30_000 };
+const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
 const UNKNOWN: SourceView = { state: 'unknown' };
 const NO_LABELS = Object.freeze({});
 
@@ -103,6 +105,7 @@ export class VaultSources implements SourceProvider {
       concurrency: POLLS_AT_ONCE,
       retryBaseMs: 500,
       retryAfterMs: vaultRetryAfterMs,
+      retryMaxMsOf: vaultLongestWaitMs,
       onError: (key, error, retryInMs) => {
         options.onError(key, error, retryInMs);
       },

@@ -40,6 +40,8 @@ interface Held {
   readonly digest: string;
   /** The entry's; `undefined` where Vault counts none. */
   readonly version: number | undefined;
+  /** Of that version: a deleted entry that somebody made anew counts from 1 again. */
+  readonly createdTime: string | undefined;
   /** Of the location: with another encoding the same content is another entry. */
   readonly encoding: string;
 }
@@ -155,8 +157,8 @@ export class VaultTargets implements TargetBackend {
       return { outcome: { state: 'error', reason: 'VaultError', message } };
     }
     const door = await access.open(target, location, signal);
-    const { written, version } = await door.entries.update(location.path, () => values, signal);
-    memory.held = { digest: content.digest, version, encoding: location.encoding };
+    const { written, version, createdTime } = await door.entries.update(location.path, () => values, signal);
+    memory.held = { digest: content.digest, version, createdTime, encoding: location.encoding };
     if (written) this.#wrote(target, door);
     return { outcome: SYNCED, wrote: written };
   }
@@ -219,5 +221,5 @@ async function isUntouched(
 ): Promise<boolean> {
   if (held.version === undefined || held.encoding !== encoding) return false;
   const { head } = await entries.readVersion(path, signal);
-  return head.state === 'found' && head.version === held.version;
+  return head.state === 'found' && head.version === held.version && head.createdTime === held.createdTime;
 }

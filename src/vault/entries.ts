@@ -7,13 +7,15 @@
  * - A write names the version it replaces, so that of two writers one hears of the other. KV 1 has no such thing: there
  *   only "must not exist" is checked, by reading first.
  * - `update` writes only what differs, so that a version is made by a change and by nothing else.
- * - Nothing but KV is written.
+ * - Nothing but KV is written, and a path that is to be written is not read where that would make credentials. Where Vault does not tell
+ *   what is mounted there, the first try makes some: they are ended at once, and the path is left alone for a while.
  */
 import type { Clock } from '../runtime/clock.ts';
 import { isVersionedPathWarning } from './answer.ts';
 import { isVaultError, VaultError } from './errors.ts';
-import { numberMember } from './json.ts';
+import { numberMember, stringMember } from './json.ts';
 import { entryHead, type KvEntry, type KvHead, MISSING, plainEntry, versionedEntry } from './kv-answers.ts';
+import { revokeLease } from './leases.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
 import type { VaultCaller } from './session.ts';
 import type { VaultValues } from './values.ts';
@@ -25,6 +27,11 @@ export interface VaultEntriesOptions {
    * 16 KiB of which are left to what Vault adds. 512 KiB where Vault stores in Consul.
    */
   readonly maxEntryBytes?: number | undefined;
+  /**
+   * Time limit of a read that may make credentials, ms: a database takes its time to make a user. Default 60,000, as that of Vault's own
+   * client.
+   */
+  readonly credentialsTimeoutMs?: number | undefined;
 }
 
 export interface WriteOptions {
@@ -36,6 +43,8 @@ export interface WriteOptions {
 export interface WriteResult {
   /** KV 2 only. */
   readonly version: number | undefined;
+  /** RFC 3339; KV 2 only. */
+  readonly createdTime: string | undefined;
 }
 
 export interface UpdateResult extends WriteResult {
@@ -53,20 +62,29 @@ const DEFAULT_MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
 const UPDATE_ATTEMPTS = 5;
 /** How long metadata that a policy forbids is not asked for again. */
 const FORBIDDEN_MS = 600_000;
+/** How long a path that made credentials, when it was to be written, is not tried again. */
+const NOT_KV_MS = 600_000;
+const DEFAULT_CREDENTIALS_TIMEOUT_MS = 60_000;
 
 export class VaultEntries {
   readonly #session: VaultCaller;
   readonly #clock: Clock;
   readonly #maxEntryBytes: number;
+  readonly #credentialsTimeoutMs: number;
   readonly #mounts: Mounts;
-  /** Metadata paths that a policy forbids → monotonic ms until which that is believed. */
-  readonly #forbidden = new Map<string, number>();
+  /** Metadata paths that a policy forbids. */
+  readonly #forbidden: ShortMemory;
+  /** Paths that made credentials. */
+  readonly #notKv: ShortMemory;
 
   constructor(session: VaultCaller, options: VaultEntriesOptions) {
     this.#session = session;
     this.#clock = options.clock;
     this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_MAX_ENTRY_BYTES;
+    this.#credentialsTimeoutMs = options.credentialsTimeoutMs ?? DEFAULT_CREDENTIALS_TIMEOUT_MS;
     this.#mounts = new Mounts(session, options.clock);
+    this.#forbidden = new ShortMemory(options.clock, FORBIDDEN_MS);
+    this.#notKv = new ShortMemory(options.clock, NOT_KV_MS);
   }
 
   /** What is at the path, without reading it. @throws VaultError, AbortedError */
@@ -108,7 +126,8 @@ export class VaultEntries {
    * Makes the entry what `decide` wants, with one new version if it differs and none if it does not. Reads and asks again
    * when somebody else wrote in between.
    * @param decide gets the present state; `undefined`: leave it
-   * @throws VaultError: of reading and writing; `casMismatch` after five attempts. AbortedError.
+   * @throws VaultError: of reading and writing; `invalidPath` where no KV store is mounted; `casMismatch` after five attempts.
+   *   AbortedError.
    */
   async update(
     path: string,
@@ -116,13 +135,13 @@ export class VaultEntries {
     signal?: AbortSignal,
   ): Promise<UpdateResult> {
     for (let attempt = 1; ; attempt++) {
-      const current = await this.read(path, signal);
+      const current = await this.#at(path, signal, (entry) => this.#readToWrite(entry, signal));
       const wanted = decide(current);
       const same = current.state === 'found' && wanted?.equals(current.values) === true;
-      if (wanted === undefined || same) return { written: false, version: current.version };
+      if (wanted === undefined || same) return { written: false, ...versionOf(current) };
       try {
-        const { version } = await this.write(path, wanted, { ifVersion: versionToReplace(current), signal });
-        return { written: true, version };
+        const made = await this.write(path, wanted, { ifVersion: versionToReplace(current), signal });
+        return { written: true, ...made };
       } catch (error) {
         if (!isVaultError(error, 'casMismatch') || attempt >= UPDATE_ATTEMPTS) throw error;
       }
@@ -146,8 +165,10 @@ export class VaultEntries {
   async #read(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
     const askedAt = this.#clock.now();
     const repeatable = entry.known && entry.mount.kind !== 'other';
+    const limit = repeatable ? {} : { timeoutMs: this.#credentialsTimeoutMs };
+    const request = { method: 'GET', path: entry.dataPath, repeatable, signal, ...limit } as const;
     try {
-      const response = await this.#session.request({ method: 'GET', path: entry.dataPath, repeatable, signal });
+      const response = await this.#session.request(request);
       const versioned = entry.mount.kind === 'kv2' ? versionedEntry(response) : undefined;
       // By its shape a path of KV 1 may look like one of KV 2.
       const read = versioned ?? (entry.mount.kind === 'kv2' && entry.known ? undefined : plainEntry(response, askedAt));
@@ -159,32 +180,49 @@ export class VaultEntries {
     throw this.#error(entry.dataPath, 'the answer is not that of the secrets engine', 'badResponse');
   }
 
+  /** Reads an entry that is to be written: what such a read makes of another mount than KV has no user. */
+  async #readToWrite(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
+    this.#mustBeKv(entry);
+    const read = await this.#read(entry, signal);
+    if (read.state !== 'found' || read.lease === undefined) return read;
+    this.#notKv.add(entry.dataPath);
+    const { leaseId } = read.lease;
+    try {
+      await revokeLease(this.#session, leaseId, signal);
+    } catch (error) {
+      if (!isVaultError(error)) throw error;
+      throw this.#notKvError(entry, `; reading it made the lease ${leaseId}, which cannot be revoked: ${error.reason}`);
+    }
+    throw this.#notKvError(entry);
+  }
+
+  #mustBeKv(entry: EntryPath): void {
+    if (entry.mount.kind === 'other' || this.#notKv.has(entry.dataPath)) throw this.#notKvError(entry);
+  }
+
+  #notKvError(entry: EntryPath, more = ''): VaultError {
+    return this.#error(entry.dataPath, `${entry.mount.path} is not a KV store${more}`, 'invalidPath');
+  }
+
   /** `undefined`: only reading the entry can tell. */
   async #head(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvHead | undefined> {
     const path = entry.metadataPath;
-    if (path === undefined || (this.#forbidden.get(path) ?? -Infinity) > this.#clock.monotonic()) return undefined;
+    if (path === undefined || this.#forbidden.has(path)) return undefined;
     try {
       const { data } = await this.#session.request({ method: 'GET', path, signal });
-      this.#forbidden.delete(path);
       return entryHead(data, this.#clock.now());
     } catch (error) {
       if (isVaultError(error, 'notFound')) return MISSING;
       if (!isVaultError(error, 'permissionDenied')) throw error;
-      this.#forbid(path);
+      this.#forbidden.add(path);
       return undefined;
     }
-  }
-
-  #forbid(path: string): void {
-    const now = this.#clock.monotonic();
-    for (const [known, until] of this.#forbidden) if (until <= now) this.#forbidden.delete(known);
-    this.#forbidden.set(path, now + FORBIDDEN_MS);
   }
 
   async #write(entry: EntryPath, values: VaultValues, options: WriteOptions): Promise<WriteResult> {
     const path = entry.dataPath;
     const { kind } = entry.mount;
-    if (kind === 'other') throw this.#error(path, `${entry.mount.path} is not a KV store`, 'invalidPath');
+    this.#mustBeKv(entry);
     const body = this.#body(entry, values, options.ifVersion);
     const { signal } = options;
     if (kind === 'kv1' && options.ifVersion === 0 && (await this.#read(entry, signal)).state === 'found') {
@@ -193,7 +231,8 @@ export class VaultEntries {
     try {
       const redact = (): readonly string[] => values.texts();
       const { data } = await this.#session.request({ method: 'POST', path, body, redact, signal });
-      return { version: kind === 'kv2' ? numberMember(data, 'version') : undefined };
+      if (kind !== 'kv2') return { version: undefined, createdTime: undefined };
+      return { version: numberMember(data, 'version'), createdTime: stringMember(data, 'created_time') };
     } finally {
       body.fill(0);
     }
@@ -220,8 +259,35 @@ export function versionToReplace(current: KvEntry): number {
   return current.version ?? 1;
 }
 
+function versionOf(entry: KvEntry): WriteResult {
+  return { version: entry.version, createdTime: entry.state === 'found' ? entry.createdTime : undefined };
+}
+
 function withoutValues(entry: KvEntry): KvHead {
   if (entry.state !== 'found') return entry;
   const { state, version, createdTime } = entry;
   return { state, ...(version !== undefined && { version }), ...(createdTime && { createdTime }) };
+}
+
+/** Texts that are remembered for a fixed time. */
+class ShortMemory {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  /** → monotonic ms until which it is remembered. */
+  readonly #until = new Map<string, number>();
+
+  constructor(clock: Clock, ms: number) {
+    this.#clock = clock;
+    this.#ms = ms;
+  }
+
+  has(text: string): boolean {
+    return (this.#until.get(text) ?? -Infinity) > this.#clock.monotonic();
+  }
+
+  add(text: string): void {
+    const now = this.#clock.monotonic();
+    for (const [known, until] of this.#until) if (until <= now) this.#until.delete(known);
+    this.#until.set(text, now + this.#ms);
+  }
 }

@@ -3,7 +3,7 @@
  */
 import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
-import type { VaultSession } from './session.ts';
+import type { VaultCaller } from './session.ts';
 
 export interface LeaseRenewal {
   /** From the time of asking; shorter than asked for where `max_ttl` is near. */
@@ -24,7 +24,7 @@ export interface LeaseFacts {
  *   `renewalVerdict`. AbortedError.
  */
 export async function renewLease(
-  session: VaultSession,
+  session: VaultCaller,
   leaseId: string,
   incrementSeconds: number,
   signal?: AbortSignal,
@@ -49,7 +49,7 @@ export function renewalVerdict(error: unknown): 'replace' | 'retry' {
  * @throws VaultError: `permissionDenied` if the policy does not allow `sys/leases/revoke` (the default one does not), …;
  *   AbortedError. The lease is then still counted to its token.
  */
-export async function revokeLease(session: VaultSession, leaseId: string, signal?: AbortSignal): Promise<void> {
+export async function revokeLease(session: VaultCaller, leaseId: string, signal?: AbortSignal): Promise<void> {
   try {
     await session.request({ method: 'PUT', path: 'sys/leases/revoke', body: jsonBody({ lease_id: leaseId }), signal });
   } catch (error) {
@@ -60,7 +60,7 @@ export async function revokeLease(session: VaultSession, leaseId: string, signal
 
 /** `undefined`: there is no such lease (any more). @throws VaultError, AbortedError */
 export async function lookupLease(
-  session: VaultSession,
+  session: VaultCaller,
   leaseId: string,
   signal?: AbortSignal,
 ): Promise<LeaseFacts | undefined> {
@@ -85,7 +85,7 @@ export async function lookupLease(
  * @param accessor the `tokenId` of the lease
  * @returns seconds it now lives. @throws VaultError, AbortedError
  */
-export async function renewTokenOf(session: VaultSession, accessor: string, signal?: AbortSignal): Promise<number> {
+export async function renewTokenOf(session: VaultCaller, accessor: string, signal?: AbortSignal): Promise<number> {
   const path = 'auth/token/renew-accessor';
   const { auth } = await session.request({ method: 'POST', path, body: jsonBody({ accessor }), signal });
   return auth?.ttlSeconds ?? 0;

@@ -28,7 +28,7 @@ describe('LoginBackoff', () => {
     const backoff = new LoginBackoff({ random: () => 0.999 });
     const waits = (method: 'approle' | 'kubernetes', kind: VaultErrorKind): number[] =>
       Array.from({ length: 10 }, () => Math.round(backoff.next(method, failed(kind)) / 1_000));
-    assert.deepEqual(waits('approle', 'connection'), [1, 2, 4, 8, 16, 30, 30, 30, 30, 30]);
+    assert.deepEqual(waits('approle', 'connection'), [1, 2, 4, 5, 5, 5, 5, 5, 5, 5]);
     assert.deepEqual(waits('kubernetes', 'authFailed').slice(0, 4), [5, 10, 20, 40]);
     assert.equal(waits('approle', 'invalidPath').at(-1), 300);
   });

@@ -31,7 +31,7 @@ export class LoginBackoff {
     const { random = Math.random, refusedDelaysMs = REFUSED_DELAYS_MS } = options;
     this.#random = random;
     this.#delays = refusedDelaysMs;
-    this.#unanswered = new KeyedBackoff({ baseMs: 1_000, maxMs: 30_000, random });
+    this.#unanswered = new KeyedBackoff({ baseMs: 1_000, maxMs: 5_000, random });
     this.#refused = new KeyedBackoff({ baseMs: 5_000, maxMs: 300_000, random });
   }
 

@@ -45,6 +45,8 @@ export interface VaultCaller {
   /** Scheme, host and port of the Vault. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
+  /** The lease is over, or no longer ours to keep. */
+  forgetLease(leaseId: string): void;
 }
 
 export type SessionState = 'idle' | 'live' | 'failed' | 'closed';

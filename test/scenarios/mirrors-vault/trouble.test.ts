@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
@@ -12,9 +13,10 @@ const ALL = 'path "*" { capabilities = ["create", "read", "update", "delete", "l
 
 describe('what can be wrong', () => {
   let scene: VaultScene;
+  let operator: Keyferry;
   before(async () => {
     scene = await VaultScene.open({ storage: 'file' });
-    await scene.mirrors.operator();
+    operator = await scene.mirrors.operator();
     await scene.mirrors.namespaces('target');
     await scene.tokenSecret('all', ALL);
   });
@@ -141,6 +143,51 @@ describe('what can be wrong', () => {
     await vault.request('POST', 'secret/data/guarded', { data: { a: 'wrong' } });
     const entry = await scene.holds('secret/data/guarded', { a: 'right' });
     assert.equal(entry.metadata.version, 3);
+  });
+
+  it('an entry that was deleted with its metadata and made again, at the same version, is another', async () => {
+    const { mirrors, vault } = scene;
+    await mirrors.secret(HOME, 'remade', { a: 'right' });
+    await scene.toVault('remade', { name: 'remade' }, scene.block('secret/data/remade', 'all'), {
+      pollPeriodSeconds: 2,
+    });
+    await scene.holds('secret/data/remade', { a: 'right' });
+    await scene.put('secret/data/origin', { a: 'first' });
+    await scene.fromVault('origin', scene.block('secret/data/origin', 'all'), ['target'], { pollPeriodSeconds: 2 });
+    await mirrors.copied('target', 'origin', { a: 'first' });
+    await mirrors.ready('remade', 'Synced');
+    for (const name of ['remade', 'origin']) {
+      await vault.request('DELETE', `secret/metadata/${name}`);
+      await scene.put(`secret/data/${name}`, { a: 'second' });
+    }
+    await mirrors.copied('target', 'origin', { a: 'second' });
+    await scene.holds('secret/data/remade', { a: 'right' });
+  });
+
+  it('a Vault that was sealed for long is found unsealed within seconds', async () => {
+    const { mirrors } = scene;
+    const closed = await scene.anotherVault({ storage: 'file' });
+    await closed.request('PUT', 'sys/policies/acl/all', { policy: ALL });
+    await scene.approle('closed', ALL, {}, closed);
+    const auth = { approle: { secretRef: { name: 'closed' } } };
+    await mirrors.secret(HOME, 'shut', { a: 'before' });
+    const block = scene.block('secret/data/closed', '', { auth }, closed);
+    await scene.toVault('closed', { name: 'shut' }, block, { pollPeriodSeconds: 600 });
+    await scene.holds('secret/data/closed', { a: 'before' }, closed);
+    await closed.seal();
+    await mirrors.change(HOME, 'shut', { a: 'meanwhile' });
+    const failures = (): number =>
+      operator.logs().filter(({ queue, target }) => queue === 'targets' && String(target).includes(closed.addr)).length;
+    // So many tries that waits which grow without end are longer than what is waited for below.
+    await waitFor(() => failures() >= 9, { timeoutMs: 120_000, message: 'it to be tried in vain' });
+    await closed.unseal();
+    const begin = performance.now();
+    await mirrors.change(HOME, 'shut', { a: 'after' });
+    await waitFor(async () => (await scene.entry('secret/data/closed', closed))?.metadata.version === 2, {
+      timeoutMs: 20_000,
+      message: 'the change',
+    });
+    assert.ok(performance.now() - begin < 20_000);
   });
 
   it('an address where nobody answers, or that is no Vault, or is not trusted', async () => {

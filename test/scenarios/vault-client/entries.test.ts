@@ -40,6 +40,12 @@ function found(entry: KvEntry): FoundEntry {
   return entry;
 }
 
+/** As a poll of the metadata alone tells it. */
+async function createdTime(entries: VaultEntries, path: string): Promise<string | undefined> {
+  const { head } = await entries.readVersion(path);
+  return head.state === 'found' ? head.createdTime : undefined;
+}
+
 function values(object: Readonly<Record<string, string>>): VaultValues {
   return new VaultValues(Object.entries(object));
 }
@@ -109,7 +115,7 @@ describe('KV 2', () => {
     await vault.write('secret/destroy/life', { versions: [1] });
     assert.deepEqual(await states(), ['destroyed', 1]);
     const rewritten = await root.update('secret/life', () => values({ k: 'new' }));
-    assert.deepEqual(rewritten, { written: true, version: 2 });
+    assert.deepEqual(rewritten, { written: true, version: 2, createdTime: await createdTime(root, 'secret/life') });
   });
 
   it('makes one version by a change, and none without', async () => {
@@ -119,8 +125,9 @@ describe('KV 2', () => {
       const { written, version } = await root.update(path, () => values({ a: '1', b: '2' }));
       assert.deepEqual([written, version], [i === 0, 1]);
     }
-    assert.deepEqual(await root.update(path, () => values({ a: '1' })), { written: true, version: 2 });
-    assert.deepEqual(await root.update(path, () => undefined), { written: false, version: 2 });
+    const second = await root.update(path, () => values({ a: '1' }));
+    assert.deepEqual(second, { written: true, version: 2, createdTime: await createdTime(root, path) });
+    assert.deepEqual(await root.update(path, () => undefined), { ...second, written: false });
     assert.equal((await vault.read('secret/metadata/versions')).data.current_version, 2);
   });
 
@@ -144,6 +151,7 @@ describe('KV 2', () => {
     let interfered = false;
     const rivalled: VaultCaller = {
       addr: vault.addr,
+      forgetLease: () => undefined,
       request: async (request) => {
         if (request.method === 'POST' && !interfered) {
           interfered = true;
@@ -157,7 +165,7 @@ describe('KV 2', () => {
       decisions.push(found(current).values.get('theirs'));
       return found(current).values.with(values({ ours: 'y' }));
     });
-    assert.deepEqual([result, decisions], [{ written: true, version: 4 }, ['0', '1']]);
+    assert.deepEqual([result.written, result.version, decisions], [true, 4, ['0', '1']]);
     assert.deepEqual((await vault.read('secret/data/race')).data.data, { theirs: '1', ours: 'y' });
   });
 
@@ -285,6 +293,7 @@ describe('paths', () => {
   it('are judged by their shape where Vault does not tell what is mounted', async () => {
     const untold: VaultCaller = {
       addr: vault.addr,
+      forgetLease: () => undefined,
       // A path outside of every mount of ours, for which Vault answers as it does for a mount that it does not tell of.
       request: (request) =>
         rootSession().request({
