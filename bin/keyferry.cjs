@@ -25,10 +25,13 @@ function findNode() {
 
 const args = [...nodeFlags, bundle, ...process.argv.slice(2)];
 const node = findNode();
+// A link that is called like the program of an original (/manager) is known by its name to what is started here.
+const link = path.basename(process.argv[1]);
+const name = link.startsWith('keyferry') ? process.argv0 : link;
 if (typeof process.execve === 'function' && process.platform !== 'win32') {
-  process.execve(node, [node, ...args], process.env);
+  process.execve(node, [name, ...args], process.env);
 } else {
-  const child = spawn(node, args, { stdio: 'inherit' });
+  const child = spawn(node, args, { argv0: name, stdio: 'inherit' });
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal));
   // A terminal sends Ctrl-C to the child as well; a second one would cut its orderly stop short.
   const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;

@@ -44,6 +44,8 @@ export interface Actions extends Partial<Readonly<Record<DaemonName, DaemonActio
 /** What a command line meets besides the actions. */
 export interface CliContext {
   readonly actions: Actions;
+  /** The names that the program was started under: of the script (a link perhaps) and of the process. With or without folder. */
+  readonly startedAs: readonly string[];
   readonly surroundings: Surroundings;
   readonly version: string;
   readonly stdout: (text: string) => void;

@@ -51,6 +51,7 @@ void runCli(
         return await runDemo(options);
       },
     },
+    startedAs: [process.argv[1] ?? '', process.argv0],
     surroundings: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
     version: VERSION,
     stdout,

@@ -31,10 +31,16 @@ function recorder(code = 0): Recorder {
   return { actions: Object.fromEntries(names.map((name) => [name, record(name)])), called };
 }
 
-async function cli(argv: readonly string[], { actions, called } = recorder(), run = runCli): Promise<Result> {
+async function cli(
+  argv: readonly string[],
+  { actions, called } = recorder(),
+  run = runCli,
+  startedAs = ['/app/dist/keyferry.cjs', 'node'],
+): Promise<Result> {
   const written = { stdout: '', stderr: '' };
   const context: CliContext = {
     actions,
+    startedAs,
     version: '1.2.3',
     surroundings: { env: {}, hostname: 'host', uniqueId: 'u1' },
     stdout: (text) => void (written.stdout += text),
@@ -157,7 +163,7 @@ describe('exit codes', () => {
   it('are 2 for a command that this build does not have', async () => {
     const { code, stderr } = await cli(['replicator', '-allow-all'], { actions: onlyMirrors, called: [] });
     assert.equal(code, 2);
-    assert.match(stderr, /unknown command 'replicator'/);
+    assert.match(stderr, /^keyferry: the system replicator is not in this version of Keyferry\n/);
   });
 });
 
@@ -237,6 +243,96 @@ describe('what the actions get', () => {
       assert.equal(fast.called[0], argv[0]);
       assert.ok(check(fast.called[1] as Config), argv.join(' '));
       assert.deepEqual(slow, fast);
+    }
+  });
+});
+
+describe("in the place of an original's program", () => {
+  const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
+    cli(argv, found, runCli, [path, 'node']);
+
+  it('a link with its name behaves as the system, with its flags or without', async () => {
+    const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
+    for (const [path, argv, system] of [
+      ['/manager', chart, 'mirrors'],
+      ['/manager', [], 'mirrors'],
+      ['/usr/local/bin/manager', ['--zap-devel=false'], 'mirrors'],
+      ['/k8s-replicator', [], 'replicator'],
+      ['/k8s-replicator', ['--annotations-prefix', 'x.example.com', '--allow-all'], 'replicator'],
+      ['/ccm', ['--cluster-name=a'], 'syncsecret-ccm'],
+      ['/kubelb', ['--debug=false'], 'syncsecret-manager'],
+    ] as const) {
+      const { code, stderr, called } = await name(path, argv);
+      assert.deepEqual([code, stderr, called[0]], [0, '', system], path);
+      assert.deepEqual(called, (await cli([system, ...argv])).called, 'as the command with these flags');
+    }
+  });
+
+  it('the name of the process counts as well, for what starts node under another name', async () => {
+    const { called } = await cli(['--leader-elect'], recorder(), runCli, ['/app/dist/keyferry.cjs', 'k8s-replicator']);
+    assert.equal(called[0], 'replicator');
+  });
+
+  it("a name like an object's member is no original", async () => {
+    assert.match((await name('/constructor', [])).stderr, /Usage: keyferry/);
+  });
+
+  it('help and errors are those of the command', async () => {
+    assert.match((await name('/manager', ['--help'])).stdout, /^Usage: keyferry mirrors /);
+    const { code, stderr } = await name('/manager', ['--nope']);
+    assert.deepEqual([code, stderr], [2, 'keyferry mirrors: unknown flag --nope\nTry `keyferry mirrors --help`.\n']);
+  });
+
+  it('its flags alone say which system it is', async () => {
+    for (const [argv, system] of [
+      [['--leader-elect'], 'mirrors'],
+      [['--health-probe-bind-address=:8081', '-metrics-bind-address', ':8080', '--leader-elect'], 'mirrors'],
+      [['--leader-elect', '--mirrors-regex=search'], 'mirrors'],
+      [['--zap-log-level=debug', '--metrics-bind-address=:8080'], 'mirrors'],
+      [['-allow-all', '-resync-period', '1h'], 'replicator'],
+      [['--status-address=:9102'], 'replicator'],
+      [['--kubeconfig', 'k', '--create-with-labels='], 'replicator'],
+      // As the charts of KubeLB write them.
+      [
+        [
+          '--enable-leader-election=true',
+          '--node-address-type=ExternalIP',
+          '--use-loadbalancer-class=false',
+          '--enable-gateway-api=true',
+          '--cluster-name=a',
+          '--zap-log-level=info',
+        ],
+        'syncsecret-ccm',
+      ],
+      [
+        ['--enable-leader-election=true', '--enable-tenant-migration=true', '--debug=false', '--zap-log-level=info'],
+        'syncsecret-manager',
+      ],
+    ] as const) {
+      const { code, stderr, called } = await cli(argv);
+      assert.deepEqual([code, stderr, called[0]], [0, '', system], argv.join(' '));
+    }
+  });
+
+  it('a flag that the system lacks is named by the system that has the others', async () => {
+    const { code, stderr } = await cli(['--annotations-prefix=a.example.com', '--nope']);
+    assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope']);
+  });
+
+  it('flags that fit several systems ask for a name, and nothing is started', async () => {
+    for (const argv of [['--health-probe-bind-address=:8081'], ['--kubeconfig', 'k'], ['--kubeconfig=k', 'status']]) {
+      const { code, stderr, called } = await cli(argv);
+      assert.deepEqual([code, called], [2, []], argv.join(' '));
+      assert.match(stderr, /put its name before them, one of mirrors, syncsecret-ccm, syncsecret-manager\n/);
+    }
+  });
+
+  it('a system that this version lacks is refused by its name, also where another one has the flags', async () => {
+    const ccm = ['--enable-leader-election=true', '--cluster-name=a'];
+    const missing = { actions: onlyMirrors, called: [] };
+    for (const result of [await name('/ccm', ccm, missing), await cli(ccm, missing)]) {
+      assert.equal(result.code, 2);
+      assert.match(result.stderr, /^keyferry: the system syncsecret-ccm is not in this version of Keyferry\n/);
     }
   });
 });

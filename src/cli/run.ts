@@ -18,7 +18,9 @@ import { replicatorHealth } from '../controllers/replicator/health.ts';
 import { Operator } from './operator.ts';
 import { VERSION } from './version.ts';
 
-/** After SIGTERM the process is gone within this time, ms, whatever hangs. */
+/** A terminal that is closed sends SIGHUP; without an answer of ours Node would end at once and keep the Lease. */
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+/** After one of these the process is gone within this time, ms, whatever hangs. */
 const STOP_LIMIT_MS = 4500;
 
 /** What is known of a cluster whose etcd was set back is of a time that never was. A fresh process has nothing to unlearn. */
@@ -31,7 +33,7 @@ class SetBackError extends Error {
 }
 
 /**
- * Runs until `SIGTERM` or `SIGINT`.
+ * Runs until `SIGTERM`, `SIGINT` or `SIGHUP`.
  * @returns the exit code: 0 after a stop that was asked for, 1 if it ended by itself
  */
 export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<number> {
@@ -51,7 +53,8 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     process.stderr.write(`${errorFields(error, true).stack ?? ''}\n`);
     process.exit(1);
   };
-  process.once('SIGTERM', onSignal).once('SIGINT', onSignal).once('uncaughtException', onCrash);
+  for (const name of STOP_SIGNALS) process.once(name, onSignal);
+  process.once('uncaughtException', onCrash);
   log.info('starting', { version: VERSION, node: process.versions.node, pid: process.pid });
   for (const note of config.notes) log.warn(note);
   try {
@@ -62,7 +65,8 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     log.error('ended', { error });
     return 1;
   } finally {
-    process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('uncaughtException', onCrash);
+    for (const name of STOP_SIGNALS) process.off(name, onSignal);
+    process.off('uncaughtException', onCrash);
   }
 }
 

@@ -7,11 +7,16 @@ import {
   choiceFlag,
   countFlag,
   durationFlag,
+  nameFlag,
   textFlag,
+  type Flag,
   type FlagTable,
   type FlagValues,
 } from './flags.ts';
-import { UsageError } from './usage-error.ts';
+import { isDnsLabel, isSubdomain } from '../runtime/dns-names.ts';
+import { shown, UsageError } from './usage-error.ts';
+
+const LABEL_LETTERS = "lower case letters, digits and '-'";
 
 /** `statusAddress` is the default of --status-address; empty for systems whose original had addresses of its own. */
 export function commonFlags(statusAddress: string, leaseName: string) {
@@ -28,9 +33,14 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       'a watch without a byte for so long is opened again; servers send one every 60 to 75 s',
     ),
     leaderElect: boolFlag('leader-elect', false, 'work only while holding a Lease, so that several replicas can run'),
-    leaderElectNamespace: textFlag('leader-elect-namespace', 'name', 'namespace of the Lease (else where we run)'),
+    leaderElectNamespace: leaseNamespaceFlag('leader-elect-namespace', 'namespace of the Lease (else where we run)'),
     leaderElectLeaseName: {
-      ...textFlag('leader-elect-lease-name', 'name', 'name of the Lease'),
+      ...nameFlag(
+        'leader-elect-lease-name',
+        'name of the Lease',
+        isSubdomain,
+        "lower case letters, digits, '-' and '.'",
+      ),
       initialText: leaseName,
     },
     leaderElectLeaseDuration: durationFlag(
@@ -47,6 +57,11 @@ export function commonFlags(statusAddress: string, leaseName: string) {
     ),
     leaderElectRetryPeriod: durationFlag('leader-elect-retry-period', '2s', 100, 'between attempts to get or renew'),
   } satisfies FlagTable;
+}
+
+/** A flag for the namespace of the Lease. */
+export function leaseNamespaceFlag(name: string, help: string): Flag<string | undefined> {
+  return nameFlag(name, help, isDnsLabel, LABEL_LETTERS);
 }
 
 export type CommonValues = FlagValues<ReturnType<typeof commonFlags>>;
@@ -74,9 +89,13 @@ export function leaderElectConfig(
     throw new UsageError(`${text} --leader-elect-retry-period (${retryPeriodMs} ms)`);
   }
   const { env, hostname, uniqueId } = surroundings;
+  const here = nonEmpty(env['POD_NAMESPACE']);
+  if (here !== undefined && !isDnsLabel(here)) {
+    throw new UsageError(`$POD_NAMESPACE: bad value ${shown(here)}: must be a name of ${LABEL_LETTERS}`);
+  }
   return {
     enabled,
-    namespace: values.leaderElectNamespace ?? nonEmpty(env['POD_NAMESPACE']),
+    namespace: values.leaderElectNamespace ?? here,
     leaseName: values.leaderElectLeaseName ?? leaseName,
     identity: `${nonEmpty(env['POD_NAME']) ?? hostname}_${uniqueId}`,
     leaseDurationMs,

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { CONTROLLERS, type Config, type Surroundings } from './config.ts';
 import { DAEMONS, type DaemonName } from './daemon.ts';
 import { daemonOf } from './daemons.ts';
+import { shown } from './usage-error.ts';
 
 const surroundings: Surroundings = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
@@ -100,6 +101,62 @@ describe('every daemon', () => {
       ['--leader-elect-retry-period=9s'],
       '--leader-elect-renew-deadline (10000 ms) must be more than 1.2 times --leader-elect-retry-period (9000 ms)',
     );
+  });
+});
+
+describe('the names of the Lease', () => {
+  const lease = "must be a name of lower case letters, digits, '-' and '.', with a letter or digit at both ends";
+  const namespace = "must be a name of lower case letters, digits and '-', with a letter or digit at both ends";
+
+  it('are refused where the API server would refuse them', () => {
+    for (const name of ['run', 'mirrors', 'replicator'] as const) {
+      for (const bad of ['Keyferry', 'a_b', 'a/b', '-a', 'a.', 'a b', 'a'.repeat(254)]) {
+        const text = `--leader-elect-lease-name: bad value ${shown(bad)}: ${lease}`;
+        refused(name, [`--leader-elect-lease-name=${bad}`], text);
+      }
+      for (const bad of ['N', 'a.b', 'a'.repeat(64)]) {
+        const text = `--leader-elect-namespace: bad value ${shown(bad)}: ${namespace}`;
+        refused(name, ['--leader-elect-namespace', bad], text);
+      }
+    }
+    refused(
+      'syncsecret-ccm',
+      ['--cluster-name=a', '--leader-election-namespace=N'],
+      `--leader-election-namespace: bad value "N": ${namespace}`,
+    );
+    refused('run', [], '$POD_NAMESPACE: bad value "a_b": must be a name of lower case letters, digits and \'-\'', {
+      POD_NAMESPACE: 'a_b',
+    });
+  });
+
+  it('are taken where it would take them, and empty ones are left out', () => {
+    for (const good of ['a', '7e6f5103.kts.studio', 'a'.repeat(253)]) {
+      assert.equal(configure('run', [`--leader-elect-lease-name=${good}`]).leaderElect.leaseName, good);
+    }
+    assert.equal(configure('run', ['--leader-elect-lease-name=']).leaderElect.leaseName, 'keyferry');
+    assert.equal(configure('run', ['--leader-elect-namespace=']).leaderElect.namespace, undefined);
+  });
+});
+
+describe('--status-address beside the addresses of an original', () => {
+  it('replaces those that were not given, and leaves the others', () => {
+    const status = '--status-address=127.0.0.1:9';
+    for (const [name, metrics, argv] of [
+      ['mirrors', 'metrics-bind-address', []],
+      ['syncsecret-ccm', 'metrics-addr', ['--cluster-name=a']],
+      ['syncsecret-manager', 'metrics-addr', []],
+    ] as const) {
+      const addresses = (...more: string[]): readonly (string | undefined)[] => {
+        const { statusAddress, metricsAddress, healthAddress } = configure(name, [...argv, ...more]);
+        return [statusAddress, metricsAddress, healthAddress].map((setting) => setting?.flag);
+      };
+      const health = 'health-probe-bind-address';
+      assert.deepEqual(addresses(), [undefined, metrics, health]);
+      assert.deepEqual(addresses(status), ['status-address', undefined, undefined]);
+      assert.deepEqual(addresses(`--${metrics}=:1`, status), ['status-address', metrics, undefined]);
+      assert.deepEqual(addresses(status, `--${health}=:1`), ['status-address', undefined, health]);
+      assert.deepEqual(addresses('--status-address=0'), [undefined, undefined, undefined]);
+    }
   });
 });
 
@@ -230,6 +287,12 @@ describe('syncsecret', () => {
         { syncsecret: { ...initial, kubelbKubeconfig: 'b', secretSynchronizer: true } },
       ],
       [['--cluster-name=a', '--zap-log-level=debug'], { logLevel: 'debug' }],
+      [
+        ['--cluster-name=a', '--node-address-type=ExternalIP', '--use-ingress-class=false'],
+        {
+          notes: ['without effect, because SyncSecrets do not need them: --node-address-type, --use-ingress-class'],
+        },
+      ],
     ]);
     const { leaderElect } = configure('syncsecret-ccm', ['--cluster-name=a', '--leader-election-namespace=n']);
     assert.deepEqual([leaderElect.enabled, leaderElect.namespace], [true, 'n']);
@@ -255,6 +318,11 @@ describe('syncsecret', () => {
     assert.equal(configure(name, ['--namespace=m'], { NAMESPACE: 'n' }).syncsecret.namespace, 'm');
     assert.equal(configure(name, ['--debug']).logLevel, 'debug');
     assert.equal(configure(name, ['--debug', '--log-level=error']).logLevel, 'error');
+    assert.equal(configure(name, ['--debug=false', '--zap-log-level=error']).logLevel, 'error');
+    assert.deepEqual(configure(name, ['--enable-tenant-migration=true', '--zap-time-encoding=iso8601']).notes, [
+      'without effect, because SyncSecrets do not need them: --enable-tenant-migration',
+      '--zap-time-encoding has no effect: times are RFC 3339',
+    ]);
   });
 });
 

@@ -2,6 +2,7 @@
 import { commonFlags, leaderElectConfig, nonEmpty } from './common-flags.ts';
 import type { ControllerName } from './config.ts';
 import { base, daemon, refuseRest, restNotes, type Daemon, type DaemonName } from './daemon.ts';
+import type { ListenSetting } from './flags.ts';
 import { GENERATOR_LEASE, generatorConfig, generatorFlags } from './generator-flags.ts';
 import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
 import {
@@ -11,6 +12,7 @@ import {
   replicatorConfig,
   replicatorFlags,
 } from './replicator-flags.ts';
+import { otherCcmFlags, otherFlagsNotes, otherManagerFlags } from './kubelb-flags.ts';
 import { runDaemon } from './run-daemon.ts';
 import {
   CCM_LEASE,
@@ -43,8 +45,8 @@ function mirrorsDaemon(): Daemon {
   return daemon('mirrors', flags, ({ values, given, rest }, surroundings) => ({
     ...base(values, MIRRORS_LEASE, surroundings),
     controllers: ['mirrors'],
-    metricsAddress: values.metricsBindAddress,
-    healthAddress: values.healthProbeBindAddress,
+    metricsAddress: originalAddress('metricsBindAddress', values.metricsBindAddress, given),
+    healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
     logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
     mirrors: mirrorsConfig(values),
     notes: [...mirrorsNotes(surroundings.env), ...zapNotes(values), ...restNotes(rest)],
@@ -71,6 +73,7 @@ function ccmDaemon(): Daemon {
     ...commonFlags('', CCM_LEASE),
     ...originalKubelbFlags(':9445'),
     ...originalCcmFlags,
+    ...otherCcmFlags,
     ...zapFlags,
     ...ccmFlags(''),
   };
@@ -80,8 +83,8 @@ function ccmDaemon(): Daemon {
     return {
       ...base(values, CCM_LEASE, surroundings),
       controllers: ['syncsecret-ccm'],
-      metricsAddress: values.metricsAddr,
-      healthAddress: values.healthProbeBindAddress,
+      metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
+      healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
       leaderElect: leaderElectConfig(
         { ...values, leaderElectNamespace: values.leaderElectNamespace ?? values.leaderElectionNamespace },
         CCM_LEASE,
@@ -90,7 +93,7 @@ function ccmDaemon(): Daemon {
       ),
       logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
       syncsecret: syncSecretConfig(values, surroundings),
-      notes: [...zapNotes(values), ...restNotes(rest)],
+      notes: [...otherFlagsNotes(otherCcmFlags, given), ...zapNotes(values), ...restNotes(rest)],
     };
   });
 }
@@ -100,22 +103,28 @@ function managerDaemon(): Daemon {
     ...commonFlags('', MANAGER_LEASE),
     ...originalKubelbFlags(':9443'),
     ...originalManagerFlags,
+    ...otherManagerFlags,
+    ...zapFlags,
     ...managerFlags(''),
   };
   return daemon('syncsecret-manager', flags, ({ values, given, rest }, surroundings) => ({
     ...base(values, MANAGER_LEASE, surroundings),
     controllers: ['syncsecret-manager'],
-    metricsAddress: values.metricsAddr,
-    healthAddress: values.healthProbeBindAddress,
+    metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
+    healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
     leaderElect: leaderElectConfig(
       values,
       MANAGER_LEASE,
       surroundings,
       given.has('leaderElect') ? values.leaderElect : values.enableLeaderElection,
     ),
-    logLevel: given.has('logLevel') || !values.debug ? values.logLevel : 'debug',
+    logLevel: given.has('logLevel')
+      ? values.logLevel
+      : values.debug
+        ? 'debug'
+        : (zapLevel(values, given) ?? values.logLevel),
     syncsecret: syncSecretConfig(values, surroundings),
-    notes: restNotes(rest),
+    notes: [...otherFlagsNotes(otherManagerFlags, given), ...zapNotes(values), ...restNotes(rest)],
   }));
 }
 
@@ -131,4 +140,13 @@ function generatorDaemon(): Daemon {
       generator: generatorConfig(values, surroundings),
     };
   });
+}
+
+/** An address of an original's own. One that was not given is not served where --status-address says where to serve. */
+function originalAddress(
+  key: string,
+  address: ListenSetting | undefined,
+  given: ReadonlySet<PropertyKey>,
+): ListenSetting | undefined {
+  return given.has('statusAddress') && !given.has(key) ? undefined : address;
 }

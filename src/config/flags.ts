@@ -77,6 +77,23 @@ export function textFlag(name: string, hint: string, help: string): Flag<string 
   return { name, isBool: false, hint, help, initial: undefined, initialText: '', parse };
 }
 
+/** The name of an object, which may be left out. `letters`: what it is made of, for the error. */
+export function nameFlag(
+  name: string,
+  help: string,
+  isName: (text: string) => boolean,
+  letters: string,
+): Flag<string | undefined> {
+  const flag = textFlag(name, 'name', help);
+  const parse = (text: string): string | undefined => {
+    if (text !== '' && !isName(text)) {
+      throw new RangeError(`must be a name of ${letters}, with a letter or digit at both ends`);
+    }
+    return flag.parse(text);
+  };
+  return { ...flag, parse };
+}
+
 export function choiceFlag<const T extends string>(
   name: string,
   choices: readonly T[],

@@ -1,5 +1,5 @@
 /** The flags of KubeLB's CCM and manager that concern SyncSecrets: as they were for their commands, prefixed under `run`. */
-import { nonEmpty } from './common-flags.ts';
+import { leaseNamespaceFlag, nonEmpty } from './common-flags.ts';
 import type { Surroundings, SyncSecretConfig } from './config.ts';
 import { addressFlag, boolFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
 import { isSubdomain } from '../runtime/dns-names.ts';
@@ -42,7 +42,7 @@ export function managerFlags(prefix: Prefix) {
 
 /** What only the CCM's own command has. */
 export const originalCcmFlags = {
-  leaderElectionNamespace: textFlag('leader-election-namespace', 'name', 'same as --leader-elect-namespace'),
+  leaderElectionNamespace: leaseNamespaceFlag('leader-election-namespace', 'same as --leader-elect-namespace'),
 } satisfies FlagTable;
 
 /** What only the manager's own command has. */

@@ -7,6 +7,7 @@ export const zapFlags = {
   zapEncoder: choiceFlag('zap-encoder', ['json', 'console'], 'json', 'accepted; logs are always JSON'),
   zapLogLevel: parsedFlag('zap-log-level', 'level', 'info', 'debug, info, error or a number', parseZapLevel),
   zapStacktraceLevel: textFlag('zap-stacktrace-level', 'level', 'accepted; stacks are logged at level debug'),
+  zapTimeEncoding: textFlag('zap-time-encoding', 'format', 'accepted; times are always RFC 3339'),
 } satisfies FlagTable;
 
 type Values = FlagValues<typeof zapFlags>;
@@ -33,5 +34,6 @@ export function zapNotes(values: Values): string[] {
   if (values.zapStacktraceLevel !== undefined) {
     notes.push('--zap-stacktrace-level has no effect: stacks are logged at --log-level debug');
   }
+  if (values.zapTimeEncoding !== undefined) notes.push('--zap-time-encoding has no effect: times are RFC 3339');
   return notes;
 }

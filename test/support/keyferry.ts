@@ -165,9 +165,9 @@ export class Keyferry {
     return readCpuSeconds(this.pid);
   }
 
-  /** SIGTERM; SIGKILL after 15 s, which shows in the answer. */
-  stop(): Promise<Ending> {
-    return this.#end('SIGTERM');
+  /** SIGTERM or another signal that stops it; SIGKILL after 15 s, which shows in the answer. */
+  stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ending> {
+    return this.#end(signal);
   }
 
   kill9(): Promise<Ending> {

@@ -13,17 +13,20 @@ import { waitFor } from '../../support/wait-for.ts';
 /** A stop that waits for nothing takes a few ms; one that is forced takes 4,500. */
 const STOP_MS = 2000;
 
-it('stops in order while its API server cannot be reached', async () => {
-  const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-stop-'));
-  try {
-    const server = `http://127.0.0.1:${await freePort()}`;
-    const kubeconfig = await writeKubeconfigFile(folder, { server });
-    await using keyferry = await Keyferry.start({ kubeconfig, command: 'replicator' });
-    await waitFor(() => keyferry.output.includes('a watch broke'), { message: () => keyferry.output });
-    const { code, ms } = await keyferry.stop();
-    assert.equal(code, 0, keyferry.output);
-    assert.ok(ms < STOP_MS, `it took ${ms} ms`);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-});
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  it(`stops in order at ${signal} while its API server cannot be reached`, async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-stop-'));
+    try {
+      const server = `http://127.0.0.1:${await freePort()}`;
+      const kubeconfig = await writeKubeconfigFile(folder, { server });
+      await using keyferry = await Keyferry.start({ kubeconfig, command: 'replicator' });
+      await waitFor(() => keyferry.output.includes('a watch broke'), { message: () => keyferry.output });
+      const { code, ms } = await keyferry.stop(signal);
+      assert.equal(code, 0, keyferry.output);
+      assert.ok(keyferry.output.includes('"stopped"'), keyferry.output);
+      assert.ok(ms < STOP_MS, `it took ${ms} ms`);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+}
