@@ -1,7 +1,7 @@
 /** The replicator: annotations on Secrets say what is pulled from where, and what is pushed whereto. */
 import { randomBytes } from 'node:crypto';
 
-import { listAll } from '../../src/cli/kube-list.ts';
+import { listEach } from '../../src/cli/kube-list.ts';
 import { annotationNames, isAnnotated } from '../../src/controllers/replicator/annotations.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import { Arrivals } from '../arrivals.ts';
@@ -35,11 +35,14 @@ export const replicatorWalk: Walk = {
 
   async check({ cluster, signal }) {
     for (const collection of ['/api/v1/secrets', '/api/v1/configmaps']) {
-      const objects = (await listAll(cluster.api, collection, { metadataOnly: true, signal })) ?? [];
-      const annotated = objects.filter(({ metadata }) => isAnnotated(NAMES, metadata.annotations));
-      if (annotated.length === 0) continue;
+      let annotated = 0;
+      const count = ({ metadata }: KubeObject): void => {
+        if (isAnnotated(NAMES, metadata.annotations)) annotated += 1;
+      };
+      await listEach(cluster.api, collection, count, { metadataOnly: true, signal });
+      if (annotated === 0) continue;
       throw new Error(
-        `this cluster has ${annotated.length} objects with ${NAMES.prefix} annotations in ${collection}; the demo's Keyferry would work on them`,
+        `this cluster has ${annotated} objects with ${NAMES.prefix} annotations in ${collection}; the demo's Keyferry would work on them`,
       );
     }
     if ((await cluster.find(secretPath(CREDENTIALS))) !== undefined)

@@ -1,5 +1,5 @@
 /** What the commands do, handed to the program from outside: a command without an action does not exist. */
-import type { Config, ReplicatorConfig, Surroundings } from '../config/config.ts';
+import type { Config, MirrorsConfig, ReplicatorConfig, Surroundings } from '../config/config.ts';
 import type { DaemonName } from '../config/daemon.ts';
 
 /** Which cluster a command talks to; `undefined` as in Config. */
@@ -8,20 +8,33 @@ export interface ClusterOptions {
   readonly context: string | undefined;
 }
 
-export interface StatusOptions extends ClusterOptions {
-  /** `undefined`: all. */
-  readonly namespace: string | undefined;
-  readonly output: 'table' | 'json';
-  /** What of the replicator's flags decides how annotations are read. */
-  readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
+/** What of the replicator's flags decides how annotations are read. */
+export type ReplicatorReading = Pick<
+  ReplicatorConfig,
+  'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'
+>;
+
+/** How rules are read: as the operator runs. */
+export interface ReadingOptions {
+  readonly regexMode: MirrorsConfig['regexMode'];
+  readonly replicator: ReplicatorReading;
+  readonly output: 'table' | 'json' | 'yaml';
 }
 
-export interface PlanOptions extends ClusterOptions {
-  /** Paths of manifests; `-` is standard input. */
+export interface StatusOptions extends ClusterOptions, ReadingOptions {
+  /** `undefined`: all. */
+  readonly namespace: string | undefined;
+  /** Nothing but what is not as it should be. */
+  readonly failed: boolean;
+}
+
+export interface PlanOptions extends ClusterOptions, ReadingOptions {
+  /** Paths of manifests and folders; `-` is standard input. */
   readonly files: readonly string[];
-  readonly output: 'table' | 'json';
-  /** As for `status`. */
-  readonly replicator: StatusOptions['replicator'];
+  /** Whether the folders in a folder are read too. */
+  readonly recursive: boolean;
+  /** Also what stays as it is. */
+  readonly all: boolean;
 }
 
 export interface DemoOptions extends ClusterOptions {
@@ -29,7 +42,7 @@ export interface DemoOptions extends ClusterOptions {
   readonly once: boolean;
 }
 
-/** The exit code: 0 done, 1 failed. Something thrown is printed and gives 1, a UsageError 2. */
+/** The exit code: 0 done, 1 failed, 3 (`plan`) something would be lost or refused. Something thrown is printed and gives 1, a UsageError 2. */
 export type Outcome = Promise<number>;
 
 export type DaemonAction = (config: Config) => Outcome;

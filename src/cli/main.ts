@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { DaemonAction } from './actions.ts';
 import { runCli } from './dispatch.ts';
+import { writerTo } from './pipes.ts';
 import { VERSION } from './version.ts';
 
 const daemon: DaemonAction = async (config) => {
@@ -15,8 +16,8 @@ async function readStdin(): Promise<string> {
   return await text(process.stdin);
 }
 
-const stdout = (text: string): void => void process.stdout.write(text);
-const stderr = (text: string): void => void process.stderr.write(text);
+const stdout = writerTo(process.stdout);
+const stderr = writerTo(process.stderr);
 
 void runCli(
   {
@@ -40,11 +41,11 @@ void runCli(
       },
       plan: async (options) => {
         const [{ withCluster }, { planFiles }] = await Promise.all([import('./with-cluster.ts'), import('./plan.ts')]);
-        const text = await withCluster(options, process.env, async (api, { namespace }) => {
+        const { text, code } = await withCluster(options, process.env, async (api, { namespace }) => {
           return await planFiles({ api, namespace, stdin: readStdin, now: Date.now() }, options);
         });
         stdout(text);
-        return 0;
+        return code;
       },
       demo: async (options) => {
         const { runDemo } = await import('./demo.ts');

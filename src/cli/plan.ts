@@ -1,11 +1,25 @@
 /** `keyferry plan`: what manifests would do on this cluster, without doing it. */
+import { stringify } from 'yaml';
+import { mirrorRule } from '../controllers/mirrors/mirror-store.ts';
+import { effectiveSpec, type EffectiveSpec } from '../controllers/mirrors/spec.ts';
+import { readRule } from '../controllers/replicator/rule.ts';
+import { holderKey, parseHolderKey } from '../copy/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
-import { readManifests } from './plan/manifests.ts';
-import { planMirrors } from './plan/mirrors.ts';
-import { planReplicator } from './plan/replicator.ts';
-import { Overlay } from './plan/overlay.ts';
-import type { PlanReport } from './plan/report.ts';
+import { EXIT_ALARMING, EXIT_DONE } from './exit-codes.ts';
+import { Look } from './look/look.ts';
+import { reachNotes, requireReach } from './look/reach-notes.ts';
+import { readManifests } from './plan/files.ts';
+import { type Given, givenOf, ImaginedApi } from './plan/imagined-api.ts';
+import {
+  isAlarming,
+  type PlannedNote,
+  type PlannedProblem,
+  type PlannedTarget,
+  type PlanReport,
+} from './plan/report.ts';
+import { Named, rowsOf, touchedBy } from './plan/rows.ts';
+import { vaultPlace } from './status/mirrors.ts';
 import { textTable } from './text-table.ts';
 
 export interface PlanContext {
@@ -19,27 +33,82 @@ export interface PlanContext {
 }
 
 /**
- * The text that the command prints.
- * @throws ManifestError naming file and document, and what `api.request` throws
+ * The text that the command prints, and its exit code.
+ * @throws ManifestError naming file, document and field, and what `api.request` throws
  */
 export async function planFiles(
-  { api, namespace, stdin, now, signal }: PlanContext,
-  { files, output, replicator }: Pick<PlanOptions, 'files' | 'output' | 'replicator'>,
-): Promise<string> {
-  const manifests = await readManifests(files, stdin);
-  const overlay = new Overlay(api, manifests, namespace, now);
-  const mirrors = await planMirrors(api, overlay, now, signal);
-  const annotated = await planReplicator({ api, manifests, namespace, options: replicator, now, signal });
+  context: PlanContext,
+  options: Omit<PlanOptions, 'kubeconfig' | 'context'>,
+): Promise<{ readonly text: string; readonly code: number }> {
+  const { api, namespace: home, stdin, now, signal } = context;
+  const manifests = await readManifests(options.files, options.recursive, stdin);
+  const given = manifests.flatMap((manifest, index) => givenOf(manifest, home, index) ?? []);
+  const imagined = new ImaginedApi(api, given, now);
+  const { regexMode, replicator } = options;
+  const look = await Look.at({ api: imagined, regexMode, replicator, now, signal });
+  requireReach(look, ['Namespace', 'SecretMirror', 'Secret']);
+  const named = new Named(api.cluster, given);
+  const touched = touchedBy(look, named);
+  const rows = await rowsOf(look, touched);
+  const news = rows.filter(({ isNews }) => isNews).map(({ row }) => row);
+  const problems = given.flatMap((one) => problemsOf(look, one));
+  const unconcerned = [...named.objects].filter((key) => {
+    return parseHolderKey(key).kind === 'ConfigMap' && !touched.concerned.has(key) && !touched.targets.has(key);
+  });
   const report: PlanReport = {
-    targets: [...mirrors.targets, ...annotated.targets],
-    problems: [...mirrors.problems, ...annotated.problems],
-    notes: [...mirrors.notes, ...annotated.notes],
-    ignored: overlay.ignored + annotated.ignored,
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Plan',
+    targets: options.all ? rows.map(({ row }) => row) : news,
+    problems,
+    notes: [...reachNotes(look).map((note) => ({ rule: 'rights', note })), ...notesOn(look, named)],
+    unchanged: rows.length - news.length,
+    ignored: manifests.length - given.length + unconcerned.length,
   };
-  return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report);
+  const code = isAlarming({ targets: news, problems }) ? EXIT_ALARMING : EXIT_DONE;
+  if (options.output === 'table') return { text: tables(report, options.all), code };
+  return { text: options.output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report), code };
 }
 
-function tables({ targets, problems, notes, ignored }: PlanReport): string {
+/** What the server or Keyferry would refuse of a manifest. */
+function problemsOf(look: Look, { manifest, planned, namespace }: Given): PlannedProblem[] {
+  const { name } = manifest.metadata;
+  const rule = `${manifest.kind.slice(manifest.kind.indexOf(' ') + 1)} ${namespace}/${name}`;
+  const problems: PlannedProblem[] = [];
+  if (planned.namespaced && look.isWhole('Namespace') && !look.namespaces.has(namespace)) {
+    problems.push({ rule, problem: `its namespace ${namespace} is not there` });
+  }
+  if (planned.content === undefined) {
+    const mirror = planned.namespaced ? look.mirrors.get(mirrorRule(namespace, name)) : undefined;
+    const found = mirror === undefined ? [] : effectiveSpec(mirror, look.patterns).problems;
+    return [...problems, ...found.map((problem) => ({ rule, problem }))];
+  }
+  const key = holderKey('', planned.content.kind, namespace, name);
+  const observed = look.objects.get(look.key(planned.content, namespace, name));
+  if (look.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
+  const wish = readRule(look.settings, { namespace, name }, observed.annotations);
+  return wish?.kind === 'broken' ? [...problems, { rule, problem: wish.refusal.message }] : problems;
+}
+
+/** On the mirrors that are given, or whose source is. */
+function notesOn(look: Look, named: Named): PlannedNote[] {
+  const notes: PlannedNote[] = [];
+  for (const [rule, mirror] of look.mirrors.all()) {
+    const evaluation = look.rules.get(rule);
+    if (evaluation === undefined) continue;
+    if (!named.mirrors.has(rule) && !evaluation.sources.some((source) => named.objects.has(source))) continue;
+    const note = noteOn(effectiveSpec(mirror, look.patterns), evaluation.claims.length);
+    if (note !== undefined) notes.push({ rule: evaluation.owner.title, note });
+  }
+  return notes;
+}
+
+function noteOn({ problems, destinationType, destinationVault }: EffectiveSpec, claims: number): string | undefined {
+  if (problems.length > 0) return undefined;
+  if (destinationType === 'vault') return `writes ${vaultPlace(destinationVault)} if that differs; Vault is not asked`;
+  return claims === 0 ? 'its patterns match no other namespace' : undefined;
+}
+
+function tables({ targets, problems, notes, unchanged, ignored }: PlanReport, all: boolean): string {
   const lines: string[] = problems.map(({ rule, problem }) => `${rule}: ${problem}`);
   lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
   if (lines.length > 0) lines.push('');
@@ -51,11 +120,15 @@ function tables({ targets, problems, notes, ignored }: PlanReport): string {
     });
     lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows), '', summary(targets));
   }
+  if (unchanged > 0 && !all) {
+    const text = unchanged === 1 ? '1 copy stays as it is' : `${unchanged} copies stay as they are`;
+    lines.push(`${text} (--all shows them).`);
+  }
   if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} of no concern here.`);
   return `${lines.join('\n')}\n`;
 }
 
-function summary(targets: PlanReport['targets']): string {
+function summary(targets: readonly PlannedTarget[]): string {
   const counts = new Map<string, number>();
   for (const { action } of targets) counts.set(action, (counts.get(action) ?? 0) + 1);
   return [...counts].map(([action, count]) => `${count} × ${action}`).join(', ');

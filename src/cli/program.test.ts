@@ -65,7 +65,7 @@ describe('help and version', () => {
     for (const name of [...DAEMONS, 'crds', 'status', 'plan', 'demo']) {
       assert.match(all.stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
     }
-    assert.match(all.stdout, /Exit codes: 0 done, 1 failed, 2 usage\./);
+    assert.match(all.stdout, /Exit codes: 0 done, 1 failed, 2 usage; of plan 3: something would be lost or refused\./);
     const some = await cli(['--help'], { actions: onlyMirrors, called: [] });
     const commands = [...some.stdout.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name);
     assert.deepEqual(commands, ['run', 'mirrors', 'help']);
@@ -100,10 +100,23 @@ describe('help and version', () => {
     assert.doesNotMatch(some.stdout, /replicator|syncsecret|generator/);
   });
 
+  it('gives an example of every option of status and plan', async () => {
+    for (const name of ['status', 'plan']) {
+      const { stdout } = await cli([name, '--help']);
+      const [options = '', examples = ''] = stdout.split('Examples:');
+      const names = [...options.matchAll(/^ {2}(?:(-\w), )?(--[\w-]+)/gm)].filter(([, , long]) => long !== '--help');
+      assert.ok(names.length > 8);
+      for (const [, short, long] of names) {
+        const isShown = [short, long].some((flag) => flag !== undefined && examples.includes(` ${flag}`));
+        assert.ok(isShown, `${long} of ${name}`);
+      }
+    }
+  });
+
   it('explains the short commands', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
-      ['status', /-o, --output <format>[^-]*\(choices: "table", "json", default:\s+"table"\)/],
+      ['status', /-o, --output <format>[^-]*\(choices: "table", "json", "yaml", default:\s+"table"\)/],
       ['plan', /Usage: keyferry plan \[options\] <files\.\.\.>/],
       ['demo', /--once/],
     ] as const) {
@@ -130,7 +143,7 @@ describe('exit codes', () => {
       [['statos'], /Did you mean status\?/],
       [['--nope'], /unknown option '--nope'/],
       [['status', '--nope'], /unknown option '--nope'/],
-      [['status', '-o', 'xml'], /argument 'xml' is invalid\. Allowed choices are table, json/],
+      [['status', '-o', 'xml'], /argument 'xml' is invalid\. Allowed choices are table, json, yaml/],
       [['status', 'x'], /too many arguments/],
       [['plan'], /missing required argument 'files'/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],
@@ -177,9 +190,11 @@ describe('what the actions get', () => {
       ignoreUnknown: false,
       runReplicators: ['secret', 'configmap'],
     };
+    const everything = { namespace: undefined, regexMode: 'full', failed: false };
+    const plain = { regexMode: 'full', recursive: false, all: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
-      [['status'], ['status', { ...nowhere, namespace: undefined, output: 'table', replicator }]],
+      [['status'], ['status', { ...nowhere, ...everything, output: 'table', replicator }]],
       [
         [
           'status',
@@ -192,7 +207,7 @@ describe('what the actions get', () => {
           'status',
           {
             ...nowhere,
-            namespace: undefined,
+            ...everything,
             output: 'table',
             replicator: {
               annotationsPrefix: 'my.org',
@@ -205,15 +220,26 @@ describe('what the actions get', () => {
       ],
       [
         ['status', '-n', 'a', '-ojson'],
-        ['status', { ...nowhere, namespace: 'a', output: 'json', replicator }],
+        ['status', { ...nowhere, ...everything, namespace: 'a', output: 'json', replicator }],
       ],
       [
         ['status', '--kubeconfig', 'k', '--context=c', '--namespace=a', '--output=json'],
-        ['status', { kubeconfig: 'k', context: 'c', namespace: 'a', output: 'json', replicator }],
+        ['status', { ...everything, kubeconfig: 'k', context: 'c', namespace: 'a', output: 'json', replicator }],
       ],
       [
         ['plan', 'a', '-', '--kubeconfig=k'],
-        ['plan', { ...nowhere, kubeconfig: 'k', files: ['a', '-'], output: 'table', replicator }],
+        ['plan', { ...nowhere, ...plain, kubeconfig: 'k', files: ['a', '-'], output: 'table', replicator }],
+      ],
+      [
+        ['plan', '-R', '--all', '--mirrors-regex=search', 'a', '-oyaml'],
+        [
+          'plan',
+          { ...nowhere, files: ['a'], output: 'yaml', regexMode: 'search', recursive: true, all: true, replicator },
+        ],
+      ],
+      [
+        ['status', '-n', 'a', '-A', '--failed', '--mirrors-regex', 'search'],
+        ['status', { ...nowhere, ...everything, output: 'table', regexMode: 'search', failed: true, replicator }],
       ],
       [['demo'], ['demo', { ...nowhere, once: false }]],
       [

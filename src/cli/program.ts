@@ -1,8 +1,9 @@
 /** The command line as it is shown and parsed: commands, options, help. What they do comes in as actions. */
 import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
 import { DAEMONS, type Daemon, type DaemonName } from '../config/daemon.ts';
+import { mirrorsFlags } from '../config/mirrors-flags.ts';
 import { replicatorFlags } from '../config/replicator-flags.ts';
-import type { CliContext, ClusterOptions, DaemonAction, Outcome, StatusOptions } from './actions.ts';
+import type { CliContext, ClusterOptions, DaemonAction, Outcome, ReadingOptions, StatusOptions } from './actions.ts';
 import { findDaemon } from './daemon-actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
 
@@ -23,6 +24,32 @@ const EXAMPLES: Readonly<Record<DaemonName, readonly string[]>> = {
   'syncsecret-manager': ['keyferry syncsecret-manager --namespace kubelb'],
   generator: ['VAULT_ADDR=http://vault.vault:8200 keyferry generator --all'],
 };
+
+const STATUS_EXAMPLES = [
+  'keyferry status',
+  'keyferry status --failed',
+  'keyferry status -n default',
+  'keyferry status -A -o yaml',
+  "keyferry status -o json | jq '.rules[].failing[]'",
+  'keyferry status --mirrors-regex=search',
+  'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry status --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry status --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const PLAN_EXAMPLES = [
+  'keyferry plan mirror.yaml',
+  'keyferry plan --all mirror.yaml',
+  'keyferry plan -R manifests/',
+  'kustomize build . | keyferry plan -',
+  'keyferry plan mirror.yaml -o json',
+  'keyferry plan mirror.yaml --mirrors-regex=search',
+  'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const REGEX_MODES: readonly StatusOptions['regexMode'][] = ['full', 'search'];
 
 /**
  * Runs one command line through the program.
@@ -57,7 +84,7 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
     // What follows a command belongs to it: the daemons read their flags themselves.
     .enablePositionalOptions()
     .showSuggestionAfterError()
-    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage.');
+    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage; of plan 3: something would be lost or refused.');
   quiet(program, context);
   const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);
   for (const name of DAEMONS) {
@@ -72,21 +99,30 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
   }
   if (status !== undefined) {
     const text = 'what is copied where, what is not, and why';
-    withReplicator(withCluster(command(program, 'status', text, ['keyferry status -n default'])))
-      .option('-n, --namespace <name>', 'only what was asked for in this namespace (else in all)')
-      .addOption(outputOption())
-      .action(({ namespace, output, ...flags }: StatusFlags) =>
-        finish(status({ ...clusterOf(flags), namespace, output, replicator: replicatorOf(flags) })),
+    withReading(withCluster(command(program, 'status', text, STATUS_EXAMPLES)))
+      .option('-n, --namespace <name>', 'only what was asked for in this namespace; its rights are enough')
+      .option('-A, --all-namespaces', 'what was asked for in any namespace (as without -n)', false)
+      .option('--failed', 'only what is not as it should be, with every failing namespace', false)
+      .action(({ namespace, allNamespaces, failed, ...flags }: StatusFlags) =>
+        finish(
+          status({
+            ...clusterOf(flags),
+            ...readingOf(flags),
+            namespace: allNamespaces ? undefined : namespace,
+            failed,
+          }),
+        ),
       );
   }
   if (plan !== undefined) {
     const text = 'what these manifests would do on this cluster, without doing it';
-    const examples = ['keyferry plan mirror.yaml', 'kustomize build . | keyferry plan -'];
-    withReplicator(withCluster(command(program, 'plan', text, examples)))
-      .argument('<files...>', 'manifests; - for standard input')
-      .addOption(outputOption())
-      .action((files: string[], { output, ...flags }: PlanFlags) =>
-        finish(plan({ ...clusterOf(flags), files, output, replicator: replicatorOf(flags) })),
+    withReading(withCluster(command(program, 'plan', text, PLAN_EXAMPLES)))
+      .argument('<files...>', 'manifests, or folders of them; - for standard input')
+      .option('-R, --recursive', 'also the folders in a folder', false)
+      .option('--all', 'also what stays as it is', false)
+      .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage, 3 something would be lost or refused.')
+      .action((files: string[], { recursive, all, ...flags }: PlanFlags) =>
+        finish(plan({ ...clusterOf(flags), ...readingOf(flags), files, recursive, all })),
       );
   }
   if (demo !== undefined) {
@@ -116,28 +152,44 @@ interface ReplicatorFlags {
   readonly replicatorRunReplicators: StatusOptions['replicator']['runReplicators'];
 }
 
-interface PlanFlags extends ClusterFlags, ReplicatorFlags {
-  readonly output: 'table' | 'json';
+interface ReadingFlags extends ReplicatorFlags {
+  readonly mirrorsRegex: StatusOptions['regexMode'];
+  readonly output: StatusOptions['output'];
 }
 
-interface StatusFlags extends PlanFlags {
+interface PlanFlags extends ClusterFlags, ReadingFlags {
+  readonly recursive: boolean;
+  readonly all: boolean;
+}
+
+interface StatusFlags extends ClusterFlags, ReadingFlags {
   readonly namespace?: string;
+  readonly allNamespaces: boolean;
+  readonly failed: boolean;
 }
 
-function withReplicator(target: Command): Command {
+/** What reads the rules as the operator does. */
+function withReading(target: Command): Command {
+  const { name, help, initial } = mirrorsFlags.mirrorsRegex;
   return target
+    .addOption(new Option(`--${name} <mode>`, `as the operator runs: ${help}`).choices(REGEX_MODES).default(initial))
     .addOption(replicatorOption('annotationsPrefix'))
     .addOption(replicatorOption('allowAll'))
     .addOption(replicatorOption('ignoreUnknown'))
-    .addOption(replicatorOption('runReplicators'));
+    .addOption(replicatorOption('runReplicators'))
+    .addOption(new Option('-o, --output <format>', 'how to print').choices(['table', 'json', 'yaml']).default('table'));
 }
 
-function replicatorOf(flags: ReplicatorFlags): StatusOptions['replicator'] {
+function readingOf(flags: ReadingFlags): ReadingOptions {
   return {
-    annotationsPrefix: flags.replicatorAnnotationsPrefix,
-    allowAll: flags.replicatorAllowAll,
-    ignoreUnknown: flags.replicatorIgnoreUnknown,
-    runReplicators: flags.replicatorRunReplicators,
+    regexMode: flags.mirrorsRegex,
+    output: flags.output,
+    replicator: {
+      annotationsPrefix: flags.replicatorAnnotationsPrefix,
+      allowAll: flags.replicatorAllowAll,
+      ignoreUnknown: flags.replicatorIgnoreUnknown,
+      runReplicators: flags.replicatorRunReplicators,
+    },
   };
 }
 
@@ -167,10 +219,6 @@ function withCluster(
   return target
     .option('--kubeconfig <path>', which)
     .option('--context <name>', 'context of the kubeconfig (else its current one)');
-}
-
-function outputOption(): Option {
-  return new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table');
 }
 
 function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {

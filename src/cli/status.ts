@@ -1,6 +1,9 @@
 /** `keyferry status`: what is copied where, what is not and why, from the cluster itself; the daemon need not run. */
+import { stringify } from 'yaml';
 import type { KubeApi } from '../kube/api.ts';
 import type { StatusOptions } from './actions.ts';
+import { Look } from './look/look.ts';
+import { reachNotes, requireReach } from './look/reach-notes.ts';
 import { mirrorsStatus } from './status/mirrors.ts';
 import { replicatorStatus } from './status/replicator.ts';
 import { reportOf, type StatusReport } from './status/report.ts';
@@ -14,19 +17,20 @@ import { textTable } from './text-table.ts';
 export async function status(
   api: KubeApi,
   cluster: string,
-  { namespace, output, replicator }: Pick<StatusOptions, 'namespace' | 'output' | 'replicator'>,
+  options: Omit<StatusOptions, 'kubeconfig' | 'context'>,
   now: number,
   signal?: AbortSignal,
 ): Promise<string> {
-  const systems = await Promise.all([
-    mirrorsStatus(api, namespace, signal),
-    replicatorStatus(api, replicator, namespace, now, signal),
-  ]);
-  const report = reportOf(cluster, systems);
-  return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report);
+  const { namespace, output, regexMode, replicator, failed } = options;
+  const look = await Look.at({ api, regexMode, replicator, namespace, now, signal });
+  requireReach(look, ['Secret'], namespace === undefined ? '; -n NAMESPACE asks for one namespace only' : '');
+  const systems = [await mirrorsStatus(look, namespace), await replicatorStatus(look, namespace)];
+  const report = reportOf(cluster, systems, reachNotes(look), failed);
+  if (output === 'table') return tables(report, failed);
+  return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }
 
-function tables({ rules, orphans, systems }: StatusReport): string {
+function tables({ rules, orphans, systems, notes }: StatusReport, failed: boolean): string {
   const parts: string[][] = [];
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
   if (rules.length > 0) {
@@ -44,9 +48,17 @@ function tables({ rules, orphans, systems }: StatusReport): string {
     ]);
     parts.push(textTable(header, rows));
   } else if (missing.length < systems.length) {
-    parts.push(['Nothing was asked for.']);
+    parts.push([failed ? 'Nothing is failing.' : 'Nothing was asked for.']);
   }
-  const copies = rules.flatMap((rule) =>
+  const failing = rules.flatMap((rule) =>
+    rule.failing.map(({ kind, namespace, name, reason, message }) => {
+      return [kind, namespace, name, `${rule.kind} ${rule.namespace}/${rule.name}`, `${reason}: ${message}`];
+    }),
+  );
+  if (failed && failing.length > 0) {
+    parts.push(textTable(['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], failing));
+  }
+  const copies = (failed ? [] : rules).flatMap((rule) =>
     rule.copies.map(({ kind, namespace, name, sourceVersion }) => {
       return [kind, namespace, name, `${rule.kind} ${rule.namespace}/${rule.name}`, rule.source, sourceVersion];
     }),
@@ -58,6 +70,7 @@ function tables({ rules, orphans, systems }: StatusReport): string {
     const rows = orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]);
     parts.push(textTable(['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'], rows));
   }
+  if (notes.length > 0) parts.push([...notes]);
   for (const system of missing) {
     parts.push([`The API of ${system} is not installed here: keyferry crds | kubectl apply -f -`]);
   }

@@ -18,12 +18,15 @@ const MAX_VERDICTS = 50_000;
 /** A pattern that could be compiled, and what it said of the namespaces that there are. */
 export class NamespacePattern {
   readonly #test: (namespace: string) => boolean;
+  readonly #search: (namespace: string) => boolean;
   readonly #verdicts = new Map<string, boolean>();
   /** Instructions of the compiled pattern: what compiling and matching cost is in proportion to it. */
   readonly size: number;
 
-  constructor(test: (namespace: string) => boolean, size: number) {
+  /** @param test as the mode says; `search` for any part of the name */
+  constructor(test: (namespace: string) => boolean, search: (namespace: string) => boolean, size: number) {
     this.#test = test;
+    this.#search = search;
     this.size = size;
   }
 
@@ -34,6 +37,11 @@ export class NamespacePattern {
       this.#verdicts.set(namespace, (verdict = this.#test(namespace)));
     }
     return verdict;
+  }
+
+  /** Whether the pattern matches some part of the name, as the original of the mirrors asked. Not remembered. */
+  occursIn(namespace: string): boolean {
+    return this.#search(namespace);
   }
 
   forget(namespace: string): void {
@@ -148,16 +156,19 @@ export class PatternCache {
   }
 
   #compile(source: string): Pattern {
-    if (this.#mode === 'full' && LITERAL.test(source))
-      return new NamespacePattern((namespace) => namespace === source, 1);
+    if (this.#mode === 'full' && LITERAL.test(source)) {
+      return new NamespacePattern(
+        (namespace) => namespace === source,
+        (namespace) => namespace.includes(source),
+        1,
+      );
+    }
     if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'it is too complex' };
     try {
       const size = this.#program(source).programSize();
-      const full = this.#mode === 'full';
-      return new NamespacePattern((namespace) => {
-        const program = this.#program(source);
-        return full ? program.testExact(namespace) : program.test(namespace);
-      }, size);
+      const search = (namespace: string): boolean => this.#program(source).test(namespace);
+      const full = (namespace: string): boolean => this.#program(source).testExact(namespace);
+      return new NamespacePattern(this.#mode === 'full' ? full : search, search, size);
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

@@ -1,185 +1,228 @@
 /**
  * The cluster as it would be with some manifests applied, to whoever reads it: what the manifests say, over what is there, as
  * `kubectl apply` would put it. Nothing can be written through it.
+ *
+ * Lists and single objects agree: that a manifest changes an object is told from metadata alone.
  */
+import {
+  MIRRORS_GROUP,
+  MIRRORS_VERSION,
+  SECRET_MIRROR_KIND,
+  SECRET_MIRROR_PLURAL,
+} from '../../controllers/mirrors/api.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
 import type { KubeApi, KubeObject, KubeRequest, KubeResponse, KubeStream, ObjectMeta } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { encoded, isMap, type Manifest, stringsOf } from './manifests.ts';
+import { appliedContent, appliedSpec, lastApplied, mapIn, merged, saysContent } from './applied.ts';
+import type { Manifest } from './manifests.ts';
 
 type Item = KubeObject & Readonly<Record<string, unknown>>;
 
-interface Imagined {
-  readonly item: Item;
-  readonly isNew: boolean;
+interface List {
+  readonly metadata: { readonly continue?: string };
+  readonly items: readonly Item[] | null;
 }
 
-interface Given {
+/** A kind of which manifests are planned. */
+interface Planned {
+  /** `v1 Secret`, in every version in which it may come. */
+  readonly names: readonly string[];
+  /** `/api/v1/secrets` */
+  readonly groupPath: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+  /** What is Kubernetes' own, and thus there. */
+  readonly builtIn: boolean;
+  readonly content: Kind | undefined;
+}
+
+const CONTENT_KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
+const PLANNED: readonly Planned[] = [
+  {
+    names: ['v1 Namespace'],
+    groupPath: '/api/v1',
+    plural: 'namespaces',
+    namespaced: false,
+    builtIn: true,
+    content: undefined,
+  },
+  ...CONTENT_KINDS.map((kind) => {
+    const { groupPath, plural } = kind;
+    return { names: [`v1 ${kind.kind}`], groupPath, plural, namespaced: true, builtIn: true, content: kind };
+  }),
+  {
+    // Both versions are one object, which is stored as it comes.
+    names: [MIRRORS_VERSION, 'v1alpha1'].map((version) => `${MIRRORS_GROUP}/${version} ${SECRET_MIRROR_KIND}`),
+    groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
+    plural: SECRET_MIRROR_PLURAL,
+    namespaced: true,
+    builtIn: false,
+    content: undefined,
+  },
+];
+
+/** A manifest of a kind that is planned. */
+export interface Given {
   readonly manifest: Manifest;
-  readonly kind: Kind;
+  readonly planned: Planned;
+  /** '' for a Namespace. */
   readonly namespace: string;
+  /** In the order in which they would be applied. */
+  readonly index: number;
 }
 
-const NAMESPACES = '/api/v1/namespaces';
-const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
+/** `undefined`: its kind has nothing to do with Keyferry. @param home namespace of objects that name none */
+export function givenOf(manifest: Manifest, home: string, index: number): Given | undefined {
+  const planned = PLANNED.find(({ names }) => names.includes(manifest.kind));
+  if (planned === undefined) return undefined;
+  return { manifest, planned, namespace: planned.namespaced ? (manifest.metadata.namespace ?? home) : '', index };
+}
 
 export class ImaginedApi implements KubeApi {
   readonly cluster: string;
   readonly #api: KubeApi;
   readonly #now: number;
-  /** By path of the object. */
-  readonly #given = new Map<string, Given>();
-  readonly #namespaces: readonly string[];
-  readonly #imagined = new Map<string, Promise<Imagined>>();
+  /** By path of the object. Of several manifests of one object the last counts. */
+  readonly #given: ReadonlyMap<string, Given>;
+  /** Of a list under way: paths of the given objects that have come. */
+  readonly #seen = new Map<string, Set<string>>();
 
-  /** @param home namespace of objects that name none */
-  constructor(api: KubeApi, manifests: readonly Manifest[], home: string, now: number) {
+  constructor(api: KubeApi, given: readonly Given[], now: number) {
     this.cluster = api.cluster;
     this.#api = api;
     this.#now = now;
-    const namespaces: string[] = [];
-    for (const manifest of manifests) {
-      const { name, namespace = home } = manifest.object.metadata;
-      if (manifest.kind === 'v1 Namespace') namespaces.push(name);
-      const kind = KINDS.find((one) => manifest.kind === `${one.apiVersion} ${one.kind}`);
-      if (kind !== undefined) this.#given.set(pathOf(kind, namespace, name), { manifest, kind, namespace });
-    }
-    this.#namespaces = namespaces;
+    this.#given = new Map(given.map((one) => [pathOf(one, one.manifest.metadata.name), one]));
   }
 
   /** @throws what the real one throws, ManifestError naming the field, TypeError for anything but a GET */
   async request(request: KubeRequest): Promise<KubeResponse> {
     if (request.method !== 'GET') throw new TypeError(`a plan does not ${request.method}`);
-    const { path, signal } = request;
-    if (this.#given.has(path)) return answer((await this.#imagine(path, signal)).item);
-    const response = await this.#api.request(request);
-    const kind = KINDS.find(({ groupPath, plural }) => path === `${groupPath}/${plural}`);
-    if (kind === undefined && path !== NAMESPACES) return response;
-    const list = parseJson(response.body, `the list of ${path}`) as {
-      readonly metadata: { readonly continue?: string };
-      readonly items: readonly Item[] | null;
-    };
-    const isLast = (list.metadata.continue ?? '') === '';
-    const items =
-      kind === undefined
-        ? this.#withNamespaces(list.items ?? [])
-        : await this.#with(kind, list.items ?? [], isLast, signal);
-    return answer({ ...list, items });
+    const { path, query } = request;
+    const given = this.#given.get(path);
+    if (given !== undefined) return answer(this.#applied(given, await this.#find(request)));
+    const planned = PLANNED.find((one) => namespaceOf(one, path) !== undefined);
+    if (planned === undefined) return await this.#api.request(request);
+    return answer(await this.#list(planned, request, query?.['continue'] === undefined));
   }
 
   stream(): Promise<KubeStream> {
     return Promise.reject(new TypeError('a plan does not watch'));
   }
 
-  /** One that is there already may come twice. */
-  #withNamespaces(items: readonly Item[]): readonly Item[] {
-    const there = new Set(items.map(({ metadata }) => metadata.name));
-    const added = this.#namespaces.filter((name) => !there.has(name));
-    return [...items, ...added.map((name): Item => ({ metadata: this.#metaOf(name, {}) }))];
+  async #list(planned: Planned, request: KubeRequest, isFirst: boolean): Promise<List> {
+    const { path } = request;
+    const list = await this.#read(planned, request);
+    // Lists of one path with other selectors may run at once.
+    const id = `${path} ${String(request.query?.['fieldSelector'])} ${request.accept ?? ''}`;
+    const seen = (isFirst ? undefined : this.#seen.get(id)) ?? new Set<string>();
+    this.#seen.set(id, seen);
+    const items = (list.items ?? []).map((item) => {
+      const place = pathOf({ planned, namespace: item.metadata.namespace ?? '' }, item.metadata.name);
+      const given = this.#given.get(place);
+      if (given === undefined) return item;
+      seen.add(place);
+      return this.#applied(given, item);
+    });
+    if ((list.metadata.continue ?? '') !== '') return { ...list, items };
+    const home = namespaceOf(planned, path);
+    for (const [place, given] of this.#given) {
+      const asked = given.planned === planned && (home === '' || given.namespace === home);
+      if (asked && !seen.has(place) && isSelected(request, given)) items.push(this.#applied(given, undefined));
+    }
+    this.#seen.delete(id);
+    return { ...list, items };
   }
 
-  async #with(kind: Kind, items: readonly Item[], isLast: boolean, signal: AbortSignal | undefined): Promise<Item[]> {
-    const result: Item[] = [];
-    for (const item of items) {
-      const path = pathOf(kind, item.metadata.namespace ?? '', item.metadata.name);
-      result.push(this.#given.has(path) ? (await this.#imagine(path, signal)).item : item);
-    }
-    if (!isLast) return result;
-    for (const [path, given] of this.#given) {
-      if (given.kind !== kind) continue;
-      const { item, isNew } = await this.#imagine(path, signal);
-      if (isNew) result.push(item);
-    }
-    return result;
-  }
-
-  async #imagine(path: string, signal: AbortSignal | undefined): Promise<Imagined> {
-    let imagined = this.#imagined.get(path);
-    if (imagined === undefined) this.#imagined.set(path, (imagined = this.#make(path, signal)));
-    return await imagined;
-  }
-
-  async #make(path: string, signal: AbortSignal | undefined): Promise<Imagined> {
-    const given = this.#given.get(path);
-    if (given === undefined) throw new TypeError(`no manifest for ${path}`);
-    const wanted = contentOf(given);
-    const { metadata } = given.manifest.object;
-    const there = await this.#there(path, signal);
-    if (there === undefined) {
-      const { labels = {}, annotations = {} } = metadata;
-      const meta = { ...this.#metaOf(metadata.name, { labels, annotations }), namespace: given.namespace };
-      const type = given.kind.typed ? { type: 'Opaque' } : {};
-      return { item: { ...type, ...wanted, metadata: meta }, isNew: true };
-    }
-    const labels = { ...there.metadata.labels, ...metadata.labels };
-    const annotations = { ...there.metadata.annotations, ...metadata.annotations };
-    const item: Record<string, unknown> = { ...there };
-    for (const [field, value] of Object.entries(wanted)) {
-      const before = there[field];
-      item[field] = isMap(value) ? { ...(isMap(before) ? before : {}), ...value } : value;
-    }
-    const same = (a: unknown, b: unknown): boolean => sorted(a) === sorted(b);
-    const meta: ObjectMeta = { ...there.metadata, labels, annotations };
-    if (same({ ...item, metadata: meta }, withMaps(there))) return { item: there, isNew: false };
-    // Who wrote the data last is who applies this; its version comes after that which is there.
-    const { managedFields, ...rest } = meta;
-    const keep = Object.keys(wanted).length === 0 && managedFields !== undefined ? { managedFields } : {};
-    const resourceVersion = next(rest.resourceVersion);
-    return { item: { ...item, metadata: { ...rest, ...keep, resourceVersion } }, isNew: false };
-  }
-
-  async #there(path: string, signal: AbortSignal | undefined): Promise<Item | undefined> {
+  async #read({ builtIn }: Planned, request: KubeRequest): Promise<List> {
     try {
-      const { body } = await this.#api.request({ method: 'GET', path, ...(signal === undefined ? {} : { signal }) });
-      return parseJson(body, `the answer to GET ${path}`) as Item;
+      const { body } = await this.#api.request(request);
+      return parseJson(body, `the list of ${request.path}`) as List;
+    } catch (error) {
+      // Manifests are planned before the API is installed, too.
+      if (!builtIn && isNotFound(error)) return { metadata: {}, items: [] };
+      throw error;
+    }
+  }
+
+  async #find(request: KubeRequest): Promise<Item | undefined> {
+    try {
+      const { body } = await this.#api.request(request);
+      return parseJson(body, `the answer to GET ${request.path}`) as Item;
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  #metaOf(name: string, more: Pick<ObjectMeta, 'labels' | 'annotations'>): ObjectMeta {
-    return { name, uid: `new ${name}`, resourceVersion: '1', creationTimestamp: rfc3339(this.#now), ...more };
+  /** @param there with or without its content */
+  #applied(given: Given, there: Item | undefined): Item {
+    const { manifest, planned, namespace, index } = given;
+    const { name, labels = {}, annotations = {} } = manifest.metadata;
+    const last = lastApplied(there?.metadata.annotations);
+    const lastMeta = mapIn(last, 'metadata');
+    const before: ObjectMeta = there?.metadata ?? {
+      name,
+      ...(namespace === '' ? {} : { namespace }),
+      // Of those that are made in the same second the uid decides.
+      uid: `new ${String(index).padStart(9, '0')}`,
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: rfc3339(this.#now),
+    };
+    const meta = {
+      ...before,
+      labels: merged(before.labels ?? {}, mapIn(lastMeta, 'labels'), labels) as Record<string, string>,
+      annotations: merged(before.annotations ?? {}, mapIn(lastMeta, 'annotations'), annotations) as Record<
+        string,
+        string
+      >,
+    };
+    if (planned.content === undefined) {
+      return planned.builtIn ? { metadata: meta } : { metadata: meta, spec: appliedSpec(there ?? {}, last, manifest) };
+    }
+    const type = there === undefined && planned.content.typed ? { type: 'Opaque' } : {};
+    const content = { ...type, ...appliedContent(planned.content, there ?? type, last, manifest) };
+    if (there === undefined) return { ...content, metadata: meta };
+    const says = saysContent(planned.content, manifest);
+    // A version that no copy holds: whether the content is another one is found out by reading it.
+    const isOther = says || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
+    const resourceVersion = isOther ? next(before.resourceVersion) : before.resourceVersion;
+    const { managedFields, ...rest } = meta;
+    // Who applies this is who wrote the data last.
+    const keep = says || managedFields === undefined ? {} : { managedFields };
+    return { ...there, ...content, metadata: { ...rest, ...keep, resourceVersion } };
   }
 }
 
-/** What a manifest says of content, type and immutability: as the server would store it. */
-function contentOf({ manifest, kind }: Given): Readonly<Record<string, unknown>> {
-  const { object, where } = manifest;
-  const content: Record<string, unknown> = {};
-  for (const { name } of kind.fields) {
-    const values = object[name];
-    if (values === undefined || values === null) continue;
-    content[name] = stringsOf(values, where, name);
-  }
-  if (kind === SECRET && object['stringData'] !== undefined) {
-    const texts = stringsOf(object['stringData'], where, 'stringData');
-    content['data'] = { ...(content['data'] as Record<string, string> | undefined), ...encoded(texts) };
-  }
-  for (const field of ['type', 'immutable']) if (object[field] !== undefined) content[field] = object[field];
-  return content;
+/** The namespace of a collection's path, '' for all of them; `undefined`: it is another path. */
+function namespaceOf({ groupPath, plural, namespaced }: Planned, path: string): string | undefined {
+  if (path === `${groupPath}/${plural}`) return '';
+  const [start, end] = [`${groupPath}/namespaces/`, `/${plural}`];
+  if (!namespaced || !path.startsWith(start) || !path.endsWith(end)) return undefined;
+  const name = path.slice(start.length, -end.length);
+  return name === '' || name.includes('/') ? undefined : decodeURIComponent(name);
 }
 
-/** Empty maps, which the server leaves out, as the manifests' side has them. */
-function withMaps(item: Item): unknown {
-  const { labels = {}, annotations = {} } = item.metadata;
-  return { ...item, metadata: { ...item.metadata, labels, annotations } };
+function isSelected({ query }: KubeRequest, { manifest }: Given): boolean {
+  const selector = query?.['fieldSelector'];
+  return selector === undefined || selector === `metadata.name=${manifest.metadata.name}`;
 }
 
-function sorted(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    isMap(inner) ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  );
+function pathOf({ planned, namespace }: Pick<Given, 'planned' | 'namespace'>, name: string): string {
+  const { groupPath, plural, namespaced } = planned;
+  const place = namespaced ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  return `${groupPath}${place}/${plural}/${encodeURIComponent(name)}`;
+}
+
+function same(before: Readonly<Record<string, string>> = {}, after: Readonly<Record<string, string>>): boolean {
+  const keys = Object.keys(after);
+  return keys.length === Object.keys(before).length && keys.every((key) => before[key] === after[key]);
 }
 
 function next(version: string): string {
   return /^\d+$/.test(version) ? String(BigInt(version) + 1n) : `${version}+`;
-}
-
-function pathOf({ groupPath, plural }: Kind, namespace: string, name: string): string {
-  return `${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
 }
 
 function answer(value: unknown): KubeResponse {

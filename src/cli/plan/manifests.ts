@@ -1,14 +1,26 @@
-/** Reads what `keyferry plan` is given: YAML or JSON, several documents a file, lists. Errors name file and document, never a value. */
-import { readFile } from 'node:fs/promises';
-import { parseAllDocuments } from 'yaml';
-import type { KubeObject } from '../../kube/api.ts';
+/**
+ * Reads manifests: YAML or JSON, several documents a file, lists. What the API server takes is taken, and what it refuses for
+ * its form is refused. Errors name file, document and field, never a value of a Secret.
+ */
+import { parseAllDocuments, type Tags } from 'yaml';
+import { nameProblems } from '../../controllers/mirrors/names.ts';
+import { isDnsLabel } from '../../runtime/dns-names.ts';
 
-/** An object of a manifest; its metadata has a name, but nothing that only a server gives. */
+/** Metadata as a manifest may have it: nothing that only a server gives, and no empty field. */
+export interface ManifestMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
 export interface Manifest {
   /** For errors: `mirror.yaml, document 2`. */
   readonly where: string;
+  /** `v1 Secret` */
   readonly kind: string;
-  readonly object: Readonly<Record<string, unknown>> & Pick<KubeObject, 'metadata'>;
+  readonly metadata: ManifestMeta;
+  readonly object: Readonly<Record<string, unknown>>;
 }
 
 /** A manifest that cannot be read. */
@@ -16,19 +28,27 @@ export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-/** @param files paths; `-` is standard input, which `stdin` reads */
-export async function readManifests(files: readonly string[], stdin: () => Promise<string>): Promise<Manifest[]> {
-  const manifests: Manifest[] = [];
-  for (const file of files) {
-    const [text, label] = file === '-' ? [await stdin(), 'standard input'] : [await readText(file), file];
-    manifests.push(...parseManifests(text, label));
-  }
-  return manifests;
-}
+/** Aliases that one document may resolve to: a few lines can stand for gigabytes. */
+const MAX_ALIASES = 1000;
+
+/**
+ * YAML as kubectl reads it: version 1.1 (so that merge keys work and `yes` is true), but neither times nor numbers to the base
+ * of 60.
+ */
+const YAML = {
+  logLevel: 'silent',
+  version: '1.1',
+  customTags: (tags: Tags): Tags =>
+    tags.filter(
+      (tag) =>
+        typeof tag === 'string' ||
+        !(tag.tag === 'tag:yaml.org,2002:timestamp' || ('format' in tag && tag.format === 'TIME')),
+    ),
+} as const;
 
 /** @throws ManifestError */
 export function parseManifests(text: string, label: string): Manifest[] {
-  return [...parseAllDocuments(text, { logLevel: 'silent' })].flatMap((document, index) => {
+  return [...parseAllDocuments(text, YAML)].flatMap((document, index) => {
     const where = `${label}, document ${index + 1}`;
     const [error] = document.errors;
     if (error !== undefined) {
@@ -36,50 +56,95 @@ export function parseManifests(text: string, label: string): Manifest[] {
       // The library's words quote the line, which may be one of a Secret.
       throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: not YAML (${error.code})`);
     }
-    return objectsOf(document.toJS({ maxAliasCount: 100 }), where);
+    return objectsOf(
+      valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),
+      where,
+    );
   });
 }
 
-async function readText(file: string): Promise<string> {
+function valueOf(resolve: () => unknown, where: string): unknown {
   try {
-    return await readFile(file, 'utf8');
+    return resolve();
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
-    throw new ManifestError(`${file}: cannot be read: ${code}`, { cause: error });
+    throw new ManifestError(`${where}: its aliases or merge keys cannot be resolved`, { cause: error });
   }
 }
 
-function objectsOf(value: unknown, where: string): Manifest[] {
+interface ListType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** @param listed what the items of a list are that do not say it themselves */
+function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
     throw new ManifestError(`${where}: not an object but ${Array.isArray(value) ? 'a list' : typeof value}`);
-  const { apiVersion, kind, items } = value;
+  const { apiVersion = listed?.apiVersion, kind = listed?.kind, items } = value;
   if (typeof apiVersion !== 'string') throw new ManifestError(`${where}: apiVersion is missing`);
   if (typeof kind !== 'string') throw new ManifestError(`${where}: kind is missing`);
-  if (kind.endsWith('List') && Array.isArray(items)) {
-    return items.flatMap((item, index) => objectsOf(item, `${where}, items[${index}]`));
+  if (kind.endsWith('List') && (Array.isArray(items) || items === null)) {
+    const item = kind === 'List' ? undefined : { apiVersion, kind: kind.slice(0, -'List'.length) };
+    return (items ?? []).flatMap((one: unknown, index) => objectsOf(one, `${where}, items[${index}]`, item));
   }
-  const { metadata } = value;
-  if (!isMap(metadata) || typeof metadata['name'] !== 'string' || metadata['name'] === '') {
-    throw new ManifestError(`${where}: metadata.name is missing`);
+  return [{ where, kind: `${apiVersion} ${kind}`, metadata: metaOf(value['metadata'], kind, where), object: value }];
+}
+
+function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
+  const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
+  if (typeof name !== 'string' || name === '') {
+    const generated = typeof generateName === 'string' ? '; generateName cannot be planned, nor applied' : '';
+    throw new ManifestError(`${where}: metadata.name is missing${generated}`);
   }
-  return [{ where, kind: `${apiVersion} ${kind}`, object: value as Manifest['object'] }];
+  const [problem] = kind === 'Namespace' ? labelProblems('metadata.name', name) : pathProblems(kind, name);
+  if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
+  const home = namespace === null || namespace === '' ? undefined : namespace;
+  const [misplaced] = home === undefined ? [] : labelProblems('metadata.namespace', home);
+  if (misplaced !== undefined) throw new ManifestError(`${where}: ${misplaced}`);
+  return {
+    name,
+    ...(home === undefined ? {} : { namespace: home as string }),
+    ...(labels === undefined ? {} : { labels: stringsOf(labels, where, 'metadata.labels') }),
+    ...(annotations === undefined ? {} : { annotations: stringsOf(annotations, where, 'metadata.annotations') }),
+  };
+}
+
+const OUR_KINDS: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'SecretMirror']);
+
+/** The names of other kinds follow rules of their own (`system:node`), but all can be a part of a path. */
+function pathProblems(kind: string, name: string): string[] {
+  if (OUR_KINDS.has(kind)) return nameProblems('metadata.name', name);
+  const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
+  return usable ? [] : [`metadata.name: ${quoted(name)} is no name of an object`];
+}
+
+function labelProblems(field: string, name: unknown): string[] {
+  if (typeof name !== 'string') return [`${field} is not a string`];
+  if (isDnsLabel(name)) return [];
+  return [`${field}: ${quoted(name)} is no name of a namespace: lower case letters, digits and -`];
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, 63));
 }
 
 export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The texts in a field of a manifest. @throws ManifestError naming the field */
+/**
+ * The texts in a field of a manifest, none where the field is empty; an empty value is an empty text, as the server reads it.
+ * @throws ManifestError naming the field
+ */
 export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {
+  if (value === null || value === undefined) return {};
   if (!isMap(value)) throw new ManifestError(`${where}: ${field} is not an object`);
-  for (const [key, text] of Object.entries(value)) {
-    if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
-  }
-  return value as Record<string, string>;
-}
-
-/** `stringData` as `data` has it. */
-export function encoded(texts: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, text]) => {
+      if (text === null) return [key, ''];
+      if (typeof text !== 'string') throw new ManifestError(`${where}: ${field}.${key} is not a string`);
+      return [key, text];
+    }),
+  );
 }

@@ -3,26 +3,36 @@ import { type HolderKey, parseHolderKey } from '../../copy/keys.ts';
 import type { Plan } from '../../copy/plan.ts';
 import type { PlannedTarget } from './report.ts';
 
+type Told = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
+
 /** @param marker who the target says that it is of */
-export function told(decision: Plan, marker: string): Pick<PlannedTarget, 'action' | 'reason'> {
+export function told(decision: Plan, marker: string): Told {
   switch (decision.do) {
     case 'create':
-      return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}` };
+      return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
     case 'update':
-      return { action: 'update', reason: decision.withData ? 'the data differ' : 'labels or annotations differ' };
+      if (decision.withData && decision.wish.data === 'minimal') {
+        const { reason, message } = decision.wish.remark ?? { reason: 'Cleared', message: 'its source is not for it' };
+        return { action: 'update', reason: `its data are cleared: ${reason}: ${message}`, lost: true };
+      }
+      return {
+        action: 'update',
+        reason: decision.withData ? 'the data differ' : 'labels or annotations differ',
+        lost: false,
+      };
     case 'replace':
-      return { action: 'replace', reason: 'it cannot be changed: it is immutable or of another type' };
+      return { action: 'replace', reason: 'it cannot be changed: it is immutable or of another type', lost: false };
     case 'delete':
-      return { action: 'delete', reason: `${marker} does not want it` };
+      return { action: 'delete', reason: `${marker} does not want it`, lost: true };
     case 'nothing':
-      return { action: 'nothing', reason: 'as it should be' };
+      return { action: 'nothing', reason: 'as it should be', lost: false };
     case 'conflict':
-      return { action: 'conflict', reason: decision.message };
+      return { action: 'conflict', reason: decision.message, lost: false };
     case 'wait':
     case 'fail':
-      return { action: decision.do, reason: `${decision.reason}: ${decision.message}` };
+      return { action: decision.do, reason: `${decision.reason}: ${decision.message}`, lost: false };
     case 'need':
-      return { action: 'wait', reason: `the ${decision.fact} would have to be looked up` };
+      return { action: 'wait', reason: 'it is being changed by somebody; plan again', lost: false };
     default:
       return decision satisfies never;
   }

@@ -1,109 +1,128 @@
 /** The status of SecretMirrors, from what stands in the cluster: their own status, and the marks on copies. */
 import {
   MIRROR_ANNOTATIONS,
-  MIRRORS_GROUP,
   MIRRORS_SYSTEM,
-  MIRRORS_VERSION,
   NEVER_SYNCED,
   SECRET_MIRROR_KIND,
-  SECRET_MIRROR_PLURAL,
   type SecretMirror,
   type VaultBlock,
 } from '../../controllers/mirrors/api.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import { mirrorName } from '../../controllers/mirrors/mirror-store.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.ts';
-import { effectiveSpec, type EffectiveSpec } from '../../controllers/mirrors/spec.ts';
-import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
-import { listAll } from '../kube-list.ts';
+import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
+import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
+import type { Look } from '../look/look.ts';
+import { failingOf } from './failing.ts';
 import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
-/** @param namespace of the mirrors; `undefined` for all */
-export async function mirrorsStatus(
-  api: KubeApi,
-  namespace: string | undefined,
-  signal?: AbortSignal,
-): Promise<SystemStatus> {
-  const scope = signal === undefined ? {} : { signal };
-  const mirrors = await listAll(api, `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/${SECRET_MIRROR_PLURAL}`, scope);
-  const labelSelector = `${COPY_LABEL}=${MIRRORS_SYSTEM}`;
-  const copies = (await listAll(api, '/api/v1/secrets', { ...scope, labelSelector, metadataOnly: true })) ?? [];
-  const patterns = new PatternCache('full');
-  const specs = new Map<string, EffectiveSpec>();
-  for (const mirror of mirrors ?? []) specs.set(nameOf(mirror.metadata), effectiveSpec(mirror, patterns));
-  const byOwner = new Map<string, CopyStatus[]>();
-  const orphans: OrphanStatus[] = [];
-  for (const { metadata } of copies) {
-    const owner = metadata.annotations?.[MIRROR_ANNOTATIONS.ownedBy] ?? '';
-    const copy = copyOf(metadata);
-    const reason = orphaned(metadata, specs.get(owner));
-    if (reason !== undefined) orphans.push({ system: MIRRORS_SYSTEM, ...copy, owner, reason });
-    else byOwner.set(owner, [...(byOwner.get(owner) ?? []), copy]);
-  }
-  const rules = (mirrors ?? []).map((mirror) =>
-    ruleOf(mirror, specs.get(nameOf(mirror.metadata)), byOwner.get(nameOf(mirror.metadata)) ?? []),
-  );
-  const asked = (name: string): boolean => namespace === undefined || name === namespace;
+/**
+ * @param look at the cluster
+ * @param namespace of the mirrors; `undefined` for all
+ * @throws what `api.request` throws
+ */
+export async function mirrorsStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
+  const asked = (place: string): boolean => namespace === undefined || place === namespace;
+  const mirrors = [...look.mirrors.all()].filter(([, { metadata }]) => asked(metadata.namespace ?? ''));
+  // Of those that Keyferry has made ready nothing is failing; the others are looked at.
+  await look.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
     system: MIRRORS_SYSTEM,
-    installed: mirrors !== undefined,
-    rules: rules.filter((rule) => asked(rule.namespace)),
-    orphans: orphans.filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
+    installed: look.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
+    rules: mirrors.map(([rule, mirror]) => ruleOf(look, rule, mirror)),
+    orphans: orphansOf(look).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
   };
 }
 
-function nameOf({ namespace = '', name }: ObjectMeta): string {
-  return `${namespace}/${name}`;
+function copyOf(look: Look, key: HolderKey): CopyStatus {
+  const { kind, namespace, name } = parseHolderKey(key);
+  const annotations = look.objects.get(key)?.annotations;
+  return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
 }
 
-function copyOf({ namespace = '', name, annotations }: ObjectMeta): CopyStatus {
-  return { kind: 'Secret', namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
+/** Copies that no mirror asks for. */
+function orphansOf(look: Look): OrphanStatus[] {
+  const orphans: OrphanStatus[] = [];
+  const add = (key: HolderKey, owner: string, reason: string): void => {
+    orphans.push({ system: MIRRORS_SYSTEM, ...copyOf(look, key), owner, reason });
+  };
+  for (const [key, observed] of look.objects) {
+    const owner = look.ownerOf(observed, key);
+    if (owner?.startsWith(`${MIRRORS_SYSTEM}:`) === true) {
+      const why = isClaimed(look, owner, key) ? undefined : whyUnwanted(look, owner, key);
+      if (why === undefined) continue;
+      const stays = look.fateOf(owner, observed) === 'keep';
+      const retained = observed.annotations[RETAIN_ANNOTATION] === 'true' ? ', as deletePolicy retain said' : '';
+      add(key, mirrorName(owner), `${why}; ${stays ? `it stays${retained}` : 'it goes when Keyferry runs'}`);
+    } else if (
+      owner === undefined &&
+      observed.labels[COPY_LABEL] === MIRRORS_SYSTEM &&
+      !(MIRROR_ANNOTATIONS.ownedBy in observed.annotations)
+    ) {
+      add(key, '', 'its mark was taken off; it is left alone');
+    }
+  }
+  return orphans;
 }
 
-/** Why nobody stands behind a copy; `undefined` if its mirror does. */
-function orphaned({ name, annotations }: ObjectMeta, spec: EffectiveSpec | undefined): string | undefined {
-  const retained = annotations?.[RETAIN_ANNOTATION] === 'true';
-  if (spec !== undefined && spec.sourceName === name) return undefined;
-  if (annotations?.[MIRROR_ANNOTATIONS.ownedBy] === undefined) return 'its mark was taken off; it is left alone';
-  const why =
-    spec === undefined ? 'its SecretMirror is gone' : `its SecretMirror now makes copies named ${spec.sourceName}`;
-  return retained ? `${why}; it stays, as deletePolicy retain said` : `${why}; it goes when Keyferry runs`;
+function isClaimed(look: Look, owner: RuleKey, key: HolderKey): boolean {
+  return look.book.on(key).some(({ claim }) => claim.owner.key === owner);
 }
 
-function ruleOf(mirror: SecretMirror, spec: EffectiveSpec | undefined, copies: CopyStatus[]): RuleStatus {
-  const { metadata, status } = mirror;
-  const { namespace = '', name, generation } = metadata;
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  const { lastSyncTime } = status ?? {};
+/** `undefined`: that cannot be told. */
+function whyUnwanted(look: Look, owner: RuleKey, key: HolderKey): string | undefined {
+  const mirror = look.mirrors.get(owner);
+  if (mirror === undefined) {
+    const isKnown = look.isWhole(SECRET_MIRROR_KIND) || look.namespaces.has(mirrorName(owner).split('/')[0] ?? '');
+    return isKnown ? 'its SecretMirror is gone' : undefined;
+  }
+  const spec = effectiveSpec(mirror, look.patterns);
+  const { namespace, name } = parseHolderKey(key);
+  if (spec.sourceName !== name) return `its SecretMirror now makes copies named ${spec.sourceName}`;
+  if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
+    return 'a pattern matches only a part of the name of its namespace, which was enough for the original (--mirrors-regex=search)';
+  }
+  return 'its SecretMirror does not want it in this namespace';
+}
+
+function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
+  const { namespace = '', name } = mirror.metadata;
+  const { lastSyncTime } = mirror.status ?? {};
+  const spec = effectiveSpec(mirror, look.patterns);
+  const state = stateOf(mirror);
+  const copies = [...(look.owned.get(rule) ?? [])].filter((key) => isClaimed(look, rule, key));
   return {
     system: MIRRORS_SYSTEM,
     kind: SECRET_MIRROR_KIND,
     namespace,
     name,
     source:
-      spec?.sourceType === 'vault' ? vaultPlace(spec.sourceVault) : `secret ${namespace}/${spec?.sourceName ?? name}`,
-    destinations: spec?.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : (spec?.patterns ?? []),
-    ...stateOf(),
+      spec.sourceType === 'vault' ? vaultPlace(spec.sourceVault) : `secret ${namespace}/${spec.sourceName ?? name}`,
+    destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
+    ...state,
     lastSyncTime: lastSyncTime === undefined || lastSyncTime === NEVER_SYNCED ? null : lastSyncTime,
-    copies: copies.toSorted(byName),
+    copies: copies.map((key) => copyOf(look, key)).toSorted(byName),
+    failing: state.ready ? [] : failingOf(look, rule),
   };
+}
 
-  function stateOf(): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
-    const state = status?.mirrorStatus ?? 'Unknown';
-    if (metadata.deletionTimestamp !== undefined) {
-      // What was said before it was deleted keeps it no more.
-      const heard = ready?.status === 'False' && status?.observedGeneration === generation;
-      const held = heard ? `; ${ready.reason}: ${ready.message}` : '';
-      const message = `since ${metadata.deletionTimestamp}${held}`;
-      return { state: 'Deleting', ready: false, reason: 'Deleting', message };
-    }
-    if (ready === undefined) {
-      return { state, ready: false, reason: 'NotSeen', message: 'Keyferry has not looked at it yet; does it run?' };
-    }
-    if (generation !== undefined && status?.observedGeneration !== generation) {
-      return { state, ready: false, reason: 'Outdated', message: 'it was changed since Keyferry last looked at it' };
-    }
-    return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
+function stateOf({ metadata, status }: SecretMirror): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const { generation } = metadata;
+  const state = status?.mirrorStatus ?? 'Unknown';
+  if (metadata.deletionTimestamp !== undefined) {
+    // What was said before it was deleted keeps it no more.
+    const heard = ready?.status === 'False' && status?.observedGeneration === generation;
+    const held = heard ? `; ${ready.reason}: ${ready.message}` : '';
+    const message = `since ${metadata.deletionTimestamp}${held}`;
+    return { state: 'Deleting', ready: false, reason: 'Deleting', message };
   }
+  if (ready === undefined) {
+    return { state, ready: false, reason: 'NotSeen', message: 'Keyferry has not looked at it yet; does it run?' };
+  }
+  if (generation !== undefined && status?.observedGeneration !== generation) {
+    return { state, ready: false, reason: 'Outdated', message: 'it was changed since Keyferry last looked at it' };
+  }
+  return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
 }
 
 /** Without a user and password that the address may hold. */

@@ -1,70 +1,41 @@
 /** The status of annotated Secrets and ConfigMaps. They have no status of their own: it is found out as the controller would. */
-import { REPLICATED_KINDS } from '../../controllers/replicator/controller.ts';
-import { annotationNames, type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
+import { type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
 import { remarksOn } from '../../controllers/replicator/report.ts';
-import { readRule, type ReplicationRule, type RuleSettings } from '../../controllers/replicator/rule.ts';
+import { readRule, type ReplicationRule } from '../../controllers/replicator/rule.ts';
 import { REPLICATOR_SYSTEM } from '../../controllers/replicator/system.ts';
 import type { Entry } from '../../copy/claim-book.ts';
 import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import type { Observed } from '../../copy/observed.ts';
-import type { Kind } from '../../copy/kind.ts';
-import { PatternCache } from '../../copy/patterns.ts';
-import type { KubeApi } from '../../kube/api.ts';
-import type { StatusOptions } from '../actions.ts';
-import { AnnotatedCluster } from './annotated.ts';
-import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
+import type { Look } from '../look/look.ts';
+import { failingOf } from './failing.ts';
+import { byName, type CopyStatus, LIMITED, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
-/** How annotations are read, and of which kinds, as the replicator runs. */
-export function settingsOf({
-  annotationsPrefix,
-  allowAll,
-  ignoreUnknown,
-  runReplicators,
-}: StatusOptions['replicator']): {
-  readonly settings: RuleSettings;
-  readonly kinds: readonly Kind[];
-} {
-  const settings: RuleSettings = {
-    names: annotationNames(annotationsPrefix),
-    allowAll,
-    ignoreUnknown,
-    // What is there keeps its labels; they are given at creation only.
-    createWithLabels: {},
-    patterns: new PatternCache('full'),
-  };
-  return { settings, kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]) };
-}
-
-/** @param namespace of the annotated objects; `undefined` for all */
-export async function replicatorStatus(
-  api: KubeApi,
-  options: StatusOptions['replicator'],
-  namespace: string | undefined,
-  now: number,
-  signal?: AbortSignal,
-): Promise<SystemStatus> {
-  const { settings, kinds } = settingsOf(options);
-  const { names } = settings;
-  const cluster = await AnnotatedCluster.read(api, settings, kinds, now, signal);
+/**
+ * @param look at the cluster
+ * @param namespace of the annotated objects; `undefined` for all
+ * @throws what `api.request` throws
+ */
+export async function replicatorStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
+  const { names } = look.settings;
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
-  const rules: RuleStatus[] = [];
-  for (const [key, observed] of cluster.objects) {
+  const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
+  for (const [key, observed] of look.objects) {
     const place = parseHolderKey(key);
-    const rule = cluster.system.ruleOf(key);
-    if (!asked(place.namespace) || (rule !== undefined && !cluster.isRule(rule))) continue;
-    const wish = readRule(settings, place, observed.annotations);
-    if (wish === undefined) continue;
-    const annotated = { key, observed, wish };
-    rules.push(
-      rule === undefined ? ignoredStatus(names, annotated) : ruleStatus(cluster, names, { ...annotated, rule }),
-    );
+    const rule = look.replicator.ruleOf(key);
+    if (!asked(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
+    const wish = readRule(look.settings, place, observed.annotations);
+    if (wish !== undefined) annotated.push({ key, observed, wish, rule });
   }
+  await look.settle(annotated.flatMap(({ rule }) => rule ?? []));
+  const rules = annotated.map(({ rule, ...one }) =>
+    rule === undefined ? ignoredStatus(names, one) : ruleStatus(look, names, { ...one, rule }),
+  );
   return {
     system: REPLICATOR_SYSTEM,
     installed: true,
     rules,
-    orphans: orphansOf(cluster, names).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
+    orphans: orphansOf(look, names).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -96,23 +67,19 @@ function ignoredStatus(names: AnnotationNames, annotated: Annotated): RuleStatus
   const wish = wishOf(names, annotated);
   const message = `the replicator does not run for ${wish.kind}s (--run-replicators)`;
   const state = { state: 'Ignored', ready: false, reason: 'NotRun', message };
-  return { ...wish, ...state, lastSyncTime: annotated.observed.annotations[names.at] ?? null, copies: [] };
+  return { ...wish, ...state, lastSyncTime: annotated.observed.annotations[names.at] ?? null, copies: [], failing: [] };
 }
 
-function ruleStatus(
-  cluster: AnnotatedCluster,
-  names: AnnotationNames,
-  annotated: Annotated & { readonly rule: RuleKey },
-): RuleStatus {
+function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & { readonly rule: RuleKey }): RuleStatus {
   const { rule, wish } = annotated;
-  const entries = [...cluster.book.of(rule)];
+  const entries = [...look.book.of(rule)];
   const copies: CopyStatus[] = [];
   let lastSyncTime: string | null = null;
   for (const { claim } of entries) {
-    const target = cluster.objects.get(claim.target);
+    const target = look.objects.get(claim.target);
     if (target === undefined) continue;
     const ours =
-      claim.mode === 'fill' ? isFilled(names, target) : cluster.system.ownerOf(target, claim.target) === rule;
+      claim.mode === 'fill' ? isFilled(names, target) : look.replicator.ownerOf(target, claim.target) === rule;
     if (!ours) continue;
     copies.push(copyOf(names, claim.target, target));
     const at = target.annotations[names.at];
@@ -120,9 +87,10 @@ function ruleStatus(
   }
   return {
     ...wishOf(names, annotated),
-    ...stateOf(wish, entries),
+    ...stateOf(look, wish, entries),
     lastSyncTime,
     copies: copies.toSorted(byName),
+    failing: failingOf(look, rule),
   };
 }
 
@@ -132,6 +100,7 @@ function destinationsOf(names: AnnotationNames, { annotations }: Observed): stri
 }
 
 function stateOf(
+  look: Look,
   wish: ReplicationRule,
   entries: readonly Entry[],
 ): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
@@ -140,6 +109,10 @@ function stateOf(
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
     return { state: wish.kind === 'broken' ? 'Suspended' : 'Error', ready: false, reason: first.reason, message };
+  }
+  if (isHidden(look, wish, entries)) {
+    const message = 'other namespaces would have to be looked at, and these rights do not reach there';
+    return { state: 'Unknown', ready: false, reason: LIMITED, message };
   }
   if (pending.length > 0) {
     const message = `${pending.length} of ${entries.length} not as they should be yet; does Keyferry run? If so, the events of this object say why`;
@@ -153,19 +126,33 @@ function stateOf(
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 
+/** Whether the rule reaches into namespaces that could not be looked at. */
+function isHidden(look: Look, wish: ReplicationRule, entries: readonly Entry[]): boolean {
+  if (look.isWhole('Namespace') && look.isWhole('Secret') && look.isWhole('ConfigMap')) return false;
+  if (wish.kind === 'push') return true;
+  return entries.some(({ claim }) => {
+    if (claim.source === undefined) return false;
+    const { kind, namespace } = parseHolderKey(claim.source);
+    return !look.isWhole(kind) && !look.namespaces.has(namespace);
+  });
+}
+
 function isPending({ outcome }: Entry): boolean {
   return outcome.state === 'pending';
 }
 
-function orphansOf(cluster: AnnotatedCluster, names: AnnotationNames): OrphanStatus[] {
+function orphansOf(look: Look, names: AnnotationNames): OrphanStatus[] {
   const orphans: OrphanStatus[] = [];
-  for (const [rule, targets] of cluster.owned) {
-    const claimed = new Set(Array.from(cluster.book.of(rule), ({ claim }) => claim.target));
+  for (const [rule, targets] of look.owned) {
+    if (!rule.startsWith(`${REPLICATOR_SYSTEM}:`)) continue;
+    const [kind = '', home = ''] = rule.slice(REPLICATOR_SYSTEM.length + 1).split('/');
+    if (!look.isWhole(kind) && !look.namespaces.has(home)) continue;
+    const claimed = new Set(Array.from(look.book.of(rule), ({ claim }) => claim.target));
     for (const key of targets) {
-      const target = cluster.objects.get(key);
+      const target = look.objects.get(key);
       if (claimed.has(key) || target === undefined) continue;
-      const why = cluster.isRule(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
-      const then = cluster.fateOf(rule, target) === 'delete' ? 'it goes when Keyferry runs' : 'it stays';
+      const why = look.rules.has(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
+      const then = look.fateOf(rule, target) === 'delete' ? 'it goes when Keyferry runs' : 'it stays';
       orphans.push({
         system: REPLICATOR_SYSTEM,
         ...copyOf(names, key, target),

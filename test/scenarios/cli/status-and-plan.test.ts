@@ -35,11 +35,14 @@ describe('keyferry status and plan', () => {
     }
     return result;
   };
+  /** What `plan` shows with `--all`. It exits with 3 where something is lost or refused. */
   const plan = async (...objects: object[]): Promise<string[]> => {
     const input = objects.map((object) => stringify(object)).join('---\n');
-    const { code, stdout, stderr } = await run(['plan', '-', '-o', 'json'], input);
-    assert.equal(code, 0, stderr);
+    const { code, stdout, stderr } = await run(['plan', '-', '-o', 'json', '--all'], input);
+    assert.ok(code === 0 || code === 3, stderr);
     const { targets } = JSON.parse(stdout) as { targets: { action: string; namespace: string; name: string }[] };
+    const alarming = targets.some(({ action }) => ['delete', 'conflict', 'fail'].includes(action));
+    assert.equal(code, alarming ? 3 : 0);
     return targets.map(({ action, namespace, name }) => `${action} ${namespace}/${name}`);
   };
   const settled = async (name: string): Promise<void> => {
@@ -91,7 +94,7 @@ describe('keyferry status and plan', () => {
     const tls = { type: 'kubernetes.io/basic-auth' };
     assert.deepEqual(await plan(secret('default', 'one', CANARY, tls)), ['replace to-a/one', 'replace to-b/one']);
     // A younger mirror gives way.
-    assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one']);
+    assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
 
   it('tells what is copied where, and what is not and why', async () => {
@@ -158,7 +161,7 @@ describe('keyferry status and plan', () => {
       { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
     ];
     const { code, stdout } = await run(['plan', '-'], input.map((object) => stringify(object)).join('---\n'));
-    assert.equal(code, 0);
+    assert.equal(code, 3);
     assert.match(stdout, /^SecretMirror default\/bad: spec\.destination\.namespaces\[1\]: /);
     assert.match(stdout, /1 object is of no concern here\./);
   });

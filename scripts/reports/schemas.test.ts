@@ -1,0 +1,22 @@
+/** The schemas are those of the types that the program prints; the scenarios hold the output itself against them. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { z } from 'zod';
+import type { PlanReport } from '../../src/cli/plan/report.ts';
+import type { StatusReport } from '../../src/cli/status/report.ts';
+import { type planSchema, reportSchemas, type statusSchema } from './schemas.ts';
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never;
+const isSame: readonly [
+  Same<DeepReadonly<z.infer<typeof statusSchema>>, StatusReport>,
+  Same<DeepReadonly<z.infer<typeof planSchema>>, PlanReport>,
+] = [true, true];
+
+it('the schemas have the fields of the types', () => {
+  assert.deepEqual(isSame, [true, true]);
+});
+
+it('a field that is added later does not make an output invalid', () => {
+  for (const text of reportSchemas().values()) assert.ok(!text.includes('additionalProperties'));
+});

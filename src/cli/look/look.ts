@@ -1,0 +1,337 @@
+/**
+ * One look at a cluster: what its rules come to. The real systems, claim book and `plan`, on what the lists of metadata say;
+ * content is read only where metadata do not tell. Nothing is written, and nothing is watched.
+ *
+ * A Look does not age: it says what was true when it was made.
+ */
+import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR_PLURAL } from '../../controllers/mirrors/api.ts';
+import { MirrorStore } from '../../controllers/mirrors/mirror-store.ts';
+import { MirrorSystem } from '../../controllers/mirrors/system.ts';
+import { annotationNames } from '../../controllers/replicator/annotations.ts';
+import { REPLICATED_KINDS } from '../../controllers/replicator/controller.ts';
+import type { RuleSettings } from '../../controllers/replicator/rule.ts';
+import { ReplicatorSystem } from '../../controllers/replicator/system.ts';
+import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/claim.ts';
+import { ClaimBook } from '../../copy/claim-book.ts';
+import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
+import { Namespaces } from '../../copy/namespaces.ts';
+import { observe, type Observed } from '../../copy/observed.ts';
+import { outcomesOf } from '../../copy/outcomes.ts';
+import { PatternCache, type RegexMode } from '../../copy/patterns.ts';
+import { type Facts, type OwnerFate, plan, type Plan, type Remarks } from '../../copy/plan.ts';
+import type { Evaluation, RuleSystem } from '../../copy/system.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import type { ReplicatorReading } from '../actions.ts';
+import { listReachable, type Reach } from '../kube-list.ts';
+import { Contents } from './contents.ts';
+
+/** All are looked at; of what the replicator does not run for, it is only said that it is not followed. */
+const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
+/** More facts than these are never needed for one plan. */
+const MAX_ROUNDS = 6;
+const NAMESPACES = { groupPath: '/api/v1', plural: 'namespaces' };
+const MIRRORS = { groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`, plural: SECRET_MIRROR_PLURAL };
+
+/** Of a source in Vault: reading it there would take the mirror's login, and of dynamic credentials make new ones. */
+export const NOT_ASKED = {
+  state: 'missing',
+  reason: 'Vault',
+  message: 'what is there is not looked at',
+} as const satisfies SourceView;
+
+export interface LookOptions {
+  readonly api: KubeApi;
+  /** As the operator runs. */
+  readonly regexMode: RegexMode;
+  readonly replicator: ReplicatorReading;
+  /** Looked at alone where the caller may not list a whole cluster. */
+  readonly namespace?: string | undefined;
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What would be done with a target, and what the claims on it would be told afterwards. */
+export interface Decision {
+  readonly plan: Plan;
+  readonly outcome: Outcome | undefined;
+  readonly remarks: Remarks | undefined;
+}
+
+export class Look {
+  readonly book = new ClaimBook();
+  readonly mirrors = new MirrorStore(() => undefined);
+  readonly namespaces = new Namespaces(() => undefined);
+  readonly patterns: PatternCache;
+  readonly settings: RuleSettings;
+  readonly mirrorSystem: MirrorSystem;
+  readonly replicator: ReplicatorSystem;
+  readonly #options: LookOptions;
+  readonly #systems: ReadonlyMap<string, RuleSystem>;
+  readonly #reach = new Map<string, Reach>();
+  readonly #objects = new Map<HolderKey, Observed>();
+  readonly #owned = new Map<RuleKey, HolderKey[]>();
+  readonly #rules = new Map<RuleKey, Evaluation>();
+  readonly #contents: Contents;
+  readonly #decisions = new Map<HolderKey, Decision>();
+
+  private constructor(options: LookOptions) {
+    const { api, regexMode, replicator, now } = options;
+    this.#options = options;
+    this.#contents = new Contents(api, KINDS);
+    this.patterns = new PatternCache(regexMode);
+    this.settings = {
+      names: annotationNames(replicator.annotationsPrefix),
+      allowAll: replicator.allowAll,
+      ignoreUnknown: replicator.ignoreUnknown,
+      // What is there keeps its labels; they are given at creation only.
+      createWithLabels: {},
+      patterns: new PatternCache('full'),
+    };
+    const { namespaces } = this;
+    this.mirrorSystem = new MirrorSystem({
+      api,
+      mirrors: this.mirrors,
+      namespaces,
+      patterns: this.patterns,
+      secretKey: (namespace, name) => this.key(SECRET, namespace, name),
+      viewOf: () => ({ state: 'unknown' }),
+      recordEvent: () => undefined,
+      onSynced: () => undefined,
+      onGone: () => undefined,
+      synced: async () => await Promise.resolve(),
+      now: () => now,
+    });
+    this.replicator = new ReplicatorSystem({
+      api,
+      settings: this.settings,
+      kinds: replicator.runReplicators.map((kind) => REPLICATED_KINDS[kind]),
+      namespaces,
+      observed: (kind, namespace, name) => this.#objects.get(this.key(kind, namespace, name)),
+      recordEvent: () => undefined,
+    });
+    this.#systems = new Map<string, RuleSystem>(
+      [this.mirrorSystem, this.replicator].map((system) => [system.name, system]),
+    );
+  }
+
+  /**
+   * Lists what there is and makes the claims of every rule.
+   * @throws what `api.request` throws, but for a right that is missing (`reach` tells)
+   */
+  static async at(options: LookOptions): Promise<Look> {
+    const look = new Look(options);
+    const { api, namespace, signal } = options;
+    const metadata = { metadataOnly: true, signal };
+    const list = async (what: string, collection: typeof NAMESPACES, take: (item: KubeObject) => void, more = {}) => {
+      look.#reach.set(what, await listReachable(api, collection, namespace, take, { signal, ...more }));
+    };
+    await Promise.all([
+      list('Namespace', NAMESPACES, (item) => look.namespaces.sink.upsert(item, true), metadata),
+      list('SecretMirror', MIRRORS, (item) => look.mirrors.put(item)),
+      ...KINDS.map(async (kind) => await list(kind.kind, kind, (item) => look.#put(kind, item), metadata)),
+    ]);
+    if (!look.isWhole('Namespace') && namespace !== undefined) {
+      const uid = '';
+      look.namespaces.sink.upsert(
+        { metadata: { name: namespace, uid, resourceVersion: '', creationTimestamp: '' } },
+        true,
+      );
+    }
+    look.#claim();
+    return look;
+  }
+
+  /** How much of a kind could be listed. */
+  reach(kind: string): Reach {
+    return this.#reach.get(kind) ?? { extent: 'cluster' };
+  }
+
+  /** Whether all objects of a kind are known. */
+  isWhole(kind: string): boolean {
+    const { extent } = this.reach(kind);
+    return extent === 'cluster' || extent === 'not installed';
+  }
+
+  /** Everything there is, by key. */
+  get objects(): ReadonlyMap<HolderKey, Observed> {
+    return this.#objects;
+  }
+
+  /** The marks of rules on what they have made. */
+  get owned(): ReadonlyMap<RuleKey, readonly HolderKey[]> {
+    return this.#owned;
+  }
+
+  /** Every rule that asks for something, even if nothing can come of it. */
+  get rules(): ReadonlyMap<RuleKey, Evaluation> {
+    return this.#rules;
+  }
+
+  key({ kind }: Kind, namespace: string, name: string): HolderKey {
+    return holderKey(this.#options.api.cluster, kind, namespace, name);
+  }
+
+  /** The rule that a mark on the object names, whichever system made it. */
+  ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined {
+    for (const system of this.#systems.values()) {
+      const owner = system.ownerOf(observed, target);
+      if (owner !== undefined) return owner;
+    }
+    return undefined;
+  }
+
+  /** What becomes of a copy that its rule does not claim. */
+  fateOf(owner: RuleKey, observed: Observed): OwnerFate {
+    return this.#systemOf(owner).dispose(owner, observed, this.#rules.has(owner));
+  }
+
+  /**
+   * Decides targets, as the engine would. Reads what is needed for all of them together.
+   * @throws what `api.request` throws
+   */
+  async decide(targets: Iterable<HolderKey>): Promise<void> {
+    let open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
+    for (let round = 1; open.length > 0; round += 1) {
+      const wanted = new Set<HolderKey>();
+      const undecided: HolderKey[] = [];
+      for (const target of open) {
+        const decision = this.#plan(target);
+        const needs = decision.do === 'need' ? this.#readable(decision, target) : [];
+        if (needs.length > 0 && round < MAX_ROUNDS) {
+          undecided.push(target);
+          for (const key of needs) wanted.add(key);
+        } else {
+          this.#decisions.set(target, decisionOf(decision));
+        }
+      }
+      await this.#contents.read(wanted, this.#options.signal);
+      open = undecided;
+    }
+  }
+
+  /** What `decide` came to. @throws TypeError for a target that it was not asked for */
+  decisionOn(target: HolderKey): Decision {
+    const decision = this.#decisions.get(target);
+    if (decision === undefined) throw new TypeError(`not decided: ${target}`);
+    return decision;
+  }
+
+  /** Decides the targets of these rules, and tells their claims what came of it. @throws what `api.request` throws */
+  async settle(rules: Iterable<RuleKey>): Promise<void> {
+    const targets = new Set<HolderKey>();
+    for (const rule of rules) for (const { claim } of this.book.of(rule)) targets.add(claim.target);
+    await this.decide(targets);
+    for (const target of targets) {
+      const { outcome, remarks } = this.decisionOn(target);
+      for (const [entry, mine] of outcomesOf(this.book.on(target), outcome, remarks)) this.book.settle(entry, mine);
+    }
+  }
+
+  #systemOf(rule: RuleKey): RuleSystem {
+    const system = this.#systems.get(rule.slice(0, rule.indexOf(':')));
+    if (system === undefined) throw new TypeError(`no system for the rule ${rule}`);
+    return system;
+  }
+
+  #put(kind: Kind, { metadata }: KubeObject): void {
+    const key = this.key(kind, metadata.namespace ?? '', metadata.name);
+    const observed = observe(metadata);
+    this.#objects.set(key, observed);
+    const owner = this.ownerOf(observed, key);
+    if (owner === undefined) return;
+    const owned = this.#owned.get(owner);
+    if (owned === undefined) this.#owned.set(owner, [key]);
+    else owned.push(key);
+  }
+
+  #claim(): void {
+    const view = { ownedBy: (rule: RuleKey): Iterable<HolderKey> => this.#owned.get(rule) ?? [] };
+    const rules: RuleKey[] = Array.from(this.mirrors.all(), ([rule]) => rule);
+    for (const key of this.#objects.keys()) {
+      const rule = this.replicator.ruleOf(key);
+      if (rule !== undefined) rules.push(rule);
+    }
+    for (const rule of rules) {
+      const evaluation = this.#systemOf(rule).evaluate(rule, view);
+      if (evaluation === undefined) continue;
+      this.#rules.set(rule, evaluation);
+      this.book.replace(rule, evaluation.claims, evaluation.sources);
+    }
+  }
+
+  #plan(target: HolderKey): Plan {
+    const observed = this.#objects.get(target);
+    const markedBy = observed === undefined ? undefined : this.ownerOf(observed, target);
+    const read = this.#contents.of(target) ?? undefined;
+    // Another version than was listed: it changes while we look.
+    const held = read?.resourceVersion === observed?.resourceVersion ? read : undefined;
+    const facts = (ownerFate: OwnerFate | undefined): Facts => ({
+      entries: this.book.on(target),
+      presence: observed === undefined ? 'absent' : 'present',
+      observed,
+      markedBy,
+      goingAway: false,
+      viewOf: (claim) => this.#view(claim),
+      gistOf: ({ source }) => (source === undefined ? undefined : this.#contents.of(source)?.gist),
+      held,
+      type: parseHolderKey(target).kind === SECRET.kind ? held?.gist.type : '',
+      ownerFate,
+      frozen: held?.immutable ?? false,
+      now: this.#options.now,
+    });
+    const decision = plan(facts(undefined));
+    if (decision.do !== 'need' || decision.fact !== 'owner' || observed === undefined || markedBy === undefined) {
+      return decision;
+    }
+    return plan(facts(this.fateOf(markedBy, observed)));
+  }
+
+  /** What has to be read for a plan, and was not read yet. */
+  #readable(need: Extract<Plan, { do: 'need' }>, target: HolderKey): HolderKey[] {
+    const keys = need.fact === 'source' ? [need.claim.source] : need.fact === 'target' ? [target] : [];
+    return keys.filter((key) => key !== undefined && this.#contents.of(key) === undefined) as HolderKey[];
+  }
+
+  #view({ source }: Claim): SourceView {
+    if (source === undefined) return NOT_ASKED;
+    const found = this.#objects.get(source);
+    if (found !== undefined) {
+      const { resourceVersion, labels, annotations } = found;
+      return { state: 'present', version: resourceVersion, labels, annotations };
+    }
+    const { kind, namespace, name } = parseHolderKey(source);
+    if (!this.isWhole(kind) && namespace !== this.#options.namespace) return { state: 'unknown' };
+    const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
+    return { state: 'missing', reason: `No${kind}`, message };
+  }
+}
+
+/** What would be settled if Keyferry did what the plan says; what is still to be done is pending. */
+function decisionOf(decision: Plan): Decision {
+  switch (decision.do) {
+    case 'nothing':
+      return { plan: decision, outcome: undefined, remarks: decision.remarks };
+    case 'wait': {
+      const { reason, message, remarks } = decision;
+      return { plan: decision, outcome: { state: 'waiting', reason, message }, remarks };
+    }
+    case 'fail': {
+      const { reason, message, remarks } = decision;
+      return { plan: decision, outcome: { state: 'error', reason, message }, remarks };
+    }
+    case 'conflict': {
+      const { message, remarks } = decision;
+      return { plan: decision, outcome: { state: 'conflict', reason: 'Conflict', message }, remarks };
+    }
+    case 'create':
+    case 'update':
+    case 'replace':
+    case 'delete':
+    case 'need':
+      return { plan: decision, outcome: PENDING, remarks: undefined };
+    default:
+      return decision satisfies never;
+  }
+}

@@ -1,0 +1,36 @@
+/** What a Look could not see for want of rights. */
+import type { Look } from './look.ts';
+
+const PLURALS = {
+  Namespace: 'namespaces',
+  SecretMirror: 'SecretMirrors',
+  Secret: 'Secrets',
+  ConfigMap: 'ConfigMaps',
+} as const;
+
+type Looked = keyof typeof PLURALS;
+
+/** As sentences. */
+export function reachNotes(look: Pick<Look, 'reach'>): string[] {
+  const notes: string[] = [];
+  const partly: string[] = [];
+  for (const [kind, plural] of Object.entries(PLURALS)) {
+    const reach = look.reach(kind);
+    if (reach.extent === 'namespace') partly.push(plural);
+    else if (reach.extent === 'refused' && kind !== 'Namespace') {
+      notes.push(`${plural} are not looked at: ${reach.message}`);
+    }
+  }
+  if (partly.length > 0) {
+    notes.push(`${partly.join(', ')} of other namespaces are not looked at: these rights do not reach there`);
+  }
+  return notes;
+}
+
+/** @throws Error if one of these kinds could not be listed at all */
+export function requireReach(look: Pick<Look, 'reach'>, kinds: readonly Looked[], hint = ''): void {
+  for (const kind of kinds) {
+    const reach = look.reach(kind);
+    if (reach.extent === 'refused') throw new Error(`${reach.message}${hint}`);
+  }
+}

@@ -1,0 +1,126 @@
+/** What an object would be after `kubectl apply` of a manifest: what the manifest says, over what is there. Pure. */
+import type { Kind } from '../../copy/kind.ts';
+import { SECRET } from '../../copy/kind.ts';
+import { LAST_APPLIED } from '../../copy/observed.ts';
+import { isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * The three-way merge of `kubectl apply`: what the manifest names is set, what it names with nothing goes, and so does what the
+ * last manifest named and this one does not.
+ */
+export function merged(there: Fields, last: Fields, given: Fields): Record<string, unknown> {
+  const result: Record<string, unknown> = { ...there };
+  for (const key of Object.keys(last)) if (!Object.hasOwn(given, key)) delete result[key];
+  for (const [key, value] of Object.entries(given)) {
+    const before = result[key];
+    const former = last[key];
+    if (value === null || value === undefined) delete result[key];
+    else if (isMap(value)) result[key] = merged(isMap(before) ? before : {}, isMap(former) ? former : {}, value);
+    else result[key] = value;
+  }
+  return result;
+}
+
+/** The manifest that was last applied, as kubectl has written it into the object. */
+export function lastApplied(annotations: Readonly<Record<string, string>> | undefined): Fields {
+  const text = annotations?.[LAST_APPLIED];
+  if (text === undefined) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return isMap(value) ? value : {};
+  } catch {
+    // Anybody may have written it; kubectl does without it then, too.
+    return {};
+  }
+}
+
+export function mapIn(object: Fields, field: string): Fields {
+  const value = object[field];
+  return isMap(value) ? value : {};
+}
+
+/**
+ * Content, type and immutability of an object with a manifest applied. Of an object whose content is not known only what the
+ * manifest says comes out.
+ * @throws ManifestError naming the field
+ */
+export function appliedContent(kind: Kind, there: Fields, last: Fields, { object, where }: Manifest): Fields {
+  const content: Record<string, unknown> = {};
+  for (const { name, encoding } of kind.fields) {
+    const given = stringsOf(object[name], where, name);
+    for (const [key, value] of Object.entries(given)) checkKey(where, name, key, encoding === 'base64' ? value : '');
+    const values = encoding === 'base64' ? withoutLineEnds(given) : given;
+    content[name] = merged(mapIn(there, name), mapIn(last, name), values);
+  }
+  if (kind === SECRET) {
+    const texts = stringsOf(object['stringData'], where, 'stringData');
+    for (const key of Object.keys(texts)) checkKey(where, 'stringData', key, '');
+    const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    content['data'] = { ...mapIn(content, 'data'), ...(Object.fromEntries(encoded) as Fields) };
+  }
+  const rest = { type: object['type'], immutable: object['immutable'] };
+  if (rest.type !== undefined && rest.type !== null && typeof rest.type !== 'string') {
+    throw new ManifestError(`${where}: type is not a string`);
+  }
+  if (rest.immutable !== undefined && rest.immutable !== null && typeof rest.immutable !== 'boolean') {
+    throw new ManifestError(`${where}: immutable is neither true nor false`);
+  }
+  const before = { type: there['type'], immutable: there['immutable'] };
+  return { ...content, ...merged(before, {}, withoutUndefined(rest)) };
+}
+
+/** Whether a manifest says anything of content. */
+export function saysContent(kind: Kind, { object }: Manifest): boolean {
+  return [...kind.fields.map(({ name }) => name), 'stringData', 'type', 'immutable'].some((field) => {
+    return object[field] !== undefined && object[field] !== null;
+  });
+}
+
+/**
+ * The spec of a SecretMirror with a manifest applied.
+ * @throws ManifestError naming the field
+ */
+export function appliedSpec(there: Fields, last: Fields, { object, where }: Manifest): Fields {
+  const spec = object['spec'] ?? {};
+  if (!isMap(spec)) throw new ManifestError(`${where}: spec is not an object`);
+  for (const field of ['source', 'destination']) {
+    const value = spec[field] ?? {};
+    if (!isMap(value)) throw new ManifestError(`${where}: spec.${field} is not an object`);
+    for (const text of ['name', 'type', 'secretType']) {
+      if (typeof (value[text] ?? '') !== 'string') {
+        throw new ManifestError(`${where}: spec.${field}.${text} is not a string`);
+      }
+    }
+  }
+  const patterns = mapIn(spec, 'destination')['namespaces'] ?? [];
+  if (!(Array.isArray(patterns) && patterns.every((item) => typeof item === 'string'))) {
+    throw new ManifestError(`${where}: spec.destination.namespaces is not a list of strings`);
+  }
+  return merged(mapIn(there, 'spec'), mapIn(last, 'spec'), spec);
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+function checkKey(where: string, field: string, key: string, base64: string): void {
+  const isKey = /^[-._a-zA-Z0-9]{1,253}$/.test(key) && key !== '.' && !key.startsWith('..');
+  if (!isKey) {
+    const text = JSON.stringify(key.slice(0, 63));
+    throw new ManifestError(`${where}: ${field}: ${text} is no key: letters, digits, -, _ and .`);
+  }
+  if (!BASE64.test(withoutLineEnd(base64))) throw new ManifestError(`${where}: ${field}.${key} is not base64`);
+}
+
+function withoutLineEnds(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, withoutLineEnd(value)]));
+}
+
+/** The server does not read them. */
+function withoutLineEnd(base64: string): string {
+  return base64.replaceAll(/[\n\r]/g, '');
+}
+
+function withoutUndefined(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,47 @@
+/** Which files `keyferry plan` reads: as `kubectl apply -f` takes them. */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type Manifest, ManifestError, parseManifests } from './manifests.ts';
+
+const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
+
+/**
+ * @param paths files and folders; `-` is standard input, which `stdin` reads
+ * @param recursive whether the folders in a folder are read too
+ * @throws ManifestError
+ */
+export async function readManifests(
+  paths: readonly string[],
+  recursive: boolean,
+  stdin: () => Promise<string>,
+): Promise<Manifest[]> {
+  const manifests: Manifest[] = [];
+  for (const name of paths) {
+    if (name === '-') manifests.push(...parseManifests(await stdin(), 'standard input'));
+    else for (const file of await filesOf(name, recursive)) manifests.push(...parseManifests(await read(file), file));
+  }
+  return manifests;
+}
+
+async function filesOf(name: string, recursive: boolean): Promise<string[]> {
+  const { isFolder } = await tried(name, async () => ({ isFolder: (await stat(name)).isDirectory() }));
+  if (!isFolder) return [name];
+  const entries = await tried(name, async () => await readdir(name, { recursive }));
+  const files = entries.filter((entry) => EXTENSIONS.has(path.extname(entry))).map((entry) => path.join(name, entry));
+  if (files.length > 0) return files.toSorted();
+  const deeper = recursive ? '' : '; --recursive looks into the folders in it';
+  throw new ManifestError(`${name}: holds no .json, .yaml or .yml file${deeper}`);
+}
+
+async function read(file: string): Promise<string> {
+  return await tried(file, async () => await readFile(file, 'utf8'));
+}
+
+async function tried<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
+    throw new ManifestError(`${file}: cannot be read: ${code}`, { cause: error });
+  }
+}

@@ -1,0 +1,140 @@
+/** Which targets the manifests concern, and what would become of each: a row for what decides it, and one for each rule that loses. */
+import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
+import { MIRRORS_SYSTEM } from '../../controllers/mirrors/api.ts';
+import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
+import type { Outcome } from '../../copy/claim.ts';
+import type { Entry } from '../../copy/claim-book.ts';
+import { outcomesOf } from '../../copy/outcomes.ts';
+import { winnerOf } from '../../copy/plan.ts';
+import type { Look } from '../look/look.ts';
+import type { Given } from './imagined-api.ts';
+import type { PlannedTarget } from './report.ts';
+import { told } from './told.ts';
+
+/** What the manifests name. */
+export class Named {
+  readonly objects: ReadonlySet<HolderKey>;
+  readonly mirrors: ReadonlySet<RuleKey>;
+  readonly namespaces: ReadonlySet<string>;
+
+  constructor(cluster: string, given: readonly Given[]) {
+    const objects = new Set<HolderKey>();
+    const mirrors = new Set<RuleKey>();
+    const namespaces = new Set<string>();
+    for (const { manifest, planned, namespace } of given) {
+      const { name } = manifest.metadata;
+      if (planned.content !== undefined) objects.add(holderKey(cluster, planned.content.kind, namespace, name));
+      else if (planned.namespaced) mirrors.add(mirrorRule(namespace, name));
+      else namespaces.add(name);
+    }
+    this.objects = objects;
+    this.mirrors = mirrors;
+    this.namespaces = namespaces;
+  }
+}
+
+export interface Touched {
+  readonly targets: ReadonlySet<HolderKey>;
+  /** Given objects that are rules, sources or targets. */
+  readonly concerned: ReadonlySet<HolderKey>;
+  /** Rules that are given. */
+  readonly rules: ReadonlySet<RuleKey>;
+}
+
+/** What the manifests concern. */
+export function touchedBy(look: Look, named: Named): Touched {
+  const targets = new Set<HolderKey>();
+  const concerned = new Set<HolderKey>();
+  const rules = new Set<RuleKey>(named.mirrors);
+  for (const object of named.objects) {
+    const rule = look.replicator.ruleOf(object);
+    if (rule === undefined) continue;
+    rules.add(rule);
+    if (look.rules.has(rule)) concerned.add(object);
+  }
+  for (const [rule, { sources }] of look.rules) {
+    const isGiven = rules.has(rule) || sources.some((source) => named.objects.has(source));
+    for (const { claim } of look.book.of(rule)) {
+      const { target, source } = claim;
+      const fromGiven = source !== undefined && named.objects.has(source);
+      if (fromGiven) concerned.add(source);
+      const isNew = named.namespaces.has(parseHolderKey(target).namespace);
+      if (isGiven || fromGiven || isNew || named.objects.has(target)) targets.add(target);
+    }
+  }
+  // What a rule has made and does not claim goes; of one that cannot be understood it stays.
+  for (const rule of rules) {
+    if (!look.replicator.isBroken(rule)) for (const target of look.owned.get(rule) ?? []) targets.add(target);
+  }
+  return { targets, concerned, rules };
+}
+
+/**
+ * The rows of the targets, by system and place.
+ * @returns `isNews`: it changes something, or refuses something to a rule of the manifests
+ */
+export async function rowsOf(
+  look: Look,
+  { targets, rules }: Touched,
+): Promise<readonly { readonly row: PlannedTarget; readonly isNews: boolean }[]> {
+  await look.decide(targets);
+  const rows = [...targets].toSorted().flatMap((target) => rowsOn(target));
+  return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
+
+  function rowsOn(target: HolderKey): { row: PlannedTarget; isNews: boolean }[] {
+    const { kind, namespace, name } = parseHolderKey(target);
+    const entries = look.book.on(target);
+    const observed = look.objects.get(target);
+    const markedBy = observed === undefined ? undefined : look.ownerOf(observed, target);
+    const marker = markedBy === undefined ? '' : titleOf(look, markedBy);
+    const { plan, outcome, remarks } = look.decisionOn(target);
+    const outcomes = [...outcomesOf(entries, outcome, remarks)];
+    const decides = 'claim' in plan ? plan.claim.owner : undefined;
+    const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(entries) ?? entries[0];
+    const rule = winner?.claim.owner.title ?? marker;
+    const said = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
+    const place = { kind, namespace, name };
+    const system = systemOf(winner?.claim.owner.key ?? markedBy ?? '');
+    const main: PlannedTarget = { system, ...place, rule, ...told(plan, marker), ...said };
+    const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
+    return [
+      { row: main, isNews: main.action !== 'nothing' },
+      ...losers.map(([{ claim }, { message }]) => ({
+        row: {
+          ...place,
+          system: systemOf(claim.owner.key),
+          action: 'conflict' as const,
+          rule: claim.owner.title,
+          reason: message,
+          lost: false,
+        },
+        isNews: rules.has(claim.owner.key),
+      })),
+    ];
+  }
+}
+
+/** Why nothing is done, where that is not because all is well. */
+function remarkOf(
+  outcomes: readonly (readonly [Entry, Outcome])[],
+  winner: Entry | undefined,
+): Pick<PlannedTarget, 'action' | 'reason'> | undefined {
+  for (const [entry, { state, reason, message }] of outcomes) {
+    if (state === 'error') return { action: 'fail', reason: `${reason}: ${message}` };
+    if (state === 'conflict' && entry === winner) return { action: 'conflict', reason: message };
+    if (state === 'waiting') return { action: 'wait', reason: `${reason}: ${message}` };
+  }
+  return undefined;
+}
+
+function systemOf(rule: RuleKey): string {
+  return rule.slice(0, rule.indexOf(':'));
+}
+
+/** A rule for people, also one that is gone. */
+function titleOf(look: Look, rule: RuleKey): string {
+  const title = look.rules.get(rule)?.owner.title;
+  if (title !== undefined) return title;
+  if (systemOf(rule) === MIRRORS_SYSTEM) return `SecretMirror ${mirrorName(rule)}`;
+  return rule.slice(rule.indexOf(':') + 1).replace('/', ' ');
+}

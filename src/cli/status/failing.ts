@@ -1,0 +1,31 @@
+/** The targets of a rule that are not as they should be. */
+import type { RuleKey } from '../../copy/keys.ts';
+import { parseHolderKey } from '../../copy/keys.ts';
+import { type Look, NOT_ASKED } from '../look/look.ts';
+import { byName, type FailingTarget } from './report.ts';
+
+/** @param look with this rule settled */
+export function failingOf(look: Look, rule: RuleKey): FailingTarget[] {
+  const failing: FailingTarget[] = [];
+  for (const { claim, outcome } of look.book.of(rule)) {
+    const { state, reason, message } = outcome;
+    if (state === 'synced' || state === 'released') continue;
+    const { kind, namespace, name } = parseHolderKey(claim.target);
+    const place = { kind, namespace, name };
+    if (state === 'waiting' && claim.source === undefined && reason === NOT_ASKED.reason) {
+      // Of a copy that is there it cannot be told here whether it holds what Vault has.
+      if (look.objects.has(claim.target)) continue;
+      failing.push({ ...place, state, reason: 'Missing', message: 'there is no copy yet' });
+    } else if (state === 'pending') {
+      const { plan } = look.decisionOn(claim.target);
+      failing.push({ ...place, state, reason: 'Outdated', message: `Keyferry would ${verbOf(plan.do)} it` });
+    } else {
+      failing.push({ ...place, state, reason, message });
+    }
+  }
+  return failing.toSorted(byName);
+}
+
+function verbOf(action: string): string {
+  return action === 'need' ? 'look again at' : action;
+}

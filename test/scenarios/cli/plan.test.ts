@@ -1,0 +1,262 @@
+/** `keyferry plan`: several mirrors for one target, what it shows, its exit codes, what it takes, and how much it asks of the server. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parse, stringify } from 'yaml';
+
+import { planSchema } from '../../../scripts/reports/schemas.ts';
+import { crds } from '../../../src/cli/crds.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json } from '../../support/api.ts';
+import { mirror, namespace, secret } from './objects.ts';
+import { type ProgramResult, runProgram } from './program.ts';
+
+const OWNED_BY = 'mirrors.kts.studio/owned-by';
+const MANY = 60;
+
+describe('keyferry plan', () => {
+  let plane: ControlPlane;
+  let folder: string;
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: false, audit: true });
+    folder = await mkdtemp(path.join(tmpdir(), 'keyferry-plan-test-'));
+    await plane.api.apply(crds());
+    await plane.api.createMany(['to-a', 'to-b'].map((name) => namespace(name)));
+    await plane.api.create(secret('default', 'one', 'x'));
+  });
+  after(async () => {
+    await plane.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  const run = async (args: readonly string[], input = ''): Promise<ProgramResult> =>
+    await runProgram(['plan', '--kubeconfig', plane.kubeconfigPath, ...args], input);
+  const yaml = (objects: readonly object[]): string => objects.map((object) => stringify(object)).join('---\n');
+  /** The rows as `action namespace/name rule`, and the exit code. */
+  const rows = async (objects: readonly object[] | string, ...args: readonly string[]): Promise<[string[], number]> => {
+    const input = typeof objects === 'string' ? objects : yaml(objects);
+    const { code, stdout, stderr } = await run(['-', '-o', 'json', ...args], input);
+    assert.ok(code === 0 || code === 3, stderr);
+    const { targets } = planSchema.parse(JSON.parse(stdout));
+    return [targets.map((row) => `${row.action} ${row.namespace}/${row.name} ${row.rule}`), code];
+  };
+  const copy = (where: string, name: string, owner: string) =>
+    secret(where, name, 'x', {
+      metadata: {
+        name,
+        namespace: where,
+        annotations: { [OWNED_BY]: owner },
+        labels: { 'keyferry.dev/copy': 'mirrors' },
+      },
+    });
+
+  it('several mirrors for one target: each that goes without is told, also of those that are there', async () => {
+    const two = [mirror('left', 'one', ['to-a']), mirror('right', 'one', ['to-.+'])];
+    assert.deepEqual(await rows(two), [
+      [
+        'create to-a/one SecretMirror default/left',
+        'conflict to-a/one SecretMirror default/right',
+        'create to-b/one SecretMirror default/right',
+      ],
+      3,
+    ]);
+    await plane.api.create(mirror('there', 'one', ['to-b']));
+    assert.deepEqual(await rows(two.slice(1)), [
+      [
+        'create to-a/one SecretMirror default/right',
+        'create to-b/one SecretMirror default/there',
+        'conflict to-b/one SecretMirror default/right',
+      ],
+      3,
+    ]);
+    const { stdout } = await run(['-'], yaml(two.slice(1)));
+    assert.match(stdout, /\nconflict +Secret +to-b +one +SecretMirror default\/right +.*SecretMirror default\/there/);
+    await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/there');
+  });
+
+  it('what stays as it is is counted, and shown with --all', async () => {
+    const source = await plane.api.get('/api/v1/namespaces/default/secrets/one');
+    const held = copy('to-a', 'one', 'default/calm');
+    Object.assign(held.metadata, {
+      annotations: {
+        [OWNED_BY]: 'default/calm',
+        'mirrors.kts.studio/parent-version': source.metadata.resourceVersion as string,
+        'mirrors.kts.studio/source-type': 'secret',
+        'keyferry.dev/target': 'to-a/one',
+      },
+    });
+    await plane.api.create(held);
+    const calm = [mirror('calm', 'one', ['to-a'])];
+    assert.deepEqual(await rows(calm), [[], 0]);
+    const { stdout } = await run(['-'], yaml(calm));
+    assert.match(
+      stdout,
+      /^No copy would be made, changed or removed\.\n1 copy stays as it is \(--all shows them\)\.\n$/,
+    );
+    assert.deepEqual(await rows(calm, '--all'), [['nothing to-a/one SecretMirror default/calm'], 0]);
+    const asYaml = await run(['-', '-o', 'yaml', '--all'], yaml(calm));
+    assert.equal(planSchema.parse(parse(asYaml.stdout)).unchanged, 1);
+    // Lost: a copy that is no longer wanted.
+    assert.deepEqual(await rows([mirror('calm', 'one', ['to-b'])]), [
+      ['delete to-a/one SecretMirror default/calm', 'create to-b/one SecretMirror default/calm'],
+      3,
+    ]);
+    await plane.api.delete('/api/v1/namespaces/to-a/secrets/one');
+  });
+
+  it('refused: a spec with problems, and a namespace that is not there', async () => {
+    for (const [object, problem] of [
+      [mirror('bad', 'one', ['(']), /^SecretMirror default\/bad: spec\.destination\.namespaces\[0\]/],
+      [secret('nowhere', 'one', 'x'), /^Secret nowhere\/one: its namespace nowhere is not there\n/],
+    ] as const) {
+      const { code, stdout } = await run(['-'], yaml([object]));
+      assert.equal(code, 3);
+      assert.match(stdout, problem);
+    }
+    assert.deepEqual(await rows([namespace('nowhere'), secret('nowhere', 'one', 'x')]), [[], 0]);
+  });
+
+  it('patterns as the original has them, with --mirrors-regex=search', async () => {
+    await plane.api.create(namespace('not-to-a'));
+    const one = [mirror('m', 'one', ['to-a'])];
+    assert.deepEqual((await rows(one))[0], ['create to-a/one SecretMirror default/m']);
+    assert.deepEqual((await rows(one, '--mirrors-regex=search'))[0], [
+      'create not-to-a/one SecretMirror default/m',
+      'create to-a/one SecretMirror default/m',
+    ]);
+    await plane.api.delete('/api/v1/namespaces/not-to-a');
+  });
+
+  it('takes what the server takes', async () => {
+    const created = ['create to-a/one SecretMirror default/m'];
+    const spec = 'spec: {source: {name: one}, destination: {namespaces: [to-a]}}';
+    const head = 'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\n';
+    const cases: Readonly<Record<string, string>> = {
+      'empty annotations and labels': `${head}metadata:\n  name: m\n  annotations:\n  labels:\n  namespace:\n${spec}\n`,
+      'a merge key': `${head}metadata: {name: m}\nspec:\n  source: &source {name: one}\n  destination:\n    <<: {namespaces: [to-a]}\n`,
+      'empty documents': `---\n# nothing\n---\n${head}metadata: {name: m}\n${spec}\n---\n`,
+      'a List': `apiVersion: v1\nkind: List\nitems:\n- ${JSON.stringify(mirror('m', 'one', ['to-a']))}\n`,
+      'a List of a kind': `apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirrorList\nitems:\n- metadata: {name: m}\n  ${spec}\n`,
+      JSON: JSON.stringify(mirror('m', 'one', ['to-a'])),
+    };
+    for (const [name, text] of Object.entries(cases)) assert.deepEqual((await rows(text))[0], created, name);
+    // What all of these are, the server says.
+    for (const name of ['empty annotations and labels', 'a merge key']) {
+      const object: Json = parse(cases[name] ?? '', { merge: true });
+      object.metadata.namespace = 'default';
+      await plane.api.create(object);
+      await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/m');
+    }
+    const bare = `${head}metadata: {name: one}\nspec: {source: null, destination: {namespaces: [to-a]}}\n`;
+    assert.deepEqual((await rows(bare))[0], ['create to-a/one SecretMirror default/one']);
+    const empty = 'apiVersion: v1\nkind: Secret\nmetadata: {name: e, namespace: default}\ndata:\nstringData: {a: }\n';
+    assert.deepEqual(await rows(`${empty}type:\n`), [[], 0]);
+  });
+
+  it('reads folders as kubectl does', async () => {
+    const root = path.join(folder, 'manifests');
+    await mkdir(path.join(root, 'deep'), { recursive: true });
+    await writeFile(path.join(root, 'deep', 'b.yml'), yaml([mirror('b', 'one', ['to-b'])]));
+    await writeFile(path.join(root, 'README.md'), 'not: a manifest');
+    const none = await run([root]);
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /manifests: holds no \.json, \.yaml or \.yml file; --recursive looks into/);
+    await writeFile(path.join(root, 'a.json'), JSON.stringify(mirror('a', 'one', ['to-a'])));
+    const shown = async (...args: readonly string[]): Promise<string[]> => {
+      const { stdout } = await run([root, '-o', 'json', ...args]);
+      return planSchema.parse(JSON.parse(stdout)).targets.map(({ rule }) => rule);
+    };
+    assert.deepEqual(await shown(), ['SecretMirror default/a']);
+    assert.deepEqual(await shown('-R'), ['SecretMirror default/a', 'SecretMirror default/b']);
+  });
+
+  it('refuses what is no name, and names file, document and field', async () => {
+    const file = path.join(folder, 'names.yaml');
+    const named = (kind: string, metadata: object, more: object = {}) => ({
+      apiVersion: kind === 'SecretMirror' ? 'mirrors.kts.studio/v1alpha2' : 'v1',
+      kind,
+      metadata,
+      ...more,
+    });
+    const cases: readonly (readonly [object, RegExp])[] = [
+      [named('Secret', { name: 'Not_Good' }), /names\.yaml, document 1: metadata\.name: "Not_Good" is no name/],
+      [named('Secret', { name: '../../x' }), /metadata\.name: /],
+      [named('Secret', { name: 5 }), /metadata\.name is missing/],
+      [named('Secret', { generateName: 'x-' }), /metadata\.name is missing; generateName cannot/],
+      [named('Namespace', { name: 'a.b' }), /metadata\.name: "a\.b" is no name of a namespace/],
+      [named('SecretMirror', { name: 'm', namespace: 'A/B' }), /metadata\.namespace: "A\/B" is no name of a namespace/],
+      [named('Secret', { name: 's', annotations: { a: 5 } }), /metadata\.annotations\.a is not a string/],
+      [named('Secret', { name: 's' }, { data: { a: '***' } }), /data\.a is not base64/],
+      [named('Secret', { name: 's' }, { data: { 'a b': '' } }), /data: "a b" is no key/],
+      [named('Role', { name: 'a/b' }), /metadata\.name: "a\/b" is no name/],
+    ];
+    for (const [object, expected] of cases) {
+      await writeFile(file, stringify(object));
+      const { code, stdout, stderr } = await run([file]);
+      assert.deepEqual([code, stdout], [1, ''], stderr);
+      assert.match(stderr, expected);
+    }
+    await writeFile(file, stringify(named('ClusterRole', { name: 'system:node' })));
+    assert.equal((await run([file])).code, 0);
+  });
+
+  it('what the last manifest said and this one does not goes, as with kubectl apply', async () => {
+    const push = (annotations: object) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'push', namespace: 'default', annotations },
+      data: { a: '1' },
+    });
+    const wish = { 'k8s-replicator/replicate-to': 'to-a/push' };
+    const last = { 'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(push(wish)) };
+    await plane.api.create(push({ ...wish, ...last }));
+    const created = await plane.api.get('/api/v1/namespaces/default/configmaps/push');
+    await plane.api.create({
+      ...push({
+        'k8s-replicator/replicated-by': 'default/push',
+        'k8s-replicator/replicated-at': '2026-01-01T00:00:00Z',
+        'k8s-replicator/replicated-from-version': created.metadata.resourceVersion as string,
+      }),
+      metadata: {
+        name: 'push',
+        namespace: 'to-a',
+        annotations: {
+          'k8s-replicator/replicated-by': 'default/push',
+          'k8s-replicator/replicated-from-version': created.metadata.resourceVersion as string,
+          'keyferry.dev/target': 'to-a/push',
+        },
+      },
+    });
+    assert.deepEqual(await rows([push({})]), [['delete to-a/push ConfigMap default/push'], 3]);
+  });
+
+  it('asks the server in lists, however many objects there are', async () => {
+    const names = Array.from({ length: MANY }, (_, index) => `many-${index}`);
+    await plane.api.createMany(names.map((name) => namespace(name)));
+    await plane.api.createMany(names.map((name) => copy(name, 'wide', 'default/wide')));
+    await plane.api.create(secret('default', 'wide', 'other'));
+    const sourceOf = (index: number, annotations: object) => {
+      const name = `source-${index}`;
+      return secret('default', name, 'x', { metadata: { name, namespace: 'default', annotations } });
+    };
+    await plane.api.createMany(names.map((_, index) => sourceOf(index, {})));
+    const wide = [
+      mirror('wide', 'wide', ['many-.+']),
+      ...names.map((name, index) => sourceOf(index, { 'k8s-replicator/replicate-to': `${name}/x` })),
+    ];
+    const before = await requests();
+    const [shown] = await rows(wide);
+    assert.equal(shown.filter((row) => row.startsWith('update ')).length, MANY);
+    assert.equal(shown.filter((row) => row.startsWith('create ')).length, MANY);
+    // A page of 500 each of four kinds, pages of 40 with the content of the copies and of a namespace, and one source.
+    const asked = (await requests()) - before;
+    assert.ok(asked <= 10, `${asked} requests`);
+  });
+
+  async function requests(): Promise<number> {
+    const lines = (await readFile(plane.auditLogPath, 'utf8')).split('\n');
+    return lines.filter((line) => line.includes('"userAgent":"keyferry/')).length;
+  }
+});

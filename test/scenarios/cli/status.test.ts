@@ -1,0 +1,206 @@
+/** `keyferry status`: copies of the original, with few rights, for programs, into a pipe that closes, and without a server. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { parse, stringify } from 'yaml';
+
+import { statusSchema } from '../../../scripts/reports/schemas.ts';
+import { crds } from '../../../src/cli/crds.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
+import { freePort } from '../../servers/ports.ts';
+import { writeFile } from 'node:fs/promises';
+import { mirror, namespace, secret } from './objects.ts';
+import { type ProgramResult, runProgram } from './program.ts';
+
+const OWNED_BY = 'mirrors.kts.studio/owned-by';
+const TENANT = 'tenant';
+const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
+const NOWHERE = 12;
+
+describe('keyferry status', () => {
+  let plane: ControlPlane;
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: TENANT }] });
+    await plane.api.apply(crds());
+    await plane.api.createMany(['team-a', 'team-b', 'not-team-a', 'other'].map((name) => namespace(name)));
+    await plane.api.create(secret('default', 'one', 'x'));
+    await plane.api.create(mirror('old', 'one', ['team-.+']));
+    for (const where of ['team-a', 'not-team-a', 'other']) await plane.api.create(original(where, 'default/old'));
+    await plane.api.create(original('team-b', 'default/gone'));
+  });
+  after(() => plane.stop());
+
+  /** A copy as the original makes it: no label, and nothing of ours. */
+  const original = (where: string, owner: string) =>
+    secret(where, 'one', 'x', {
+      metadata: {
+        name: 'one',
+        namespace: where,
+        annotations: { [OWNED_BY]: owner, 'mirrors.kts.studio/parent-version': '7' },
+      },
+    });
+  const run = async (...args: readonly string[]): Promise<ProgramResult> =>
+    await runProgram(['status', '--kubeconfig', plane.kubeconfigPath, ...args]);
+  const report = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await run('-o', 'json', ...args);
+    assert.equal(code, 0, stderr);
+    return statusSchema.parse(JSON.parse(stdout));
+  };
+
+  it('before Keyferry has run: the copies of the original, and those that it leaves behind', async () => {
+    const { rules, orphans } = await report();
+    assert.deepEqual(
+      rules.map(({ name, copies }) => [name, copies.map((copy) => [copy.namespace, copy.sourceVersion])]),
+      [['old', [['team-a', '7']]]],
+    );
+    const told = Object.fromEntries(orphans.map((orphan) => [orphan.namespace, orphan.reason]));
+    assert.deepEqual(Object.keys(told).sort(), ['not-team-a', 'other', 'team-b']);
+    assert.match(told['not-team-a'] ?? '', /matches only a part of the name.*--mirrors-regex=search.*; it stays$/);
+    assert.match(told['other'] ?? '', /^its SecretMirror does not want it in this namespace; it stays/);
+    assert.match(told['team-b'] ?? '', /^its SecretMirror is gone; it stays/);
+    const searched = await report('--mirrors-regex=search');
+    assert.deepEqual(
+      searched.rules.map(({ copies }) => copies.map((copy) => copy.namespace)),
+      [['not-team-a', 'team-a']],
+    );
+    assert.ok(!searched.orphans.some((orphan) => orphan.namespace === 'not-team-a'));
+  });
+
+  it('names every failing namespace, and with --failed nothing else', async () => {
+    const names = Array.from({ length: NOWHERE }, (_, index) => `full-${String(index).padStart(2, '0')}`);
+    await plane.api.createMany(names.map((name) => namespace(name)));
+    await plane.api.createMany(names.map((name) => secret(name, 'one', 'theirs')));
+    await plane.api.create(mirror('full', 'one', ['full-.+']));
+    await plane.api.create(mirror('fine', 'one', ['nowhere']));
+    const fine = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/fine';
+    const { generation } = (await plane.api.get(fine)).metadata;
+    const ready = {
+      type: 'Ready',
+      status: 'True',
+      reason: 'Synced',
+      message: '',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    };
+    const status = { mirrorStatus: 'Active', observedGeneration: generation as number, conditions: [ready] };
+    await plane.api.patch(`${fine}/status`, { status });
+    const all = await report();
+    assert.deepEqual(
+      all.rules.map(({ name, failing }) => [name, failing.length]),
+      [
+        ['fine', 0],
+        ['full', NOWHERE],
+        ['old', 2],
+      ],
+    );
+    const { rules, orphans } = await report('--failed');
+    assert.deepEqual(orphans, []);
+    assert.deepEqual(
+      rules.map(({ name }) => name),
+      ['full', 'old'],
+    );
+    assert.deepEqual(
+      rules[0]?.failing.map((target) => `${target.state} ${target.reason} ${target.namespace}`),
+      names.map((name) => `conflict Conflict ${name}`),
+    );
+    // One is there but of the original, one belongs to a mirror that is gone.
+    assert.deepEqual(
+      rules[1]?.failing.map((target) => `${target.state} ${target.namespace}`),
+      ['pending team-a', 'conflict team-b'],
+    );
+    const { stdout } = await run('--failed');
+    assert.equal(
+      stdout.split('\n').filter((line) => /^Secret +full-\d\d +one +SecretMirror default\/full /.test(line)).length,
+      NOWHERE,
+    );
+    assert.doesNotMatch(stdout, / fine |ORPHAN|^COPY/m);
+  });
+
+  it('prints YAML with the same fields, and -A is all namespaces', async () => {
+    const { stdout } = await run('-A', '-n', 'other', '-o', 'yaml');
+    assert.deepEqual(statusSchema.parse(parse(stdout)), await report());
+  });
+
+  it('-n is enough with the rights of that namespace', async () => {
+    const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'look' };
+    const rules = [
+      { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
+      { apiGroups: ['mirrors.kts.studio'], resources: ['secretmirrors'], verbs: ['list'] },
+    ];
+    const metadata = { name: 'look', namespace: 'team-a' };
+    const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata };
+    await plane.api.create({ ...rbac, kind: 'Role', rules });
+    const subjects = [{ apiGroup: role.apiGroup, kind: 'User', name: TENANT }];
+    await plane.api.create({ ...rbac, kind: 'RoleBinding', roleRef: role, subjects });
+    const mine = mirror('mine', 'own', ['team-.+']);
+    await plane.api.create({ ...mine, metadata: { name: 'mine', namespace: 'team-a' } });
+    const annotated = (name: string, annotations: object) =>
+      secret('team-a', name, 'x', { metadata: { name, namespace: 'team-a', annotations } });
+    await plane.api.create(annotated('push', { 'k8s-replicator/replicate-to': 'team-b/x' }));
+    await plane.api.create(annotated('pull', { 'k8s-replicator/replicate-from': 'team-b/x' }));
+    await plane.api.create(annotated('here', { 'k8s-replicator/replicate-from': 'team-a/missing' }));
+    const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
+    const told = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-a', '-o', 'json']);
+    assert.equal(told.code, 0, told.stderr);
+    const seen = statusSchema.parse(JSON.parse(told.stdout));
+    assert.deepEqual(
+      seen.rules.map(({ name, state, reason }) => `${name} ${state} ${reason}`),
+      ['mine Unknown NotSeen', 'here Waiting NoSecret', 'pull Unknown Limited', 'push Unknown Limited'],
+    );
+    assert.match(seen.notes.join('\n'), /of other namespaces are not looked at/);
+    const failed = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-a', '--failed', '-o', 'json']);
+    assert.deepEqual(
+      statusSchema.parse(JSON.parse(failed.stdout)).rules.map(({ name }) => name),
+      ['mine', 'here'],
+    );
+    const everywhere = await runProgram(['status', '--kubeconfig', kubeconfig]);
+    assert.equal(everywhere.code, 1);
+    assert.match(everywhere.stderr, /403 Forbidden.*; -n NAMESPACE asks for one namespace only\n/);
+    const elsewhere = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-b']);
+    assert.equal(elsewhere.code, 1);
+    assert.match(elsewhere.stderr, /namespaces\/team-b\/secrets: 403 Forbidden/);
+  });
+
+  it('ends quietly when its reader goes', async () => {
+    const input = stringify(mirror('piped', 'one', ['team-.+']));
+    for (const [args, expected] of [
+      [['status'], 0],
+      [['status', '-o', 'json'], 0],
+      [['crds'], 0],
+      [['plan', '-', '--all'], 3],
+    ] as const) {
+      const cluster = args[0] === 'crds' ? [] : ['--kubeconfig', plane.kubeconfigPath];
+      const child = spawn(process.execPath, [BUNDLE, ...args, ...cluster], { stdio: ['pipe', 'pipe', 'pipe'] });
+      // Closed before anything is written, so that every write meets a closed pipe.
+      child.stdout.destroy();
+      child.stdin.end(input);
+      const [stderr, code] = await Promise.all([
+        text(child.stderr),
+        new Promise<number | null>((resolve) => child.once('close', resolve)),
+      ]);
+      assert.deepEqual([stderr, code], ['', expected], args.join(' '));
+    }
+  });
+
+  it('names context and server where the cluster cannot be reached, and no credentials', async () => {
+    const port = await freePort();
+    const file = path.join(plane.folder, 'nobody.kubeconfig');
+    const token = 'token-that-nobody-may-see';
+    await writeFile(file, kubeconfigYaml({ server: `https://127.0.0.1:${port}`, token }));
+    for (const args of [['status'], ['plan', '-']]) {
+      const { code, stderr } = await runProgram([...args, '--kubeconfig', file], stringify(namespace('x')));
+      assert.equal(code, 1);
+      assert.ok(stderr.includes(`https://127.0.0.1:${port} (${file}, context "test"): `), stderr);
+      assert.match(stderr, /ECONNREFUSED/);
+      assert.ok(!stderr.includes(token));
+    }
+    const stranger = await plane.writeKubeconfig({ token });
+    const refused = await runProgram(['status', '--kubeconfig', stranger]);
+    assert.equal(refused.code, 1);
+    assert.ok(refused.stderr.includes(`${plane.url} (${stranger}, context "test"): `), refused.stderr);
+    assert.match(refused.stderr, /401 Unauthorized/);
+    assert.ok(!refused.stderr.includes(token));
+  });
+});
