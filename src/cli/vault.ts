@@ -53,8 +53,7 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
   sources.add(VAULT_BACKEND, backend.sources);
   metrics.payloadCacheBytes.add(() => [{ labels: {}, value: backend.sources.cachedBytes }]);
   metrics.queues.add(() =>
-    backend.sources.queues.map(({ name, queue }) => {
-      const { depth, oldestWaitingMs, retries } = queue.metrics();
+    backend.sources.queues.map(({ name, depth, oldestWaitingMs, retries }) => {
       return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
     }),
   );

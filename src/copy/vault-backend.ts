@@ -64,7 +64,7 @@ export class VaultBackend {
       clock,
       random,
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
-      circuitMaxMs: LONGEST_WAIT_MS,
+      downMaxMs: LONGEST_WAIT_MS,
     });
     this.#credentials = new VaultCredentials(secrets);
     const { holders } = this;

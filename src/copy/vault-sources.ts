@@ -11,15 +11,18 @@
  *   is no credential.
  * - Dynamic credentials are present as long as their lease is held (vault-leases.ts).
  *
- * Only the polls here call Vault, each server's in a lane of its own. `load` never waits for Vault: it gives what is cached, or asks for
+ * Only the polls here call Vault, in lanes by server, credential and mount: one that hangs holds up no other. `load` never waits for Vault: it gives what is cached, or asks for
  * a poll and says that there is nothing yet, so that no writer of copies waits for a slow Vault.
  */
 import { randomUUID } from 'node:crypto';
 
 import { ByteCache } from '../runtime/byte-cache.ts';
 import type { Clock } from '../runtime/clock.ts';
+import type { KeyedQueue } from '../runtime/keyed-queue.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import { QueueLanes } from '../runtime/queue-lanes.ts';
+import { mountOfPath } from '../vault/parties.ts';
+import { normalizePath } from '../vault/path.ts';
 import type { AbsentEntry, FoundEntry, KvEntry } from '../vault/kv-answers.ts';
 import { invalidSecretKeys, toSecretData, ValueConversionError } from '../vault/values.ts';
 import type { SourceView } from './claim.ts';
@@ -64,6 +67,13 @@ export interface VaultSourcesOptions {
   readonly onError: (key: HolderKey, error: unknown, retryInMs: number | undefined) => void;
 }
 
+export interface QueueFigures {
+  readonly name: string;
+  readonly depth: number;
+  readonly oldestWaitingMs: number;
+  readonly retries: number;
+}
+
 interface Followed {
   readonly key: HolderKey;
   readonly location: VaultLocation;
@@ -80,7 +90,7 @@ interface Followed {
 }
 
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
-/** Entries asked for at once of one server. */
+/** Entries asked for at once in each lane. */
 const POLLS_AT_ONCE = 8;
 /** Where a lease must be kept it is tried again at least so often, ms. */
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
@@ -117,8 +127,21 @@ export class VaultSources implements SourceProvider {
     return this.#contents.bytes;
   }
 
-  get queues(): QueueLanes['all'] {
-    return this.#polls.all;
+  /** Figures of the polls by server: lanes are as many as credentials. */
+  get queues(): readonly QueueFigures[] {
+    const servers = new Map<string, QueueFigures>();
+    for (const { name, queue } of this.#polls.all) {
+      const server = name.split(' ', 2).join(' ');
+      const { depth: waiting, oldestWaitingMs: oldest, retries: repeated } = queue.metrics();
+      const { depth = 0, oldestWaitingMs = 0, retries = 0 } = servers.get(server) ?? {};
+      const figures = {
+        depth: depth + waiting,
+        oldestWaitingMs: Math.max(oldestWaitingMs, oldest),
+        retries: retries + repeated,
+      };
+      servers.set(server, { name: server, ...figures });
+    }
+    return [...servers.values()];
   }
 
   want(key: HolderKey): void {
@@ -135,7 +158,7 @@ export class VaultSources implements SourceProvider {
     const followed = this.#followed.get(key);
     if (followed === undefined) return;
     this.#followed.delete(key);
-    this.#polls.of(laneOf(key)).forget(key);
+    this.#queue(followed).forget(key);
     this.#options.credentials.unfollow(key, followed.location.auth);
     this.#options.access.close(key);
     if (followed.lease !== undefined) this.#options.leases.dropped(followed.lease);
@@ -162,14 +185,15 @@ export class VaultSources implements SourceProvider {
     const content = followed.lease?.content ?? this.#contents.get(`${key}@${followed.view.version}`);
     if (content === undefined) {
       followed.hungry = true;
-      this.#polls.of(laneOf(key)).add(key);
+      this.#queue(followed).add(key);
     }
     return Promise.resolve(content);
   }
 
   /** Looks at an entry now. */
   refresh(key: HolderKey): void {
-    if (this.#followed.has(key)) this.#polls.of(laneOf(key)).add(key);
+    const followed = this.#followed.get(key);
+    if (followed !== undefined) this.#queue(followed).add(key);
   }
 
   /** The credential by which an entry is read may be another: what failed before may work now. */
@@ -177,7 +201,7 @@ export class VaultSources implements SourceProvider {
     const followed = this.#followed.get(key);
     if (followed === undefined) return;
     followed.anew = true;
-    this.#polls.of(laneOf(key)).forget(key);
+    this.#queue(followed).forget(key);
     this.refresh(key);
   }
 
@@ -185,6 +209,12 @@ export class VaultSources implements SourceProvider {
   async stop(drainMs: number): Promise<void> {
     await this.#polls.stop({ drainMs, graceMs: 100 });
     this.#contents.clear();
+  }
+
+  /** By server, credential and mount, so that one that hangs holds up no other. */
+  #queue({ key, location: { auth, path } }: Followed): KeyedQueue {
+    const { namespace, name } = auth.method === 'kubernetes' ? auth.serviceAccount : auth.secret;
+    return this.#polls.of(`${laneOf(key)} ${namespace}/${name} ${mountOfPath(normalizePath(path))}`);
   }
 
   async #poll(key: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {

@@ -8,6 +8,7 @@ import type { Answer } from './exchange.ts';
 import {
   booleanMember,
   isJsonObject,
+  JsonLimitError,
   type JsonObject,
   numberMember,
   objectMember,
@@ -26,6 +27,8 @@ export interface VaultAuth {
   readonly ttlSeconds: number;
   readonly renewable: boolean;
   readonly batch: boolean;
+  /** It ends after a number of calls. */
+  readonly limitedUses: boolean;
 }
 
 /** An answer of 200–299, or a 404 that carries data (a deleted version of KV 2). */
@@ -55,6 +58,8 @@ const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
 export function readAnswer(answer: Answer, nowMs: number): VaultResponse | Failure {
   const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
   const body = parseBody(answer.body);
+  if (body instanceof JsonLimitError)
+    return { kind: 'tooLarge', errors: [`the answer: ${body.message}`], retryAfterMs };
   const ok = answer.status >= 200 && answer.status < 300;
   if (body === undefined) return { kind: kindOf(answer.status, []), errors: hintFrom(answer.body), retryAfterMs };
   const data = objectMember(body, 'data');
@@ -84,16 +89,18 @@ function authFrom(auth: JsonObject | undefined): VaultAuth | undefined {
     ttlSeconds: numberMember(auth, 'lease_duration') ?? 0,
     renewable: booleanMember(auth, 'renewable') ?? false,
     batch: stringMember(auth, 'token_type') === 'batch',
+    limitedUses: (numberMember(auth, 'num_uses') ?? 0) > 0,
   };
 }
 
 /** `undefined`: not a JSON object. No body at all (204) is an empty one. */
-function parseBody(bytes: Buffer): JsonObject | undefined {
+function parseBody(bytes: Buffer): JsonObject | JsonLimitError | undefined {
   if (bytes.byteLength === 0) return {};
   try {
     const value = parseJson(bytes.toString('utf8'));
     return isJsonObject(value) ? value : undefined;
-  } catch {
+  } catch (error) {
+    if (error instanceof JsonLimitError) return error;
     // The error would quote the body, which may hold a secret value or come from anyone's server.
     return undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * The circuit breaker of one server: a server that does not answer is left alone for a while, and asked again by one
- * call before all others follow.
+ * The circuit breaker of one party (an identity at a mount): what does not answer is left alone for a while, and asked again by one
+ * call before all others follow. Whether the server as a whole answers is for `Liveness` to say.
  *
  * State machine:
  *
@@ -9,8 +9,7 @@
  * - `probing`: the probe is under way, all other calls are refused. It answers → `closed`; it fails → `open`, with a
  *   longer wait; it is given up by its caller → `open`, with no wait.
  *
- * A failure is the lack of a usable answer (no connection, no answer in time, sealed, 502–504), not an error that Vault
- * answers: a 500 of one secrets engine whose database is down must not cut off the rest. Failures of calls that began
+ * A failure is the lack of a usable answer (no answer in time, 502–504), not an error that Vault answers. Failures of calls that began
  * before the circuit last changed are not counted; a success closes it whenever its call began.
  *
  * Independent of that, `pause` refuses all calls for the time of a Retry-After.
@@ -48,7 +47,7 @@ export interface Refusal {
 }
 
 /** While a probe is under way nobody knows when it ends; others look again after this time. */
-const PROBE_RECHECK_MS = 500;
+export const PROBE_RECHECK_MS = 500;
 /** A Retry-After of hours would be obeyed to the letter otherwise. */
 const LONGEST_PAUSE_MS = 60_000;
 const KEY = 'server';

@@ -7,14 +7,18 @@ import { afterEach, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
 import { CertificateAuthority } from '../../test/servers/certificates.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
 import { AbortedError } from '../runtime/abort.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
-import { VaultClient, type VaultCall, type VaultClientOptions, type VaultRequest } from './client.ts';
+import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
+import { largeAnswerSlots } from './exchange.ts';
 import { isVaultError, type VaultError, type VaultErrorKind } from './errors.ts';
 import { parseTarget, type VaultTargetOptions } from './target.ts';
 
 const TOKEN = 'hvs.token-of-the-test';
+const LARGE = 7 * 1024 * 1024;
+const PIECE = Buffer.alloc(256 * 1024, '1');
 const servers: Server[] = [];
 const clients: VaultClient[] = [];
 
@@ -37,7 +41,7 @@ function connect(
   return client;
 }
 
-function get(client: VaultClient, more: Partial<VaultRequest> = {}): Promise<unknown> {
+function get(client: VaultCalls, more: Partial<VaultRequest> = {}): Promise<unknown> {
   return client.request({ method: 'GET', path: 'secret/data/app', token: SecretBytes.fromUtf8(TOKEN), ...more });
 }
 
@@ -122,9 +126,55 @@ describe('an answer', () => {
     assert.equal(calls, 1);
   });
 
-  it('longer than any entry is given up', async () => {
-    const addr = await serve(answer(200, 'x'.repeat(9 * 1024 * 1024)));
-    assert.match((await failure(get(connect(addr)), 'badResponse')).message, /longer than \d+ bytes/);
+  it('larger than any Secret is refused by its length alone, or where that is not told when it gets there', async () => {
+    let sent = 0;
+    const addr = await serve((request, response) => {
+      request.resume();
+      response.writeHead(200, request.url === '/v1/told' ? { 'content-length': String(LARGE) } : {});
+      const write = (): void => {
+        if (sent >= LARGE || response.destroyed) return;
+        sent += PIECE.byteLength;
+        response.write(PIECE, write);
+      };
+      if (request.url === '/v1/told') response.flushHeaders();
+      else write();
+    });
+    const told = await failure(get(connect(addr), { path: 'told' }), 'tooLarge');
+    assert.match(told.message, /the answer is larger than 2097152 bytes/);
+    assert.equal(sent, 0);
+    const long = await failure(get(connect(addr)), 'tooLarge');
+    assert.match(long.message, /the answer is larger than 2097152 bytes/);
+    assert.ok(sent < LARGE, `${sent} bytes were taken`);
+  });
+
+  it('with more values than any Secret is refused in a bounded time, and says the limit', async () => {
+    const numbers = JSON.stringify({ data: { k: Array(700_000).fill(1) } });
+    const deep = `{"data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    assert.match(
+      (await failure(get(connect(await serve(answer(200, numbers)))), 'tooLarge')).message,
+      /more than 50000/,
+    );
+    assert.match((await failure(get(connect(await serve(answer(200, deep)))), 'tooLarge')).message, /deeper than 300/);
+  });
+
+  it('that is large waits for others of all servers, which are given up where they come drop by drop', async () => {
+    const large = largeAnswerSlots();
+    let dripping = 0;
+    const drips = await serve((request, response) => {
+      request.resume();
+      dripping++;
+      response.on('close', () => dripping--);
+      response.writeHead(200).write(PIECE);
+    });
+    const addr = await serve(answer(200, JSON.stringify({ data: { k: 'x'.repeat(1_000_000) } })));
+    const slow = Array.from({ length: 4 }, () =>
+      failure(get(connect(drips, {}, { largeAnswers: large, timeoutMs: 30_000 })), 'tooLarge'),
+    );
+    await waitFor(() => large.taken === 4, { message: 'all that may be under way to be' });
+    await get(connect(addr, {}, { largeAnswers: large, timeoutMs: 30_000 }));
+    for (const error of await Promise.all(slow)) assert.match(error.message, /took longer than 5000 ms/);
+    assert.deepEqual([large.taken, large.waiting], [0, 0]);
+    await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
   });
 });
 
@@ -164,24 +214,50 @@ describe('a redirect', () => {
 });
 
 describe('a server that does not answer', () => {
-  it('costs no more than the time limit, then nothing until it is asked again', async () => {
-    let calls = 0;
-    const client = connect(await serve(() => calls++), {}, { timeoutMs: 100, circuitThreshold: 3 });
-    const started = performance.now();
-    for (let i = 0; i < 3; i++) await failure(get(client), 'timeout');
-    const open = await failure(get(client), 'circuitOpen');
-    assert.ok(open.retryAfterMs !== undefined && open.retryAfterMs > 0);
-    assert.match(open.reason, /not asked, after .*100 ms/);
-    assert.ok(performance.now() - started < 1_500);
-    assert.deepEqual([calls, client.circuit], [3, 'open']);
+  it('costs one call and one question after its health, then nothing until it is asked again, whoever calls', async () => {
+    const urls: string[] = [];
+    const addr = await serve(({ url = '' }) => urls.push(url));
+    const client = connect(addr, {}, { timeoutMs: 200, random: () => 0.999 });
+    const identities = Array.from({ length: 20 }, () => client.identity());
+    await failure(get(identities[0]!), 'timeout');
+    await waitFor(() => client.state === 'down', { message: 'the verdict' });
+    assert.deepEqual([urls.length, urls[1]], [2, '/v1/sys/health?standbyok=true&perfstandbyok=true']);
+    for (const identity of identities) {
+      const error = await failure(get(identity), 'circuitOpen');
+      assert.ok(error.retryAfterMs !== undefined && error.retryAfterMs > 0);
+      assert.match(error.reason, /not asked, after .*200 ms/);
+    }
+    assert.equal(urls.length, 2);
+  });
+
+  it('is used again when its health says so, by whoever asks first', async () => {
+    let up = false;
+    const addr = await serve((request, response) => {
+      if (up) answer(200, '{}')(request, response);
+      else request.socket.destroy();
+    });
+    const client = connect(addr, {}, { random: () => 0 });
+    await failure(get(client), 'connection');
+    await failure(get(client), 'circuitOpen');
+    up = true;
+    await waitFor(
+      () =>
+        get(client.identity()).then(
+          () => true,
+          () => false,
+        ),
+      { message: 'an answer' },
+    );
+    await get(client);
   });
 
   it('is asked so many times at once and no more; who waits longer than the limit hears of it', async () => {
     let calls = 0;
     const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4, circuitThreshold: 100 });
-    const results = await Promise.allSettled(Array.from({ length: 20 }, () => get(client)));
-    assert.equal(calls, 4);
-    assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason, 'timeout')));
+    const identities = Array.from({ length: 20 }, () => client.identity());
+    const results = await Promise.allSettled(identities.map((identity) => get(identity)));
+    assert.ok(calls <= 4, `${calls} calls`);
+    assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason)));
   });
 
   it('that is gone, or never was there, is a connection error', async () => {
@@ -192,10 +268,77 @@ describe('a server that does not answer', () => {
     await failure(get(connect('http://vault.invalid:8200')), 'connection');
   });
 
-  it('with a 500 is one that answers: the circuit stays closed', async () => {
+  it('with a 500 is one that answers', async () => {
     const client = connect(await serve(answer(500, '{"errors":["database is down"]}')), {}, { circuitThreshold: 2 });
     for (let i = 0; i < 5; i++) await failure(get(client), 'serverError');
-    assert.equal(client.circuit, 'closed');
+    assert.equal(client.state, 'up');
+  });
+});
+
+describe('one identity whose calls fail', () => {
+  /** A server whose mount `database` hangs. */
+  async function half(): Promise<{ addr: string; urls: string[] }> {
+    const urls: string[] = [];
+    const addr = await serve((request, response) => {
+      urls.push(request.url ?? '');
+      if (request.url?.startsWith('/v1/database') !== true) answer(200, '{}')(request, response);
+    });
+    return { addr, urls };
+  }
+
+  it('because a mount hangs is kept from that mount, and nobody else from anything', async () => {
+    const { addr, urls } = await half();
+    const client = connect(addr, {}, { timeoutMs: 150 });
+    const [one, other] = [client.identity(), client.identity()];
+    const hangs = async (...kinds: VaultErrorKind[]): Promise<VaultError> =>
+      await failure(get(one, { path: 'database/creds/app' }), ...kinds);
+    await waitFor(async () => (await hangs('timeout', 'circuitOpen')).kind === 'circuitOpen', { message: 'a circuit' });
+    const asked = urls.filter((url) => url.startsWith('/v1/database')).length;
+    assert.ok(asked <= 3, `${asked} calls`);
+    await get(one);
+    await get(other);
+    await failure(get(other, { path: 'database/creds/app' }), 'timeout');
+    assert.equal(client.state, 'up');
+  });
+
+  it('does not take the slots of those who are answered', async () => {
+    const { addr } = await half();
+    const client = connect(addr, {}, { timeoutMs: 20_000, concurrency: 4 });
+    const good = client.identity();
+    await get(good);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const hanging = Array.from({ length: 12 }, () =>
+      get(client.identity(), { path: 'database/creds/app', signal }).catch(() => undefined),
+    );
+    await Promise.all(Array.from({ length: 20 }, () => get(good)));
+    controller.abort();
+    await Promise.all(hanging);
+  });
+
+  it('because its token is none that can be sent counts nowhere', async () => {
+    let calls = 0;
+    const addr = await serve((request, response) => {
+      calls++;
+      answer(200, '{}')(request, response);
+    });
+    const client = connect(addr, {}, { circuitThreshold: 1 });
+    for (const token of ['', 'a\nb', 'ä', 'x'.repeat(20_000)]) {
+      await failure(get(client, { token: SecretBytes.fromUtf8(token) }), 'tokenInvalid');
+    }
+    assert.deepEqual([calls, client.state], [0, 'up']);
+    await get(client);
+  });
+
+  it('because of a quota waits alone', async () => {
+    const addr = await serve((request, response) => {
+      if (request.url === '/v1/limited/x')
+        answer(429, '{"errors":["quota"]}', { 'retry-after': '5' })(request, response);
+      else answer(200, '{}')(request, response);
+    });
+    const client = connect(addr);
+    await failure(get(client.identity(), { path: 'limited/x' }), 'throttled');
+    await get(client.identity());
   });
 });
 
@@ -207,7 +350,7 @@ describe('a call', () => {
     setTimeout(() => controller.abort(new Error('enough')), 50);
     await assert.rejects(call, AbortedError);
     await assert.rejects(get(client, { signal: AbortSignal.abort() }), AbortedError);
-    assert.equal(client.circuit, 'closed');
+    assert.equal(client.state, 'up');
   });
 
   it('is sent again over a new connection if the kept one was closed, but not one that makes something', async () => {

@@ -1,23 +1,30 @@
 /**
- * Calls to one Vault server: connections, time limit, a limit on calls at a time, circuit breaker, typed errors.
+ * Calls to one Vault server: connections, time limit, a limit on calls at a time, circuit breakers, typed errors.
  *
  * It holds no token: whose call it is comes with each call. Invariants:
  *
  * - A token goes to the configured scheme, host and port only. A redirect inside that origin is followed once, any
  *   other is an error which names where it points.
  * - The time limit covers waiting for a slot, the connection and the whole answer.
+ * - One identity's failures are its own: circuits and slots are by identity and mount (`parties.ts`), and only the server's own answer
+ *   to a call that is nobody's says that it is down (`liveness.ts`). A call that cannot be sent counts nowhere.
  * - Nothing that was sent is part of an error: Vault's own words are scrubbed, other bodies are not repeated at all.
  */
+import type { OutgoingHttpHeaders } from 'node:http';
+
 import type { Clock } from '../runtime/clock.ts';
 import { AbortedError, anySignal, throwIfAborted, TimeLimitError } from '../runtime/abort.ts';
 import type { SecretBytes } from '../runtime/secret-bytes.ts';
 import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
-import { Circuit, type CircuitState, type Permit } from './circuit.ts';
+import type { Permit } from './circuit.ts';
 import { VaultError, type VaultErrorDetails, type VaultErrorKind } from './errors.ts';
-import { type Answer, AnswerTooLongError, Transport } from './exchange.ts';
+import { type Answer, AnswerTooLargeError, largeAnswerSlots, Transport } from './exchange.ts';
+import { isServing } from './health.ts';
+import { Liveness } from './liveness.ts';
+import { mountOfPath, Parties, Party, serverSlots } from './parties.ts';
 import { encodePath } from './path.ts';
 import { scrub } from './scrub.ts';
-import { Slots } from './slots.ts';
+import type { Slots } from './slots.ts';
 import type { VaultTarget } from './target.ts';
 
 export interface VaultRequest {
@@ -25,6 +32,8 @@ export interface VaultRequest {
   /** Below `/v1/`, not encoded: `secret/data/app`. */
   readonly path: string;
   readonly body?: Buffer | undefined;
+  /** Where the path leads, if it is known better than by the path's shape: circuit and slots are by mount. */
+  readonly mount?: string | undefined;
   readonly token?: SecretBytes | undefined;
   readonly namespace?: string | undefined;
   /** Everything confidential in the body, to be taken out of Vault's error texts. Called only on errors. */
@@ -53,17 +62,30 @@ export interface VaultClientOptions {
   readonly random?: (() => number) | undefined;
   /** Of a whole call, ms. Default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Calls at a time. Default 16. */
+  /** Calls at a time. Default 32. */
   readonly concurrency?: number | undefined;
-  /** Failures in a row after which the server is left alone for a while. Default 5. */
+  /** Failures in a row after which an identity is kept from a mount for a while. Default 2. */
   readonly circuitThreshold?: number | undefined;
-  /** The longest such while, ms. Default 60,000. */
+  /** The longest such while, ms. Default 30,000. */
   readonly circuitMaxMs?: number | undefined;
+  /** The longest time for which a server that is down is left alone, ms. Default 10,000. */
+  readonly downMaxMs?: number | undefined;
+  /** Shared by all clients of a process; see `largeAnswerSlots`. */
+  readonly largeAnswers?: Slots | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
 
-/** Answers that show a server which cannot serve anyone at the moment. */
-const SERVER_DOWN: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
+/** The calls of one identity, with circuits and slots of their own. */
+export type VaultCalls = Pick<VaultClient, 'target' | 'request'>;
+
+/** Answers that show a server which may not be able to serve anyone at the moment. */
+const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
+/** Of a question after the health, ms, where a call may take longer. */
+const HEALTH_LIMIT_MS = 5_000;
+const PARTY_MAX_WAIT_MS = 30_000;
+const PARTY_THRESHOLD = 2;
+/** No token is longer; Vault's own have about 100 characters, and at most 500 with the claims of a batch token. */
+const LONGEST_TOKEN = 16 * 1024;
 /** Codes of node for a certificate or handshake that failed; the rest begin with ERR_SSL_ or ERR_TLS_. */
 const TLS_CODES =
   /^(?:ERR_(?:SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$|CRL_)/;
@@ -74,27 +96,44 @@ export class VaultClient {
   readonly #timeoutMs: number;
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
-  readonly #slots: Slots;
-  readonly #circuit: Circuit;
-  /** What opened the circuit, for those who are then not let through. */
+  readonly #liveness: Liveness;
+  readonly #newParties: () => Parties;
+  /** Of calls that name no identity. */
+  readonly #parties: Parties;
+  /** What raised the doubt whether the server answers, for those who are then not let through. */
   #lastFailure = 'calls without an answer';
   #closed = false;
 
   /** @throws RangeError naming a bad option */
   constructor(target: VaultTarget, options: VaultClientOptions) {
-    const { clock, random, timeoutMs = 10_000, concurrency = 16 } = options;
+    const { clock, random, timeoutMs = 10_000, concurrency = 32 } = options;
     if (!(timeoutMs > 0)) throw new RangeError(`timeoutMs must be positive, got ${timeoutMs}`);
     this.target = target;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#onCall = options.onCall;
-    this.#slots = new Slots(concurrency);
-    this.#circuit = new Circuit({ clock, random, threshold: options.circuitThreshold, maxMs: options.circuitMaxMs });
-    this.#transport = new Transport(target, concurrency);
+    const slots = serverSlots(concurrency);
+    const { circuitThreshold: threshold = PARTY_THRESHOLD, circuitMaxMs: maxMs = PARTY_MAX_WAIT_MS } = options;
+    const circuit = { clock, random, threshold, maxMs };
+    this.#newParties = () => new Parties(() => new Party(slots, circuit));
+    this.#parties = this.#newParties();
+    // One more than there are slots: the question whether the server is alive never waits for calls that hang.
+    const transport = new Transport(target, concurrency + 1, options.largeAnswers ?? largeAnswerSlots());
+    const limitMs = Math.min(timeoutMs, HEALTH_LIMIT_MS);
+    const health = { transport, addr: target.origin, clock, limitMs, onCall: options.onCall };
+    this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, ask: () => isServing(health) });
+    this.#transport = transport;
   }
 
-  get circuit(): CircuitState {
-    return this.#circuit.state;
+  /** Whether the server answers, as far as is known. */
+  get state(): Liveness['state'] {
+    return this.#liveness.state;
+  }
+
+  /** For the calls of one identity: its failures and its slots are its own. */
+  identity(): VaultCalls {
+    const parties = this.#newParties();
+    return { target: this.target, request: (request) => this.#limited(request, parties) };
   }
 
   /**
@@ -102,21 +141,37 @@ export class VaultClient {
    * @returns an answer of 200–299, or a 404 that carries data
    * @throws VaultError, or AbortedError when the signal is aborted
    */
-  async request(request: VaultRequest): Promise<VaultResponse> {
+  request(request: VaultRequest): Promise<VaultResponse> {
+    return this.#limited(request, this.#parties);
+  }
+
+  /** Closes all connections; calls under way fail. */
+  close(): void {
+    this.#closed = true;
+    this.#transport.destroy();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #limited(request: VaultRequest, parties: Parties): Promise<VaultResponse> {
     const what = `calling vault ${this.target.origin}`;
     throwIfAborted(request.signal, what);
     if (this.#closed) throw this.#error(request, 'the connection was closed', { kind: 'closed' });
+    const headers = this.#headers(request);
+    const party = parties.of(request.mount ?? mountOfPath(request.path));
     const limitMs = request.timeoutMs ?? this.#timeoutMs;
     using linked = anySignal(request.signal);
     const timer = this.#clock.setTimeout(() => {
       linked.abort(new TimeLimitError(what, limitMs));
     }, limitMs);
     try {
-      const slot = await this.#slots.take(linked.signal);
+      const slots = await party.enter(linked.signal);
       try {
-        return await this.#guarded(request, linked.signal);
+        return await this.#guarded(request, headers, party, linked.signal);
       } finally {
-        slot[Symbol.dispose]();
+        slots[Symbol.dispose]();
       }
     } catch (error) {
       if (error instanceof VaultError) throw error;
@@ -130,18 +185,13 @@ export class VaultClient {
     }
   }
 
-  /** Closes all connections; calls under way fail. */
-  close(): void {
-    this.#closed = true;
-    this.#transport.destroy();
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
-  }
-
-  async #guarded(request: VaultRequest, signal: AbortSignal): Promise<VaultResponse> {
-    const entry = this.#circuit.tryEnter();
+  async #guarded(
+    request: VaultRequest,
+    headers: OutgoingHttpHeaders,
+    party: Party,
+    signal: AbortSignal,
+  ): Promise<VaultResponse> {
+    const entry = (await this.#liveness.admit(signal)) ?? party.circuit.tryEnter();
     if (entry.refused !== undefined) {
       const { retryAfterMs } = entry;
       throw entry.refused === 'paused'
@@ -152,16 +202,17 @@ export class VaultClient {
     let status: number | undefined;
     let kind: VaultErrorKind | undefined;
     try {
-      const answer = await this.#exchange(request, signal);
+      const answer = await this.#exchange(request, headers, signal);
       status = answer.status;
       const response = readAnswer(answer, this.#clock.now());
       if ('kind' in response) throw this.#refused(request, answer, response);
-      entry.succeeded();
+      this.#answered(entry, party);
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
       kind = failure?.kind;
-      this.#report(entry, failure, request.signal?.aborted === true);
+      if (failure === undefined || request.signal?.aborted === true || this.#closed) entry.dropped();
+      else this.#report(entry, party, failure);
       throw failure ?? error;
     } finally {
       const { method, path } = request;
@@ -170,20 +221,37 @@ export class VaultClient {
     }
   }
 
-  #report(permit: Permit, failure: VaultError | undefined, aborted: boolean): void {
-    if (failure === undefined || aborted || this.#closed) permit.dropped();
-    else if (failure.status === undefined || (failure.status >= 472 && SERVER_DOWN.has(failure.kind))) {
-      this.#lastFailure = failure.reason;
-      permit.failed();
-    } else permit.succeeded();
-    if (failure?.kind === 'throttled' && failure.retryAfterMs !== undefined) this.#circuit.pause(failure.retryAfterMs);
+  #report(permit: Permit, party: Party, failure: VaultError): void {
+    const { kind, status = 0, reason, retryAfterMs } = failure;
+    if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
+      this.#answered(permit, party);
+      // A quota may be that of one mount or identity, so that others are not kept waiting for it.
+      if (kind === 'throttled' && retryAfterMs !== undefined) party.circuit.pause(retryAfterMs);
+      return;
+    }
+    if (this.#liveness.state === 'up') this.#lastFailure = reason;
+    void this.#blame(permit, party);
   }
 
-  async #exchange(request: VaultRequest, signal: AbortSignal): Promise<Answer> {
+  /** The party failed, unless the server is down: then nobody else is to blame. Never rejects. */
+  async #blame(permit: Permit, party: Party): Promise<void> {
+    if (await this.#liveness.doubt()) {
+      party.prove(false);
+      permit.failed();
+    } else permit.dropped();
+  }
+
+  #answered(permit: Permit, party: Party): void {
+    this.#liveness.answered();
+    party.prove(true);
+    permit.succeeded();
+  }
+
+  async #exchange(request: VaultRequest, headers: OutgoingHttpHeaders, signal: AbortSignal): Promise<Answer> {
     const exchange = {
       method: request.method,
       path: `/v1/${encodePath(request.path)}`,
-      headers: this.#headers(request),
+      headers,
       body: request.body,
       signal,
       repeatable: request.repeatable ?? (request.method === 'GET' || request.method === 'LIST'),
@@ -193,7 +261,8 @@ export class VaultClient {
     return next === undefined ? answer : await this.#transport.send({ ...exchange, path: next });
   }
 
-  #headers(request: VaultRequest): Record<string, string | number> {
+  /** @throws VaultError `tokenInvalid` for a token that no header can hold: nothing is sent then */
+  #headers(request: VaultRequest): OutgoingHttpHeaders {
     const namespace = request.namespace ?? this.target.namespace;
     return {
       accept: 'application/json',
@@ -212,6 +281,9 @@ export class VaultClient {
     if (!/^[\u0021-\u007E]+$/.test(token)) {
       const reason = token === '' ? 'the token is empty' : 'the token has a character that no token may have';
       throw this.#error(request, reason, { kind: 'tokenInvalid' });
+    }
+    if (token.length > LONGEST_TOKEN) {
+      throw this.#error(request, `the token is longer than ${LONGEST_TOKEN} bytes`, { kind: 'tokenInvalid' });
     }
     return token;
   }
@@ -254,8 +326,8 @@ export class VaultClient {
     if (error instanceof TimeLimitError) {
       return this.#error(request, `no answer within ${error.limitMs} ms`, { kind: 'timeout', cause: error });
     }
-    if (error instanceof AnswerTooLongError) {
-      return this.#error(request, error.message, { kind: 'badResponse', status: 200, cause: error });
+    if (error instanceof AnswerTooLargeError) {
+      return this.#error(request, error.message, { kind: 'tooLarge', status: error.status, cause: error });
     }
     if (this.#closed) return this.#error(request, 'the connection was closed', { kind: 'closed', cause: error });
     const { code, message } = error as NodeJS.ErrnoException;

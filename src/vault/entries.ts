@@ -166,7 +166,8 @@ export class VaultEntries {
     const askedAt = this.#clock.now();
     const repeatable = entry.known && entry.mount.kind !== 'other';
     const limit = repeatable ? {} : { timeoutMs: this.#credentialsTimeoutMs };
-    const request = { method: 'GET', path: entry.dataPath, repeatable, signal, ...limit } as const;
+    const { dataPath: path, mount } = entry;
+    const request = { method: 'GET', path, mount: mount.path, repeatable, signal, ...limit } as const;
     try {
       const response = await this.#session.request(request);
       const versioned = entry.mount.kind === 'kv2' ? versionedEntry(response) : undefined;
@@ -209,7 +210,7 @@ export class VaultEntries {
     const path = entry.metadataPath;
     if (path === undefined || this.#forbidden.has(path)) return undefined;
     try {
-      const { data } = await this.#session.request({ method: 'GET', path, signal });
+      const { data } = await this.#session.request({ method: 'GET', path, mount: entry.mount.path, signal });
       return entryHead(data, this.#clock.now());
     } catch (error) {
       if (isVaultError(error, 'notFound')) return MISSING;
@@ -221,7 +222,7 @@ export class VaultEntries {
 
   async #write(entry: EntryPath, values: VaultValues, options: WriteOptions): Promise<WriteResult> {
     const path = entry.dataPath;
-    const { kind } = entry.mount;
+    const { kind, path: mount } = entry.mount;
     this.#mustBeKv(entry);
     const body = this.#body(entry, values, options.ifVersion);
     const { signal } = options;
@@ -230,7 +231,7 @@ export class VaultEntries {
     }
     try {
       const redact = (): readonly string[] => values.texts();
-      const { data } = await this.#session.request({ method: 'POST', path, body, redact, signal });
+      const { data } = await this.#session.request({ method: 'POST', path, mount, body, redact, signal });
       if (kind !== 'kv2') return { version: undefined, createdTime: undefined };
       return { version: numberMember(data, 'version'), createdTime: stringMember(data, 'created_time') };
     } finally {

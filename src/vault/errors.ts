@@ -11,7 +11,7 @@ export type VaultErrorKind =
   /** No mount there, or a path that the mount does not have, or one that no path may look like. */
   | 'invalidPath'
   | 'badRequest'
-  /** The entry would be larger than Vault takes. */
+  /** The entry would be larger than Vault takes, or an answer is larger than a Secret can be. */
   | 'tooLarge'
   | 'notFound'
   /** A policy forbids it; the token is good. */

@@ -4,6 +4,7 @@
 import http, { type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import https from 'node:https';
 
+import { Slots } from './slots.ts';
 import type { VaultTarget } from './target.ts';
 
 export interface Exchange {
@@ -23,22 +24,42 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** The answer was longer than anything we ask for. */
-export class AnswerTooLongError extends Error {
-  override readonly name = 'AnswerTooLongError';
+/** The answer is larger than anything we ask for, or comes too slowly for its size. */
+export class AnswerTooLargeError extends Error {
+  override readonly name = 'AnswerTooLargeError';
+  readonly status: number;
+
+  constructor(reason: string, status: number) {
+    super(reason);
+    this.status = status;
+  }
 }
 
-/** An entry has at most 1 MiB (Vault's own limit), which base64 and escapes make longer. */
-const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** A Kubernetes Secret holds at most 1 MiB. As base64 that is 1.4 MiB; the rest is for JSON's escapes and the metadata. */
+export const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
+/** Answers above this are large: only some of them are in memory at a time. */
+const LARGE_BYTES = 64 * 1024;
+/** How long the rest of a large answer may take, ms: a server that sends it drop by drop must not keep others waiting. */
+const LARGE_LIMIT_MS = 5_000;
+/** Large answers at a time, of all servers: with the text and its values each takes up to 10 MiB for a moment. */
+const LARGE_AT_A_TIME = 4;
+
+/** What all connections of a process share to bound the memory for answers. */
+export function largeAnswerSlots(): Slots {
+  return new Slots(LARGE_AT_A_TIME);
+}
+
 /** Below the idle limits usual for load balancers (60 s), so that it is us who closes. */
 const IDLE_MS = 30_000;
 
 export class Transport {
   readonly #url: URL;
   readonly #agent: http.Agent | https.Agent;
+  readonly #large: Slots;
 
-  constructor(target: VaultTarget, connections: number) {
+  constructor(target: VaultTarget, connections: number, large: Slots) {
     this.#url = target.url;
+    this.#large = large;
     const shared = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' } as const;
     this.#agent =
       target.url.protocol === 'http:'
@@ -51,7 +72,7 @@ export class Transport {
           });
   }
 
-  /** @throws the signal's reason, node's error of the connection, or AnswerTooLongError */
+  /** @throws the signal's reason, node's error of the connection, or AnswerTooLargeError */
   async send(exchange: Exchange): Promise<Answer> {
     try {
       return await this.#once(exchange);
@@ -92,7 +113,7 @@ export class Transport {
     });
     request.on('response', (response) => {
       answered = true;
-      readAll(response).then(resolve, (error: unknown) => {
+      this.#readAll(response, signal).then(resolve, (error: unknown) => {
         request.destroy();
         reject(error);
       });
@@ -102,18 +123,37 @@ export class Transport {
       signal.removeEventListener('abort', onAbort);
     });
   }
+
+  async #readAll(response: IncomingMessage, signal: AbortSignal): Promise<Answer> {
+    const status = response.statusCode ?? 0;
+    const tooLarge = (): AnswerTooLargeError =>
+      new AnswerTooLargeError(`the answer is larger than ${MAX_ANSWER_BYTES} bytes, the most that is read`, status);
+    if (Number(response.headers['content-length'] ?? 0) > MAX_ANSWER_BYTES) throw tooLarge();
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let large: Disposable | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        length += chunk.byteLength;
+        if (length > MAX_ANSWER_BYTES) throw tooLarge();
+        chunks.push(chunk);
+        if (length <= LARGE_BYTES || large !== undefined) continue;
+        // The server is not read from while we wait.
+        large = await this.#large.take(signal);
+        timer = setTimeout(() => {
+          const reason = `the answer is large, and the rest of it took longer than ${LARGE_LIMIT_MS} ms`;
+          response.destroy(new AnswerTooLargeError(reason, status));
+        }, LARGE_LIMIT_MS);
+      }
+      return { status, headers: response.headers, body: Buffer.concat(chunks, length) };
+    } finally {
+      clearTimeout(timer);
+      // Its text is parsed before anything else is read.
+      large?.[Symbol.dispose]();
+    }
+  }
 }
 
 /** A connection from the pool that the server had closed meanwhile. */
 class StaleConnectionError extends Error {}
-
-async function readAll(response: IncomingMessage): Promise<Answer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.byteLength;
-    if (length > MAX_ANSWER_BYTES) throw new AnswerTooLongError(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks, length) };
-}

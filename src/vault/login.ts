@@ -3,14 +3,15 @@
  */
 import type { Clock } from '../runtime/clock.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
-import type { VaultClient } from './client.ts';
+import type { VaultCalls } from './client.ts';
 import { isVaultError, VaultError } from './errors.ts';
 import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd } from './identity.ts';
 import { booleanMember, type JsonObject, numberMember, stringMember, stringsMember } from './json.ts';
 import { SessionToken } from './token.ts';
 
 export interface LoginContext {
-  readonly client: VaultClient;
+  /** Those of the identity. */
+  readonly client: VaultCalls;
   readonly namespace: string | undefined;
   readonly clock: Clock;
   /** Of every call, ms; default the client's. */
@@ -88,6 +89,7 @@ export async function adoptToken(
         ttlSeconds: lifeLeft(data),
         renewable: booleanMember(data, 'renewable') ?? false,
         revocable: false,
+        limitedUses: (numberMember(data, 'num_uses') ?? 0) > 0,
       },
       now,
     );
@@ -96,8 +98,8 @@ export async function adoptToken(
   } catch (error) {
     if (!isVaultError(error, 'permissionDenied')) throw error;
     if (known) throw tokenInvalid(error);
-    const facts = { token, id: name, policies: [], ttlSeconds: 0, renewable: false, revocable: false };
-    const adopted = new SessionToken(facts, now);
+    const unknown = { policies: [], ttlSeconds: 0, renewable: false, limitedUses: false };
+    const adopted = new SessionToken({ ...unknown, token, id: name, revocable: false }, now);
     adopted.lookupSelf = 'forbidden';
     return adopted;
   }

@@ -28,6 +28,8 @@ describe('scrub', () => {
   it('takes out anything that looks like a token', () => {
     const token = `hvs.CAESI${'x'.repeat(40)}`;
     assert.equal(one(`bad token ${token}!`), 'bad token [redacted]!');
+    const others = [`s.${'y'.repeat(24)}`, `hvb.${'z'.repeat(100)}`, token];
+    assert.equal(one(`not ${others.join(' nor ')}`), 'not [redacted] nor [redacted] nor [redacted]');
   });
 
   it('gives bounded single lines, and not many', () => {

@@ -13,7 +13,8 @@
  * (Vault revokes a token's leases together with it); otherwise it and its leases live out their time. A given token is
  * never revoked, and a login that nobody uses is not renewed.
  *
- * A 403 is either a policy's or a dead token's. One `lookup-self`, shared and remembered for a while, tells which.
+ * A 403 is either a policy's or a dead token's. One `lookup-self`, shared and remembered for a while, tells which
+ * (`token-check.ts`).
  */
 import { orAborted, throwIfAborted } from '../runtime/abort.ts';
 import type { VaultResponse } from './answer.ts';
@@ -24,7 +25,7 @@ import { adoptToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
 import { LoginBackoff, type LoginBackoffOptions } from './login-backoff.ts';
 import { RetiredTokens } from './retired-tokens.ts';
 import type { DistributiveOmit, SessionEvent, SessionObserver } from './session-events.ts';
-import { TokenCheck } from './token-check.ts';
+import { TokenCheck, type TokenVerdict } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 import type { SessionToken } from './token.ts';
 
@@ -48,6 +49,9 @@ export interface VaultCaller {
   /** The lease is over, or no longer ours to keep. */
   forgetLease(leaseId: string): void;
 }
+
+/** For those who come while a login is tried again, ms. */
+const SHORTEST_RECALL_MS = 500;
 
 export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
 
@@ -82,7 +86,7 @@ export class VaultSession implements VaultCaller {
       given,
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
-      doubt: (token, error) => this.#isDead(token, error, undefined),
+      doubt: (token, error) => this.#judge(token, error, undefined),
       onRenewed: (token) => {
         this.#emit({ type: 'renewed', ttlSeconds: token.lifeMs / 1_000 });
       },
@@ -171,10 +175,12 @@ export class VaultSession implements VaultCaller {
     try {
       return await this.#use(first, request);
     } catch (error) {
-      if (!isVaultError(error, 'permissionDenied') || !(await this.#isDead(first, error, request.signal))) throw error;
+      if (!isVaultError(error, 'permissionDenied')) throw error;
+      const verdict = await this.#judge(first, error, request.signal);
+      if (verdict === 'alive') throw error;
       const second = await this.#token(request.signal);
       if (second === first) throw error;
-      return await this.#use(second, request);
+      return await this.#useFresh(second, request, verdict);
     }
   }
 
@@ -226,13 +232,30 @@ export class VaultSession implements VaultCaller {
     }
   }
 
+  /** With the token that took the place of one that was found dead. */
+  async #useFresh(token: SessionToken, request: SessionRequest, verdict: TokenVerdict): Promise<SessionResponse> {
+    try {
+      const response = await this.#use(token, request);
+      if (verdict === 'guessedDead') this.#check.wasRight();
+      return response;
+    } catch (error) {
+      if (verdict === 'guessedDead' && isVaultError(error, 'permissionDenied')) {
+        await this.#check.reconsider(token, request.signal);
+      }
+      throw error;
+    }
+  }
+
   async #token(signal: AbortSignal | undefined): Promise<SessionToken> {
     const what = `logging in to vault ${this.addr}`;
     throwIfAborted(signal, what);
     if (this.#closed) throw this.#closedError();
     const now = this.#monotonic();
     if (this.#current !== undefined && now < this.#current.expiresAt) return this.#current;
-    if (this.#obtaining === undefined && this.#failure !== undefined && now < this.#retryAt) throw this.#recalled(now);
+    // While a login that had no answer before is tried again, nobody else waits for it.
+    const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout');
+    const early = this.#obtaining === undefined && now < this.#retryAt;
+    if (this.#failure !== undefined && (hangs || early)) throw this.#recalled(now);
     return await orAborted(this.#obtain(), signal, what);
   }
 
@@ -284,22 +307,22 @@ export class VaultSession implements VaultCaller {
       path,
       status,
       errors,
-      retryAfterMs: this.#retryAt - now,
+      retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS),
       cause,
     });
   }
 
-  /** Whether the 403 was the token's end. Then it is out of use. @throws VaultError `tokenInvalid` for a given token */
-  async #isDead(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<boolean> {
-    if (token !== this.#current) return true;
-    const alive = await this.#check.isAlive(token, signal);
-    if (alive || token !== this.#current) return !alive;
+  /** What the 403 says about the token; one that is dead is out of use. @throws VaultError `tokenInvalid` for a given token */
+  async #judge(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
+    if (token !== this.#current) return 'dead';
+    const verdict = await this.#check.verdict(token, signal);
+    if (verdict === 'alive' || token !== this.#current) return verdict;
     this.#current = undefined;
     this.#keeper.stop();
     this.#retired.ended(token);
     this.#emit({ type: 'tokenLost' });
     this.#tellWatchers(token);
-    if (this.#options.identity.method !== 'token') return true;
+    if (this.#options.identity.method !== 'token') return verdict;
     const invalid = tokenInvalid(error);
     this.#failed(invalid);
     throw invalid;

@@ -3,12 +3,12 @@
  *
  * Invariants: a session has as many users as `acquire` was called and not released. One without users is kept for
  * `lingerMs`, and as long as its login may not be tried again, so that a rule which is deleted and made anew neither logs
- * in again nor forgets that the last login was refused. Connections, limit and circuit are shared by all sessions of one
- * server and TLS setting, and closed with the last of them.
+ * in again nor forgets that the last login was refused. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
  */
 import type { Clock, Timer } from '../runtime/clock.ts';
 import { VaultClient, type VaultClientOptions } from './client.ts';
 import { VaultError } from './errors.ts';
+import { largeAnswerSlots } from './exchange.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './session-events.ts';
@@ -51,6 +51,7 @@ const STOP_LIMIT_MS = 2_000;
 
 export class VaultSessions {
   readonly #options: VaultSessionsOptions;
+  readonly #largeAnswers = largeAnswerSlots();
   readonly #entries = new Map<string, Entry>();
   readonly #clients = new Map<string, SharedClient>();
   readonly #closing = new Set<Promise<void>>();
@@ -113,7 +114,7 @@ export class VaultSessions {
   #open(key: string, target: VaultTarget, identity: VaultIdentity): Entry {
     const shared = this.#clientOf(target);
     shared.sessions++;
-    const { client } = shared;
+    const client = shared.client.identity();
     const session = new VaultSession({ ...this.#options, client, namespace: target.namespace, identity });
     const entry: Entry = { session, shared, users: 0, linger: undefined };
     this.#entries.set(key, entry);
@@ -124,7 +125,11 @@ export class VaultSessions {
     const { connectionKey } = target;
     const known = this.#clients.get(connectionKey);
     if (known !== undefined) return known;
-    const made = { client: new VaultClient(target, this.#options), connectionKey, sessions: 0 };
+    const made = {
+      client: new VaultClient(target, { ...this.#options, largeAnswers: this.#largeAnswers }),
+      connectionKey,
+      sessions: 0,
+    };
     this.#clients.set(connectionKey, made);
     return made;
   }

@@ -13,6 +13,8 @@ export interface TokenFacts {
   readonly renewable: boolean;
   /** Vault lets it be revoked, and it is ours: the outcome of a login, and not a batch token. */
   readonly revocable: boolean;
+  /** Vault ends it after a number of calls. */
+  readonly limitedUses: boolean;
 }
 
 /** Whether the token may ask Vault about itself; a token without the policy `default` may not. */
@@ -26,6 +28,7 @@ export class SessionToken {
   readonly id: string;
   readonly policies: readonly string[];
   readonly revocable: boolean;
+  readonly limitedUses: boolean;
   readonly leases = new Set<string>();
   inFlight = 0;
   lookupSelf: LookupSelf = 'unknown';
@@ -42,6 +45,7 @@ export class SessionToken {
     this.id = facts.id;
     this.policies = facts.policies;
     this.revocable = facts.revocable;
+    this.limitedUses = facts.limitedUses;
     this.#renewable = facts.renewable;
     this.#lifeMs = facts.ttlSeconds > 0 ? facts.ttlSeconds * 1_000 : Infinity;
     this.#fullMs = this.#lifeMs;

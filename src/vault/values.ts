@@ -17,13 +17,18 @@ import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
 /** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';
 
+/** Keys that an error's message names. */
+const NAMED_KEYS = 5;
+
 /** Some values of an entry cannot be converted. Names the keys, nothing of the values. */
 export class ValueConversionError extends Error {
   override readonly name = 'ValueConversionError';
   readonly keys: readonly string[];
 
   constructor(reason: string, keys: readonly string[]) {
-    super(`${reason}: ${keys.map((key) => JSON.stringify(key)).join(', ')}`);
+    const named = keys.slice(0, NAMED_KEYS).map((key) => JSON.stringify(key.slice(0, 100)));
+    const rest = keys.length > NAMED_KEYS ? ` and ${keys.length - NAMED_KEYS} more` : '';
+    super(`${reason}: ${named.join(', ')}${rest}`);
     this.keys = keys;
   }
 }

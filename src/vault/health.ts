@@ -1,0 +1,40 @@
+/** Asks a server whether it serves anybody: by `sys/health`, which needs no token, and so depends on nobody's rights or mounts. */
+import type { Clock } from '../runtime/clock.ts';
+import type { VaultCall } from './client.ts';
+import type { Transport } from './exchange.ts';
+
+export interface HealthOptions {
+  readonly transport: Transport;
+  readonly addr: string;
+  readonly clock: Clock;
+  readonly limitMs: number;
+  readonly onCall?: ((call: VaultCall) => void) | undefined;
+}
+
+/** Standbys pass calls on. */
+const PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
+/** Of a server that serves nobody: a standby of disaster recovery, not initialised, sealed; or of a proxy without a server. */
+const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
+
+/** Whether the server serves anybody. Never rejects: no answer is one, too. */
+export async function isServing({ transport, addr, clock, limitMs, onCall }: HealthOptions): Promise<boolean> {
+  const limit = new AbortController();
+  const timer = clock.setTimeout(() => {
+    limit.abort();
+  }, limitMs);
+  const started = clock.monotonic();
+  let status: number | undefined;
+  try {
+    const headers = { accept: 'application/json', 'x-vault-request': 'true' };
+    ({ status } = await transport.send({ method: 'GET', path: PATH, headers, signal: limit.signal, repeatable: true }));
+    return !DOWN_STATUS.has(status);
+  } catch {
+    // Only the verdict counts; the call that raised the doubt says what is wrong.
+    return false;
+  } finally {
+    timer.cancel();
+    const durationMs = clock.monotonic() - started;
+    const error = status === undefined ? 'connection' : undefined;
+    onCall?.({ addr, method: 'GET', path: 'sys/health', status, error, durationMs });
+  }
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../runtime/manual-clock.ts';
+import { Liveness } from './liveness.ts';
+
+const never = new AbortController().signal;
+
+/** A server that answers as it is told to, in time or when `reply` is called. */
+function setUp(first: boolean | 'silent') {
+  const clock = new ManualClock();
+  const server = { alive: first, asked: 0, reply: (_alive: boolean): void => undefined };
+  const ask = async (): Promise<boolean> => {
+    server.asked++;
+    if (server.alive !== 'silent') return await Promise.resolve(server.alive);
+    return await new Promise<boolean>((resolve) => (server.reply = resolve));
+  };
+  const liveness = new Liveness({ clock, random: () => 0.999, baseMs: 1_000, maxMs: 4_000, ask });
+  return { clock, server, liveness };
+}
+
+describe('Liveness', () => {
+  it('asks the server once for all who doubt at the same time, and lets calls go on where it answers', async () => {
+    const { server, liveness } = setUp(true);
+    assert.deepEqual(await Promise.all([liveness.doubt(), liveness.doubt(), liveness.doubt()]), [true, true, true]);
+    assert.equal(server.asked, 1);
+    assert.equal(await liveness.admit(never), undefined);
+  });
+
+  it('does not ask again right after an answer', async () => {
+    const { clock, server, liveness } = setUp(true);
+    liveness.answered();
+    assert.equal(await liveness.doubt(), true);
+    assert.equal(server.asked, 0);
+    await clock.advance(1_000);
+    await liveness.doubt();
+    assert.equal(server.asked, 1);
+  });
+
+  it('lets calls wait for the verdict, and refuses them where there is no answer', async () => {
+    const { server, liveness } = setUp('silent');
+    const doubt = liveness.doubt();
+    const waiting = liveness.admit(never);
+    assert.equal(liveness.state, 'doubted');
+    server.reply(false);
+    assert.equal(await doubt, false);
+    assert.equal((await waiting)?.refused, 'open');
+    assert.equal(await liveness.doubt(), false);
+    assert.equal(server.asked, 1);
+  });
+
+  it('asks again with the first call after ever longer waits, and refuses the others meanwhile', async () => {
+    const { clock, server, liveness } = setUp(false);
+    await liveness.doubt();
+    const waits: number[] = [];
+    for (let round = 2; round <= 5; round++) {
+      const refusal = await liveness.admit(never);
+      waits.push(Math.round((refusal?.retryAfterMs ?? 0) / 1_000));
+      await clock.advance(refusal?.retryAfterMs ?? 0);
+      server.alive = 'silent';
+      const first = liveness.admit(never);
+      assert.equal((await liveness.admit(never))?.refused, 'open');
+      assert.equal(server.asked, round);
+      server.reply(false);
+      await first;
+    }
+    assert.deepEqual(waits, [1, 2, 4, 4]);
+    await clock.advance(4_000);
+    server.alive = true;
+    assert.equal(await liveness.admit(never), undefined);
+    assert.equal(liveness.state, 'up');
+  });
+
+  it('takes any answer for life, also while it asks', async () => {
+    const { server, liveness } = setUp('silent');
+    const doubt = liveness.doubt();
+    liveness.answered();
+    assert.equal(await doubt, true);
+    server.reply(false);
+    await Promise.resolve();
+    assert.equal(liveness.state, 'up');
+  });
+
+  it('lets a caller give up waiting', async () => {
+    const { liveness } = setUp('silent');
+    void liveness.doubt();
+    const controller = new AbortController();
+    const waiting = liveness.admit(controller.signal);
+    controller.abort();
+    await assert.rejects(waiting, { name: 'AbortError' });
+  });
+});

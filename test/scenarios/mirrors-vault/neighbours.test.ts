@@ -1,0 +1,123 @@
+/** Mirrors whose Vault, login or database is bad, beside mirrors of others on the same Vault: these must not notice. */
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { mirrorPath } from '../mirrors/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
+const MANY = 10;
+
+describe('one mirror', () => {
+  let scene: VaultScene;
+  let operator: Keyferry;
+  let proxy: FaultProxy;
+  let round = 0;
+  const strangers: Server[] = [];
+
+  before(async () => {
+    scene = await VaultScene.open();
+    proxy = await startFaultProxy({ upstream: scene.vault.addr });
+    operator = await scene.mirrors.operator();
+    await scene.mirrors.namespaces('target');
+    await scene.approle('good', ALL);
+    await scene.tokenSecret('all', ALL);
+    await scene.put('secret/data/good', { a: '0' });
+    await scene.fromVault('good', at(proxy.url, 'secret/data/good', { approle: { secretRef: { name: 'good' } } }), [
+      'target',
+    ]);
+    await scene.mirrors.copied('target', 'good', { a: '0' });
+  });
+  after(async () => {
+    await scene.close();
+    await proxy.stop();
+    for (const server of strangers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  const at = (addr: string, path: string, auth: Json): Json => ({ addr, path, auth });
+  const token = (name: string): Json => ({ token: { secretRef: { name } } });
+
+  /** The entry changes several times, and each change arrives within the time that one took before. */
+  async function goesOn(): Promise<void> {
+    for (let i = 0; i < 4; i++) {
+      const text = String(++round);
+      await scene.put('secret/data/good', { a: text });
+      await scene.mirrors.copied('target', 'good', { a: text }, 10_000);
+    }
+    await scene.mirrors.ready('good', 'Synced');
+  }
+
+  async function many(name: string, block: (i: number) => Json): Promise<void> {
+    for (let i = 0; i < MANY; i++) await scene.fromVault(`${name}-${i}`, block(i), ['target']);
+  }
+
+  async function gone(name: string): Promise<void> {
+    const paths = Array.from({ length: MANY }, (_, i) => mirrorPath(`${name}-${i}`));
+    await Promise.all(paths.map((path) => scene.mirrors.api.delete(path)));
+    await scene.mirrors.gone(...paths);
+  }
+
+  it('with a token that cannot be sent is told so, and sends nothing', async () => {
+    await scene.credential('malformed', { token: 'not a token' });
+    proxy.reset();
+    await many('malformed', (i) => at(proxy.url, `secret/data/m${i}`, token('malformed')));
+    await scene.mirrors.ready(`malformed-${MANY - 1}`, 'VaultAuthInvalid', /a character that no token may have/);
+    await goesOn();
+    assert.ok(!proxy.requests.some(({ url }) => url.includes('/v1/secret/data/m')));
+    await gone('malformed');
+  });
+
+  it('of a database that hangs waits alone, also beside others with the same login', async () => {
+    const hang = proxy.rule({ match: { path: '/v1/mongodb/creds' }, fault: { kind: 'stall' } });
+    await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
+    await many('hanging', (i) => at(proxy.url, `mongodb/creds/r${i}`, token('all')));
+    await waitFor(() => hang.hits > 0, { message: 'a call that hangs' });
+    await goesOn();
+    await scene.put('secret/data/beside', { a: 'beside' });
+    await scene.fromVault('beside', at(proxy.url, 'secret/data/beside', token('all')), ['target']);
+    await scene.mirrors.copied('target', 'beside', { a: 'beside' });
+    hang.clear();
+    proxy.cutAll();
+    await gone('hanging');
+  });
+
+  it('of a server that answers with megabytes of numbers is told the limit, and costs the others no time or memory', async () => {
+    const numbers = Buffer.from(
+      JSON.stringify({ data: { data: { k: Array(3_500_000).fill(1) }, metadata: { version: 1 } } }),
+    );
+    assert.ok(numbers.byteLength > 7_000_000);
+    const before = (await operator.metric('process_resident_memory_bytes')) ?? 0;
+    const addresses = await Promise.all(
+      Array.from({ length: MANY }, async (_, i) => {
+        // Every other does not say how much comes.
+        const server = createServer((request, response) => {
+          request.resume();
+          if (i % 2 === 0) response.setHeader('content-length', numbers.byteLength);
+          response.end(numbers);
+        });
+        strangers.push(server);
+        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+        return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      }),
+    );
+    await many('large', (i) => at(addresses[i] ?? '', 'secret/data/x', token('all')));
+    await goesOn();
+    await scene.mirrors.ready('large-0', 'VaultError', /larger than 2097152 bytes/, undefined, 30_000);
+    await scene.mirrors.ready('large-1', 'VaultError', /larger than 2097152 bytes/, undefined, 30_000);
+    const grown = ((await operator.metric('process_resident_memory_bytes')) ?? 0) - before;
+    assert.ok(grown < 60 * 2 ** 20, `${Math.round(grown / 2 ** 20)} MiB more`);
+    await gone('large');
+  });
+});
+
+failOnLeaks();
