@@ -15,7 +15,7 @@ import { type Claim, type Outcome, RELEASED } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, isPassing } from './failure.ts';
 import { isHandOver, isOver } from './hand-over.ts';
 import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
@@ -23,6 +23,7 @@ import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
 import { type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
 import { afterWrite, CONTESTED, moveOf, pauseBefore } from './repairs.ts';
+import { Replacements } from './replacements.ts';
 import type { SourceReader } from './sources.ts';
 import { TargetMemory } from './target-memory.ts';
 
@@ -62,6 +63,8 @@ const RACE_RETRY_MS = 200;
 interface Findings {
   /** As it was read in this run; `null`: it was not there. */
   read?: Observed | null;
+  /** Uid of what this run has deleted, and of which the server said that it is gone; the watch may be behind. */
+  gone?: string;
   /** Of the target as it was at one version: by the next the mark may name another rule, or the copy say that it stays. */
   ownerFate?: { readonly of: string; readonly fate: OwnerFate };
   frozen?: boolean;
@@ -71,11 +74,19 @@ interface Findings {
 export class KubeTargets {
   readonly #options: KubeTargetsOptions;
   readonly #writer: KubeWriter;
+  readonly #replacements: Replacements;
   readonly #memory = new TargetMemory();
 
   constructor(options: KubeTargetsOptions) {
     this.#options = options;
     this.#writer = new KubeWriter(options.store);
+    this.#replacements = new Replacements({
+      store: options.store,
+      writer: this.#writer,
+      onCreate: (target, ok, claim) => {
+        options.onWrite(target, 'create', ok, claim);
+      },
+    });
   }
 
   /** One run of the target loop. @throws what the API answered, where it is worth trying again */
@@ -103,15 +114,18 @@ export class KubeTargets {
     const { store, book, sources, ownerOf, now } = this.#options;
     const { namespace, name } = parseHolderKey(target);
     const indexed = store.index.get(namespace, name);
-    const observed = newer(indexed, found.read ?? undefined);
+    const latest = newer(indexed, found.read ?? undefined);
+    const gone = latest !== undefined && latest.uid === found.gone;
+    const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
-    const known = store.focus.isKnown(target) || found.read === null || memory?.cleared === true;
+    const known = gone || store.focus.isKnown(target) || found.read === null || memory?.cleared === true;
     return {
       entries: book.on(target),
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
       observed,
       markedBy: observed === undefined ? undefined : ownerOf(observed, target),
       goingAway:
+        !gone &&
         memory?.deleted !== undefined &&
         (observed === undefined || memory.deleted === observed.uid) &&
         indexed !== undefined,
@@ -178,6 +192,11 @@ export class KubeTargets {
     const remarks = decision.do === 'delete' ? undefined : decision.remarks;
     const conflict = decision.do === 'conflict' || remarks?.own?.state === 'conflict';
     this.#follow(target, conflict || this.#goesUnseen(target, decision));
+    if (decision.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
+      // The rule that wanted another copy in its place cannot make it any more (the source went), or is gone itself.
+      if (winnerOf(facts.entries) === undefined) this.#replacements.forget(target);
+      else if (await this.#replacements.putBack(target, undefined, signal)) return 'again';
+    }
     switch (decision.do) {
       case 'nothing':
         this.#settle(facts, undefined, undefined, remarks);
@@ -200,8 +219,7 @@ export class KubeTargets {
       case 'delete':
         return await this.#delete(target, facts, found, signal);
       case 'replace':
-        // First the deletion; the watch's word that it is gone brings the creation.
-        return await this.#delete(target, facts, found, signal);
+        return await this.#replace(target, facts, decision, found, signal);
       case 'create':
       case 'update':
         return await this.#write(target, facts, decision, found, signal);
@@ -221,7 +239,9 @@ export class KubeTargets {
     const { claim, wish } = decision;
     const verb = facts.observed === undefined ? 'create' : 'update';
     const move = moveOf(facts, claim, this.#memory.get(target));
-    const pauseMs = pauseBefore(move, this.#memory.get(target), now());
+    // What was deleted to be replaced had its pause before that.
+    const replacing = verb === 'create' && this.#replacements.isAway(target, undefined);
+    const pauseMs = replacing ? 0 : pauseBefore(move, this.#memory.get(target), now());
     if (pauseMs > 0) {
       this.#settle(facts, CONTESTED, undefined, decision.remarks);
       return { requeueAfterMs: pauseMs };
@@ -236,6 +256,8 @@ export class KubeTargets {
           ? await this.#writer.create(target, wish, content ?? minimalContent(store, wish.type), signal)
           : await this.#writer.update(target, facts.observed, wish, content, signal);
       onWrite(target, verb, true, claim);
+      // Before anything is remembered: another object under the old name makes us forget what we knew of the old one.
+      answer.learn(meta);
       delete this.#memory.of(target).cleared;
       afterWrite(move, this.#memory.of(target), now());
       const held = facts.held;
@@ -245,13 +267,53 @@ export class KubeTargets {
       } else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
         this.#memory.of(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
-      answer.learn(meta);
+      if (verb === 'create') this.#replacements.forget(target);
       this.#settle(facts, undefined, claim, decision.remarks);
       return undefined;
     } catch (error) {
       onWrite(target, verb, false, claim);
+      // While the server has trouble the old one could not be put back either.
+      if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
+        await this.#replacements.putBack(target, error, signal);
+      }
       return await this.#refused(error, target, facts, found, signal);
     }
+  }
+
+  /** Deletes a copy in whose place another one is to be made; first it is made sure that the server would take that. */
+  async #replace(
+    target: HolderKey,
+    facts: Facts,
+    decision: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    found: Findings,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined | 'again'> {
+    const { store, now } = this.#options;
+    const { claim, wish, remarks } = decision;
+    const { observed } = facts;
+    if (observed === undefined) return 'again';
+    const memory = this.#memory.get(target);
+    const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, now());
+    if (pauseMs > 0) {
+      this.#settle(facts, CONTESTED, undefined, remarks);
+      return { requeueAfterMs: pauseMs };
+    }
+    const content = await this.#content(decision, facts, signal);
+    if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    try {
+      const wanted = { claim, wish, content: content ?? minimalContent(store, wish.type) };
+      const there = await this.#replacements.prepare(target, observed, wanted, signal);
+      if (there?.resourceVersion !== observed.resourceVersion) {
+        found.read = there;
+        return 'again';
+      }
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return this.#waitForNamespace(target, facts);
+      throw error;
+    }
+    // A copy that goes with its rule in any case need not come back.
+    if (isHandOver(facts)) this.#replacements.forget(target);
+    return await this.#delete(target, facts, found, signal);
   }
 
   /** `undefined`: the data stay as they are. */
@@ -279,10 +341,7 @@ export class KubeTargets {
       return 'again';
     }
     if (facts.observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
-      const { namespace } = parseHolderKey(target);
-      const message = `namespace ${namespace} is going away or gone`;
-      this.#settle(facts, { state: 'waiting', reason: 'NamespaceTerminating', message });
-      return { requeueAfterMs: NAMESPACE_RETRY_MS };
+      return this.#waitForNamespace(target, facts);
     }
     if (facts.observed !== undefined && isNotFound(error)) {
       found.read = null;
@@ -295,6 +354,14 @@ export class KubeTargets {
     throw error;
   }
 
+  #waitForNamespace(target: HolderKey, facts: Facts): RunResult {
+    const { namespace } = parseHolderKey(target);
+    const message = `namespace ${namespace} is going away or gone`;
+    this.#settle(facts, { state: 'waiting', reason: 'NamespaceTerminating', message });
+    this.#replacements.forget(target);
+    return { requeueAfterMs: NAMESPACE_RETRY_MS };
+  }
+
   async #delete(
     target: HolderKey,
     facts: Facts,
@@ -304,8 +371,9 @@ export class KubeTargets {
     const { observed } = facts;
     if (observed === undefined) return undefined;
     const claim = winnerOf(facts.entries)?.claim;
+    let gone: boolean;
     try {
-      await this.#writer.delete(target, observed, signal);
+      gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
       this.#options.onWrite(target, 'delete', false, claim);
       return await this.#refused(error, target, facts, found, signal);
@@ -322,7 +390,10 @@ export class KubeTargets {
       return 'again';
     }
     this.#memory.of(target).deleted = observed.uid;
-    return undefined;
+    if (claim === undefined) return undefined;
+    // Another one is to be made in its place: at once, or, where a finalizer holds the old one, when the watch says that it is gone.
+    if (gone) found.gone = observed.uid;
+    return 'again';
   }
 
   /** The object behind `target` is gone: nothing that was remembered of it holds any more. */

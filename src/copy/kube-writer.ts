@@ -17,6 +17,12 @@ import { speechless, unquoted } from './unquoted.ts';
 
 const QUERY = { fieldManager: FIELD_MANAGER };
 
+export interface CreateOptions {
+  /** The server says what it would say, and creates nothing. */
+  readonly dryRun?: boolean;
+  readonly immutable?: boolean;
+}
+
 export class KubeWriter {
   readonly #store: KubeStore;
 
@@ -25,7 +31,13 @@ export class KubeWriter {
   }
 
   /** Creates the target. @throws ApiError AlreadyExists, whoever's it is */
-  async create(key: HolderKey, wish: Wish, content: Content, signal: AbortSignal): Promise<ObjectMeta> {
+  async create(
+    key: HolderKey,
+    wish: Wish,
+    content: Content,
+    signal: AbortSignal,
+    { dryRun = false, immutable = false }: CreateOptions = {},
+  ): Promise<ObjectMeta> {
     const { kind } = this.#store;
     const { namespace, name } = parseHolderKey(key);
     const type = wish.type ?? content.type;
@@ -41,6 +53,7 @@ export class KubeWriter {
       kind: kind.kind,
       metadata,
       ...(type === '' ? {} : { type }),
+      ...(immutable ? { immutable } : {}),
     });
     const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
     for (const { field, json } of content.pieces) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
@@ -49,8 +62,9 @@ export class KubeWriter {
       method: 'POST',
       path: this.#store.path(key, 'collection'),
       contentType: 'application/json',
+      query: dryRun ? { ...QUERY, dryRun: 'All' } : QUERY,
     } as const;
-    return await this.#write(key, { ...request, body: pieces, signal }, content, false);
+    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun);
   }
 
   /**
@@ -89,18 +103,27 @@ export class KubeWriter {
       method: 'PATCH',
       path: this.#store.path(key),
       contentType: 'application/json-patch+json',
+      query: QUERY,
     } as const;
     return await this.#write(key, { ...request, body: pieces, signal }, content, true);
   }
 
-  /** Deletes the target as it was observed. Being gone already is as good. @throws ApiError Conflict if it changed since */
-  async delete(key: HolderKey, observed: Observed, signal: AbortSignal): Promise<void> {
+  /**
+   * Deletes the target as it was observed. Being gone already is as good.
+   * @returns whether it is gone; if not, somebody's finalizer holds it
+   * @throws ApiError Conflict if it changed since
+   */
+  async delete(key: HolderKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
     const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
+    const request = { method: 'DELETE', path: this.#store.path(key), body, accept: METADATA_ONLY, signal } as const;
     try {
-      await this.#send(key, { method: 'DELETE', path: this.#store.path(key), body, signal }, undefined, true);
+      const answer = await this.#send(key, request, undefined, true);
+      // The object itself where it is still there, else a Status.
+      return (parseJson(answer.body, `the answer to DELETE ${request.path}`) as KubeObject).kind === 'Status';
     } catch (error) {
-      if (!isObjectGone(error, parseHolderKey(key).name)) throw error;
+      if (isObjectGone(error, parseHolderKey(key).name)) return true;
+      throw error;
     }
   }
 
@@ -110,7 +133,7 @@ export class KubeWriter {
     content: Content | undefined,
     there: boolean,
   ): Promise<ObjectMeta> {
-    const asked = { ...request, query: QUERY, accept: METADATA_ONLY };
+    const asked = { ...request, accept: METADATA_ONLY };
     const { body } = await this.#send(key, asked, content, there);
     return (parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject).metadata;
   }

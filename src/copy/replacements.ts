@@ -1,0 +1,121 @@
+/**
+ * Copies that cannot be changed (another type, immutable, another system's) are deleted and made anew. The server may refuse the new one: a
+ * policy, a quota, a webhook. So that the old copy is not lost by that:
+ *
+ *   ask ──refused──▶ the old copy stays
+ *    └─allowed──▶ keep the old copy here ──▶ delete ──▶ create ──done──▶ forget
+ *                                                        └─refused──▶ put back
+ *
+ * - A copy is kept from before its deletion until an object stands in its place, or nobody wants one there.
+ * - A kept copy may be lost (a crash; more bytes than `KEPT_BYTES` wait for finalizers). Then the rule still makes the new one, or says
+ *   why it cannot.
+ */
+import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../kube/errors.ts';
+import { ByteCache } from '../runtime/byte-cache.ts';
+import type { Claim } from './claim.ts';
+import type { Content } from './content.ts';
+import { failureOf } from './failure.ts';
+import { type HolderKey, parseHolderKey } from './keys.ts';
+import type { KubeStore } from './kube-store.ts';
+import type { KubeWriter } from './kube-writer.ts';
+import { observe, type Observed } from './observed.ts';
+import type { Wish } from './plan.ts';
+
+/** Old copies that are kept at most, in bytes: eight writes at once, each with the largest Secret that etcd takes (1.5 MiB). */
+const KEPT_BYTES = 12 * 1024 * 1024;
+
+interface OldCopy {
+  readonly observed: Observed;
+  readonly content: Content;
+  readonly immutable: boolean;
+}
+
+export interface ReplacementsOptions {
+  readonly store: KubeStore;
+  readonly writer: KubeWriter;
+  /** A creation was tried. */
+  readonly onCreate: (target: HolderKey, ok: boolean, claim: Claim | undefined) => void;
+}
+
+export class Replacements {
+  readonly #options: ReplacementsOptions;
+  readonly #old = new ByteCache<OldCopy>({ maxBytes: KEPT_BYTES });
+
+  constructor(options: ReplacementsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Asks whether the server would take the new object, and keeps the old one as it is.
+   * @param observed the old copy
+   * @returns what is there, as it was read: another version than observed was not kept; `null`: it is gone
+   * @throws ApiError of the refusal
+   */
+  async prepare(
+    target: HolderKey,
+    observed: Observed,
+    { claim, wish, content }: { readonly claim: Claim; readonly wish: Wish; readonly content: Content },
+    signal: AbortSignal,
+  ): Promise<Observed | null> {
+    const { store, writer, onCreate } = this.#options;
+    try {
+      // The server runs admission before it looks whether the name is free, also in a dry run: AlreadyExists says that all else is right.
+      await writer.create(target, wish, content, signal, { dryRun: true });
+    } catch (error) {
+      if (!isAlreadyExists(error)) {
+        if (!isNamespaceTerminating(error)) onCreate(target, false, claim);
+        throw error;
+      }
+    }
+    const read = await store.read(target, signal);
+    if (read === undefined) return null;
+    const there = observe(read.object.metadata);
+    if (there.resourceVersion === observed.resourceVersion) {
+      const { content: held, immutable } = read;
+      this.#old.set(target, { observed: there, content: held, immutable }, held.weight);
+    }
+    return there;
+  }
+
+  /**
+   * Creates the old copy again.
+   * @param refused why the new one cannot be made, if the server said so
+   * @returns whether one was kept
+   * @throws what the server said of the old copy too
+   */
+  async putBack(target: HolderKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
+    const { store, writer, onCreate } = this.#options;
+    const old = this.#old.get(target);
+    if (old === undefined) return false;
+    const { labels, annotations } = old.observed;
+    const wish: Wish = { kind: 'be', labels, annotations, stamps: {}, data: 'source' };
+    const { namespace, name } = parseHolderKey(target);
+    using answer = store.index.expect(namespace, name);
+    try {
+      const meta = await writer.create(target, wish, old.content, signal, { immutable: old.immutable });
+      onCreate(target, true, undefined);
+      answer.learn(meta);
+    } catch (error) {
+      onCreate(target, false, undefined);
+      throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;
+    }
+    this.forget(target);
+    return true;
+  }
+
+  /** Whether an old copy is kept whose place is empty, as far as is known. @param there what stands in its place */
+  isAway(target: HolderKey, there: Observed | undefined): boolean {
+    const old = this.#old.get(target);
+    if (old !== undefined && there !== undefined && there.uid !== old.observed.uid) this.forget(target);
+    return old !== undefined && there === undefined;
+  }
+
+  forget(target: HolderKey): void {
+    this.#old.delete(target);
+  }
+}
+
+function bothRefused({ call, status, reason, statusMessage, causes, isStatus }: ApiError, old: string): ApiError {
+  const message = `${statusMessage}; and the old copy could not be put back: ${old}`;
+  return new ApiError(call, status, { reason, message, causes, isStatus });
+}

@@ -1,0 +1,245 @@
+/** A copy that cannot be changed is deleted and made anew. Whatever the server thinks of the new one, the namespace is not left without a copy. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { describeRequest, type ProxyRequest } from '../../servers/fault-rules.ts';
+import { proxied } from '../../servers/proxied.ts';
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, labels, MirrorScene, sameData, secretPath } from '../mirrors/support.ts';
+import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
+import { refuse } from './admission.ts';
+
+const BASIC = 'kubernetes.io/basic-auth';
+const OLD = { username: 'u', password: 'old' };
+const NEW = { username: 'u', password: 'new' };
+const FINALIZER = 'example.com/tenant';
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+let kubeconfig: string;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  ({ proxy, kubeconfig } = await proxied(scene.plane));
+  operator = await scene.operator({ kubeconfig });
+});
+afterEach(() => proxy.clearRules());
+after(async () => {
+  await scene.close();
+  await proxy.stop();
+});
+
+/** A mirror with one copy of the type Opaque, in the namespace of the mirror's name. */
+async function mirrored(name: string): Promise<Json> {
+  await scene.namespaces(name);
+  await scene.secret(HOME, name, OLD);
+  await scene.mirror(name, [name]);
+  const copy = await scene.copied(name, name, OLD);
+  await scene.ready(name, 'Synced');
+  return copy;
+}
+
+/** The source comes back with another type and another value. */
+async function retype(name: string): Promise<void> {
+  await scene.api.delete(secretPath(HOME, name));
+  await scene.secret(HOME, name, NEW, { type: BASIC });
+}
+
+async function replaced(name: string, old: Json, timeoutMs = 70_000): Promise<void> {
+  const copy = await scene.copied(name, name, NEW, timeoutMs);
+  assert.notEqual(copy.metadata.uid, old.metadata.uid);
+  await scene.ready(name, 'Synced');
+}
+
+const withType = (name: string): string => `request.namespace == '${name}' && object.?type.orValue('') == '${BASIC}'`;
+/** What a policy refuses that lets a dry run pass. */
+const onlyForReal = (when: string): string => `!request.?dryRun.orValue(false) && ${when}`;
+const isCreation =
+  (namespace: string) =>
+  ({ method, query, path }: ProxyRequest): boolean =>
+    method === 'POST' && !query.has('dryRun') && path === `/api/v1/namespaces/${namespace}/secrets`;
+/** What has been asked of Secrets in a namespace. */
+const requestsIn = (namespace: string): ProxyRequest[] =>
+  proxy.requests
+    .map(({ method, url }) => describeRequest(method, url))
+    .filter(({ path }) => path.startsWith(`/api/v1/namespaces/${namespace}/secrets`));
+
+describe('a copy whose source has another type by now', () => {
+  it('stays as it is while a policy refuses the new one, and its mirror says why', async () => {
+    const old = await mirrored('asked');
+    {
+      await using _ = await refuse(scene.api, 'asked', { when: withType('asked'), operations: ['CREATE'] });
+      await retype('asked');
+      await scene.ready('asked', 'SyncError', /namespace asked.*refused by asked/);
+      assert.deepEqual(await scene.find('asked', 'asked'), old);
+    }
+    await replaced('asked', old);
+  });
+
+  it('stays as it is while a quota leaves no room for another one', async () => {
+    const old = await mirrored('quota');
+    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'few', namespace: 'quota' } };
+    const few = { hard: { secrets: '1' } };
+    await scene.api.create({ ...quota, spec: few });
+    const path = '/api/v1/namespaces/quota/resourcequotas/few';
+    // The tests' controller manager does not count.
+    await scene.api.patch(`${path}/status`, { status: { ...few, used: few.hard } });
+    const another = { metadata: { name: 'another', namespace: 'quota' } };
+    const isFull = async (): Promise<boolean> => {
+      const call = { query: { dryRun: 'All' }, body: another };
+      return (await scene.api.raw('POST', '/api/v1/namespaces/quota/secrets', call)).status === 403;
+    };
+    await waitFor(isFull, { message: 'the quota to be in force' });
+    await retype('quota');
+    await scene.ready('quota', 'SyncError', /exceeded quota/);
+    assert.deepEqual(await scene.find('quota', 'quota'), old);
+    await scene.api.delete(path);
+    await replaced('quota', old);
+  });
+
+  it('is put back when the new one is refused all the same', async () => {
+    const old = await mirrored('back');
+    await scene.api.patch(secretPath('back', 'back'), labels({ theirs: 'stays' }));
+    await using _ = await refuse(scene.api, 'back', {
+      when: onlyForReal(withType('back')),
+      operations: ['CREATE'],
+    });
+    await retype('back');
+    await scene.ready('back', 'SyncError', /refused by back/);
+    const copy = await waitFor(() => scene.find('back', 'back'), { message: 'the old copy to be back' });
+    assert.notEqual(copy.metadata.uid, old.metadata.uid);
+    assert.ok(sameData(copy.data, old.data));
+    assert.equal(copy.type, old.type);
+    assert.deepEqual(copy.metadata.annotations, old.metadata.annotations);
+    assert.deepEqual(copy.metadata.labels, { ...old.metadata.labels, theirs: 'stays' });
+    // The first copy, the new one, and the old one again.
+    const creations = requestsIn('back').filter(isCreation('back')).length;
+    assert.ok(creations >= 3, `${creations} creations`);
+  });
+
+  it('is away for no longer than two requests take: nobody waits for a watch', async () => {
+    const old = await mirrored('silent');
+    // From now on nothing is heard of copies.
+    const copies = (request: ProxyRequest): boolean => request.isWatch && request.query.has('labelSelector');
+    assert.ok(proxy.stallAll(copies) > 0, 'the watch of copies');
+    await retype('silent');
+    await replaced('silent', old, 10_000);
+    const asked = requestsIn('silent');
+    const deletion = asked.findIndex(({ method }) => method === 'DELETE');
+    assert.equal(asked[deletion + 1]?.method, 'POST');
+    proxy.cutAll(copies);
+  });
+
+  it('is waited for while a finalizer holds it, and put back when the new one is refused then', async () => {
+    const old = await mirrored('held');
+    const path = secretPath('held', 'held');
+    await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
+    await retype('held');
+    await waitFor(async () => (await scene.find('held', 'held')).metadata.deletionTimestamp !== undefined, {
+      message: 'the old copy to be terminating',
+    });
+    await using _ = await refuse(scene.api, 'held', { when: withType('held'), operations: ['CREATE'] });
+    await staysTrue(async () => (await scene.find('held', 'held')) !== undefined, 500, 'the finalizer holds it');
+    await scene.api.patch(path, { metadata: { finalizers: null } });
+    await scene.ready('held', 'SyncError', /refused by held/);
+    const copy = await waitFor(() => scene.find('held', 'held'), { message: 'the old copy to be back' });
+    assert.ok(sameData(copy.data, old.data));
+  });
+
+  it('is put back when its source goes while a finalizer holds it', async () => {
+    const old = await mirrored('sourceless');
+    const path = secretPath('sourceless', 'sourceless');
+    await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
+    await retype('sourceless');
+    await waitFor(async () => (await scene.find('sourceless', 'sourceless')).metadata.deletionTimestamp !== undefined, {
+      message: 'the old copy to be terminating',
+    });
+    await scene.api.delete(secretPath(HOME, 'sourceless'));
+    await scene.ready('sourceless', 'NoSecret');
+    await scene.api.patch(path, { metadata: { finalizers: null } });
+    await waitFor(async () => sameData((await scene.find('sourceless', 'sourceless'))?.data ?? {}, old.data), {
+      message: 'the old copy to be back',
+    });
+  });
+
+  it('is made anew after a kill -9 between the deletion and the creation; while that is refused, the mirror says so', async () => {
+    await mirrored('killed');
+    proxy.rule({ match: isCreation('killed'), fault: { kind: 'stall' } });
+    await retype('killed');
+    await scene.gone(secretPath('killed', 'killed'));
+    await operator.kill9();
+    proxy.clearRules();
+    {
+      await using _ = await refuse(scene.api, 'killed', { when: withType('killed'), operations: ['CREATE'] });
+      operator = await scene.operator({ kubeconfig });
+      await scene.ready('killed', 'SyncError', /refused by killed/);
+    }
+    await scene.copied('killed', 'killed', NEW, 70_000);
+  });
+});
+
+describe('an immutable copy', () => {
+  it('stays as it is while a policy refuses another one, and comes back immutable when that is refused in the end', async () => {
+    const { metadata } = await mirrored('ice');
+    await scene.api.patch(secretPath('ice', 'ice'), { immutable: true });
+    const keyed = `request.namespace == 'ice' && 'b' in object.?data.orValue({})`;
+    {
+      await using _ = await refuse(scene.api, 'ice-late', { when: onlyForReal(keyed), operations: ['CREATE'] });
+      {
+        await using _ = await refuse(scene.api, 'ice', { when: keyed, operations: ['CREATE'] });
+        await scene.change(HOME, 'ice', { b: '1' });
+        await scene.ready('ice', 'SyncError', /refused by ice$/);
+        assert.equal((await scene.find('ice', 'ice')).metadata.uid, metadata.uid);
+      }
+      await scene.change(HOME, 'ice', { b: '2' });
+      await scene.ready('ice', 'SyncError', /refused by ice-late/, HOME, 70_000);
+      const copy = await waitFor(() => scene.find('ice', 'ice'));
+      assert.equal(copy.immutable, true);
+      assert.ok(sameData(copy.data, scene.data(OLD)));
+    }
+    await scene.copied('ice', 'ice', { b: '2' }, 70_000);
+  });
+});
+
+for (const kind of KINDS) {
+  describe(`a pushed ${kind.kind} that is immutable`, () => {
+    let replication: ReplicatorScene;
+    let users: KindScene;
+    before(async () => {
+      replication = await ReplicatorScene.open({ controllerManager: false });
+      await replication.namespaces('source', 'team-a');
+      users = replication.of(kind);
+      await replication.operator();
+    });
+    after(() => replication.close());
+
+    it('stays as it is while a policy refuses another one', async () => {
+      await users.create('source/ice', { a: '1' }, { 'replicate-to': 'team-a/ice' });
+      await users.holds('team-a/ice', { a: '1' });
+      await replication.api.patch(users.path('team-a/ice'), { immutable: true });
+      const { uid } = (await users.find('team-a/ice')).metadata;
+      {
+        const resource = `${kind.kind.toLowerCase()}s`;
+        const when = `request.namespace == 'team-a'`;
+        await using _ = await refuse(replication.api, 'ice', { resource, when, operations: ['CREATE'] });
+        await users.change('source/ice', { a: '2' });
+        await users.warning('source/ice', 'Invalid');
+        assert.equal((await users.find('team-a/ice')).metadata.uid, uid);
+        await users.holds('team-a/ice', { a: '1' });
+      }
+      const copy = await waitFor(
+        async () => {
+          const now = await users.find('team-a/ice');
+          return now?.metadata.uid !== uid && now;
+        },
+        { timeoutMs: 70_000, message: 'the copy to be replaced' },
+      );
+      assert.equal(copy.immutable, undefined);
+      await users.holds('team-a/ice', { a: '2' });
+    });
+  });
+}
