@@ -48,6 +48,8 @@ export const secretMirrorDefinition = customResourceDefinition({
         { name: 'Destination Type', type: 'string', jsonPath: '.spec.destination.type' },
         { name: 'Delete Policy', type: 'string', jsonPath: '.spec.deletePolicy' },
         ...LAST_COLUMNS,
+        // Ours, and last, so that scripts find the original's columns where they were.
+        { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       ],
     },
   ],

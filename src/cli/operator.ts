@@ -172,7 +172,7 @@ export class Operator {
         config: config.replicator,
         extraKinds: this.#options.extraKinds ?? [],
         recordEvent: ({ kind, namespace, name, uid }, event) => {
-          log.info(event.message, { kind: kind.kind, namespace, name, reason: event.reason });
+          this.#logEvent(event, { kind: kind.kind, namespace, name });
           const subject = { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid };
           this.#recorder(REPLICATOR_EVENT_COMPONENT).record({ subject, ...event });
         },
@@ -208,6 +208,7 @@ export class Operator {
         recordEvent: (mirror, event) => {
           this.#recordEvent(mirror, event);
         },
+        deletionTimeoutMs: config.deletionTimeoutMs,
         now: () => systemClock.now(),
       }),
     );
@@ -311,9 +312,15 @@ export class Operator {
     this.#options.log.warn('an event could not be written', { kind, namespace, name, reason, error });
   }
 
+  #logEvent({ type, reason, message }: MirrorEvent, fields: Readonly<Record<string, string>>): void {
+    const { log } = this.#options;
+    if (type === 'Warning') log.warn(message, { ...fields, reason });
+    else log.info(message, { ...fields, reason });
+  }
+
   #recordEvent(mirror: SecretMirror, event: MirrorEvent): void {
     const { name, namespace = '', uid } = mirror.metadata;
-    this.#options.log.info(event.message, { mirror: `${namespace}/${name}`, reason: event.reason });
+    this.#logEvent(event, { mirror: `${namespace}/${name}` });
     this.#recorder(MIRRORS_EVENT_COMPONENT).record({
       subject: { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid },
       ...event,

@@ -32,6 +32,12 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       1000,
       'a watch without a byte for so long is opened again; servers send one every 60 to 75 s',
     ),
+    deletionTimeout: durationFlag(
+      'deletion-timeout',
+      '60s',
+      0,
+      'what is being deleted goes after so long, even if copies of it could not be deleted; these go later',
+    ),
     leaderElect: boolFlag('leader-elect', false, 'work only while holding a Lease, so that several replicas can run'),
     leaderElectNamespace: leaseNamespaceFlag('leader-elect-namespace', 'namespace of the Lease (else where we run)'),
     leaderElectLeaseName: {

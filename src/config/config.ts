@@ -24,6 +24,8 @@ export interface Config {
   readonly leaderElect: LeaderElectConfig;
   readonly logLevel: LogLevel;
   readonly kube: KubeLimits;
+  /** How long an object that is being deleted waits for its copies to go, ms. */
+  readonly deletionTimeoutMs: number;
   readonly mirrors: MirrorsConfig;
   readonly replicator: ReplicatorConfig;
   readonly syncsecret: SyncSecretConfig;

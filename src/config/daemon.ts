@@ -51,6 +51,7 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
     leaderElect: leaderElectConfig(values, lease, surroundings),
     logLevel: values.logLevel,
     kube: { maxConcurrentWrites: values.maxConcurrentWrites, watchIdleMs: values.watchIdleTimeout },
+    deletionTimeoutMs: values.deletionTimeout,
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
     syncsecret: syncSecretConfig({}, surroundings),

@@ -60,6 +60,7 @@ describe('every daemon', () => {
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
         [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000 } }],
+        [['--deletion-timeout=5s'], { deletionTimeoutMs: 5000 }],
         [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000 } }],
         [
           [],
@@ -67,6 +68,7 @@ describe('every daemon', () => {
             kubeconfig: undefined,
             context: undefined,
             logLevel: 'info',
+            deletionTimeoutMs: 60_000,
             kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000 },
           },
         ],

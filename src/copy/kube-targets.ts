@@ -191,7 +191,7 @@ export class KubeTargets {
   ): Promise<RunResult | undefined | 'again'> {
     const remarks = decision.do === 'delete' ? undefined : decision.remarks;
     const conflict = decision.do === 'conflict' || remarks?.own?.state === 'conflict';
-    this.#follow(target, conflict || this.#goesUnseen(target, decision));
+    this.#follow(target, conflict || this.#goesUnseen(target, facts, decision));
     if (decision.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
       // The rule that wanted another copy in its place cannot make it any more (the source went), or is gone itself.
       if (winnerOf(facts.entries) === undefined) this.#replacements.forget(target);
@@ -441,8 +441,8 @@ export class KubeTargets {
   }
 
   /** Something that no watch but the one by name would tell of is on its way out, and its going is waited for. */
-  #goesUnseen(target: HolderKey, decision: Plan): boolean {
-    if (decision.do !== 'wait' || decision.reason !== 'Terminating') return false;
+  #goesUnseen(target: HolderKey, { observed, goingAway }: Facts, decision: Plan): boolean {
+    if (decision.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
     const { namespace, name } = parseHolderKey(target);
     return this.#memory.get(target)?.focused === true || this.#options.store.index.get(namespace, name) === undefined;
   }

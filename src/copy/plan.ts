@@ -7,7 +7,7 @@
  *   names is really gone, or really does not want it.
  */
 import { byRank, type Entry } from './claim-book.ts';
-import type { Claim, Desire, Outcome, SourceView, Wanted } from './claim.ts';
+import { type Claim, type Desire, type Outcome, PENDING, type SourceView, type Wanted } from './claim.ts';
 import type { RuleKey } from './keys.ts';
 import { isForbiddenType } from './kind.ts';
 import type { Observed } from './observed.ts';
@@ -80,6 +80,9 @@ export type Plan =
   | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
 
 const NOTHING: Plan = { do: 'nothing' };
+/** We have deleted the target, and the watch is about to say that it is gone, or that it is not. Until then nothing is told. */
+const LEAVING: Plan = { do: 'wait', reason: PENDING.reason, message: 'the copy was deleted' };
+const DELETING = 'being deleted, and its finalizers are waited for';
 
 /** The claim that decides that the target exists, if any. */
 export function winnerOf(entries: readonly Entry[]): Entry | undefined {
@@ -121,12 +124,13 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const view = facts.viewOf(claim);
   if (observed === undefined) {
     // In doubt the create finds out: it cannot overwrite anything.
-    if (facts.goingAway) return { do: 'wait', reason: 'Terminating', message: 'the old copy is being deleted' };
+    if (facts.goingAway) return LEAVING;
     return planWrite(facts, claim, view, undefined, 'create');
   }
-  if (observed.deleting || facts.goingAway) {
-    return { do: 'wait', reason: 'Terminating', message: 'the object of this name is being deleted' };
+  if (observed.deleting) {
+    return { do: 'wait', reason: 'Terminating', message: `the object of this name is ${DELETING}` };
   }
+  if (facts.goingAway) return LEAVING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
   const previous = facts.entries.find(
     (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
@@ -182,10 +186,8 @@ function planRelease(facts: Facts): Plan | undefined {
   }
   const mine = facts.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
   if (!mine) return undefined;
-  if (observed.deleting || facts.goingAway) {
-    return { do: 'wait', reason: 'Terminating', message: 'the copy is being deleted' };
-  }
-  return { do: 'delete' };
+  if (observed.deleting) return { do: 'wait', reason: 'Terminating', message: `the copy is ${DELETING}` };
+  return facts.goingAway ? LEAVING : { do: 'delete' };
 }
 
 /** The mark names a rule that has no claim here. */

@@ -100,6 +100,7 @@ export class Look {
       recordEvent: () => undefined,
       onSynced: () => undefined,
       onGone: () => undefined,
+      deletionTimeoutMs: 0,
       synced: async () => await Promise.resolve(),
       now: () => now,
     });

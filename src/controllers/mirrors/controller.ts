@@ -24,6 +24,8 @@ export interface MirrorsControllerOptions {
   readonly log: Log;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
+  /** @see MirrorSystemOptions.deletionTimeoutMs */
+  readonly deletionTimeoutMs: number;
   readonly now: () => number;
 }
 
@@ -77,6 +79,7 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
       patterns.keepOnly(new Set(used));
     },
     synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
+    deletionTimeoutMs: options.deletionTimeoutMs,
     now: options.now,
   });
   engine.addSystem(system);

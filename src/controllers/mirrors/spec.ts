@@ -13,6 +13,7 @@ import {
 } from './api.ts';
 import type { VaultLocation } from '../../copy/vault-holder.ts';
 import { isSameEntry, vaultLocation } from './vault-spec.ts';
+import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 import { nameProblems } from './names.ts';
 import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
 
@@ -30,6 +31,8 @@ export interface EffectiveSpec {
   /** In the order of the spec; those that cannot be compiled are left out. */
   readonly matchers: readonly NamespacePattern[];
   readonly patterns: readonly string[];
+  /** Those that look like something else than a regular expression. */
+  readonly suspects: readonly SuspectPattern[];
   readonly secretType: string | undefined;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
@@ -55,6 +58,7 @@ export function effectiveSpec(
     problems.push('spec.destination.namespaces: destination namespaces are empty');
   }
   const matchers: NamespacePattern[] = [];
+  const suspects: SuspectPattern[] = [];
   let size = 0;
   for (const [index, text] of list.entries()) {
     const field = `spec.destination.namespaces[${index}]`;
@@ -73,6 +77,8 @@ export function effectiveSpec(
       break;
     }
     matchers.push(pattern);
+    const suspect = suspectPattern(field, text, pattern);
+    if (suspect !== undefined) suspects.push(suspect);
   }
   const { secretType } = destination ?? {};
   if (secretType !== undefined && (FORBIDDEN_SECRET_TYPES as readonly string[]).includes(secretType)) {
@@ -105,6 +111,7 @@ export function effectiveSpec(
     destinationLocation,
     matchers,
     patterns: list,
+    suspects,
     secretType,
     deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
     pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,

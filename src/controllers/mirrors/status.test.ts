@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Entry } from '../../copy/claim-book.ts';
-import { type Outcome, PENDING, type SourceView, SYNCED } from '../../copy/claim.ts';
+import type { ObjectMeta } from '../../kube/api.ts';
+import { type Outcome, PENDING, RELEASED, type SourceView, SYNCED } from '../../copy/claim.ts';
 import type { SecretMirror, SecretMirrorStatus } from './api.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { MirrorShape } from './shape.ts';
@@ -22,7 +23,10 @@ const FOREIGN: Outcome = {
   message: 'an object of this name is there that is not a copy',
 };
 
-function mirror(namespaces: readonly string[] = ['team-.*']): SecretMirror {
+const GOING: Outcome = { state: 'waiting', reason: 'Terminating', message: 'it is being deleted' };
+const OVERWRITTEN: Outcome = { state: 'error', reason: 'Overwritten', message: 'the server stored something else' };
+
+function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<ObjectMeta> = {}): SecretMirror {
   return {
     metadata: {
       name: 'm',
@@ -31,6 +35,7 @@ function mirror(namespaces: readonly string[] = ['team-.*']): SecretMirror {
       resourceVersion: '1',
       generation: 2,
       creationTimestamp: '2026-01-01T00:00:00Z',
+      ...more,
     },
     spec: { source: { name: 'x' }, destination: { namespaces } },
   };
@@ -39,13 +44,17 @@ function mirror(namespaces: readonly string[] = ['team-.*']): SecretMirror {
 interface Given {
   readonly outcomes: readonly Outcome[];
   readonly source?: SourceView;
-  readonly namespaces?: readonly string[];
+  readonly namespaces?: readonly string[] | undefined;
   readonly previous?: SecretMirrorStatus | undefined;
   readonly writes?: number;
+  readonly misread?: readonly string[];
+  /** The mirror is being deleted. */
+  readonly deleting?: boolean;
 }
 
-function fold({ outcomes, source = PRESENT, namespaces, previous, writes = 0 }: Given): StatusOutput | undefined {
-  const object = mirror(namespaces);
+function fold(given: Given): StatusOutput | undefined {
+  const { outcomes, source = PRESENT, namespaces, previous, writes = 0, misread = [], deleting = false } = given;
+  const object = mirror(namespaces, deleting ? { deletionTimestamp: '2026-11-21T09:59:50Z' } : {});
   const spec = effectiveSpec(object, new PatternCache('full'));
   const owner = { key: 'mirrors:default/m', title: 'SecretMirror default/m', rank: '' };
   const shape = new MirrorShape({ owner: 'default/m', retain: false });
@@ -53,7 +62,7 @@ function fold({ outcomes, source = PRESENT, namespaces, previous, writes = 0 }: 
     claim: { owner, target: `local:Secret/team-${index}/x`, mode: 'own', source: 'local:Secret/default/x', shape },
     outcome,
   }));
-  return foldStatus({ mirror: object, spec, entries, source, writes, previous, now: NOW });
+  return foldStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });
 }
 
 test('what the outcomes of the claims make of the status', () => {
@@ -62,7 +71,11 @@ test('what the outcomes of the claims make of the status', () => {
     ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
     ['no source', { outcomes: [], source: MISSING }, 'Pending', 'False', 'NoSecret', ['NoSecret']],
     ['one failed', { outcomes: [SYNCED, DENIED] }, 'Error', 'False', 'SyncError', ['SyncError']],
-    ["one somebody else's", { outcomes: [SYNCED, FOREIGN] }, 'Active', 'False', 'Conflict', ['Active', 'Conflict']],
+    ["one somebody else's", { outcomes: [SYNCED, FOREIGN] }, 'Active', 'False', 'Conflict', ['Conflict']],
+    ['one that does not go', { outcomes: [SYNCED, GOING] }, 'Active', 'False', 'Terminating', ['Terminating']],
+    ['foreign, and one that does not go', { outcomes: [FOREIGN, GOING] }, 'Active', 'False', 'Conflict', ['Conflict']],
+    ['overwritten', { outcomes: [OVERWRITTEN] }, 'Error', 'False', 'Overwritten', ['Overwritten']],
+    ['overwritten and failed', { outcomes: [DENIED, OVERWRITTEN] }, 'Error', 'False', 'SyncError', ['SyncError']],
     ['failed and foreign', { outcomes: [DENIED, FOREIGN] }, 'Error', 'False', 'SyncError', ['SyncError']],
     ['bad pattern', { outcomes: [SYNCED], namespaces: ['a', '('] }, 'Error', 'False', 'InvalidSpec', ['InvalidSpec']],
     ['no pattern', { outcomes: [], namespaces: [] }, 'Error', 'False', 'InvalidSpec', ['InvalidSpec']],
@@ -95,6 +108,68 @@ test('messages name the namespaces concerned, or the field', () => {
   );
 });
 
+test('each reason is told with its own namespaces, and all of them within the length of a condition', () => {
+  const quota: Outcome = { state: 'error', reason: 'Forbidden', message: 'of its own' };
+  const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
+  const all =
+    'namespaces team-0, team-4: Forbidden: exceeded quota; namespace team-1: Forbidden: of its own; ' +
+    `left alone in namespace team-2: ${FOREIGN.message}; waiting in namespace team-3: ${GOING.message}`;
+  assert.equal(status?.conditions?.[0]?.message, `cannot sync ${all}`);
+  assert.equal(events?.[0]?.message, `unable to sync some objects: ${all}`);
+  const many = Array.from({ length: 1000 }, (_, index): Outcome => {
+    return {
+      state: index % 2 === 0 ? 'error' : 'conflict',
+      reason: 'Forbidden',
+      message: `${index} ${'x'.repeat(9000)}`,
+    };
+  });
+  const message = fold({ outcomes: many })?.status.conditions?.[0]?.message ?? '';
+  assert.match(message, /495 more namespaces for other reasons; left alone in namespace .*495 more namespaces/s);
+  assert.ok(message.length < 32_768, `${message.length} characters`);
+});
+
+test('it is called active when it is ready, and not before', () => {
+  const events = (given: Given): (string | undefined)[] => (fold(given)?.events ?? []).map(({ reason }) => reason);
+  const conflict = fold({ outcomes: [FOREIGN] })?.status;
+  assert.equal(conflict?.mirrorStatus, 'Active');
+  assert.deepEqual(events({ outcomes: [SYNCED], previous: conflict }), ['Active']);
+  // As the original left it.
+  assert.deepEqual(events({ outcomes: [SYNCED], previous: { mirrorStatus: 'Active' } }), []);
+});
+
+test('a sync in which a copy was waited for is not the last successful one', () => {
+  const previous = { ...fold({ outcomes: [SYNCED], writes: 1 })?.status, lastSyncTime: '2020-01-01T00:00:00Z' };
+  assert.equal(fold({ outcomes: [SYNCED, GOING], writes: 1, previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
+});
+
+test('a mirror that is being deleted says for which copies it waits, whatever else is wrong with it', () => {
+  const previous = fold({ outcomes: [SYNCED], writes: 1 })?.status;
+  const told = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
+    const { status, events = [] } = fold({ outcomes, namespaces, previous, source: MISSING, deleting: true }) ?? {};
+    const [ready] = status?.conditions ?? [];
+    return [status?.mirrorStatus, ready?.status, ready?.reason, ready?.message, events.map(({ reason }) => reason)];
+  };
+  const waits = 'being deleted: waiting in namespace team-0: it is being deleted';
+  assert.deepEqual(told([GOING, RELEASED], ['(']), ['Active', 'False', 'Terminating', waits, ['Terminating']]);
+  const refused = 'being deleted: cannot let go of the copy in namespace team-0: Forbidden: exceeded quota';
+  assert.deepEqual(told([DENIED]), ['Error', 'False', 'SyncError', refused, ['SyncError']]);
+  assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
+});
+
+test('patterns that are misread are told along with all else, by one event each', () => {
+  const misread = ['"team-*" matches no namespace'];
+  const first = fold({ outcomes: [], misread });
+  assert.deepEqual(
+    first?.events.map(({ type, reason }) => [type, reason]),
+    [
+      ['Normal', 'Active'],
+      ['Warning', 'MisreadPattern'],
+    ],
+  );
+  assert.match(first.status.conditions?.[0]?.message ?? '', /^0 copies: .*; "team-\*" matches no namespace$/);
+  assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status })?.events, []);
+});
+
 test('patterns that match nothing are told: `project-*` is a regular expression, and hardly what was meant', () => {
   const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
   assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
@@ -114,8 +189,8 @@ test('copies that still wait for a source which is there now are not up to date'
   assert.equal(previous?.mirrorStatus, 'Pending');
   assert.equal(fold({ outcomes: [SYNCED, waiting], previous }), undefined);
   const going: Outcome = { state: 'waiting', reason: 'NamespaceTerminating', message: 'going away' };
-  const status = fold({ outcomes: [SYNCED, going], previous })?.status;
-  assert.equal(status?.conditions?.[0]?.message, '1 copy is up to date; waiting in namespace team-1: going away');
+  const [ready] = fold({ outcomes: [SYNCED, going], previous })?.status.conditions ?? [];
+  assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
 });
 
 test('lastSyncTime is the last successful sync: it moves with writes and never with failures', () => {

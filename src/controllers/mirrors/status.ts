@@ -12,7 +12,7 @@ import type { VaultTrouble } from '../../copy/vault-access.ts';
 import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault-sources.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
-import { isOutdated, judge, tallyOf } from './verdict.ts';
+import { isOutdated, judge, judgeDeletion, tallyOf } from './verdict.ts';
 
 export interface MirrorEvent {
   readonly type: 'Normal' | 'Warning';
@@ -29,6 +29,8 @@ export interface StatusInput {
   readonly trouble?: VaultTrouble | undefined;
   /** Why the mirror cannot be worked on. */
   readonly failure?: Failure | undefined;
+  /** What the patterns hardly mean, as `misreadPatterns` puts it. */
+  readonly misread: readonly string[];
   /** Writes since the last report. */
   readonly writes: number;
   /** The status that was last written or read. */
@@ -47,13 +49,15 @@ export interface StatusOutput {
 
 /** @returns `undefined` while the first attempts are still under way and nothing can be said */
 export function foldStatus(input: StatusInput): StatusOutput | undefined {
-  const { mirror, spec, previous, now } = input;
+  const { mirror, spec, previous, misread, now } = input;
   const tally = tallyOf(input.entries, spec.destinationType);
-  const unsettled = tally.byState.has('pending') || input.source.state === 'unknown' || isOutdated(tally, input.source);
-  if (unsettled && spec.problems.length === 0 && input.failure === undefined)
+  const deleting = mirror.metadata.deletionTimestamp !== undefined;
+  if (deleting && tally.isUnderWay) return undefined;
+  const unsettled = tally.isUnderWay || input.source.state === 'unknown' || isOutdated(tally, input.source);
+  if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined)
     return previous?.conditions === undefined ? firstStatus(mirror, now) : undefined;
-  const verdict = judge(tally, spec, input);
-  const wasSynced = previous?.conditions?.find(({ type }) => type === 'Ready');
+  const verdict = deleting ? judgeDeletion(tally, previous?.mirrorStatus ?? 'Pending') : judge(tally, spec, input);
+  const before = previous?.conditions?.find(({ type }) => type === 'Ready');
   const fresh =
     verdict.synced &&
     (input.writes > 0 ||
@@ -66,23 +70,26 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
     ...generationOf(mirror),
     lastTransitionTime: rfc3339(now),
     reason: verdict.reason,
-    message: verdict.message,
+    message: [verdict.message, ...misread].join('; '),
   };
   const status: SecretMirrorStatus = {
     ...vaultSourceOf(input.source, previous),
     mirrorStatus: verdict.mirrorStatus,
     lastSyncTime,
     ...generationOf(mirror),
-    conditions: [
-      wasSynced?.status === ready.status ? { ...ready, lastTransitionTime: wasSynced.lastTransitionTime } : ready,
-    ],
+    conditions: [before?.status === ready.status ? { ...ready, lastTransitionTime: before.lastTransitionTime } : ready],
   };
   const events: MirrorEvent[] = [];
-  const news = wasSynced === undefined || wasSynced.reason !== verdict.reason || wasSynced.message !== verdict.message;
-  if (verdict.mirrorStatus === 'Active' && previous?.mirrorStatus !== 'Active') {
+  // A status that the original wrote has no conditions, and said that the mirror is active when it said so.
+  const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
+  if (ready.status === 'True' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
   }
+  const news = before?.reason !== ready.reason || before.message !== ready.message;
   if (news && verdict.event !== undefined) events.push(verdict.event);
+  for (const message of misread) {
+    if (before?.message.includes(message) !== true) events.push({ type: 'Warning', reason: 'MisreadPattern', message });
+  }
   return { status, events, synced: verdict.synced, namespaces: spec.destinationType === 'vault' ? 0 : tally.total };
 }
 

@@ -7,7 +7,7 @@ import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/keyed-queue-options.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
-import type { Claim, Owner, SourceView } from '../../copy/claim.ts';
+import { type Claim, type Owner, PENDING, type SourceView } from '../../copy/claim.ts';
 import type { Entry } from '../../copy/claim-book.ts';
 import type { HolderKey, RuleKey } from '../../copy/keys.ts';
 import type { Namespaces } from '../../copy/namespaces.ts';
@@ -29,7 +29,9 @@ import type { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec, missingDefaults, type SpecOptions } from './spec.ts';
 import type { MirrorVault } from './mirror-vault.ts';
-import { foldStatus, type MirrorEvent, sameStatus } from './status.ts';
+import { misreadPatterns } from './misread-patterns.ts';
+import { foldStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
+import { judgeDeletion, tallyOf } from './verdict.ts';
 
 export interface MirrorSystemOptions {
   readonly api: KubeApi;
@@ -47,6 +49,8 @@ export interface MirrorSystemOptions {
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
   /** A mirror is gone. */
   readonly onGone: (mirror: string) => void;
+  /** How long a mirror that is being deleted waits for its copies to go, ms. */
+  readonly deletionTimeoutMs: number;
   /** Settles when the mirrors and all copies have been listed. */
   readonly synced: () => Promise<unknown>;
   /** Wall clock, ms. */
@@ -229,7 +233,7 @@ export class MirrorSystem implements RuleSystem {
     news: RuleNews,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { mirrors, viewOf, vault, now } = this.#options;
+    const { mirrors, namespaces, viewOf, vault } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) {
       this.#written.delete(rule);
@@ -242,38 +246,75 @@ export class MirrorSystem implements RuleSystem {
     const outrun = news.evaluated !== ruleVersion(mirror);
     if (outrun && news.failure === undefined) return undefined;
     const spec = this.#specOf(mirror);
-    const deleting = mirror.metadata.deletionTimestamp !== undefined;
     const claims = [...entries];
-    // Why it does not go is told like all else that fails.
-    if (deleting && !claims.some(({ outcome }) => outcome.state === 'error')) {
-      const done = !outrun && claims.every((entry) => isLetGo(entry));
-      if (done && vault?.farewell(rule, mirror, spec) !== false) await this.#letGo(mirror, signal);
+    if (mirror.metadata.deletionTimestamp !== undefined) {
+      return outrun ? undefined : await this.#reportDeletion(rule, mirror, claims, signal);
+    }
+    const key = this.#sourceOf(mirror, spec);
+    const result = await this.#tell(rule, mirror, claims, signal, {
+      source: key === undefined ? { state: 'unknown' } : viewOf(key),
+      trouble: key === undefined ? undefined : vault?.trouble(key),
+      failure: news.failure,
+      misread: misreadPatterns(spec.suspects, namespaces.names()),
+      writes: news.writes,
+    });
+    if (result?.synced === true) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
+    return undefined;
+  }
+
+  /**
+   * Lets a mirror go when its copies are gone or marked to stay, and tells what it waits for until then. After the time limit, which
+   * counts from its deletion, it goes without its copies: these are orphans then, and go when they can.
+   */
+  async #reportDeletion(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    claims: readonly Entry[],
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { vault, now, deletionTimeoutMs } = this.#options;
+    const spec = this.#specOf(mirror);
+    const kept = claims.filter((entry) => !isLetGo(entry));
+    const leftMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
+    const isOver = leftMs <= 0 && kept.every((entry) => mayBeLeft(entry));
+    if (kept.length === 0 || isOver) {
+      if (vault?.farewell(rule, mirror, spec) === false) return undefined;
+      if (kept.length > 0) {
+        const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
+        const text = `not waited for any longer; what is left of the copies goes as soon as it can. Was ${message}`;
+        this.#announce(rule, mirror, [{ type: 'Warning', reason: 'DeletionTimeout', message: text }]);
+      }
+      await this.#letGo(mirror, signal);
       return undefined;
     }
+    await this.#tell(rule, mirror, claims, signal, { source: UNWANTED, misread: [], writes: 0 });
+    return leftMs > 0 ? { requeueAfterMs: leftMs } : undefined;
+  }
+
+  /** Brings status and events up to date. @returns undefined while nothing can be said */
+  async #tell(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    entries: readonly Entry[],
+    signal: AbortSignal,
+    facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
+  ): Promise<StatusOutput | undefined> {
     const written = this.#written.get(rule);
     // A mirror of the same name may have taken the old one's place between two reports.
     const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
-    const key = deleting ? undefined : this.#sourceOf(mirror, spec);
-    const source: SourceView = key === undefined ? (deleting ? UNWANTED : { state: 'unknown' }) : viewOf(key);
-    const trouble = key === undefined ? undefined : vault?.trouble(key);
-    const { writes, failure } = news;
     const result = foldStatus({
+      ...facts,
       mirror,
-      spec,
-      entries: claims,
-      source,
-      trouble,
-      failure,
-      writes,
+      spec: this.#specOf(mirror),
+      entries,
       previous,
-      now: now(),
+      now: this.#options.now(),
     });
     if (result === undefined) return undefined;
     this.#announce(rule, mirror, result.events);
     if (!sameStatus(previous, result.status)) await this.#writeStatus(rule, mirror, result.status, signal);
     this.#announced.delete(rule);
-    if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
-    return undefined;
+    return result;
   }
 
   /** Before the status is written, which may be refused; but once, however often that is tried. */
@@ -335,6 +376,14 @@ export class MirrorSystem implements RuleSystem {
 function isLetGo({ claim, outcome }: Entry): boolean {
   if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
   return outcome.state === 'released';
+}
+
+/**
+ * Whether a copy that is still there need not be waited for when the time is over: its deletion was tried, so that it goes as an
+ * orphan when it can. One that is to stay but is not marked so yet would then be deleted against its user's word.
+ */
+function mayBeLeft({ claim, outcome }: Entry): boolean {
+  return !(claim.shape instanceof RetainShape) && outcome.reason !== PENDING.reason;
 }
 
 function pathTo(namespace: string, name: string): string {

@@ -1,34 +1,48 @@
 /** What is to be said of a mirror, from the outcomes of its claims and the state of its source. Pure. */
 import type { Entry } from '../../copy/claim-book.ts';
-import type { Outcome, SourceView } from '../../copy/claim.ts';
+import { type OutcomeState, PENDING, type SourceView } from '../../copy/claim.ts';
 import { parseHolderKey } from '../../copy/keys.ts';
 import type { DestinationType, MirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 import type { MirrorEvent, StatusInput } from './status.ts';
 
-/** Namespaces named in a message; the rest is counted. */
+/** Namespaces named for one reason; the rest is counted. */
 const NAMED = 5;
+/** Reasons named in a message; the namespaces of the rest are counted. */
+const MAX_REASONS = 5;
+/** Longest text of one reason: a server's words may be of any length. */
+const MAX_DETAIL = 2048;
+/** Longest message of problems: a condition's may have 32,768 characters, and there may be a thousand of them. */
+const MAX_PROBLEMS = 16_384;
 
 /** What a copy may wait for that is no matter of its source (see `plan` and `KubeTargets`). */
 const WAITS_FOR_TARGET: ReadonlySet<string> = new Set(['Terminating', 'NamespaceTerminating']);
 /** The same for an entry in Vault (see `VaultTargets`). */
 const WAITS_FOR_VAULT: ReadonlySet<string> = new Set(['VaultAuthMissing', 'NoData']);
+/** Errors that are the condition's reason themselves; all others are `SyncError`, as in the original. */
+const TELLING_ERRORS: ReadonlySet<string> = new Set(['Overwritten']);
 
+/** The targets for which the same is to be said. */
 interface Group {
+  readonly state: OutcomeState;
+  readonly reason: string;
+  readonly message: string;
   readonly namespaces: string[];
-  readonly first: Outcome;
-  /** Some of them wait for their source. */
-  forSource: boolean;
 }
 
 export interface Tally {
-  total: number;
-  readonly byState: Map<Outcome['state'], Group>;
+  readonly total: number;
+  /** In the order of their first namespaces. */
+  readonly groups: readonly Group[];
+  /** Of some targets nothing can be said yet. */
+  readonly isUnderWay: boolean;
+  /** Some targets wait for their source. */
+  readonly isForSource: boolean;
 }
 
 /** The source is there, and some copies have not been told yet: their outcome is still that they wait for it. */
-export function isOutdated({ byState }: Tally, source: SourceView): boolean {
-  return source.state === 'present' && byState.get('waiting')?.forSource === true;
+export function isOutdated({ isForSource }: Tally, source: SourceView): boolean {
+  return source.state === 'present' && isForSource;
 }
 
 export interface Verdict {
@@ -44,7 +58,7 @@ export function judge(
   spec: EffectiveSpec,
   { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
 ): Verdict {
-  if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', clip(spec.problems.join('; ')));
+  if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', clip(spec.problems.join('; '), MAX_PROBLEMS));
   if (failure !== undefined) {
     return refused('Error', 'SyncError', `cannot prepare the mirror: ${failure.reason}: ${failure.message}`);
   }
@@ -56,11 +70,17 @@ export function judge(
   return spec.destinationType === 'vault' ? judgeEntry(tally, source) : judgeCopies(tally, source);
 }
 
-/** Longest message of problems: a condition's may have 32,768 characters, and there may be a thousand of them. */
-const MAX_PROBLEMS = 16_384;
+/** Of a mirror that is being deleted: the copies for which it waits. @param before its `mirrorStatus` */
+export function judgeDeletion(tally: Tally, before: MirrorStatus): Verdict {
+  const errors = groupsOf(tally, 'error');
+  const waits = groupsOf(tally, 'waiting');
+  const parts = [...told('cannot let go of the copy in', errors, withReason), ...told('waiting in', waits)];
+  const message = `being deleted: ${parts.join('; ')}`;
+  return errors.length > 0 ? refused('Error', 'SyncError', message) : refused(before, 'Terminating', message);
+}
 
-function clip(text: string): string {
-  return text.length <= MAX_PROBLEMS ? text : `${text.slice(0, MAX_PROBLEMS).toWellFormed()}…`;
+function clip(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
 }
 
 /** Not synced, for a reason that its users should hear of. */
@@ -69,71 +89,88 @@ function refused(mirrorStatus: MirrorStatus, reason: string, message: string): V
 }
 
 /** The destination is an entry in Vault, whose outcome has the words for users already. */
-function judgeEntry({ byState }: Tally, source: SourceView): Verdict {
+function judgeEntry(tally: Tally, source: SourceView): Verdict {
   if (source.state === 'missing') return refused('Pending', source.reason, source.message);
-  const failed = byState.get('error')?.first;
+  const [failed] = groupsOf(tally, 'error');
   if (failed !== undefined) return refused('Error', failed.reason, failed.message);
-  const waiting = byState.get('waiting')?.first;
+  const [waiting] = groupsOf(tally, 'waiting');
   if (waiting !== undefined) return refused('Pending', waiting.reason, waiting.message);
-  const conflict = byState.get('conflict')?.first;
-  if (conflict !== undefined) return leftAlone(conflict.message);
+  const [conflict] = groupsOf(tally, 'conflict');
+  if (conflict !== undefined) return { ...refused('Active', conflict.reason, conflict.message), synced: true };
   return { mirrorStatus: 'Active', reason: 'Synced', message: 'the vault entry is up to date', synced: true };
 }
 
-function judgeCopies({ byState, total }: Tally, source: SourceView): Verdict {
-  const failed = byState.get('error');
+function judgeCopies(tally: Tally, source: SourceView): Verdict {
+  const errors = groupsOf(tally, 'error');
+  const conflicts = groupsOf(tally, 'conflict');
+  const waits = source.state === 'present' ? groupsOf(tally, 'waiting') : [];
+  const rest = [...told('left alone in', conflicts), ...told('waiting in', waits)];
+  const [failed] = errors;
   if (failed !== undefined) {
-    const where = places(failed.namespaces);
-    const detail = `${failed.first.reason}: ${failed.first.message}`;
-    const event = `unable to sync some objects: ${where}: ${detail}`;
-    return {
-      ...refused('Error', 'SyncError', `cannot sync ${where}: ${detail}`),
-      event: { type: 'Warning', reason: 'SyncError', message: event },
-    };
+    const telling = TELLING_ERRORS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
+    const reason = telling ? failed.reason : 'SyncError';
+    const say = (lead: string): string => [...told(lead, errors, withReason), ...rest].join('; ');
+    const event = { type: 'Warning', reason, message: say('unable to sync some objects:') } as const;
+    return { ...refused('Error', reason, say('cannot sync')), event };
   }
   if (source.state === 'missing') return refused('Pending', source.reason, source.message);
-  const waiting = byState.get('waiting');
-  const conflict = byState.get('conflict');
-  if (conflict !== undefined) {
-    return leftAlone(`left alone in ${places(conflict.namespaces)}: ${conflict.first.message}`);
+  const first = conflicts[0] ?? waits[0];
+  if (first !== undefined) {
+    // In the original's word a mirror is no less active for what is somebody else's, or waits for somebody else.
+    return { ...refused('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
-  if (total === 0) {
-    const message = '0 copies: the patterns match no other namespace yet';
-    return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
-  }
-  const copies = total - (waiting?.namespaces.length ?? 0);
-  const going = waiting === undefined ? '' : `; waiting in ${places(waiting.namespaces)}: ${waiting.first.message}`;
-  const message = `${copies} ${copies === 1 ? 'copy is' : 'copies are'} up to date${going}`;
+  const { total } = tally;
+  const message =
+    total === 0
+      ? '0 copies: the patterns match no other namespace yet'
+      : `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
   return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
 
-/** Somebody else's: that makes the mirror no less active, in the original's word. */
-function leftAlone(message: string): Verdict {
-  return {
-    mirrorStatus: 'Active',
-    reason: 'Conflict',
-    message,
-    synced: true,
-    event: { type: 'Warning', reason: 'Conflict', message },
-  };
+function groupsOf({ groups }: Tally, state: OutcomeState): Group[] {
+  return groups.filter((group) => group.state === state);
+}
+
+function withReason({ reason, message }: Group): string {
+  return `${reason}: ${message}`;
+}
+
+/** Each reason with its own namespaces, as one part of a message. Nothing for no groups. */
+function told(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
+  if (groups.length === 0) return [];
+  const named = groups.slice(0, MAX_REASONS);
+  const parts = named.map((group) => `${places(group.namespaces)}: ${clip(detail(group), MAX_DETAIL)}`);
+  let more = 0;
+  for (const { namespaces } of groups.slice(MAX_REASONS)) more += namespaces.length;
+  if (more > 0) parts.push(`${more} more ${more === 1 ? 'namespace' : 'namespaces'} for other reasons`);
+  return [`${lead} ${parts.join('; ')}`];
 }
 
 export function tallyOf(entries: Iterable<Entry>, destination: DestinationType): Tally {
   const forTarget = destination === 'vault' ? WAITS_FOR_VAULT : WAITS_FOR_TARGET;
-  const tally: Tally = { total: 0, byState: new Map() };
+  const groups = new Map<string, Group>();
+  let total = 0;
   for (const { claim, outcome } of entries) {
-    tally.total += 1;
-    const namespace = destination === 'vault' ? '' : parseHolderKey(claim.target).namespace;
-    let group = tally.byState.get(outcome.state);
-    if (group === undefined) {
-      group = { namespaces: [], first: outcome, forSource: false };
-      tally.byState.set(outcome.state, group);
-    }
-    group.namespaces.push(namespace);
-    if (!forTarget.has(outcome.reason)) group.forSource = true;
+    total += 1;
+    const { state, reason, message } = outcome;
+    const key = `${state} ${reason} ${message}`;
+    let group = groups.get(key);
+    if (group === undefined) groups.set(key, (group = { state, reason, message, namespaces: [] }));
+    group.namespaces.push(destination === 'vault' ? '' : parseHolderKey(claim.target).namespace);
   }
-  for (const group of tally.byState.values()) group.namespaces.sort();
-  return tally;
+  const all = [...groups.values()];
+  for (const group of all) group.namespaces.sort();
+  all.sort(byFirstNamespace);
+  return {
+    total,
+    groups: all,
+    isUnderWay: all.some(({ reason }) => reason === PENDING.reason),
+    isForSource: all.some(({ state, reason }) => state === 'waiting' && !forTarget.has(reason)),
+  };
+}
+
+function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''] }: Group): number {
+  return a < b ? -1 : Number(a > b);
 }
 
 function places(namespaces: readonly string[]): string {

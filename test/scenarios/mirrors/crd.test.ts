@@ -164,9 +164,13 @@ describe('the CRD', () => {
     assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
   });
 
-  it('shows the columns that its users know', async () => {
+  it('shows the columns that its users know, and after them whether it is ready', async () => {
+    const lastTransitionTime = '2026-01-01T00:00:00Z';
+    const notReady = { type: 'Ready', status: 'False', reason: 'Conflict', message: 'x', lastTransitionTime };
     await api.create(mirror('table', { source: {}, destination: { namespaces: ['a'] }, pollPeriodSeconds: 60 }));
-    await api.patch(`${MIRRORS}/table/status`, { status: { lastSyncTime: '1970-01-01T00:00:00Z' } });
+    await api.patch(`${MIRRORS}/table/status`, {
+      status: { lastSyncTime: '1970-01-01T00:00:00Z', conditions: [notReady] },
+    });
     const table = await api.get(`${MIRRORS}/table`, TABLE);
     assert.deepEqual(columns(table), [
       'Name string',
@@ -178,9 +182,11 @@ describe('the CRD', () => {
       'Mirror Status string',
       'Last Sync Time string',
       'Age date',
+      'Ready string',
     ]);
     const cells = ['table', 'secret', null, 'namespaces', null, 60, 'Pending', '1970-01-01T00:00:00Z'];
-    assert.deepEqual(table.rows[0].cells.slice(0, -1), cells);
+    assert.deepEqual(table.rows[0].cells.slice(0, cells.length), cells);
+    assert.equal(table.rows[0].cells.at(-1), 'False');
     const first = await api.get(`${MIRRORS_V1ALPHA1}/table`, TABLE);
     assert.deepEqual(columns(first), [
       'Name string',

@@ -1,0 +1,139 @@
+/** A mirror is deleted, and something holds its copies, its namespace or the mirror itself. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { refuse } from '../engine/admission.ts';
+import { FINALIZER, HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from './support.ts';
+
+const TIMEOUT_MS = 5000;
+const THEIRS = 'example.com/tenant';
+/** A refused deletion is tried again after a minute at most. */
+const RETRY_MS = 90_000;
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+async function start(): Promise<void> {
+  operator = await scene.operator({ args: [`--deletion-timeout=${TIMEOUT_MS}ms`] });
+}
+
+before(async () => {
+  scene = await MirrorScene.open();
+  await start();
+});
+after(() => scene.close());
+
+/** A mirror with one copy, in the namespace of the same name. */
+async function copied(name: string, home = HOME): Promise<void> {
+  await scene.namespaces(name);
+  await scene.secret(home, name, { a: '1' });
+  await scene.mirror(name, [name], {}, home);
+  await scene.copied(name, name, { a: '1' });
+  await scene.ready(name, 'Synced', /(?:)/, home);
+}
+
+const hold = (name: string): Promise<unknown> =>
+  scene.api.patch(secretPath(name, name), { metadata: { finalizers: [THEIRS] } });
+const letGo = (name: string): Promise<unknown> =>
+  scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
+
+describe('a mirror that is deleted while a finalizer holds its copy', () => {
+  it('says which copy it waits for, goes when the time is over, and the copy goes when it is let go', async () => {
+    await copied('bounded');
+    await hold('bounded');
+    await scene.api.delete(mirrorPath('bounded'));
+    const { mirrorStatus } = await scene.ready('bounded', 'Terminating', /waiting in namespace bounded: .*finalizers/);
+    assert.equal(mirrorStatus, 'Active');
+    await scene.event('bounded', 'Terminating', /namespace bounded/);
+    await scene.gone(mirrorPath('bounded'));
+    await scene.event('bounded', 'DeletionTimeout', /namespace bounded/);
+    assert.ok(await scene.find('bounded', 'bounded'));
+    await letGo('bounded');
+    await scene.gone(secretPath('bounded', 'bounded'));
+  });
+
+  it('goes at once when its copy is let go before', async () => {
+    await copied('early');
+    await hold('early');
+    await scene.api.delete(mirrorPath('early'));
+    await scene.ready('early', 'Terminating');
+    await letGo('early');
+    await scene.gone(mirrorPath('early'), secretPath('early', 'early'));
+    assert.deepEqual(
+      (await scene.events('early')).filter(({ reason }) => reason === 'DeletionTimeout'),
+      [],
+    );
+  });
+
+  it('goes though the operator was killed meanwhile', async () => {
+    await copied('killed');
+    await hold('killed');
+    await scene.api.delete(mirrorPath('killed'));
+    await scene.ready('killed', 'Terminating');
+    await operator.kill9();
+    await start();
+    await scene.gone(mirrorPath('killed'));
+    await letGo('killed');
+    await scene.gone(secretPath('killed', 'killed'));
+  });
+
+  it('does not hold up its namespace', async () => {
+    await scene.namespaces('leaving');
+    await copied('neighbour', 'leaving');
+    await hold('neighbour');
+    await scene.api.delete('/api/v1/namespaces/leaving');
+    await waitFor(async () => (await scene.api.find('/api/v1/namespaces/leaving')) === undefined, {
+      timeoutMs: 60_000,
+      message: 'the namespace to be gone',
+    });
+    await letGo('neighbour');
+    await scene.gone(secretPath('neighbour', 'neighbour'));
+  });
+});
+
+describe('a mirror that is deleted while the server refuses', () => {
+  it('the deletion of its copy: goes when the time is over, and the copy goes when it may', async () => {
+    await copied('refused');
+    {
+      const when = `request.namespace == 'refused'`;
+      await using _ = await refuse(scene.api, 'refused', { when, operations: ['DELETE'] });
+      await scene.api.delete(mirrorPath('refused'));
+      await scene.gone(mirrorPath('refused'));
+      await scene.event('refused', 'DeletionTimeout', /namespace refused: .*refused by refused/);
+      assert.ok(await scene.find('refused', 'refused'));
+    }
+    await waitFor(async () => (await scene.find('refused', 'refused')) === undefined, { timeoutMs: RETRY_MS });
+  });
+
+  it('the mark by which its copy stays: waits on, for the copy would go without it', async () => {
+    await copied('marked');
+    {
+      await using _ = await refuse(scene.api, 'marked', { when: `request.namespace == 'marked'` });
+      await scene.api.patch(mirrorPath('marked'), { spec: { deletePolicy: 'retain' } });
+      await scene.api.delete(mirrorPath('marked'));
+      await scene.ready('marked', 'SyncError', /cannot let go of the copy in namespace marked: .*refused by marked/);
+      const there = async (): Promise<boolean> => (await scene.api.find(mirrorPath('marked'))) !== undefined;
+      await staysTrue(there, TIMEOUT_MS + 1000, 'the mirror is there');
+    }
+    await waitFor(async () => (await scene.api.find(mirrorPath('marked'))) === undefined, { timeoutMs: RETRY_MS });
+    assert.equal((await scene.find('marked', 'marked')).metadata.annotations[RETAIN], 'true');
+  });
+});
+
+describe('a mirror with a finalizer of somebody else', () => {
+  it('keeps it when its copies are gone', async () => {
+    await copied('shared');
+    await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: [THEIRS, FINALIZER] } });
+    await scene.api.delete(mirrorPath('shared'));
+    const { metadata } = await waitFor(async () => {
+      const mirror = await scene.api.get(mirrorPath('shared'));
+      return !mirror.metadata.finalizers.includes(FINALIZER) && mirror;
+    });
+    assert.deepEqual(metadata.finalizers, [THEIRS]);
+    assert.equal(await scene.find('shared', 'shared'), undefined);
+    await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: null } });
+    await scene.gone(mirrorPath('shared'));
+  });
+});

@@ -1,0 +1,73 @@
+/** What a mirror says of itself is true: in its condition, in its columns, in its events and in the log. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, MirrorScene, secretPath } from './support.ts';
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  operator = await scene.operator();
+});
+after(() => scene.close());
+
+const eventsOf = async (name: string, reason: string): Promise<number> =>
+  (await scene.events(name)).filter((event) => event.reason === reason).length;
+
+describe('a copy that is not what its mirror wants', () => {
+  it('of another type and held by a finalizer: the mirror is not ready until it is made anew', async () => {
+    await scene.namespaces('typed-a', 'typed-b');
+    await scene.secret(HOME, 'typed', { a: '1' });
+    await scene.mirror('typed', ['typed-.']);
+    await scene.ready('typed', 'Synced', /2 copies/);
+    await scene.event('typed', 'Active');
+    await scene.api.patch(secretPath('typed-b', 'typed'), { metadata: { finalizers: ['example.com/tenant'] } });
+    await scene.api.delete(secretPath(HOME, 'typed'));
+    await scene.ready('typed', 'NoSecret');
+    await scene.secret(HOME, 'typed', { a: '2' }, { type: 'example.com/other' });
+    const status = await scene.ready('typed', 'Terminating', /^waiting in namespace typed-b: /);
+    assert.deepEqual([status.mirrorStatus, status.conditions[0].status], ['Active', 'False']);
+    assert.equal((await scene.copied('typed-a', 'typed', { a: '2' })).type, 'example.com/other');
+    assert.equal(await eventsOf('typed', 'Active'), 1, 'it was called active');
+    await scene.api.patch(secretPath('typed-b', 'typed'), { metadata: { finalizers: null } });
+    await scene.ready('typed', 'Synced', /2 copies/);
+    await waitFor(async () => (await scene.event('typed', 'Active')).count === 2, { message: 'a second event' });
+  });
+
+  it('is told with the others, each under its own reason', async () => {
+    await scene.namespaces('mixed-a', 'mixed-b', 'mixed-c');
+    await scene.secret('mixed-a', 'mixed', { theirs: 'x' });
+    await scene.secret('mixed-b', 'mixed', { theirs: 'x' }, { metadata: { finalizers: ['example.com/tenant'] } });
+    await scene.api.delete(secretPath('mixed-b', 'mixed'));
+    await scene.secret(HOME, 'mixed', { a: '1' });
+    await scene.mirror('mixed', ['mixed-.']);
+    const { conditions } = await scene.ready('mixed', 'Conflict', /left alone in .* waiting in /);
+    assert.match(conditions[0].message, /namespace mixed-a: .*not a copy; waiting in namespace mixed-b: .*deleted/);
+    assert.equal(await eventsOf('mixed', 'Active'), 0, 'it was called active');
+    const lines = (): string[] =>
+      operator.output.split('\n').filter((line) => line.includes('left alone in namespace'));
+    await waitFor(() => lines().length > 0, { message: 'the verdict in the log' });
+    for (const line of lines()) assert.equal(JSON.parse(line).level, 'warn', line);
+    await scene.api.patch(secretPath('mixed-b', 'mixed'), { metadata: { finalizers: null } });
+    await scene.copied('mixed-b', 'mixed', { a: '1' });
+  });
+});
+
+describe('a pattern that is no regular expression in the mind of its author', () => {
+  it('is told as long as it matches nothing', async () => {
+    await scene.namespaces('glob-a', 'glob-b');
+    await scene.secret(HOME, 'glob', { a: '1' });
+    await scene.mirror('glob', ['glob-a', 'glo*b-c', 'glob-a,glob-b']);
+    const { conditions } = await scene.ready('glob', 'Synced', /^1 copy is up to date; /);
+    assert.match(conditions[0].message, /namespaces\[1\]: "glo\*b-c" matches no namespace: .*would be glo\.\*b-c/);
+    assert.match(conditions[0].message, /namespaces\[2\]: "glob-a,glob-b" matches no namespace: .*comma/);
+    await scene.event('glob', 'MisreadPattern', /"glo\*b-c"/);
+    await scene.event('glob', 'MisreadPattern', /comma/);
+    await scene.namespaces('glob-c');
+    await scene.ready('glob', 'Synced', /^2 copies are up to date; [^;]*namespaces\[2\]/);
+  });
+});
