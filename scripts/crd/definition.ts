@@ -37,6 +37,8 @@ export function customResourceDefinition(parts: DefinitionParts): Readonly<Recor
       group: parts.group,
       names: { kind: parts.kind, listKind: `${parts.kind}List`, plural: parts.plural, singular: parts.singular },
       scope: 'Namespaced',
+      // Said, so that a CRD that has a webhook is not left with it in silence: the server refuses to keep a webhook beside this.
+      conversion: { strategy: 'None' },
       versions: parts.versions.map((version) => ({
         name: version.name,
         served: true,

@@ -35,7 +35,7 @@ describe('the definition', () => {
       plural: 'secretmirrors',
       singular: 'secretmirror',
     });
-    assert.equal(spec['conversion'], undefined);
+    assert.deepEqual(spec['conversion'], { strategy: 'None' });
   });
 
   it('stores v1alpha2 and serves both versions, each with its status', () => {

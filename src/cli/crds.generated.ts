@@ -11,6 +11,8 @@ spec:
     plural: secretmirrors
     singular: secretmirror
   scope: Namespaced
+  conversion:
+    strategy: None
   versions:
     - name: v1alpha1
       served: true

@@ -6,12 +6,15 @@
  * A standby has everything but the loops: its caches are warm, and it writes nothing.
  */
 import type { Config } from '../config/config.ts';
-import { startMirrors, type MirrorsController, MIRRORS_API_PATH } from '../controllers/mirrors/controller.ts';
+import { startMirrors, type MirrorsController } from '../controllers/mirrors/controller.ts';
+import { CrdTrouble } from '../controllers/mirrors/crd-trouble.ts';
 import type { MirrorEvent } from '../controllers/mirrors/status.ts';
 import {
+  MIRRORS_API_PATH,
   MIRRORS_API_VERSION,
   MIRRORS_EVENT_COMPONENT,
   SECRET_MIRROR_KIND,
+  SECRET_MIRROR_PLURAL,
   type SecretMirror,
 } from '../controllers/mirrors/api.ts';
 import {
@@ -54,8 +57,8 @@ export interface OperatorOptions {
 const DROPPED_EVENTS_TOLD_MS = 60_000;
 /** How long a watch may be without a connection before we say that we are not up to date, ms. */
 const DISCONNECTED_LIMIT_MS = 3000;
-/** How often it is looked whether an API has been installed since, ms. Only while it is not. */
-const DISCOVERY_INTERVAL_MS = 30_000;
+/** How often it is looked whether an API has been installed since, ms. Only while it is not; it is to be noticed within 5 s. */
+const DISCOVERY_INTERVAL_MS = 4000;
 /** First wait where it could not be found out, ms; it grows to the above. */
 const DISCOVERY_RETRY_MS = 1000;
 /** How long the start waits to see whether an API is there that only some of the controllers need, ms. */
@@ -85,12 +88,14 @@ export class Operator {
   #tellDroppedFrom = 0;
   readonly #mirrorControllers: MirrorsController[] = [];
   readonly #vault: VaultBackend;
+  readonly #crd: CrdTrouble;
   #replicator: ReplicatorController | undefined;
   #working = false;
 
   constructor(options: OperatorOptions) {
     const { api, log, metrics, config } = options;
     this.#options = options;
+    this.#crd = new CrdTrouble(api);
     const sources = new SourceRouter();
     this.#engine = new Engine({
       targetConcurrency: config.kube.maxConcurrentWrites,
@@ -130,7 +135,17 @@ export class Operator {
       onTrouble: (watch, error, retryInMs) => {
         const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
         metrics.watchRestarts.inc({ cluster: api.cluster, kind: watch, reason });
-        log.warn('a watch broke and will be opened again', { cluster: api.cluster, watch, error, retryInMs });
+        const fields = { cluster: api.cluster, watch, error, retryInMs };
+        const before = this.#crd.kind;
+        if (watch === SECRET_MIRROR_PLURAL) this.#crd.failed(error);
+        const { kind, advice } = watch === SECRET_MIRROR_PLURAL ? this.#crd : {};
+        // It may stay away for as long as it likes, and is asked for every few seconds: that is told once.
+        if (kind === 'missing' && before === 'missing') log.debug('a watch broke and will be opened again', fields);
+        else
+          log.warn('a watch broke and will be opened again', {
+            ...fields,
+            ...(advice === undefined ? {} : { advice }),
+          });
       },
     });
     const backend = new ClusterBackend(this.#cluster, {
@@ -190,8 +205,16 @@ export class Operator {
       );
       await Promise.race([installed, sleep(FIRST_LOOK_MS, signal)]);
     }
-    await orAborted(this.#cluster.synced(), signal, 'listing what there is');
+    await orAborted(this.#synced(), signal, 'listing what there is');
     log.info('caches are synced');
+  }
+
+  /** Every watch is listed, or every other one where the CRD is why the mirrors cannot be: the rest works without them. */
+  async #synced(): Promise<void> {
+    const all = this.#cluster.synced();
+    if (this.#replicator === undefined) return await all;
+    const others = this.#crd.found.then(async () => await this.#cluster.synced(SECRET_MIRROR_PLURAL));
+    await Promise.race([all, others]);
   }
 
   #startMirrors(): void {
@@ -239,7 +262,19 @@ export class Operator {
   readiness(): CheckResult[] {
     const health = this.#cluster.health;
     if (health.length === 0) return [{ ok: false, message: 'no watch is open yet' }];
-    return health.map((watch) => freshness(watch));
+    return health.map((watch) =>
+      watch.name === SECRET_MIRROR_PLURAL ? this.#mirrorsFreshness(watch) : freshness(watch),
+    );
+  }
+
+  /** As of any watch; where the CRD is why it is broken, that is said. */
+  #mirrorsFreshness(watch: WatchHealth): CheckResult {
+    const { kind, advice } = this.#crd;
+    const result = freshness(watch);
+    if (watch.connected || advice === undefined) return result;
+    // As at a start: without the CRD there is nothing that we are behind with, unless mirrors were asked for by name.
+    const ok = result.ok || (kind === 'missing' && !this.#options.config.controllersNamed);
+    return { ok, message: ok ? advice : `${result.message ?? ''}; ${advice}` };
   }
 
   /** The kinds of the replicator of which, or of whose namespaces, the first list is not complete. */

@@ -80,9 +80,10 @@ export class Cluster {
     this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
   }
 
-  /** Settles when every watch opened so far has been listed. */
-  async synced(): Promise<void> {
-    await Promise.all([...this.#watchers, ...this.#wide].map(async (watcher) => await watcher.synced));
+  /** Settles when every watch opened so far has been listed. `except`: the name of one that is not waited for. */
+  async synced(except?: string): Promise<void> {
+    const awaited = [...this.#watchers, ...this.#wide].filter(({ health }) => health.name !== except);
+    await Promise.all(awaited.map(async (watcher) => await watcher.synced));
   }
 
   get health(): readonly WatchHealth[] {

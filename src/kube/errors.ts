@@ -228,6 +228,14 @@ export function isThrottled(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 429;
 }
 
+/**
+ * The server cannot fill its cache of one kind yet (429 on watches): at its start, or for ever where the objects of a kind cannot be
+ * converted. It says nothing of calls for other kinds.
+ */
+export function isStorageStarting(error: unknown): error is ApiError {
+  return isThrottled(error) && error.statusMessage.startsWith('storage is (re)initializing');
+}
+
 /** The object fails validation (422): only its author can help. */
 export function isInvalid(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 422;

@@ -16,7 +16,14 @@ import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
 import type { AuthHeaders, Connection, TlsMaterial } from './connection.ts';
-import { apiErrorOf, type CallContext, ConnectionError, CredentialError, isNobodyThere } from './errors.ts';
+import {
+  apiErrorOf,
+  type CallContext,
+  ConnectionError,
+  CredentialError,
+  isNobodyThere,
+  isStorageStarting,
+} from './errors.ts';
 import { type Answer, exchange, type Route, StaleConnectionError } from './exchange.ts';
 import { HttpStream } from './http-stream.ts';
 
@@ -190,7 +197,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const error = apiErrorOf(limit.call, answer.status, answer.body, answer.retryAfter, this.#clock.now());
       if (isNobodyThere(error)) this.#gate.unanswered();
       else this.#gate.answered();
-      if (REFUSALS_THAT_HOLD.has(error.status)) this.#gate.hold(error);
+      if (REFUSALS_THAT_HOLD.has(error.status) && !isStorageStarting(error)) this.#gate.hold(error);
       if (error.status !== 401 || renewed || !(await this.#renewed(limit, auth, material))) throw error;
       renewed = true;
     }

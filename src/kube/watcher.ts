@@ -19,7 +19,7 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { sleep } from '../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../runtime/backoff.ts';
 import type { KubeApi, KubeObject, KubeStream } from './api.ts';
-import { isBadRequest, isGone, isInvalid, retryAfterMs } from './errors.ts';
+import { isBadRequest, isGone, isInvalid, isNotFound, retryAfterMs } from './errors.ts';
 import { parseJson } from './json.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { isTooNew, watchError } from './watch-errors.ts';
@@ -84,6 +84,8 @@ const SHORT_STREAM_MS = 1000;
 const REFUSALS_LIMIT = 3;
 /** Longest wait before a stream is opened again, ms: whatever the outage, 10 s after it we are up to date. */
 const LONGEST_WAIT_MS = 7000;
+/** Longest wait where the collection itself is not there, ms: its CRD may be installed at any time. */
+const ABSENT_WAIT_MS = 4000;
 /** Page of a list, as in client-go. */
 const PAGE_SIZE = 500;
 /** A list in pages, ms a page. */
@@ -207,7 +209,9 @@ export class Watcher {
     this.#lost(error instanceof Error ? error.message : String(error), stalled ? this.#heardAt : undefined);
     // To a version that is still to come the server says nothing at all, bookmarks included.
     const unheard = stalled && this.#heardAt === this.#openedAt;
-    if (isGone(error) || isTooNew(error) || unheard || this.#refusals >= REFUSALS_LIMIT) {
+    // What is served again after a 404 is another collection than the one that was followed.
+    const absent = isNotFound(error);
+    if (isGone(error) || isTooNew(error) || absent || unheard || this.#refusals >= REFUSALS_LIMIT) {
       // No wait is due for an old version: the list may be had at once, and if that fails too there is one.
       const old = this.#resourceVersion !== undefined && isGone(error);
       this.#newest = this.#resourceVersion ?? this.#newest;
@@ -226,7 +230,8 @@ export class Watcher {
     this.#restarts += 1;
     // The server did answer, and the silence was wait enough.
     if (stalled) this.#backoff.reset();
-    const retryInMs = this.#backoff.next(retryAfterMs(error));
+    const backoffMs = this.#backoff.next(retryAfterMs(error));
+    const retryInMs = absent ? Math.min(backoffMs, ABSENT_WAIT_MS) : backoffMs;
     this.#options.onTrouble?.(error, retryInMs);
     try {
       await sleep(retryInMs, signal, this.#clock);

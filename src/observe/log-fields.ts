@@ -31,6 +31,7 @@ const TEXT_FIELDS = [
   'signal',
   'version',
   'node',
+  'advice',
 ] as const;
 
 const NUMBER_FIELDS = ['attempt', 'durationMs', 'retryInMs', 'count', 'bytes', 'pid', 'status'] as const;

@@ -12,6 +12,8 @@ export const MIRRORS_SYSTEM = 'mirrors';
 export const MIRRORS_GROUP = 'mirrors.kts.studio';
 export const MIRRORS_VERSION = 'v1alpha2';
 export const MIRRORS_API_VERSION = `${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
+/** Path of the API, to see whether it is installed. */
+export const MIRRORS_API_PATH = `/apis/${MIRRORS_API_VERSION}`;
 export const SECRET_MIRROR_KIND = 'SecretMirror';
 export const SECRET_MIRROR_PLURAL = 'secretmirrors';
 

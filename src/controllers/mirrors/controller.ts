@@ -8,7 +8,7 @@ import { isVaultKey } from '../../copy/vault-holder.ts';
 import type { MirrorsConfig } from '../../config/config.ts';
 import type { Log } from '../../observe/log.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
-import { MIRRORS_GROUP, MIRRORS_SYSTEM, MIRRORS_VERSION, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
+import { MIRRORS_API_PATH, MIRRORS_SYSTEM, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
 import { MirrorStore } from './mirror-store.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL } from './shape.ts';
@@ -33,9 +33,6 @@ export interface MirrorsController {
   /** A namespace came or went. */
   namespaceChanged(name: string, there: boolean, initial: boolean): void;
 }
-
-/** Path of the API, to see whether it is installed. */
-export const MIRRORS_API_PATH = `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
 
 /** Opens the watches and adds the system; the engine may be started when the cluster is synced. */
 export function startMirrors(options: MirrorsControllerOptions): MirrorsController {

@@ -1,0 +1,79 @@
+/** The CRD is installed, deleted and installed again under a running process. */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, MirrorScene } from './support.ts';
+
+const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
+/** To be noticed within 5 s; the rest is for a machine that has other work. */
+const NOTICED_MS = 15_000;
+const ADVICE = /keyferry crds \| kubectl apply --server-side -f -/;
+
+let scene: MirrorScene;
+
+before(async () => {
+  scene = new MirrorScene(await startControlPlane({ controllerManager: false }));
+  await scene.namespaces('team-a');
+  await scene.secret(HOME, 'mirrored', { a: '1' });
+});
+after(() => scene.close());
+
+/** An annotated Secret is copied: the other controller works. */
+async function replicates(name: string): Promise<void> {
+  await scene.secret(
+    HOME,
+    name,
+    { a: '1' },
+    { metadata: { annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-a' } } },
+  );
+  await waitFor(async () => (await scene.find('team-a', name))?.data?.a === scene.value('1'), {
+    message: () => `the copy of ${name}; ${scene.tail()}`,
+  });
+}
+
+async function mirrors(): Promise<void> {
+  await scene.api.apply(crds());
+  const path = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
+  await waitFor(async () => (await scene.api.raw('GET', path)).status === 200, { message: 'the API to be served' });
+  await scene.mirror('mirrored', ['team-a']);
+  await scene.copied('team-a', 'mirrored', { a: '1' }, NOTICED_MS);
+}
+
+it('a running process notices it each time, and does its other work without it', async () => {
+  const keyferry = await scene.operator();
+  await replicates('before');
+  await mirrors();
+  for (const round of ['first', 'second']) {
+    await scene.api.delete(DEFINITION);
+    // Its objects go with it, and their copies with them.
+    await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
+    assert.equal(await scene.find('team-a', 'mirrored'), undefined);
+    await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz?verbose')).text), {
+      message: 'the probe to say that the CRD is missing',
+    });
+    assert.equal(await keyferry.isReady(), true, 'as a process that is started without it');
+    await replicates(`without-${round}`);
+    await mirrors();
+    await waitFor(async () => !ADVICE.test((await keyferry.probe('/readyz?verbose')).text), {
+      message: 'all to be well',
+    });
+  }
+  const told = keyferry.logs().filter(({ advice }) => advice !== undefined);
+  assert.ok(told.length >= 1 && told.length <= 4, `told ${told.length} times`);
+});
+
+it('where mirrors are asked for by name it is not ready without the CRD, says why, and does its other work', async () => {
+  await scene.api.delete(DEFINITION);
+  await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
+  const kubeconfig = scene.plane.kubeconfigPath;
+  await using keyferry = await Keyferry.start({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
+  await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz')).text), { message: () => keyferry.output });
+  assert.equal(await keyferry.isReady(), false);
+  await replicates('named');
+  await mirrors();
+  await keyferry.ready();
+});

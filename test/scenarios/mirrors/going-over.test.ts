@@ -1,0 +1,152 @@
+/** The CRD of the original's Helm chart, with its conversion webhook, an object stored as v1alpha1, and nobody who converts. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, afterEach, before, it } from 'node:test';
+import { parse } from 'yaml';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { proxied } from '../../servers/proxied.ts';
+import type { Json } from '../../support/api.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, MirrorScene } from './support.ts';
+
+const NAME = 'secretmirrors.mirrors.kts.studio';
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const DEFINITION = `${DEFINITIONS}/${NAME}`;
+const ALL = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
+const FIRST = `/apis/mirrors.kts.studio/v1alpha1/namespaces/${HOME}/secretmirrors`;
+const HELM = { fieldManager: 'helm' };
+const ours: Json = parse(crds());
+/** As docs/mirrors.md has it. */
+const UNHOOK = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }];
+
+let scene: MirrorScene;
+let proxy: FaultProxy;
+let kubeconfig: string;
+
+/** How a user may put our CRD in the place of the other: `kubectl apply --server-side --force-conflicts`, `kubectl apply`. */
+const WAYS: Readonly<Record<string, () => Promise<{ status: number; body: Json }>>> = {
+  'server-side apply': () =>
+    scene.api.raw('PATCH', DEFINITION, {
+      body: ours,
+      contentType: 'application/apply-patch+yaml',
+      query: { fieldManager: 'kubectl', force: 'true' },
+    }),
+  'client-side apply': () =>
+    scene.api.raw('PATCH', DEFINITION, { body: ours, contentType: 'application/merge-patch+json' }),
+};
+
+const asHelmLeavesIt = async (): Promise<void> => {
+  const chart: Json = parse(readFileSync(new URL('helm-crd.yaml', import.meta.url), 'utf8'));
+  const { resourceVersion } = (await scene.api.get(DEFINITION)).metadata;
+  await scene.api.call('PUT', DEFINITION, {
+    body: { ...chart, metadata: { ...chart.metadata, resourceVersion } },
+    query: HELM,
+  });
+};
+
+before(async () => {
+  const plane = await startControlPlane({ controllerManager: false });
+  scene = new MirrorScene(plane);
+  ({ proxy, kubeconfig } = await proxied(plane));
+  // An earlier release of the original stored v1alpha1.
+  const earlier: Json = parse(readFileSync(new URL('helm-crd.yaml', import.meta.url), 'utf8'));
+  delete earlier.spec.conversion;
+  for (const version of earlier.spec.versions) version.storage = version.name === 'v1alpha1';
+  await scene.api.call('POST', DEFINITIONS, { body: earlier, query: HELM });
+  const first = {
+    apiVersion: 'mirrors.kts.studio/v1alpha1',
+    kind: 'SecretMirror',
+    metadata: { name: 'first', namespace: HOME },
+    spec: { source: { name: 'first' }, destination: { namespaceRegex: 'team-.+' } },
+  };
+  await waitFor(async () => (await scene.api.raw('POST', FIRST, { body: first })).status === 201, {
+    message: 'an object stored as v1alpha1',
+  });
+  await asHelmLeavesIt();
+  await waitFor(async () => (await scene.api.raw('GET', ALL, { query: { limit: 1 } })).status === 500, {
+    message: 'the list to fail',
+  });
+  await scene.namespaces('team-a');
+});
+afterEach(() => proxy.clearRules());
+after(async () => {
+  await proxy.stop();
+  await scene.close();
+});
+
+for (const [way, apply] of Object.entries(WAYS)) {
+  it(`${way} of our CRD is refused while the webhook is there, instead of keeping it in silence`, async () => {
+    const { status, body } = await apply();
+    assert.equal(status, 422, JSON.stringify(body));
+    assert.match(body.message, /spec\.conversion\.webhookClientConfig: Forbidden/);
+  });
+}
+
+for (const [title, fault] of [
+  ['says why', undefined],
+  ['gives no reason', 'storage is (re)initializing'],
+] as const) {
+  it(`log and /readyz say what to do where the server ${title}; annotated Secrets are copied meanwhile`, async () => {
+    if (fault !== undefined) {
+      const body = { kind: 'Status', status: 'Failure', reason: 'TooManyRequests', message: fault, code: 429 };
+      const headers = { 'retry-after': '1' };
+      proxy.rule({
+        match: { path: 'secretmirrors', isWatch: true },
+        fault: { kind: 'respond', status: 429, headers, body },
+      });
+    }
+    await using keyferry = await Keyferry.start({ kubeconfig });
+    const name = fault === undefined ? 'told' : 'untold';
+    await scene.secret(
+      HOME,
+      name,
+      { a: '1' },
+      { metadata: { annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-a' } } },
+    );
+    const command =
+      /kubectl patch crd secretmirrors\.mirrors\.kts\.studio --type json -p '.*"path":"\/spec\/conversion"/;
+    await waitFor(async () => command.test((await keyferry.probe('/readyz')).text), { message: () => keyferry.output });
+    assert.equal(await keyferry.isReady(), false);
+    const advised = await waitFor(() => keyferry.logs().find(({ advice }) => advice !== undefined), {
+      message: () => keyferry.output,
+    });
+    assert.match(advised?.advice, command);
+    assert.equal(advised.watch, 'secretmirrors');
+    await waitFor(async () => (await scene.find('team-a', name))?.data?.a === scene.value('1'), {
+      message: () => `the copy of the replicator; ${keyferry.output}`,
+    });
+  });
+}
+
+it('with the webhook taken out, a mirror stored as v1alpha1 shows its pattern through v1alpha1', async () => {
+  await scene.api.patch(DEFINITION, UNHOOK, 'json');
+  const first = await waitFor(async () => (await scene.api.raw('GET', `${FIRST}/first`)).body, {
+    message: 'the mirror',
+  });
+  assert.deepEqual(first.spec, { source: { name: 'first' }, destination: { namespaceRegex: 'team-.+' } });
+  await asHelmLeavesIt();
+});
+
+it('with the webhook taken out first every way works, and what runs goes on by itself', async () => {
+  await using keyferry = await Keyferry.start({ kubeconfig });
+  await waitFor(() => keyferry.logs().some(({ advice }) => advice !== undefined), { message: () => keyferry.output });
+  for (const [way, apply] of Object.entries(WAYS)) {
+    await asHelmLeavesIt();
+    await scene.api.patch(DEFINITION, UNHOOK, 'json');
+    const { status, body } = await apply();
+    assert.equal(status, 200, `${way}: ${JSON.stringify(body)}`);
+    assert.deepEqual(body.spec.conversion, { strategy: 'None' }, way);
+  }
+  await keyferry.ready();
+  assert.deepEqual(
+    (await scene.api.list(ALL)).map(({ metadata }) => metadata.name),
+    ['first'],
+  );
+  await scene.secret(HOME, 'second', { a: '1' });
+  await scene.mirror('second', ['team-a']);
+  await scene.copied('team-a', 'second', { a: '1' });
+});
