@@ -24,6 +24,8 @@ export interface BookChange {
   readonly addedSources: readonly HolderKey[];
   /** Sources that no rule depends on any more. */
   readonly droppedSources: readonly HolderKey[];
+  /** Objects from which no rule makes copies any more. @see ClaimBook.userOf */
+  readonly unusedSources: readonly HolderKey[];
 }
 
 /** Of one rule: the target, with the mode before it where that is not `own` (no key of a target has a blank). */
@@ -63,15 +65,30 @@ export class ClaimBook {
       added.push(entry);
       targets.push(claim.target);
     }
+    const left = new Set(this.#sourcesOf.get(rule));
+    for (const source of sources) left.delete(source);
     for (const entry of added) this.#insert(entry);
     for (const [id, entry] of before) {
       if (after.get(id) === entry) continue;
       if (!after.has(id)) targets.push(entry.claim.target);
       this.#remove(entry);
+      if (entry.claim.mode === 'own' && entry.claim.source !== undefined) left.add(entry.claim.source);
     }
     if (after.size > 0) this.#byRule.set(rule, after);
     else this.#byRule.delete(rule);
-    return { targets, ...this.#depend(rule, sources) };
+    const depends = this.#depend(rule, sources);
+    return { targets, ...depends, unusedSources: [...left].filter((source) => this.userOf(source) === undefined) };
+  }
+
+  /**
+   * A rule that makes copies from what `holder` holds, for people: as long as there is one the object is never deleted. An object that is
+   * only filled from `holder` is no reason to keep it: whoever may annotate an object could name any other one.
+   */
+  userOf(holder: HolderKey): string | undefined {
+    for (const { claim } of this.#bySource.get(holder) ?? []) if (claim.mode === 'own') return claim.owner.title;
+    // A rule that has no target yet.
+    for (const rule of this.#rulesOn.get(holder) ?? []) if (!this.#byRule.has(rule)) return rule;
+    return undefined;
   }
 
   #depend(rule: RuleKey, sources: readonly HolderKey[]): Pick<BookChange, 'addedSources' | 'droppedSources'> {

@@ -11,7 +11,8 @@ import type { Claim, Desire, Shape, SourceView } from './claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
-import { type Facts, type Gist, type Held, type OwnerFate, plan, winnerOf } from './plan.ts';
+import { ownerByMark, PLACE_ANNOTATION } from './marks.ts';
+import { type Contest, type Facts, type Gist, type Held, type OwnerFate, plan, winnerOf } from './plan.ts';
 
 const TARGETS: readonly HolderKey[] = ['t0', 't1', 't2', 't3'].map((name) => `c:Secret/${name}/x`);
 const SOURCES: readonly HolderKey[] = ['s0', 's1'].map((name) => `c:Secret/${name}/x`);
@@ -19,6 +20,7 @@ const OWNER = 'owner';
 const VERSION = 'version';
 const RETAIN = 'retain';
 const LABEL = 'team';
+const SYSTEM = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => annotations[OWNER] };
 
 interface Rule {
   readonly targets: readonly number[];
@@ -164,22 +166,30 @@ class World {
     return thing?.annotations[RETAIN] === 'true' ? 'keep' : 'delete';
   }
 
+  contest(target: HolderKey): Contest {
+    const thing = this.things.get(target);
+    return {
+      entries: this.book.on(target),
+      markedBy: thing && ownerByMark([SYSTEM], this.book, observedOf(thing), target),
+      viewOf: (claim) =>
+        this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', reason: 'NoSecret', message: '' },
+      now: 0,
+    };
+  }
+
   #facts(target: HolderKey, thing: Thing | undefined, found: { ownerFate?: OwnerFate }): Facts {
     const gistOf = (claim: Claim): Gist | undefined => this.sources.get(claim.source ?? '')?.gist;
     return {
-      entries: this.book.on(target),
+      ...this.contest(target),
+      usedBy: this.book.userOf(target),
       presence: thing === undefined ? 'absent' : 'present',
       observed: thing === undefined ? undefined : observedOf(thing),
-      markedBy: thing?.annotations[OWNER],
       goingAway: false,
-      viewOf: (claim) =>
-        this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', reason: 'NoSecret', message: '' },
       gistOf,
       held: this.held.get(target),
       type: this.held.get(target)?.gist.type,
       ownerFate: found.ownerFate,
       frozen: false,
-      now: 0,
     };
   }
 }
@@ -198,7 +208,7 @@ function observedOf(thing: Thing): Observed {
     annotations: { ...thing.annotations },
     ownKeys: thing.ours ? thing.gist.keys : undefined,
     ownLabels: [LABEL],
-    ownAnnotations: [OWNER, VERSION, RETAIN],
+    ownAnnotations: [OWNER, PLACE_ANNOTATION, VERSION, RETAIN],
   };
 }
 
@@ -214,6 +224,7 @@ type Step =
   | { do: 'source'; source: number; content: number | undefined; type: string; label: boolean }
   | { do: 'edit' | 'dropKey' | 'delete' | 'unmark'; target: number }
   | { do: 'foreign'; target: number }
+  | { do: 'clone'; from: number; target: number }
   | { do: 'restart' };
 
 const index = fc.nat({ max: TARGETS.length - 1 });
@@ -241,6 +252,7 @@ const histories = fc.array(
         target: index,
       }),
       fc.record({ do: fc.constant('foreign' as const), target: index }),
+      fc.record({ do: fc.constant('clone' as const), from: index, target: index }),
       fc.record({ do: fc.constant('restart' as const) }),
     ),
     { minLength: 1, maxLength: 3 },
@@ -299,6 +311,20 @@ function carryOut(world: World, step: Step): void {
         ours: false,
       });
       break;
+    case 'clone': {
+      const thing = world.things.get(TARGETS[step.from] ?? '');
+      if (thing === undefined || step.from === step.target) break;
+      const { labels, annotations, gist } = thing;
+      world.things.set(TARGETS[step.target] ?? '', {
+        uid: world.next(),
+        rv: world.next(),
+        labels: { ...labels },
+        annotations: { ...annotations },
+        gist,
+        ours: false,
+      });
+      break;
+    }
     case 'restart':
       world.restart();
       break;
@@ -315,7 +341,7 @@ function checkTruth(world: World, foreign: ReadonlyMap<HolderKey, string>): void
       assert.equal(JSON.stringify(thing), untouched, `${target} is somebody else's and was touched`);
       continue;
     }
-    const winner = winnerOf(world.book.on(target))?.claim;
+    const winner = winnerOf(world.contest(target))?.claim;
     if (winner === undefined) {
       assert.ok(thing === undefined || thing.annotations[RETAIN] === 'true', `${target} is wanted by nobody and there`);
       continue;
@@ -337,7 +363,9 @@ test('from any history the end state is the one that a fresh start computes', ()
         for (const step of together) carryOut(world, step);
         const foreign = new Map<HolderKey, string>();
         for (const [target, thing] of world.things) {
-          if (thing.annotations[OWNER] === undefined) foreign.set(target, JSON.stringify(thing));
+          const { [OWNER]: owner, [PLACE_ANNOTATION]: place } = thing.annotations;
+          const cloned = place !== undefined && !target.endsWith(`/${place}`);
+          if (owner === undefined || cloned) foreign.set(target, JSON.stringify(thing));
         }
         world.settle();
         assert.equal(world.settle(), 0, 'settling twice writes again');

@@ -18,6 +18,7 @@ import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../run
 import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
+import { ownerByMark, placedOwner } from './marks.ts';
 import type { Observed } from './observed.ts';
 import { type Failure, failureOf, isPassing } from './failure.ts';
 import type { OwnerFate } from './plan.ts';
@@ -207,8 +208,8 @@ export class Engine {
 
   /** An object changed that may be source, target or both. Keeps the index of marks, enqueues what it concerns. */
   objectChanged(key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
-    const was = before === undefined ? undefined : this.ownerOf(before, key);
-    const is = after === undefined ? undefined : this.ownerOf(after, key);
+    const was = before && placedOwner(this.#systems.values(), before, key);
+    const is = after && placedOwner(this.#systems.values(), after, key);
     if (was !== is) {
       if (was !== undefined) this.#disown(was, key);
       if (is !== undefined) this.#own(is, key);
@@ -218,13 +219,9 @@ export class Engine {
     this.touchSource(key, priority);
   }
 
-  /** The rule that a mark on the object names, whichever system made it. */
+  /** The rule whose mark on the object counts, whichever system made it. */
   ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined {
-    for (const system of this.#systems.values()) {
-      const owner = system.ownerOf(observed, target);
-      if (owner !== undefined) return owner;
-    }
-    return undefined;
+    return ownerByMark(this.#systems.values(), this.book, observed, target);
   }
 
   ownedBy(rule: RuleKey): Iterable<HolderKey> {
@@ -266,6 +263,8 @@ export class Engine {
     const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
     this.#follow(change);
     this.#touchTargets(change.targets, 'normal');
+    // What was not deleted while copies were made from it may be a copy that nobody wants.
+    this.#touchTargets(change.unusedSources, 'normal');
     if (evaluation === undefined) {
       this.#evaluated.delete(rule);
       this.#writes.delete(rule);

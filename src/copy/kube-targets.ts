@@ -21,7 +21,7 @@ import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
-import { type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
+import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
 import { afterWrite, CONTESTED, moveOf, pauseBefore } from './repairs.ts';
 import { Replacements } from './replacements.ts';
 import type { SourceReader } from './sources.ts';
@@ -33,7 +33,7 @@ export interface KubeTargetsOptions {
   readonly store: KubeStore;
   readonly book: ClaimBook;
   readonly sources: SourceReader;
-  /** The rule that a mark on `observed` names. */
+  /** The rule whose mark on `observed` counts. */
   readonly ownerOf: (observed: Observed, target: HolderKey) => RuleKey | undefined;
   /**
    * Looks up whether that rule is gone or does not want the target. `later`: it cannot be said yet.
@@ -124,6 +124,7 @@ export class KubeTargets {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
       observed,
       markedBy: observed === undefined ? undefined : ownerOf(observed, target),
+      usedBy: book.userOf(target),
       goingAway:
         !gone &&
         memory?.deleted !== undefined &&
@@ -194,7 +195,7 @@ export class KubeTargets {
     this.#follow(target, conflict || this.#goesUnseen(target, facts, decision));
     if (decision.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
       // The rule that wanted another copy in its place cannot make it any more (the source went), or is gone itself.
-      if (winnerOf(facts.entries) === undefined) this.#replacements.forget(target);
+      if (winnerOf(facts) === undefined) this.#replacements.forget(target);
       else if (await this.#replacements.putBack(target, undefined, signal)) return 'again';
     }
     switch (decision.do) {
@@ -370,7 +371,7 @@ export class KubeTargets {
   ): Promise<RunResult | undefined | 'again'> {
     const { observed } = facts;
     if (observed === undefined) return undefined;
-    const claim = winnerOf(facts.entries)?.claim;
+    const claim = winnerOf(facts)?.claim;
     let gone: boolean;
     try {
       gone = await this.#writer.delete(target, observed, signal);
@@ -411,15 +412,10 @@ export class KubeTargets {
    * Notes `outcome` for whoever decides the target; without one, that all is as it should be.
    * @param wroteFor the claim for which a write was done
    */
-  #settle(
-    { entries, markedBy }: Pick<Facts, 'entries' | 'markedBy'>,
-    outcome: Outcome | undefined,
-    wroteFor?: Claim,
-    remarks?: Remarks,
-  ): void {
-    for (const [entry, mine] of outcomesOf(entries, outcome, remarks)) {
+  #settle(contest: Contest, outcome: Outcome | undefined, wroteFor?: Claim, remarks?: Remarks): void {
+    for (const [entry, mine] of outcomesOf(contest, outcome, remarks)) {
       // What is not, or no longer, its own is nothing to wait for, whatever another claim waits for.
-      const free = entry.claim.mode === 'release' && markedBy !== entry.claim.owner.key;
+      const free = entry.claim.mode === 'release' && contest.markedBy !== entry.claim.owner.key;
       const news = this.#options.book.settle(entry, free ? RELEASED : mine);
       const wrote = entry.claim === wroteFor;
       if (news || wrote) this.#options.onOutcome(entry, wrote);

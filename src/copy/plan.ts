@@ -8,8 +8,9 @@
  */
 import { byRank, type Entry } from './claim-book.ts';
 import { type Claim, type Desire, type Outcome, PENDING, type SourceView, type Wanted } from './claim.ts';
-import type { RuleKey } from './keys.ts';
+import { parseHolderKey, type RuleKey } from './keys.ts';
 import { isForbiddenType } from './kind.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION, placeText } from './marks.ts';
 import type { Observed } from './observed.ts';
 
 /** What is remembered of content once its values are dropped: enough to compare. */
@@ -35,8 +36,10 @@ export interface Facts {
   /** `unknown`: not in the caches, but it may be there. */
   readonly presence: 'present' | 'absent' | 'unknown';
   readonly observed: Observed | undefined;
-  /** The rule that the target's mark names. */
+  /** The rule whose mark on the target counts. @see ownerByMark */
   readonly markedBy: RuleKey | undefined;
+  /** Who makes copies of the target itself, for people: then it is never deleted, but by its own rule to make it anew. */
+  readonly usedBy: string | undefined;
   /** A deletion of ours is under way. */
   readonly goingAway: boolean;
   readonly viewOf: (claim: Claim) => SourceView;
@@ -60,6 +63,7 @@ export type Wish = Extract<Desire, { kind: 'be' }>;
 export interface Remarks {
   readonly own?: Outcome | undefined;
   readonly fill?: Outcome | undefined;
+  readonly release?: Outcome | undefined;
 }
 
 export type Plan =
@@ -84,14 +88,38 @@ const NOTHING: Plan = { do: 'nothing' };
 const LEAVING: Plan = { do: 'wait', reason: PENDING.reason, message: 'the copy was deleted' };
 const DELETING = 'being deleted, and its finalizers are waited for';
 
-/** The claim that decides that the target exists, if any. */
-export function winnerOf(entries: readonly Entry[]): Entry | undefined {
-  let winner: Entry | undefined;
+/** What is told of a copy that stays although its rule goes. */
+export const SPARED: Outcome = {
+  state: 'released',
+  reason: 'SourceInUse',
+  message: 'it stays as long as other copies are made from it',
+};
+
+/** The oldest of the rules that claim a target as their own. */
+export function oldestOf(entries: readonly Entry[]): Entry | undefined {
+  let oldest: Entry | undefined;
   for (const entry of entries) {
-    if (entry.claim.mode === 'own' && (winner === undefined || byRank(entry, winner) < 0)) winner = entry;
+    if (entry.claim.mode === 'own' && (oldest === undefined || byRank(entry, oldest) < 0)) oldest = entry;
   }
-  return winner;
+  return oldest;
 }
+
+/**
+ * The claim that decides that the target exists, if any. A rule that has the target keeps it as long as it claims it, so that no working
+ * copy changes hands because an older rule was edited. Else it goes to the oldest of those that can make it as things stand: a rule
+ * without a source does not keep the target from the others.
+ */
+export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | undefined {
+  const owners = entries.filter(({ claim }) => claim.mode === 'own');
+  if (owners.length < 2) return owners[0];
+  const holder = owners.find(({ claim }) => claim.owner.key === markedBy);
+  if (holder !== undefined) return holder;
+  const able = owners.filter(({ claim }) => claim.shape.desire(viewOf(claim), undefined, now).kind === 'be');
+  return oldestOf(able) ?? oldestOf(owners);
+}
+
+/** What decides which of several claims on a target wins. */
+export type Contest = Pick<Facts, 'entries' | 'markedBy' | 'viewOf' | 'now'>;
 
 /** The claim that decides what the target holds, if it is not the winner's. */
 export function fillerOf(entries: readonly Entry[]): Entry | undefined {
@@ -99,7 +127,19 @@ export function fillerOf(entries: readonly Entry[]): Entry | undefined {
 }
 
 export function plan(facts: Facts): Plan {
-  const winner = winnerOf(facts.entries)?.claim;
+  const decision = decide(facts);
+  const idle = decision.do === 'nothing' || isIdle(decision);
+  return idle && isSpared(facts) ? withRemark(decision, 'release', SPARED) : decision;
+}
+
+/** The rule that made the target may go, and the target stays: other copies are made from it. */
+function isSpared(facts: Facts): boolean {
+  const { observed, usedBy, goingAway } = facts;
+  return usedBy !== undefined && isReleased(facts) && observed?.deleting === false && !goingAway;
+}
+
+function decide(facts: Facts): Plan {
+  const winner = winnerOf(facts)?.claim;
   const releasing = facts.entries.some(({ claim }) => claim.mode === 'release');
   if (winner !== undefined) {
     const owned = planOwned(facts, winner);
@@ -138,14 +178,30 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   if (previous !== undefined) {
     // Another rule's copy, and that rule gives way: the mark changes hands. Marks of another system are not rewritten.
     const sameSystem = systemOf(previous.claim.owner.key) === systemOf(claim.owner.key);
+    if (!sameSystem && facts.usedBy !== undefined) {
+      return { do: 'conflict', message: `a copy of another system is there, from which ${facts.usedBy} makes copies` };
+    }
     return planWrite(facts, claim, view, observed, sameSystem ? 'update' : 'replace');
   }
-  if (facts.markedBy === undefined) {
-    return { do: 'conflict', message: 'an object of this name is there that is not a copy' };
-  }
+  if (facts.markedBy === undefined) return { do: 'conflict', message: strangerAt(claim, observed, facts.usedBy) };
   if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
-  if (facts.ownerFate === 'delete') return { do: 'delete' };
-  return { do: 'conflict', message: `a copy that belongs to ${facts.markedBy} is there` };
+  if (facts.ownerFate === 'keep') {
+    return { do: 'conflict', message: `a copy that belongs to ${facts.markedBy} is there` };
+  }
+  if (facts.usedBy === undefined) return { do: 'delete' };
+  if (systemOf(facts.markedBy) === systemOf(claim.owner.key)) return planWrite(facts, claim, view, observed, 'update');
+  return { do: 'conflict', message: `a copy of another system is there, from which ${facts.usedBy} makes copies` };
+}
+
+/** What stands in the way of a claim, for people. */
+function strangerAt(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
+  const place = parseHolderKey(claim.target);
+  if (isMarkedElsewhere(annotations, place)) {
+    const said = `its annotation ${PLACE_ANNOTATION} names another place`;
+    return `an object of this name is there that was cloned from a copy (${said}); delete it to have a copy here`;
+  }
+  if (usedBy !== undefined) return `an object of this name is there from which ${usedBy} makes copies`;
+  return 'an object of this name is there that is not a copy';
 }
 
 function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conflict' }> {
@@ -173,26 +229,31 @@ function conflict(message: string): Outcome {
   return { state: 'conflict', reason: 'Conflict', message };
 }
 
-function withRemark(plan: Plan, mode: 'own' | 'fill', remark: Outcome): Plan {
+function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome): Plan {
   if (plan.do === 'need' || plan.do === 'delete') return plan;
   return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
 }
 
 /** The owner is being deleted: what it marked goes. `undefined`: nothing to release here. */
 function planRelease(facts: Facts): Plan | undefined {
-  const { observed, markedBy } = facts;
+  const { observed } = facts;
   if (observed === undefined) {
     return facts.presence === 'unknown' && !facts.goingAway ? { do: 'need', fact: 'target' } : undefined;
   }
-  const mine = facts.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
-  if (!mine) return undefined;
+  if (!isReleased(facts)) return undefined;
   if (observed.deleting) return { do: 'wait', reason: 'Terminating', message: `the copy is ${DELETING}` };
-  return facts.goingAway ? LEAVING : { do: 'delete' };
+  if (facts.goingAway) return LEAVING;
+  return facts.usedBy === undefined ? { do: 'delete' } : undefined;
+}
+
+/** The rule that marked the target is being deleted. */
+export function isReleased({ entries, markedBy }: Facts): boolean {
+  return entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === markedBy);
 }
 
 /** The mark names a rule that has no claim here. */
 function planUnwanted(facts: Facts): Plan {
-  if (facts.observed?.deleting === true || facts.goingAway) return NOTHING;
+  if (facts.observed?.deleting === true || facts.goingAway || facts.usedBy !== undefined) return NOTHING;
   if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
   return facts.ownerFate === 'delete' ? { do: 'delete' } : NOTHING;
 }
@@ -210,7 +271,7 @@ function planWrite(
   observed: Observed | undefined,
   verb: 'create' | 'update' | 'replace',
 ): Plan {
-  let desire = claim.shape.desire(view, observed, facts.now);
+  let desire = placed(claim, claim.shape.desire(view, observed, facts.now));
   let from = claim;
   let remarks: Remarks = desire.kind === 'be' ? { [claim.mode === 'own' ? 'own' : 'fill']: desire.remark } : {};
   const filler = claim.mode === 'own' && verb === 'update' ? fillerOf(facts.entries)?.claim : undefined;
@@ -265,6 +326,13 @@ function planWrite(
     };
   }
   return { do: 'update', claim: from, wish: desire, withData: data === 'stale', remarks };
+}
+
+/** A mark counts only in its place, so a copy says where that is. */
+function placed(claim: Claim, desire: Desire): Desire {
+  if (desire.kind !== 'be' || claim.mode !== 'own') return desire;
+  const place = placeText(parseHolderKey(claim.target));
+  return { ...desire, annotations: { ...desire.annotations, [PLACE_ANNOTATION]: place } };
 }
 
 function refusedType(type: string): Plan {

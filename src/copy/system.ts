@@ -8,7 +8,7 @@ import type { Observed } from './observed.ts';
 
 /** What the engine knows that a system may ask for while it evaluates a rule. */
 export interface EngineView {
-  /** Targets that carry the rule's mark. */
+  /** Targets that carry the rule's mark, and were marked in their place. */
   ownedBy(rule: RuleKey): Iterable<HolderKey>;
 }
 
@@ -33,7 +33,7 @@ export interface RuleSystem {
   evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined;
   /** Brings the rule object itself into shape before it is evaluated (a finalizer, defaults). Throws to be called again. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** The rule that the marks of this system on an object name. */
+  /** The rule that the marks of this system on an object name. None for a kind or a cluster in which it makes nothing. @see ownerByMark */
   ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined;
   /** Asks the server, not the cache. */
   lookUp(rule: RuleKey, signal: AbortSignal): Promise<RuleState>;

@@ -12,7 +12,7 @@ import { type Outcome, type SourceView, SYNCED } from './claim.ts';
 import { type ClaimBook, type Entry } from './claim-book.ts';
 import type { HolderKey } from './keys.ts';
 import { SECRET } from './kind.ts';
-import { winnerOf } from './plan.ts';
+import { oldestOf } from './plan.ts';
 import type { SourceReader } from './sources.ts';
 import type { TargetBackend } from './system.ts';
 import { saysNothingNew, troubleOf, type VaultAccess, type VaultDoor } from './vault-access.ts';
@@ -79,7 +79,7 @@ export class VaultTargets implements TargetBackend {
   /** One run of the target loop. @throws VaultError, to be called again */
   async reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const { book, holders, random } = this.#options;
-    const winner = winnerOf(book.on(target));
+    const winner = oldestOf(book.on(target));
     const location = winner === undefined ? undefined : holders.get(target, winner.claim.owner.key);
     if (winner === undefined || location === undefined) {
       this.#leave(target);
@@ -164,7 +164,7 @@ export class VaultTargets implements TargetBackend {
   }
 
   #wrote(target: HolderKey, door: VaultDoor): void {
-    const winner = winnerOf(this.#options.book.on(target));
+    const winner = oldestOf(this.#options.book.on(target));
     if (winner !== undefined) this.#options.onWrite(target, door.session.addr, winner);
   }
 
@@ -188,7 +188,7 @@ export class VaultTargets implements TargetBackend {
 
   #settle(target: HolderKey, outcome: Outcome, wrote: boolean): void {
     const entries = this.#options.book.on(target);
-    const winner = winnerOf(entries);
+    const winner = oldestOf(entries);
     for (const entry of entries) {
       const mine = entry === winner ? outcome : lost(winner);
       const news = this.#options.book.settle(entry, mine);

@@ -15,11 +15,12 @@ import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/c
 import { ClaimBook } from '../../copy/claim-book.ts';
 import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
+import { ownerByMark, placedOwner } from '../../copy/marks.ts';
 import { Namespaces } from '../../copy/namespaces.ts';
 import { observe, type Observed } from '../../copy/observed.ts';
 import { outcomesOf } from '../../copy/outcomes.ts';
 import { PatternCache, type RegexMode } from '../../copy/patterns.ts';
-import { type Facts, type OwnerFate, plan, type Plan, type Remarks } from '../../copy/plan.ts';
+import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks } from '../../copy/plan.ts';
 import type { Evaluation, RuleSystem } from '../../copy/system.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { ReplicatorReading } from '../actions.ts';
@@ -160,7 +161,7 @@ export class Look {
     return this.#objects;
   }
 
-  /** The marks of rules on what they have made. */
+  /** What rules have made, by the marks that have their place. */
   get owned(): ReadonlyMap<RuleKey, readonly HolderKey[]> {
     return this.#owned;
   }
@@ -174,13 +175,20 @@ export class Look {
     return holderKey(this.#options.api.cluster, kind, namespace, name);
   }
 
-  /** The rule that a mark on the object names, whichever system made it. */
+  /** The rule whose mark on the object counts, whichever system made it. */
   ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined {
-    for (const system of this.#systems.values()) {
-      const owner = system.ownerOf(observed, target);
-      if (owner !== undefined) return owner;
-    }
-    return undefined;
+    return ownerByMark(this.#systems.values(), this.book, observed, target);
+  }
+
+  /** The claims on a target, and what decides between them. */
+  contestOf(target: HolderKey): Contest {
+    const observed = this.#objects.get(target);
+    return {
+      entries: this.book.on(target),
+      markedBy: observed && this.ownerOf(observed, target),
+      viewOf: (claim) => this.#view(claim),
+      now: this.#options.now,
+    };
   }
 
   /** What becomes of a copy that its rule does not claim. */
@@ -226,7 +234,7 @@ export class Look {
     await this.decide(targets);
     for (const target of targets) {
       const { outcome, remarks } = this.decisionOn(target);
-      for (const [entry, mine] of outcomesOf(this.book.on(target), outcome, remarks)) this.book.settle(entry, mine);
+      for (const [entry, mine] of outcomesOf(this.contestOf(target), outcome, remarks)) this.book.settle(entry, mine);
     }
   }
 
@@ -240,7 +248,7 @@ export class Look {
     const key = this.key(kind, metadata.namespace ?? '', metadata.name);
     const observed = observe(metadata);
     this.#objects.set(key, observed);
-    const owner = this.ownerOf(observed, key);
+    const owner = placedOwner(this.#systems.values(), observed, key);
     if (owner === undefined) return;
     const owned = this.#owned.get(owner);
     if (owned === undefined) this.#owned.set(owner, [key]);
@@ -264,23 +272,22 @@ export class Look {
 
   #plan(target: HolderKey): Plan {
     const observed = this.#objects.get(target);
-    const markedBy = observed === undefined ? undefined : this.ownerOf(observed, target);
+    const contest = this.contestOf(target);
+    const { markedBy } = contest;
     const read = this.#contents.of(target) ?? undefined;
     // Another version than was listed: it changes while we look.
     const held = read?.resourceVersion === observed?.resourceVersion ? read : undefined;
     const facts = (ownerFate: OwnerFate | undefined): Facts => ({
-      entries: this.book.on(target),
+      ...contest,
       presence: observed === undefined ? 'absent' : 'present',
       observed,
-      markedBy,
+      usedBy: this.book.userOf(target),
       goingAway: false,
-      viewOf: (claim) => this.#view(claim),
       gistOf: ({ source }) => (source === undefined ? undefined : this.#contents.of(source)?.gist),
       held,
       type: parseHolderKey(target).kind === SECRET.kind ? held?.gist.type : '',
       ownerFate,
       frozen: held?.immutable ?? false,
-      now: this.#options.now,
     });
     const decision = plan(facts(undefined));
     if (decision.do !== 'need' || decision.fact !== 'owner' || observed === undefined || markedBy === undefined) {

@@ -83,14 +83,13 @@ export async function rowsOf(
 
   function rowsOn(target: HolderKey): { row: PlannedTarget; isNews: boolean }[] {
     const { kind, namespace, name } = parseHolderKey(target);
-    const entries = look.book.on(target);
-    const observed = look.objects.get(target);
-    const markedBy = observed === undefined ? undefined : look.ownerOf(observed, target);
+    const contest = look.contestOf(target);
+    const { entries, markedBy } = contest;
     const marker = markedBy === undefined ? '' : titleOf(look, markedBy);
     const { plan, outcome, remarks } = look.decisionOn(target);
-    const outcomes = [...outcomesOf(entries, outcome, remarks)];
+    const outcomes = [...outcomesOf(contest, outcome, remarks)];
     const decides = 'claim' in plan ? plan.claim.owner : undefined;
-    const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(entries) ?? entries[0];
+    const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(contest) ?? entries[0];
     const rule = winner?.claim.owner.title ?? marker;
     const said = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
     const place = { kind, namespace, name };

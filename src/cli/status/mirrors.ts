@@ -11,8 +11,10 @@ import { mirrorName } from '../../controllers/mirrors/mirror-store.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.ts';
 import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
 import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/marks.ts';
 import type { Look } from '../look/look.ts';
 import { failingOf } from './failing.ts';
+import { fateOfOrphan, STAYS } from './orphan.ts';
 import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
 /**
@@ -46,26 +48,23 @@ function orphansOf(look: Look): OrphanStatus[] {
     orphans.push({ system: MIRRORS_SYSTEM, ...copyOf(look, key), owner, reason });
   };
   for (const [key, observed] of look.objects) {
-    const owner = look.ownerOf(observed, key);
-    if (owner?.startsWith(`${MIRRORS_SYSTEM}:`) === true) {
-      const why = isClaimed(look, owner, key) ? undefined : whyUnwanted(look, owner, key);
+    const { annotations, labels } = observed;
+    const owner = look.mirrorSystem.ownerOf(observed, key);
+    if (owner !== undefined) {
+      const why = look.book.claims(owner, key) ? undefined : whyUnwanted(look, owner, key);
       if (why === undefined) continue;
-      const stays = look.fateOf(owner, observed) === 'keep';
-      const retained = observed.annotations[RETAIN_ANNOTATION] === 'true' ? ', as deletePolicy retain said' : '';
-      add(key, mirrorName(owner), `${why}; ${stays ? `it stays${retained}` : 'it goes when Keyferry runs'}`);
-    } else if (
-      owner === undefined &&
-      observed.labels[COPY_LABEL] === MIRRORS_SYSTEM &&
-      !(MIRROR_ANNOTATIONS.ownedBy in observed.annotations)
-    ) {
-      add(key, '', 'its mark was taken off; it is left alone');
+      const fate = fateOfOrphan(look, owner, key, observed);
+      const retained = fate === STAYS && annotations[RETAIN_ANNOTATION] === 'true';
+      add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', as deletePolicy retain said' : ''}`);
+    } else if (labels[COPY_LABEL] === MIRRORS_SYSTEM) {
+      const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
+      if (mark === undefined) add(key, '', 'its mark was taken off; it is left alone');
+      else if (isMarkedElsewhere(annotations, parseHolderKey(key))) {
+        add(key, mark, `it was cloned from the copy ${annotations[PLACE_ANNOTATION]}; it is left alone`);
+      }
     }
   }
   return orphans;
-}
-
-function isClaimed(look: Look, owner: RuleKey, key: HolderKey): boolean {
-  return look.book.on(key).some(({ claim }) => claim.owner.key === owner);
 }
 
 /** `undefined`: that cannot be told. */
@@ -89,7 +88,10 @@ function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
   const { lastSyncTime } = mirror.status ?? {};
   const spec = effectiveSpec(mirror, look.patterns);
   const state = stateOf(mirror);
-  const copies = [...(look.owned.get(rule) ?? [])].filter((key) => isClaimed(look, rule, key));
+  const copies = Array.from(look.book.of(rule), ({ claim }) => claim.target).filter((key) => {
+    const observed = look.objects.get(key);
+    return observed !== undefined && look.ownerOf(observed, key) === rule;
+  });
   return {
     system: MIRRORS_SYSTEM,
     kind: SECRET_MIRROR_KIND,

@@ -9,6 +9,7 @@ import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts
 import type { Observed } from '../../copy/observed.ts';
 import type { Look } from '../look/look.ts';
 import { failingOf } from './failing.ts';
+import { fateOfOrphan } from './orphan.ts';
 import { byName, type CopyStatus, LIMITED, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
 /**
@@ -78,8 +79,7 @@ function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & {
   for (const { claim } of entries) {
     const target = look.objects.get(claim.target);
     if (target === undefined) continue;
-    const ours =
-      claim.mode === 'fill' ? isFilled(names, target) : look.replicator.ownerOf(target, claim.target) === rule;
+    const ours = claim.mode === 'fill' ? isFilled(names, target) : look.ownerOf(target, claim.target) === rule;
     if (!ours) continue;
     copies.push(copyOf(names, claim.target, target));
     const at = target.annotations[names.at];
@@ -143,23 +143,18 @@ function isPending({ outcome }: Entry): boolean {
 
 function orphansOf(look: Look, names: AnnotationNames): OrphanStatus[] {
   const orphans: OrphanStatus[] = [];
-  for (const [rule, targets] of look.owned) {
-    if (!rule.startsWith(`${REPLICATOR_SYSTEM}:`)) continue;
+  for (const [key, target] of look.objects) {
+    const rule = look.replicator.ownerOf(target, key);
+    if (rule === undefined || look.book.claims(rule, key)) continue;
     const [kind = '', home = ''] = rule.slice(REPLICATOR_SYSTEM.length + 1).split('/');
     if (!look.isWhole(kind) && !look.namespaces.has(home)) continue;
-    const claimed = new Set(Array.from(look.book.of(rule), ({ claim }) => claim.target));
-    for (const key of targets) {
-      const target = look.objects.get(key);
-      if (claimed.has(key) || target === undefined) continue;
-      const why = look.rules.has(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
-      const then = look.fateOf(rule, target) === 'delete' ? 'it goes when Keyferry runs' : 'it stays';
-      orphans.push({
-        system: REPLICATOR_SYSTEM,
-        ...copyOf(names, key, target),
-        owner: target.annotations[names.by] ?? '',
-        reason: `${why}; ${then}`,
-      });
-    }
+    const why = look.rules.has(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
+    orphans.push({
+      system: REPLICATOR_SYSTEM,
+      ...copyOf(names, key, target),
+      owner: target.annotations[names.by] ?? '',
+      reason: `${why}; ${fateOfOrphan(look, rule, key, target)}`,
+    });
   }
   return orphans;
 }

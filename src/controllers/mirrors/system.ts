@@ -9,9 +9,11 @@ import { orAborted } from '../../runtime/abort.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
 import { type Claim, type Owner, PENDING, type SourceView } from '../../copy/claim.ts';
 import type { Entry } from '../../copy/claim-book.ts';
-import type { HolderKey, RuleKey } from '../../copy/keys.ts';
+import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
+import { isMarkedElsewhere } from '../../copy/marks.ts';
 import type { Namespaces } from '../../copy/namespaces.ts';
 import { FIELD_MANAGER, type Observed } from '../../copy/observed.ts';
+import { SPARED } from '../../copy/plan.ts';
 import type { EngineView, Evaluation, RuleNews, RuleState, RuleSystem } from '../../copy/system.ts';
 import {
   MIRROR_ANNOTATIONS,
@@ -31,7 +33,7 @@ import { effectiveSpec, type EffectiveSpec, missingDefaults, type SpecOptions } 
 import type { MirrorVault } from './mirror-vault.ts';
 import { misreadPatterns } from './misread-patterns.ts';
 import { foldStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
-import { judgeDeletion, tallyOf } from './verdict.ts';
+import { judgeDeletion, places, tallyOf } from './verdict.ts';
 
 export interface MirrorSystemOptions {
   readonly api: KubeApi;
@@ -193,9 +195,13 @@ export class MirrorSystem implements RuleSystem {
     return this.#options.secretKey(mirror.metadata.namespace ?? '', spec.sourceName);
   }
 
-  ownerOf(observed: Observed): RuleKey | undefined {
-    const mark = observed.annotations[MIRROR_ANNOTATIONS.ownedBy];
+  ownerOf({ annotations }: Observed, target: HolderKey): RuleKey | undefined {
+    const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
     if (mark === undefined) return undefined;
+    const place = parseHolderKey(target);
+    // Mirrors make Secrets, and those of this cluster.
+    if (this.#options.secretKey(place.namespace, place.name) !== target) return undefined;
+    if (isMarkedElsewhere(annotations, place)) return undefined;
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
     return mirrorRule(namespace, name);
@@ -279,11 +285,13 @@ export class MirrorSystem implements RuleSystem {
     const isOver = leftMs <= 0 && kept.every((entry) => mayBeLeft(entry));
     if (kept.length === 0 || isOver) {
       if (vault?.farewell(rule, mirror, spec) === false) return undefined;
+      const events = sparedEvents(claims);
       if (kept.length > 0) {
         const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
         const text = `not waited for any longer; what is left of the copies goes as soon as it can. Was ${message}`;
-        this.#announce(rule, mirror, [{ type: 'Warning', reason: 'DeletionTimeout', message: text }]);
+        events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
+      this.#announce(rule, mirror, events);
       await this.#letGo(mirror, signal);
       return undefined;
     }
@@ -384,6 +392,15 @@ function isLetGo({ claim, outcome }: Entry): boolean {
  */
 function mayBeLeft({ claim, outcome }: Entry): boolean {
   return !(claim.shape instanceof RetainShape) && outcome.reason !== PENDING.reason;
+}
+
+/** A mirror that goes without some of its copies says so. */
+function sparedEvents(entries: readonly Entry[]): MirrorEvent[] {
+  const spared = entries.filter(({ outcome }) => outcome.reason === SPARED.reason);
+  if (spared.length === 0) return [];
+  const namespaces = new Set(spared.map(({ claim }) => parseHolderKey(claim.target).namespace));
+  const message = `the copy in ${places([...namespaces].sort())} is not deleted: ${SPARED.message}`;
+  return [{ type: 'Warning', reason: SPARED.reason, message }];
 }
 
 function pathTo(namespace: string, name: string): string {

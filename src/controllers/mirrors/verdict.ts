@@ -173,7 +173,8 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
   return a < b ? -1 : Number(a > b);
 }
 
-function places(namespaces: readonly string[]): string {
+/** Namespaces for a message: some by name, the rest counted. */
+export function places(namespaces: readonly string[]): string {
   const named = namespaces.slice(0, NAMED).join(', ');
   const rest = namespaces.length - NAMED;
   const noun = namespaces.length === 1 ? 'namespace' : 'namespaces';

@@ -2,6 +2,7 @@
  * The annotations of k8s-replicator v1.3.0 under a prefix that can be chosen: seven that users write, five that the
  * controller writes. Objects marked by the original are understood, and the original understands ours.
  */
+import { PLACE_ANNOTATION } from '../../copy/marks.ts';
 import { parseBool } from '../../runtime/go-bool.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
@@ -60,8 +61,8 @@ export function userNames(names: AnnotationNames): readonly string[] {
 /** The annotations under the prefix that nobody knows. None where the names are bare: then there is no telling. */
 export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
   if (names.prefix === '') return [];
-  const known: readonly string[] = Object.values(names);
-  return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.includes(key));
+  const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
+  return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
 }
 
 /** Whether an object concerns the replicator at all. Called for every object of the cluster. */

@@ -3,6 +3,8 @@
  * has ever been filled. Labels, type and other annotations are its owner's.
  */
 import type { Desire, Remark, Shape, SourceView, Wanted } from '../../copy/claim.ts';
+import { SECRET } from '../../copy/kind.ts';
+import { isMarkedElsewhere } from '../../copy/marks.ts';
 import type { Observed } from '../../copy/observed.ts';
 import { MIRROR_ANNOTATIONS } from '../mirrors/api.ts';
 import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
@@ -17,10 +19,10 @@ const PENDING: Desire = { kind: 'wait', reason: 'Pending', message: 'the source 
 export class PullShape implements Shape {
   readonly id: string;
   readonly #settings: RuleSettings;
-  readonly #target: Place;
+  readonly #target: Place & { readonly kind: string };
   readonly #source: Place;
 
-  constructor(settings: RuleSettings, target: Place, source: Place) {
+  constructor(settings: RuleSettings, target: Place & { readonly kind: string }, source: Place) {
     this.#settings = settings;
     this.#target = target;
     this.#source = source;
@@ -31,7 +33,7 @@ export class PullShape implements Shape {
     if (observed === undefined || !this.#isCurrent(observed)) return PENDING;
     const refusal = unknownOn(this.#settings, 'the object', observed.annotations);
     if (refusal !== undefined) return { kind: 'fail', ...refusal };
-    const mirror = observed.annotations[MIRROR_ANNOTATIONS.ownedBy];
+    const mirror = this.#mirrorOf(observed);
     if (mirror !== undefined) return { kind: 'fail', ...keptByMirror(this.#settings.names.from, mirror) };
     switch (source.state) {
       case 'unknown':
@@ -45,6 +47,12 @@ export class PullShape implements Shape {
       default:
         return source satisfies never;
     }
+  }
+
+  /** The SecretMirror whose copy the target is. */
+  #mirrorOf({ annotations }: Observed): string | undefined {
+    if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
+    return annotations[MIRROR_ANNOTATIONS.ownedBy];
   }
 
   heldVersion(observed: Observed): string | undefined {

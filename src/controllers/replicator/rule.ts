@@ -1,5 +1,6 @@
 /** What one object's annotations ask for: the replicator's rules. Pure. */
 import type { Claim } from '../../copy/claim.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/marks.ts';
 import { MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
 import {
   type AnnotationNames,
@@ -86,9 +87,13 @@ function passedOnProblem({ names, patterns }: RuleSettings, annotations: Annotat
   return undefined;
 }
 
-/** The source that made the object at `home`, as `<namespace>/<name>`; `undefined` if its mark says nothing of the kind. */
+/**
+ * The source that made the object at `home`, as `<namespace>/<name>`; `undefined` if its mark says nothing of the kind, or was written
+ * for another place.
+ */
 export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): string | undefined {
   const mark = annotations[names.by];
+  if (isMarkedElsewhere(annotations, home)) return undefined;
   if (mark === undefined || mark === `${home.namespace}/${home.name}`) return undefined;
   const [namespace = '', name = '', ...more] = mark.split('/');
   return isPathName(namespace) && isPathName(name) && more.length === 0 ? mark : undefined;
@@ -101,7 +106,7 @@ function isPushed(names: AnnotationNames, home: Place, annotations: Annotations)
 /** Changes with everything that the claims of an object depend on, and not with its bookkeeping. */
 export function ruleVersion(settings: RuleSettings, uid: string, annotations: Annotations): string {
   const { names } = settings;
-  const parts = [...userNames(names), names.by].map((name) => annotations[name] ?? null);
+  const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 

@@ -153,7 +153,7 @@ export class ReplicatorSystem implements RuleSystem {
       case 'pull': {
         const [namespace = '', name = ''] = asked.from.split('/');
         const source = holderKey(api.cluster, kind.kind, namespace, name);
-        const shape = new PullShape(settings, place, { namespace, name });
+        const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
         return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
       }
       default:
@@ -164,8 +164,8 @@ export class ReplicatorSystem implements RuleSystem {
   ownerOf({ annotations }: Observed, target: HolderKey): RuleKey | undefined {
     const { names } = this.#options.settings;
     if (!(names.by in annotations)) return undefined;
-    const { kind, namespace, name } = parseHolderKey(target);
-    if (!this.#kinds.has(kind)) return undefined;
+    const { cluster, kind, namespace, name } = parseHolderKey(target);
+    if (!this.#kinds.has(kind) || cluster !== this.#options.api.cluster) return undefined;
     const mark = pushedBy(names, { namespace, name }, annotations);
     return mark === undefined ? undefined : `${REPLICATOR_SYSTEM}:${kind}/${mark}`;
   }

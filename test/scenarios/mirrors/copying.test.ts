@@ -17,6 +17,7 @@ import {
   MirrorScene,
   OWNED_BY,
   PARENT_VERSION,
+  PLACE,
   sameData,
   secretPath,
   SOURCE_TYPE,
@@ -107,6 +108,7 @@ describe('copies', { concurrency: 8 }, () => {
       'k8s-replicator/replicate-to': 'x',
       'kubed.appscode.com/sync': '',
       [OWNED_BY]: 'other/mirror',
+      [PLACE]: 'other/place',
       'mirrors.kts.studio/vault-path': '/x',
     };
     const source = await scene.secret(
@@ -132,6 +134,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.deepEqual(rest, {
       note: 'kept',
       [OWNED_BY]: `${HOME}/shape`,
+      [PLACE]: 'shape-a/shape',
       [PARENT_VERSION]: source.metadata.resourceVersion,
       [SOURCE_TYPE]: 'secret',
     });

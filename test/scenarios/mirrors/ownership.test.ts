@@ -13,6 +13,7 @@ import {
   MirrorScene,
   OWNED_BY,
   PARENT_VERSION,
+  PLACE,
   RETAIN,
   secretPath,
   SOURCE_TYPE,
@@ -111,7 +112,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('that names a mirror which does not claim it is that mirror’s to clear, not ours to write', async () => {
+  it('with the full marks of a mirror which does not claim it is that mirror’s to clear, not ours to write', async () => {
     // `bystander` exists and wants nothing here: its unwanted copy goes, and only then is there room.
     await settled('bystander');
     await scene.namespaces('forged');
@@ -122,7 +123,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
       {
         metadata: {
           labels: { [COPY_LABEL]: 'mirrors' },
-          annotations: { [OWNED_BY]: `${HOME}/bystander`, [RETAIN]: 'true' },
+          annotations: { [OWNED_BY]: `${HOME}/bystander`, [PLACE]: 'forged/forged', [RETAIN]: 'true' },
         },
       },
     );

@@ -14,6 +14,7 @@ export const SOURCE_TYPE = 'mirrors.kts.studio/source-type';
 export const LAST_SYNC_AT = 'mirrors.kts.studio/last-sync-at';
 export const FINALIZER = 'mirrors.kts.studio/finalizer';
 export const COPY_LABEL = 'keyferry.dev/copy';
+export const PLACE = 'keyferry.dev/target';
 export const RETAIN = 'keyferry.dev/retain';
 /** Where sources and mirrors live unless a test says otherwise. */
 export const HOME = 'default';
@@ -50,6 +51,11 @@ export class MirrorScene {
     this.#operators.push(keyferry);
     await keyferry.ready();
     return keyferry;
+  }
+
+  /** All that were started, the last one last. */
+  get operators(): readonly Keyferry[] {
+    return this.#operators;
   }
 
   /** The last lines of the operator's log, for messages. */

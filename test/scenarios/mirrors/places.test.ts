@@ -1,0 +1,336 @@
+/**
+ * A mark counts only in the place it was written for: what users clone, restore and mark by hand is theirs, and what copies are made from
+ * is never deleted.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import {
+  annotations,
+  COPY_LABEL,
+  HOME,
+  mirrorPath,
+  MirrorScene,
+  OWNED_BY,
+  PLACE,
+  RETAIN,
+  secretPath,
+} from './support.ts';
+
+let scene: MirrorScene;
+const RUN = { command: 'run', args: ['--controllers', 'mirrors,replicator'] } as const;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  await scene.operator(RUN);
+  await settled('bystander');
+});
+after(() => scene.close());
+
+/** Whatever follows an event has followed by then. */
+const SETTLE_MS = 1000;
+
+const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
+  const now = await Promise.all(objects.map(({ metadata }) => scene.find(metadata.namespace, metadata.name)));
+  return JSON.stringify(now) === JSON.stringify(objects);
+};
+
+/** What `kubectl get -o yaml | kubectl apply` makes of an object elsewhere. */
+const clone = async ({ metadata, data, type }: Json, namespace: string, name: string = metadata.name): Promise<Json> =>
+  await scene.api.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type,
+    data,
+    metadata: { namespace, name, labels: metadata.labels, annotations: metadata.annotations },
+  });
+
+/** A mirror with a copy in `<name>-a`; the namespace `<name>-b` is there, too. */
+const settled = async (name: string, spec: Json = {}): Promise<Json> => {
+  await scene.namespaces(`${name}-a`, `${name}-b`);
+  await scene.secret(HOME, name, { a: '1' });
+  await scene.mirror(name, [`${name}-a`], spec);
+  const copy = await scene.copied(`${name}-a`, name, { a: '1' });
+  await scene.ready(name, 'Synced');
+  return copy;
+};
+
+/** HOME → <name>-a → <name>-b */
+const chain = async (name: string): Promise<void> => {
+  await settled(name);
+  await scene.mirror('next', [`${name}-b`], { source: { name } }, `${name}-a`);
+  await scene.copied(`${name}-b`, name, { a: '1' });
+  await scene.ready('next', 'Synced', /(?:)/, `${name}-a`);
+};
+
+/** Something that Keyferry deletes after it has heard of all that happened before. */
+const allIsHeard = async (name: string): Promise<void> => {
+  await scene.secret(
+    `${name}-a`,
+    `${name}-unwanted`,
+    { a: '1' },
+    {
+      metadata: {
+        labels: { [COPY_LABEL]: 'mirrors' },
+        annotations: { [OWNED_BY]: `${HOME}/${name}-never`, [PLACE]: `${name}-a/${name}-unwanted` },
+      },
+    },
+  );
+  await scene.gone(secretPath(`${name}-a`, `${name}-unwanted`));
+};
+
+describe('a clone of a copy', { concurrency: 4 }, () => {
+  it('in another namespace, and under another name, stays as it is whatever becomes of the mirror', async () => {
+    const copy = await settled('cloned');
+    assert.equal(copy.metadata.annotations[PLACE], 'cloned-a/cloned');
+    const clones = [await clone(copy, 'cloned-b'), await clone(copy, 'cloned-a', 'cloned-too')];
+    await allIsHeard('cloned');
+    await scene.change(HOME, 'cloned', { a: '2' });
+    await scene.copied('cloned-a', 'cloned', { a: '2' });
+    assert.ok(await untouched(...clones), 'after a change of the source');
+    await scene.api.patch(mirrorPath('cloned'), { spec: { destination: { namespaces: ['cloned-.'] } } });
+    await scene.ready('cloned', 'Conflict', /namespace cloned-b: .*cloned from a copy.*keyferry\.dev\/target/);
+    await scene.event('cloned', 'Conflict', /cloned-b/);
+    await scene.api.patch(mirrorPath('cloned'), { spec: { destination: { namespaces: ['cloned-a'] } } });
+    await scene.ready('cloned', 'Synced');
+    await scene.api.delete(mirrorPath('cloned'));
+    await scene.gone(mirrorPath('cloned'), secretPath('cloned-a', 'cloned'));
+    await allIsHeard('cloned');
+    await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the mirror was deleted');
+  });
+
+  it('that is in the way makes room when its user deletes it', async () => {
+    const copy = await settled('way');
+    await clone(copy, 'way-b');
+    await scene.api.patch(mirrorPath('way'), { spec: { destination: { namespaces: ['way-.'] } } });
+    await scene.ready('way', 'Conflict', /way-b/);
+    await scene.api.delete(secretPath('way-b', 'way'));
+    const { metadata } = await scene.copied('way-b', 'way', { a: '1' });
+    assert.equal(metadata.annotations[PLACE], 'way-b/way');
+    await scene.ready('way', 'Synced');
+  });
+
+  it('is not marked by a mirror that retains its copies', async () => {
+    const copy = await settled('kept', { deletePolicy: 'retain' });
+    const { metadata } = await clone(copy, 'kept-b');
+    const theirs = await scene.api.patch(secretPath('kept-b', metadata.name), annotations({ [RETAIN]: null }));
+    await scene.api.delete(mirrorPath('kept'));
+    await scene.gone(mirrorPath('kept'));
+    await allIsHeard('kept');
+    await staysTrue(() => untouched(theirs), SETTLE_MS, 'the clone');
+    assert.equal((await scene.find('kept-a', 'kept')).metadata.annotations[RETAIN], 'true');
+  });
+});
+
+describe('a source', { concurrency: 4 }, () => {
+  it('that is restored from a copy stays the source', async () => {
+    const copy = await settled('restored');
+    await scene.api.delete(secretPath(HOME, 'restored'));
+    await scene.ready('restored', 'NoSecret');
+    const source = await clone(copy, HOME);
+    await scene.ready('restored', 'Synced');
+    await allIsHeard('restored');
+    assert.ok(await untouched(source));
+    await scene.change(HOME, 'restored', { a: '2' });
+    const { metadata } = await scene.copied('restored-a', 'restored', { a: '2' });
+    assert.equal(metadata.annotations[PLACE], 'restored-a/restored');
+    await scene.api.delete(mirrorPath('restored'));
+    await scene.gone(mirrorPath('restored'), secretPath('restored-a', 'restored'));
+    await allIsHeard('restored');
+    assert.equal((await scene.find(HOME, 'restored')).metadata.uid, source.metadata.uid);
+  });
+
+  const marks: Readonly<Record<string, (name: string) => string>> = {
+    'its own mirror': (name) => `${HOME}/${name}`,
+    'a mirror that is gone': () => `${HOME}/never-there`,
+    'a mirror that wants something else': () => `${HOME}/bystander`,
+  };
+  for (const [index, [title, mark]] of Object.entries(marks).entries()) {
+    for (const placed of [false, true]) {
+      it(`that is marked by hand as a copy of ${title}${placed ? ', with its place,' : ''} stays`, async () => {
+        const name = `hand-${index}-${placed}`;
+        await settled(name);
+        const marked = await scene.api.patch(secretPath(HOME, name), {
+          metadata: {
+            labels: { [COPY_LABEL]: 'mirrors' },
+            annotations: { [OWNED_BY]: mark(name), ...(placed ? { [PLACE]: `${HOME}/${name}` } : {}) },
+          },
+        });
+        await allIsHeard(name);
+        await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
+        await scene.change(HOME, name, { a: '2' });
+        await scene.copied(`${name}-a`, name, { a: '2' });
+      });
+    }
+  }
+
+  it('that carries only the mark of a mirror which wants it is not overwritten by that mirror', async () => {
+    await settled('wanted');
+    await scene.secret('wanted-b', 'wanted', { a: 'of b' });
+    await scene.mirror('wanting', [HOME], { source: { name: 'wanted' } }, 'wanted-b');
+    await scene.ready('wanting', 'Conflict', /(?:)/, 'wanted-b');
+    const marked = await scene.api.patch(secretPath(HOME, 'wanted'), {
+      metadata: { labels: { [COPY_LABEL]: 'mirrors' }, annotations: { [OWNED_BY]: 'wanted-b/wanting' } },
+    });
+    await scene.ready('wanting', 'Conflict', /SecretMirror default\/wanted makes copies/, 'wanted-b');
+    await scene.api.delete(mirrorPath('wanting', 'wanted-b'));
+    await scene.gone(mirrorPath('wanting', 'wanted-b'));
+    await allIsHeard('wanted');
+    await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
+  });
+});
+
+describe('a copy from which another mirror makes copies', { concurrency: 4 }, () => {
+  it('stays when its mirror is deleted, which says so, and goes with the last mirror that needs it', async () => {
+    await chain('middle');
+    await scene.mirror('later', ['middle-none'], { source: { name: 'middle' } }, 'middle-a');
+    await scene.ready('later', 'Synced', /^0 copies/, 'middle-a');
+    const copy = await scene.find('middle-a', 'middle');
+    await scene.api.delete(mirrorPath('middle'));
+    await scene.gone(mirrorPath('middle'));
+    await scene.event('middle', 'SourceInUse', /middle-a/);
+    await scene.api.delete(mirrorPath('next', 'middle-a'));
+    await scene.gone(mirrorPath('next', 'middle-a'), secretPath('middle-b', 'middle'));
+    await allIsHeard('middle');
+    await staysTrue(() => untouched(copy), SETTLE_MS, 'the copy that a mirror without targets needs');
+    await scene.api.delete(mirrorPath('later', 'middle-a'));
+    await scene.gone(secretPath('middle-a', 'middle'));
+  });
+
+  it('stays when its mirror does not want it any more, and is followed when another one takes it over', async () => {
+    await chain('taken');
+    const { uid } = (await scene.find('taken-a', 'taken')).metadata;
+    await scene.api.patch(mirrorPath('taken'), { spec: { destination: { namespaces: ['nowhere'] } } });
+    await scene.ready('taken', 'Synced', /^0 copies/);
+    await allIsHeard('taken');
+    assert.equal((await scene.find('taken-a', 'taken')).metadata.uid, uid);
+    await scene.mirror('taken-anew', ['taken-a'], { source: { name: 'taken' } });
+    await scene.ready('taken-anew', 'Synced');
+    await scene.change(HOME, 'taken', { a: '2' });
+    await scene.copied('taken-b', 'taken', { a: '2' });
+    const copy = await scene.copied('taken-a', 'taken', { a: '2' });
+    assert.equal(copy.metadata.uid, uid);
+    assert.equal(copy.metadata.annotations[OWNED_BY], `${HOME}/taken-anew`);
+  });
+});
+
+describe('a copy from which another mirror makes copies, and Keyferry away', () => {
+  it('stays when its mirror was deleted while nobody was there', async () => {
+    await chain('down');
+    const first = scene.operators.at(-1);
+    await first?.kill9();
+    await scene.api.delete(mirrorPath('down'));
+    await scene.operator(RUN);
+    await scene.gone(mirrorPath('down'));
+    await allIsHeard('down');
+    const copy = await scene.find('down-a', 'down');
+    await scene.operators.at(-1)?.kill9();
+    await scene.operator(RUN);
+    await allIsHeard('down');
+    await staysTrue(() => untouched(copy), SETTLE_MS, 'the copy, after two starts');
+    await scene.api.delete(mirrorPath('next', 'down-a'));
+    await scene.gone(secretPath('down-a', 'down'), secretPath('down-b', 'down'));
+  });
+});
+
+describe('a copy without its place', { concurrency: 4 }, () => {
+  const original = (name: string, mirror: string, more: Json = {}): Promise<Json> =>
+    scene.secret(
+      `${name}-a`,
+      name,
+      { a: '1' },
+      {
+        metadata: {
+          labels: { [COPY_LABEL]: 'mirrors', ...more },
+          annotations: { [OWNED_BY]: `${HOME}/${mirror}`, 'mirrors.kts.studio/parent-version': '1' },
+        },
+      },
+    );
+
+  it('gets it where its mirror wants it', async () => {
+    await scene.namespaces('adopted-a');
+    await original('adopted', 'adopted');
+    await scene.secret(HOME, 'adopted', { a: '1' });
+    await scene.mirror('adopted', ['adopted-a']);
+    await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
+    const adopted = await scene.copied('adopted-a', 'adopted', { a: '1' });
+    assert.equal(adopted.metadata.annotations[PLACE], 'adopted-a/adopted');
+    await scene.api.patch(secretPath('adopted-a', 'adopted'), annotations({ [PLACE]: null }));
+    await waitFor(async () => (await scene.find('adopted-a', 'adopted')).metadata.annotations[PLACE] !== undefined);
+  });
+
+  it('is nobody’s where its mirror does not want it, also when that goes', async () => {
+    await settled('nobody');
+    const left = await original('nobody', 'nobody').catch(() => undefined);
+    assert.equal(left, undefined, 'there is a copy already');
+    await scene.namespaces('nobody-left-a');
+    const theirs = [await original('nobody-left', 'nobody'), await scene.find('nobody-a', 'nobody')];
+    await allIsHeard('nobody');
+    assert.ok(await untouched(...theirs));
+    await scene.api.delete(mirrorPath('nobody'));
+    await scene.gone(mirrorPath('nobody'), secretPath('nobody-a', 'nobody'));
+    await allIsHeard('nobody');
+    await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
+  });
+
+  it('goes with its mirror where that wants it, though there is no source', async () => {
+    await scene.namespaces('sourceless-a');
+    await original('sourceless', 'sourceless');
+    await scene.mirror('sourceless', ['sourceless-a']);
+    await scene.ready('sourceless', 'NoSecret');
+    await scene.api.delete(mirrorPath('sourceless'));
+    await scene.gone(mirrorPath('sourceless'), secretPath('sourceless-a', 'sourceless'));
+  });
+
+  it('is adopted in a chain that the original has made', async () => {
+    await scene.namespaces('chained-a', 'chained-b');
+    await original('chained', 'chained');
+    await scene.mirror('next', ['chained-b'], { source: { name: 'chained' } }, 'chained-a');
+    await scene.copied('chained-b', 'chained', { a: '1' });
+    await scene.secret(HOME, 'chained', { a: '2' });
+    await scene.mirror('chained', ['chained-a']);
+    await scene.copied('chained-b', 'chained', { a: '2' });
+    await scene.ready('chained', 'Synced');
+  });
+});
+
+it('a ConfigMap with the marks of a mirror’s copy is no copy', async () => {
+  await scene.namespaces('maps-a');
+  const path = '/api/v1/namespaces/maps-a/configmaps';
+  const made: Json[] = [];
+  for (const [name, mirror] of [
+    ['gone', 'never-there'],
+    ['there', 'bystander'],
+  ]) {
+    made.push(
+      await scene.api.create({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        data: { a: 'x' },
+        metadata: {
+          namespace: 'maps-a',
+          name,
+          labels: { [COPY_LABEL]: 'mirrors' },
+          // The replicator follows it, so that the engine hears of it.
+          annotations: {
+            [OWNED_BY]: `${HOME}/${mirror}`,
+            [PLACE]: `maps-a/${name}`,
+            'k8s-replicator/replicate-to-namespaces': 'maps-[b]-copies',
+          },
+        },
+      }),
+    );
+  }
+  await scene.namespaces('maps-b-copies');
+  for (const name of ['gone', 'there']) {
+    const copy = `/api/v1/namespaces/maps-b-copies/configmaps/${name}`;
+    await waitFor(async () => (await scene.api.find(copy))?.metadata.annotations[PLACE] === `maps-b-copies/${name}`);
+  }
+  await allIsHeard('maps');
+  const same = async (): Promise<boolean> =>
+    JSON.stringify(await Promise.all(made.map(({ metadata }) => scene.api.find(`${path}/${metadata.name}`)))) ===
+    JSON.stringify(made);
+  await staysTrue(same, SETTLE_MS, 'the ConfigMaps');
+});

@@ -1,0 +1,141 @@
+/** A mark counts only in the place it was written for: clones of pushed copies, and sources restored from them, are their users'. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { staysTrue } from '../../support/wait-for.ts';
+import { annotation, KINDS, ReplicatorScene } from './support.ts';
+
+const PLACE = 'keyferry.dev/target';
+/** Whatever follows an event has followed by then. */
+const SETTLE_MS = 1000;
+
+let scene: ReplicatorScene;
+before(async () => {
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('source', 'team-a', 'team-b', 'team-c');
+  await scene.operator();
+});
+after(() => scene.close());
+
+for (const kind of KINDS) {
+  describe(`a ${kind.kind}`, { concurrency: 4 }, () => {
+    /** What `kubectl get -o yaml | kubectl apply` makes of an object elsewhere. */
+    const clone = async ({ metadata, data }: Json, place: string, more: Json = {}): Promise<Json> => {
+      const [namespace, name] = place.split('/');
+      const annotations = { ...metadata.annotations, ...more };
+      return await scene.api.create({
+        apiVersion: 'v1',
+        kind: kind.kind,
+        data,
+        metadata: { namespace, name, labels: metadata.labels, annotations },
+      });
+    };
+    const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
+      const now = await Promise.all(
+        objects.map(({ metadata }) => scene.of(kind).find(`${metadata.namespace}/${metadata.name}`)),
+      );
+      return JSON.stringify(now) === JSON.stringify(objects);
+    };
+    /** Something that is deleted after all that happened before was heard of. */
+    const allIsHeard = async (name: string): Promise<void> => {
+      const users = scene.of(kind);
+      await users.create(`team-c/${name}-unwanted`, {}, { 'replicated-by': 'source/never-there' });
+      await scene.api.patch(users.path(`team-c/${name}-unwanted`), {
+        metadata: { annotations: { [PLACE]: `team-c/${name}-unwanted` } },
+      });
+      await users.gone(`team-c/${name}-unwanted`);
+    };
+
+    it('that was cloned from a pushed copy stays as it is, whatever becomes of the source', async () => {
+      const users = scene.of(kind);
+      await users.create('source/cloned', { a: '1' }, { 'replicate-to-namespaces': 'team-a' });
+      const copy = await users.holds('team-a/cloned', { a: '1' });
+      assert.equal(copy.metadata.annotations[PLACE], 'team-a/cloned');
+      const clones = [await clone(copy, 'team-b/cloned'), await clone(copy, 'team-a/cloned-too')];
+      await allIsHeard('cloned');
+      await users.change('source/cloned', { a: '2' });
+      await users.holds('team-a/cloned', { a: '2' });
+      assert.ok(await untouched(...clones), 'after a change of the source');
+      await users.annotate('source/cloned', { 'replicate-to-namespaces': 'team-a,team-b' });
+      const { message } = await users.warning('source/cloned', 'Conflict');
+      assert.match(message, /cloned from a copy/);
+      await users.delete('source/cloned');
+      await users.gone('team-a/cloned');
+      await allIsHeard('cloned');
+      await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the source was deleted');
+    });
+
+    it('that was cloned from a pushed copy pushes and pulls by itself', async () => {
+      const users = scene.of(kind);
+      await users.create('source/origin', { a: '1' }, { 'replicate-to': 'team-a/pushed' });
+      const copy = await users.holds('team-a/pushed', { a: '1' });
+      await clone(copy, 'team-b/pushes', { 'k8s-replicator/replicate-to': 'team-c/pushed-on' });
+      const next = await users.holds('team-c/pushed-on', { a: '1' });
+      assert.equal(annotation(next, 'replicated-by'), 'team-b/pushes');
+      assert.equal(next.metadata.annotations[PLACE], 'team-c/pushed-on');
+      await users.create('source/other', { b: '1' }, { 'replication-allowed': 'true' });
+      await clone(copy, 'team-b/pulls', { 'k8s-replicator/replicate-from': 'source/other' });
+      await users.holds('team-b/pulls', { b: '1' });
+      await users.delete('source/origin');
+      await users.gone('team-a/pushed');
+      await allIsHeard('pushes');
+      await users.holds('team-c/pushed-on', { a: '1' });
+      await users.holds('team-b/pulls', { b: '1' });
+    });
+
+    it('that is restored as the source from one of its copies pushes again', async () => {
+      const users = scene.of(kind);
+      const to = { 'replicate-to': 'team-a/restored' };
+      await users.create('source/restored', { a: '1' }, to);
+      const copy = await users.holds('team-a/restored', { a: '1' });
+      await users.delete('source/restored');
+      await users.gone('team-a/restored');
+      await clone(copy, 'source/restored', { 'k8s-replicator/replicate-to': 'team-a/restored' });
+      const { metadata } = await users.holds('team-a/restored', { a: '1' });
+      assert.equal(metadata.annotations[PLACE], 'team-a/restored');
+      await users.change('source/restored', { a: '2' });
+      await users.holds('team-a/restored', { a: '2' });
+    });
+
+    it('that is a live source and gets the mark of a copy by hand stays', async () => {
+      const users = scene.of(kind);
+      await users.create('source/live', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.create('team-a/live', {}, { 'replicate-from': 'source/live' });
+      await users.holds('team-a/live', { a: '1' });
+      const marked = await users.annotate('source/live', { 'replicated-by': 'source/never-there' });
+      await allIsHeard('live');
+      await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
+    });
+
+    it('with the mark of a source that is gone, and without its place, stays; with its place it goes', async () => {
+      const users = scene.of(kind);
+      const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
+      await allIsHeard('left');
+      await staysTrue(() => untouched(left), SETTLE_MS, 'what nothing shows to be a copy of here');
+      await scene.api.patch(users.path('team-a/left'), { metadata: { annotations: { [PLACE]: 'team-a/left' } } });
+      await users.gone('team-a/left');
+    });
+
+    it('with the mark of a source that wants it, and without its place, is adopted', async () => {
+      const users = scene.of(kind);
+      await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
+      await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
+      const { metadata } = await users.holds('team-a/adopted', { a: '1' });
+      assert.equal(metadata.annotations[PLACE], 'team-a/adopted');
+      await users.delete('source/adopted');
+      await users.gone('team-a/adopted');
+    });
+
+    it('that was pushed goes with its source, though others pull from it', async () => {
+      const users = scene.of(kind);
+      const allowed = { 'replication-allowed': 'true' };
+      await users.create('source/head', { a: '1' }, { ...allowed, 'replicate-to': 'team-a/head' });
+      await users.create('team-b/tail', {}, { 'replicate-from': 'team-a/head' });
+      await users.holds('team-b/tail', { a: '1' });
+      await users.delete('source/head');
+      await users.gone('team-a/head');
+      await users.holds('team-b/tail', {});
+    });
+  });
+}
