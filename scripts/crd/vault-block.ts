@@ -54,7 +54,10 @@ const kubernetes = z
         audiences: z
           .array(z.string().min(1))
           .max(16)
-          .meta({ description: "Audiences of the token that is shown to Vault. Default: the API server's own." })
+          .meta({
+            description:
+              "Audiences of the token that is shown to Vault. Required unless --vault-addresses names the server; without any, the API server's own.",
+          })
           .exactOptional(),
       })
       .meta({ description: "The ServiceAccount, in the mirror's own namespace, in whose name to log in." }),

@@ -255,7 +255,7 @@ spec:
                                       items:
                                         type: string
                                         minLength: 1
-                                      description: "Audiences of the token that is shown to Vault. Default: the API server's own."
+                                      description: Audiences of the token that is shown to Vault. Required unless --vault-addresses names the server; without any, the API server's own.
                                   required:
                                     - name
                                   description: The ServiceAccount, in the mirror's own namespace, in whose name to log in.
@@ -435,7 +435,7 @@ spec:
                                       items:
                                         type: string
                                         minLength: 1
-                                      description: "Audiences of the token that is shown to Vault. Default: the API server's own."
+                                      description: Audiences of the token that is shown to Vault. Required unless --vault-addresses names the server; without any, the API server's own.
                                   required:
                                     - name
                                   description: The ServiceAccount, in the mirror's own namespace, in whose name to log in.

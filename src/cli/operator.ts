@@ -37,6 +37,8 @@ import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { VaultBackend } from '../copy/vault-backend.ts';
+import { VaultAddresses } from '../vault/addresses.ts';
+import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import { addVault } from './vault.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
 import { KeyedBackoff } from '../runtime/backoff.ts';
@@ -89,6 +91,7 @@ export class Operator {
   readonly #mirrorControllers: MirrorsController[] = [];
   readonly #vault: VaultBackend;
   readonly #crd: CrdTrouble;
+  readonly #vaultAddresses: VaultAddresses;
   #replicator: ReplicatorController | undefined;
   #working = false;
 
@@ -171,8 +174,10 @@ export class Operator {
     });
     sources.add(api.cluster, backend);
     engine.addBackend(api.cluster, backend);
-    const timeoutMs = config.mirrors.vaultTimeoutMs;
-    this.#vault = addVault({ engine, cluster: this.#cluster, sources, log, metrics, timeoutMs });
+    const { vaultTimeoutMs: timeoutMs } = config.mirrors;
+    this.#vaultAddresses = new VaultAddresses(config.mirrors.vaultAddresses.map(parseAddressPattern));
+    const addresses = this.#vaultAddresses;
+    this.#vault = addVault({ engine, cluster: this.#cluster, sources, log, metrics, addresses, timeoutMs });
     this.#addMetrics();
   }
 
@@ -225,6 +230,7 @@ export class Operator {
         engine: this.#engine,
         cluster: this.#cluster,
         vault: this.#vault,
+        vaultAddresses: this.#vaultAddresses,
         config: config.mirrors,
         log: this.#options.log,
         metrics: metrics.mirrors,

@@ -8,6 +8,7 @@ import { VAULT_BACKEND } from '../copy/vault-holder.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';
+import type { VaultAddresses } from '../vault/addresses.ts';
 import type { SessionEvent } from '../vault/session-events.ts';
 
 export interface VaultWiringOptions {
@@ -16,13 +17,15 @@ export interface VaultWiringOptions {
   readonly sources: SourceRouter;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Which servers may be called. */
+  readonly addresses: VaultAddresses;
   /** The longest that a call to Vault may take, ms. */
   readonly timeoutMs: number;
 }
 
 /** Makes Vault a source and a target of the engine. It calls nobody before a rule asks for something. */
 export function addVault(options: VaultWiringOptions): VaultBackend {
-  const { engine, cluster, sources, log, metrics, timeoutMs } = options;
+  const { engine, cluster, sources, log, metrics, addresses, timeoutMs } = options;
   const backend = new VaultBackend({
     engine,
     sources,
@@ -31,6 +34,7 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
     random: Math.random,
     timeoutMs,
     sessions: {
+      addresses,
       onCall: ({ addr, method, status }) => {
         const code = status === undefined ? 'error' : String(status);
         metrics.vault.requests.inc({ vault: addr, operation: method, code });

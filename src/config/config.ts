@@ -57,6 +57,8 @@ export interface MirrorsConfig {
   readonly regexMode: 'full' | 'search';
   /** Whether a mirror may use a Vault login Secret of another namespace. */
   readonly allowCrossNamespaceAuth: boolean;
+  /** Patterns of the Vaults that mirrors may name (`runtime/address-patterns.ts`); empty for any. */
+  readonly vaultAddresses: readonly string[];
   /** The longest that a call to Vault may take. */
   readonly vaultTimeoutMs: number;
   /** Mirrors worked on at once. */

@@ -5,6 +5,14 @@ import { DAEMONS, type DaemonName } from './daemon.ts';
 import { daemonOf } from './daemons.ts';
 import { shown } from './usage-error.ts';
 
+/** The SecretMirror part without any flag. */
+const MIRRORS = {
+  regexMode: 'full',
+  allowCrossNamespaceAuth: false,
+  vaultAddresses: [],
+  vaultTimeoutMs: 60_000,
+  workers: 4,
+} as const;
 const surroundings: Surroundings = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
 function configure(name: DaemonName, argv: readonly string[], env: Surroundings['env'] = {}): Config {
@@ -174,7 +182,7 @@ describe('mirrors', () => {
           healthAddress: at('health-probe-bind-address', 8081),
           statusAddress: undefined,
           notes: [],
-          mirrors: { regexMode: 'full', allowCrossNamespaceAuth: false, vaultTimeoutMs: 60_000, workers: 4 },
+          mirrors: { ...MIRRORS },
         },
       ],
       [
@@ -194,7 +202,19 @@ describe('mirrors', () => {
       ],
       [
         ['--mirrors-regex=search', '--allow-cross-namespace-auth', '--vault-timeout=2m', '--mirrors-workers=1'],
-        { mirrors: { regexMode: 'search', allowCrossNamespaceAuth: true, vaultTimeoutMs: 120_000, workers: 1 } },
+        {
+          mirrors: {
+            ...MIRRORS,
+            regexMode: 'search',
+            allowCrossNamespaceAuth: true,
+            vaultTimeoutMs: 120_000,
+            workers: 1,
+          },
+        },
+      ],
+      [
+        ['--vault-addresses=https://a:8200, *.vault.svc', '--vault-addresses', 'b'],
+        { mirrors: { ...MIRRORS, vaultAddresses: ['https://a:8200', '*.vault.svc', 'b'] } },
       ],
       [['--leader-elect', 'true'], { notes: ['ignored as by the original, with all that follows: "true"'] }],
     ]);

@@ -3,7 +3,7 @@ import { parseListenAddress, type ListenAddress } from '../observe/listen-addres
 import { splitGoFlags } from './go-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
 import { parseBool } from '../runtime/go-bool.ts';
-import { parseCount, parseDuration } from './values.ts';
+import { parseCount, parseDuration, parseList } from './values.ts';
 
 export interface Flag<T> {
   /** Without dashes. */
@@ -18,6 +18,8 @@ export interface Flag<T> {
   readonly initialText: string;
   /** @throws RangeError saying what would be right; `parseFlags` adds flag and value */
   readonly parse: (text: string) => T;
+  /** A comma list. Given several times, all of its items count; of every other flag the last value. */
+  readonly isList?: boolean;
 }
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
@@ -49,10 +51,14 @@ export function parseFlags<Table extends FlagTable>(
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(table)) values[key] = flag.initial;
   const given = new Set<keyof Table>();
+  const lists = new Map<string, string>();
   for (const [name, text] of split.flags) {
     const found = byName.get(name);
     if (found === undefined) throw new UsageError(`unknown flag --${name}`);
-    values[found.key] = parseOne(found.flag, text);
+    const earlier = found.flag.isList === true ? lists.get(name) : undefined;
+    const all = earlier === undefined ? text : `${earlier},${text}`;
+    lists.set(name, all);
+    values[found.key] = parseOne(found.flag, all);
     given.add(found.key);
   }
   return { values: values as FlagValues<Table>, given, rest: split.rest };
@@ -134,6 +140,21 @@ export function addressFlag(name: string, initial: string, help: string): Flag<L
   const parse = (text: string): ListenSetting | undefined =>
     text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name };
   return { name, isBool: false, hint: 'address', help, initial: parse(initial), initialText: initial, parse };
+}
+
+/** A comma list that may be given several times: all items count. @param check throws RangeError for a bad item */
+export function listFlag(
+  name: string,
+  hint: string,
+  help: string,
+  check: (item: string) => unknown,
+): Flag<readonly string[]> {
+  const parse = (text: string): readonly string[] => {
+    const items = parseList(text);
+    for (const item of items) check(item);
+    return items;
+  };
+  return { name, isBool: false, isList: true, hint, help, initial: [], initialText: '', parse };
 }
 
 /** A value with a parser of its own. `initial` as it would be written. */

@@ -1,4 +1,5 @@
 /** The flags of the original `mirrors` operator, accepted as they were, and ours for SecretMirrors. */
+import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import type { MirrorsConfig } from './config.ts';
 import {
   addressFlag,
@@ -6,6 +7,7 @@ import {
   choiceFlag,
   countFlag,
   durationFlag,
+  listFlag,
   type FlagTable,
   type FlagValues,
 } from './flags.ts';
@@ -25,6 +27,12 @@ export const mirrorsFlags = {
     'allow-cross-namespace-auth',
     false,
     'let a SecretMirror use a Vault login Secret of another namespace',
+  ),
+  vaultAddresses: listFlag(
+    'vault-addresses',
+    'patterns',
+    'Vault servers that SecretMirrors may name, as https://*.vault.svc:8200; none for any. A ServiceAccount token that the API server accepts goes only to these',
+    parseAddressPattern,
   ),
   vaultTimeout: durationFlag(
     'vault-timeout',
@@ -46,6 +54,7 @@ export function mirrorsConfig(values: FlagValues<typeof mirrorsFlags>): MirrorsC
   return {
     regexMode: values.mirrorsRegex,
     allowCrossNamespaceAuth: values.allowCrossNamespaceAuth,
+    vaultAddresses: values.vaultAddresses,
     vaultTimeoutMs: values.vaultTimeout,
     workers: values.mirrorsWorkers,
   };

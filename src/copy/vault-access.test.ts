@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import { VaultError, type VaultErrorKind } from '../vault/errors.ts';
 import { LONGEST_WAIT_MS, saysNothingNew, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './vault-access.ts';
-import { VaultAuthMissingError } from './vault-credentials.ts';
+import { VaultAuthMissingError } from './vault-auth-missing.ts';
 import type { VaultLocation } from './vault-holder.ts';
 
 const LOCATION: VaultLocation = {

@@ -11,7 +11,8 @@ import { isVaultError, type VaultError } from '../vault/errors.ts';
 import type { VaultIdentity } from '../vault/identity.ts';
 import type { SessionHold, VaultSessions } from '../vault/sessions.ts';
 import type { VaultSession } from '../vault/session.ts';
-import { missingCredential, type VaultCredentials } from './vault-credentials.ts';
+import { missingCredential } from './vault-auth-missing.ts';
+import type { VaultCredentials } from './vault-credentials.ts';
 import type { HolderKey } from './keys.ts';
 import type { VaultLocation } from './vault-holder.ts';
 

@@ -8,12 +8,15 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ConnectionError } from '../kube/errors.ts';
 import type { HttpKubeApi } from '../kube/http.ts';
+import type { SecretBytes } from '../runtime/secret-bytes.ts';
 import { isVaultError } from '../vault/errors.ts';
 import { loginRequest, type VaultIdentity } from '../vault/identity.ts';
 import { parseTarget } from '../vault/target.ts';
 import { SECRET } from './kind.ts';
 import { KubeStore } from './kube-store.ts';
-import { missingCredential, VaultCredentials } from './vault-credentials.ts';
+import { ApiTokenRefusedError, ServiceAccountTokens } from './service-account-tokens.ts';
+import { missingCredential } from './vault-auth-missing.ts';
+import { VaultCredentials } from './vault-credentials.ts';
 import type { VaultAuthRef } from './vault-holder.ts';
 
 const USER = 'vault:https://v/secret/data/app#1';
@@ -25,7 +28,8 @@ const byServiceAccount: VaultAuthRef = {
   mount: 'kubernetes',
   role: 'app',
   serviceAccount: { namespace: 'default', name: 'app' },
-  audiences: [],
+  audiences: ['vault'],
+  apiTokens: false,
 };
 
 let plane: ControlPlane;
@@ -128,4 +132,30 @@ test('a ServiceAccount that is not there is missing', async () => {
   } finally {
     await store.stop();
   }
+});
+
+test('a token that the API server accepts is not given where it must not go', async () => {
+  await plane.api.create({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name: 'poor', namespace: 'default' },
+  });
+  const tokens = new ServiceAccountTokens(api);
+  const account = { namespace: 'default', name: 'poor' };
+  const audienceOf = (token: SecretBytes): unknown =>
+    JSON.parse(Buffer.from(token.utf8().split('.')[1] ?? '', 'base64url').toString()).aud;
+  const ask = (audiences: readonly string[], apiTokens: boolean): Promise<SecretBytes> =>
+    tokens.request(account, { audiences, apiTokens }, signal);
+  assert.deepEqual(audienceOf(await ask(['vault'], false)), ['vault']);
+  const own = audienceOf(await ask([], true)) as string[];
+  assert.ok(own.length > 0);
+  for (const audiences of [[], own, ['vault', ...own]]) {
+    await assert.rejects(ask(audiences, false), (error) => {
+      assert.ok(error instanceof ApiTokenRefusedError);
+      assert.match(error.message, /--vault-addresses.*serviceAccountRef\.audiences/);
+      assert.ok(error.message.includes(own[0] ?? '?'));
+      return true;
+    });
+  }
+  assert.deepEqual(audienceOf(await ask(own, true)), own);
 });

@@ -5,31 +5,20 @@
  * one version is one object, so that "the same object" means "nothing has changed". None of it is kept longer than a location
  * is followed.
  */
-import type { KubeApi } from '../kube/api.ts';
-import { isObjectGone } from '../kube/errors.ts';
-import { parseJson } from '../kube/json.ts';
-import { SecretBytes } from '../runtime/secret-bytes.ts';
-import { CredentialUnavailableError } from '../vault/errors.ts';
+import type { SecretBytes } from '../runtime/secret-bytes.ts';
 import type { VaultIdentity } from '../vault/identity.ts';
 import type { Content } from './content.ts';
-import { isPassing } from './failure.ts';
 import type { HolderKey } from './keys.ts';
 import { SECRET } from './kind.ts';
 import type { KubeStore } from './kube-store.ts';
-import type { SecretSpot, VaultAuthRef } from './vault-holder.ts';
-
-/** There is no credential to log in with. The message is the event's and condition's. */
-export class VaultAuthMissingError extends Error {
-  override readonly name = 'VaultAuthMissingError';
-}
+import { ServiceAccountTokens } from './service-account-tokens.ts';
+import { VaultAuthMissingError } from './vault-auth-missing.ts';
+import type { VaultAuthRef } from './vault-holder.ts';
 
 /** The watch of a credential Secret has not been listed yet; its first word wakes whoever waits. */
 export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
-
-/** Seconds that a ServiceAccount's token is asked for: the least that an API server gives. */
-const JWT_SECONDS = 600;
 
 interface Made {
   readonly version: string;
@@ -38,15 +27,15 @@ interface Made {
 
 export class VaultCredentials {
   readonly #store: KubeStore;
-  readonly #api: KubeApi;
   /** By the auth reference, of those that are followed. */
   readonly #made = new Map<string, Made>();
+  readonly #tokens: ServiceAccountTokens;
   /** Which keys log in by a Secret, or as a ServiceAccount, and in how many ways. */
   readonly #users = new Map<string, Map<HolderKey, number>>();
 
   constructor(store: KubeStore) {
     this.#store = store;
-    this.#api = store.api;
+    this.#tokens = new ServiceAccountTokens(store.api);
   }
 
   /** Follows what `auth` names, for the location `user`. Counts: as many `unfollow` calls end it. */
@@ -113,40 +102,16 @@ export class VaultCredentials {
     const id = idOf(holder, auth);
     const made = this.#made.get(id);
     if (made !== undefined) return made.identity;
-    const { mount, role, serviceAccount, audiences } = auth;
+    const { mount, role, serviceAccount, audiences, apiTokens } = auth;
     const identity: VaultIdentity = {
       method: 'kubernetes',
       mount,
       role,
       subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
-      jwt: (signal) => this.#requestToken(serviceAccount, audiences, signal),
+      jwt: (signal) => this.#tokens.request(serviceAccount, { audiences, apiTokens }, signal),
     };
     if (this.#users.has(holder)) this.#made.set(id, { version: '', identity });
     return identity;
-  }
-
-  async #requestToken(
-    { namespace, name }: SecretSpot,
-    audiences: readonly string[],
-    signal: AbortSignal,
-  ): Promise<SecretBytes> {
-    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-    const spec = { expirationSeconds: JWT_SECONDS, ...(audiences.length > 0 && { audiences }) };
-    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
-    try {
-      const { body } = await this.#api.request({ method: 'POST', path, body: JSON.stringify(request), signal });
-      const answer = parseJson(body, `the answer to POST ${path}`) as { status?: { token?: unknown } };
-      if (typeof answer.status?.token !== 'string') throw new TypeError('the API server gave no token');
-      return SecretBytes.fromUtf8(answer.status.token);
-    } catch (error) {
-      if (!isObjectGone(error, name)) {
-        if (!isPassing(error)) throw error;
-        const why = error instanceof Error ? error.message : 'unknown';
-        throw new CredentialUnavailableError(why, { cause: error });
-      }
-      const text = `serviceaccount ${namespace}/${name} for vault kubernetes login not found`;
-      throw new VaultAuthMissingError(text, { cause: error });
-    }
   }
 }
 
@@ -176,12 +141,4 @@ function identityFrom(auth: Exclude<VaultAuthRef, { method: 'kubernetes' }>, con
     roleId: pick('roleID', auth.roleIdKey),
     secretId: pick('secretID', auth.secretIdKey),
   };
-}
-
-/** That there is nothing to log in with, where that is why a login failed. */
-export function missingCredential(error: unknown): VaultAuthMissingError | undefined {
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof VaultAuthMissingError) return cause;
-  }
-  return undefined;
 }

@@ -36,6 +36,8 @@ export type VaultAuthRef =
       readonly role: string;
       readonly serviceAccount: SecretSpot;
       readonly audiences: readonly string[];
+      /** The server may be sent a token that the API server accepts. */
+      readonly apiTokens: boolean;
     };
 
 export interface VaultLocation {

@@ -42,7 +42,8 @@ import {
   vaultLongestWaitMs,
   vaultRetryAfterMs,
 } from './vault-access.ts';
-import { NotKnownYetError, VaultAuthMissingError, type VaultCredentials } from './vault-credentials.ts';
+import { VaultAuthMissingError } from './vault-auth-missing.ts';
+import { NotKnownYetError, type VaultCredentials } from './vault-credentials.ts';
 import { laneOf, type VaultHolders, type VaultLocation } from './vault-holder.ts';
 import { type Lease, type VaultLeases, leaseVersion } from './vault-leases.ts';
 

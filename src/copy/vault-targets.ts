@@ -16,7 +16,8 @@ import { oldestOf } from './plan.ts';
 import type { SourceReader } from './sources.ts';
 import type { TargetBackend } from './system.ts';
 import { saysNothingNew, troubleOf, type VaultAccess, type VaultDoor } from './vault-access.ts';
-import { NotKnownYetError, VaultAuthMissingError, type VaultCredentials } from './vault-credentials.ts';
+import { VaultAuthMissingError } from './vault-auth-missing.ts';
+import { NotKnownYetError, type VaultCredentials } from './vault-credentials.ts';
 import { laneOf, type VaultAuthRef, type VaultHolders, type VaultLocation } from './vault-holder.ts';
 
 export interface VaultTargetsOptions {

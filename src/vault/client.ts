@@ -15,6 +15,7 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../runtime/clock.ts';
 import { AbortedError, anySignal, throwIfAborted, TimeLimitError } from '../runtime/abort.ts';
 import type { SecretBytes } from '../runtime/secret-bytes.ts';
+import { VaultAddresses } from './addresses.ts';
 import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
 import type { Permit } from './circuit.ts';
 import { VaultError, type VaultErrorDetails, type VaultErrorKind } from './errors.ts';
@@ -25,7 +26,7 @@ import { mountOfPath, Parties, Party, serverSlots } from './parties.ts';
 import { encodePath } from './path.ts';
 import { scrub } from './scrub.ts';
 import type { Slots } from './slots.ts';
-import type { VaultTarget } from './target.ts';
+import { type VaultTarget, VaultTargetError } from './target.ts';
 
 export interface VaultRequest {
   readonly method: 'GET' | 'LIST' | 'POST' | 'PUT' | 'DELETE';
@@ -70,6 +71,8 @@ export interface VaultClientOptions {
   readonly circuitMaxMs?: number | undefined;
   /** The longest time for which a server that is down is left alone, ms. Default 10,000. */
   readonly downMaxMs?: number | undefined;
+  /** Which servers may be called. Default: all but link-local and metadata addresses. */
+  readonly addresses?: VaultAddresses | undefined;
   /** Shared by all clients of a process; see `largeAnswerSlots`. */
   readonly largeAnswers?: Slots | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
@@ -104,8 +107,11 @@ export class VaultClient {
   #lastFailure = 'calls without an answer';
   #closed = false;
 
-  /** @throws RangeError naming a bad option */
+  /** @throws RangeError naming a bad option, VaultTargetError for a server that may not be called */
   constructor(target: VaultTarget, options: VaultClientOptions) {
+    const { addresses = new VaultAddresses(), largeAnswers = largeAnswerSlots() } = options;
+    const problem = addresses.problem(target.url);
+    if (problem !== undefined) throw new VaultTargetError('addr', problem, target.origin);
     const { clock, random, timeoutMs = 10_000, concurrency = 32 } = options;
     if (!(timeoutMs > 0)) throw new RangeError(`timeoutMs must be positive, got ${timeoutMs}`);
     this.target = target;
@@ -118,7 +124,7 @@ export class VaultClient {
     this.#newParties = () => new Parties(() => new Party(slots, circuit));
     this.#parties = this.#newParties();
     // One more than there are slots: the question whether the server is alive never waits for calls that hang.
-    const transport = new Transport(target, concurrency + 1, options.largeAnswers ?? largeAnswerSlots());
+    const transport = new Transport(target, concurrency + 1, largeAnswers, addresses);
     const limitMs = Math.min(timeoutMs, HEALTH_LIMIT_MS);
     const health = { transport, addr: target.origin, clock, limitMs, onCall: options.onCall };
     this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, ask: () => isServing(health) });

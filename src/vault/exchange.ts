@@ -4,6 +4,7 @@
 import http, { type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import https from 'node:https';
 
+import type { VaultAddresses } from './addresses.ts';
 import { Slots } from './slots.ts';
 import type { VaultTarget } from './target.ts';
 
@@ -57,10 +58,12 @@ export class Transport {
   readonly #agent: http.Agent | https.Agent;
   readonly #large: Slots;
 
-  constructor(target: VaultTarget, connections: number, large: Slots) {
+  /** @param addresses what the server's name may resolve to */
+  constructor(target: VaultTarget, connections: number, large: Slots, addresses: VaultAddresses) {
     this.#url = target.url;
     this.#large = large;
-    const shared = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' } as const;
+    const lookup = addresses.lookupFor(target.url);
+    const shared = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo', lookup } as const;
     this.#agent =
       target.url.protocol === 'http:'
         ? new http.Agent(shared)

@@ -3,6 +3,7 @@ import type { Engine } from '../../copy/engine.ts';
 import type { Cluster } from '../../copy/cluster.ts';
 import type { Watcher } from '../../kube/watcher.ts';
 import { SECRET } from '../../copy/kind.ts';
+import type { VaultAddresses } from '../../vault/addresses.ts';
 import type { VaultBackend } from '../../copy/vault-backend.ts';
 import { isVaultKey } from '../../copy/vault-holder.ts';
 import type { MirrorsConfig } from '../../config/config.ts';
@@ -20,6 +21,7 @@ export interface MirrorsControllerOptions {
   readonly engine: Engine;
   readonly cluster: Cluster;
   readonly vault: VaultBackend;
+  readonly vaultAddresses: VaultAddresses;
   readonly config: Pick<MirrorsConfig, 'regexMode' | 'allowCrossNamespaceAuth'>;
   readonly log: Log;
   readonly metrics: MirrorMetrics;
@@ -43,7 +45,7 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     engine.expectSources(rule, system.secretsOf(rule));
     engine.touchRule(rule, initial ? 'low' : 'normal');
   });
-  const specOptions = { crossNamespaceAuth: config.allowCrossNamespaceAuth };
+  const specOptions = { crossNamespaceAuth: config.allowCrossNamespaceAuth, vaultAddresses: options.vaultAddresses };
   const vault = new MirrorVault({
     engine,
     backend,

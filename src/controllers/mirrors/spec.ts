@@ -11,6 +11,7 @@ import {
   type SourceType,
   type VaultBlock,
 } from './api.ts';
+import type { VaultAddresses } from '../../vault/addresses.ts';
 import type { VaultLocation } from '../../copy/vault-holder.ts';
 import { isSameEntry, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
@@ -43,12 +44,14 @@ export interface EffectiveSpec {
 export interface SpecOptions {
   /** Whether a credential Secret of another namespace may be used. Default false. */
   readonly crossNamespaceAuth?: boolean;
+  /** Which Vaults may be named, and get what. Default: that is not looked at. */
+  readonly vaultAddresses?: VaultAddresses;
 }
 
 export function effectiveSpec(
   mirror: SecretMirror,
   patterns: PatternCache,
-  { crossNamespaceAuth = false }: SpecOptions = {},
+  { crossNamespaceAuth = false, vaultAddresses }: SpecOptions = {},
 ): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
@@ -85,7 +88,7 @@ export function effectiveSpec(
     problems.push(`spec.destination.secretType: Secrets of type ${secretType} are never created`);
   }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
-  const common = { home: mirror.metadata.namespace ?? '', crossNamespaceAuth };
+  const common = { home: mirror.metadata.namespace ?? '', crossNamespaceAuth, vaultAddresses };
   const copyType = destinationType === 'vault' ? undefined : (nonEmpty(secretType) ?? 'Opaque');
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
   const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;

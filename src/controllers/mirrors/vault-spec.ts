@@ -2,12 +2,13 @@
  * The `vault` blocks of a SecretMirror, as they are meant: where in Vault, as whom, and what is wrong with them. A block that cannot be
  * understood is not carried out in part.
  */
+import type { VaultAddresses } from '../../vault/addresses.ts';
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseTarget, VaultTargetError } from '../../vault/target.ts';
 import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault-holder.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
 import { nameProblems } from './names.ts';
-import { MIRROR_DEFAULTS, type SecretReference, type VaultAuth, type VaultBlock } from './api.ts';
+import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts';
 
 export interface BlockContext {
   /** `spec.source.vault` or `spec.destination.vault`. */
@@ -18,6 +19,8 @@ export interface BlockContext {
   readonly secretType: string | undefined;
   /** Whether a credential Secret of another namespace may be used. */
   readonly crossNamespaceAuth: boolean;
+  /** `undefined`: which Vault is named is not looked at. */
+  readonly vaultAddresses: VaultAddresses | undefined;
 }
 
 /** @param problems each names the field; appended to. @returns undefined where there are any */
@@ -35,14 +38,14 @@ export function vaultLocation(
   const { addr = '', path = '', caBundle, tlsServerName, namespace } = block;
   const target = { addr, caBundle, tlsServerName, namespace };
   if (addr === '') found.push(`${field}.addr: must be specified`);
-  else found.push(...targetProblems(field, target));
+  else found.push(...targetProblems(context, target));
   if (path === '') found.push(`${field}.path: must be specified`);
   else found.push(...pathProblems(field, path));
   const encoding = block.encoding ?? MIRROR_DEFAULTS.encoding;
   if (encoding !== 'plain' && encoding !== 'base64') {
     found.push(`${field}.encoding: must be plain or base64, not ${JSON.stringify(encoding)}`);
   }
-  const auth = authOf(block.auth, context, found);
+  const auth = authOf(block, context, found);
   problems.push(...found);
   return found.length > 0 || auth === undefined ? undefined : { target, auth, path, encoding, secretType };
 }
@@ -52,10 +55,10 @@ export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }
 
-function targetProblems(field: string, target: VaultLocation['target']): string[] {
+function targetProblems({ field, vaultAddresses }: BlockContext, target: VaultLocation['target']): string[] {
   try {
-    parseTarget(target);
-    return [];
+    const problem = vaultAddresses?.problem(parseTarget(target).url);
+    return problem === undefined ? [] : [`${field}.addr: ${problem}`];
   } catch (error) {
     if (!(error instanceof VaultTargetError)) throw error;
     return [`${field}.${error.field}: ${error.problem}`];
@@ -73,8 +76,8 @@ function pathProblems(field: string, path: string): string[] {
 }
 
 /** AppRole where it names a Secret, else token, else Kubernetes, as in the original (which has no Kubernetes). */
-function authOf(auth: VaultAuth | undefined, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
-  const { approle, token, kubernetes } = auth ?? {};
+function authOf(block: VaultBlock, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
+  const { approle, token, kubernetes } = block.auth ?? {};
   const field = `${context.field}.auth`;
   if (nonEmpty(approle?.secretRef?.name) !== undefined) {
     const secret = spotOf(`${field}.approle`, approle?.secretRef, context, problems);
@@ -98,12 +101,21 @@ function authOf(auth: VaultAuth | undefined, context: BlockContext, problems: st
     const name = nonEmpty(serviceAccountRef?.name);
     if (nonEmpty(role) === undefined) problems.push(`${field}.kubernetes.role: must be specified`);
     problems.push(...nameProblems(`${field}.kubernetes.serviceAccountRef.name`, name));
+    const audiences = (serviceAccountRef?.audiences ?? []).filter((audience) => audience !== '');
+    const apiTokens = mayGetApiTokens(block, context);
+    if (audiences.length === 0 && !apiTokens) {
+      problems.push(
+        `${field}.kubernetes.serviceAccountRef.audiences: must be specified, as the audience of the Vault role (vault, say): without ` +
+          'it the API server accepts the token too, and such a token goes only to servers that --vault-addresses names',
+      );
+    }
     return {
       method: 'kubernetes',
       mount: nonEmpty(mountPath) ?? MIRROR_DEFAULTS.kubernetesMountPath,
       role,
       serviceAccount: { namespace: context.home, name: name ?? '' },
-      audiences: serviceAccountRef?.audiences ?? [],
+      audiences,
+      apiTokens,
     };
   }
   problems.push(
@@ -112,6 +124,13 @@ function authOf(auth: VaultAuth | undefined, context: BlockContext, problems: st
       : `${field}.approle.secretRef.name: must be specified`,
   );
   return undefined;
+}
+
+/** Whether the server may be sent a token that the API server accepts. */
+function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
+  if (vaultAddresses === undefined) return true;
+  const url = URL.parse(addr.trim());
+  return url !== null && vaultAddresses.names(url);
 }
 
 function spotOf(

@@ -1,16 +1,44 @@
 /** Login by a ServiceAccount: Vault asks the real cluster whose token it is, and Keyferry has no more rights than documented. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { HOME, mirrorPath } from '../mirrors/support.ts';
 import { documentedRoleBinding, policy, VaultScene } from './support.ts';
 
 const KEYFERRY = 'system:serviceaccount:keyferry:keyferry';
 const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
+
+const ISSUER = 'https://kubernetes.default.svc.cluster.local';
+
+const audiencesOf = (jwt: string): string[] =>
+  JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()).aud;
+
+/** A server that is no Vault, and keeps the tokens that it is sent. */
+async function startThief(got: string[]): Promise<{ url: string } & AsyncDisposable> {
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      if (body !== '') got.push(JSON.parse(body).jwt);
+      response.writeHead(403).end('{"errors":["thank you"]}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
 
 describe('logins by a ServiceAccount', () => {
   let scene: VaultScene;
@@ -95,6 +123,44 @@ describe('logins by a ServiceAccount', () => {
     assert.equal(await operator.metric('keyferry_vault_logins_total', logins), 1);
   });
 
+  it('are tokens that the API server does not accept, whatever the server is that the mirror names', async () => {
+    const { mirrors } = scene;
+    const got: string[] = [];
+    await using thief = await startThief(got);
+    const named = (audiences: readonly string[]): Json => ({
+      ...block({ serviceAccountRef: { name: 'reader', audiences } }),
+      addr: thief.url,
+      caBundle: '',
+    });
+    await scene.fromVault('bare', named([]), ['target']);
+    await mirrors.ready('bare', 'InvalidSpec', /serviceAccountRef\.audiences: must be specified.*--vault-addresses/);
+    await scene.fromVault('api', named(['vault', ISSUER]), ['target']);
+    await mirrors.ready(
+      'api',
+      'VaultAuthInvalid',
+      /accepts tokens for the audience .*cluster\.local.*--vault-addresses/,
+    );
+    assert.deepEqual(got, []);
+    // What Vault alone accepts may be had by the server that the author names.
+    await scene.fromVault('other', named(['vault']), ['target']);
+    await waitFor(() => got.length > 0, { message: 'a login' });
+    assert.ok(got.every((jwt) => !audiencesOf(jwt).includes(ISSUER)));
+    for (const name of ['bare', 'api', 'other']) await mirrors.api.delete(mirrorPath(name));
+  });
+
+  it('at link-local addresses do not happen', async () => {
+    const { mirrors } = scene;
+    for (const [name, addr] of [
+      ['metadata', 'http://169.254.169.254'],
+      ['decimal', 'http://2852039166:80'],
+      ['mapped', 'http://[::ffff:169.254.169.254]'],
+    ] as const) {
+      await scene.fromVault(name, { ...block(), addr, caBundle: '' }, ['target']);
+      await mirrors.ready(name, 'InvalidSpec', /spec\.source\.vault\.addr: .*link-local or metadata/);
+      await mirrors.api.delete(mirrorPath(name));
+    }
+  });
+
   it('of which Vault does not know the role, or the namespace, are refused in its words', async () => {
     const { mirrors } = scene;
     await scene.fromVault('norole', block({ role: 'nobody' }), ['target']);
@@ -104,6 +170,21 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.ready('foreign', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*namespace/);
     await mirrors.api.delete(mirrorPath('foreign'));
     await mirrors.gone(mirrorPath('foreign'));
+  });
+
+  it("with the API server's own tokens are for the servers that --vault-addresses names, and others are not called", async () => {
+    const { mirrors } = scene;
+    await operator.stop();
+    const got: string[] = [];
+    await using trusted = await startThief(got);
+    await mirrors.operator({
+      kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY) }),
+      args: [`--vault-addresses=${trusted.url},*.vault.svc`],
+    });
+    const serviceAccountRef = { name: 'reader' };
+    await scene.fromVault('trusted', { ...block({ serviceAccountRef }), addr: trusted.url, caBundle: '' }, ['target']);
+    await waitFor(() => got.some((jwt) => audiencesOf(jwt).includes(ISSUER)), { message: 'a login' });
+    await mirrors.ready('sa', 'InvalidSpec', /addr: .* is none of the servers that --vault-addresses names/);
   });
 });
 
