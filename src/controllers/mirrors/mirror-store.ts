@@ -4,6 +4,7 @@ import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watcher.ts';
 import type { RuleKey } from '../../copy/keys.ts';
 import { MIRRORS_SYSTEM, type SecretMirror } from './api.ts';
+import { withoutOurSpec } from './spec-owner.ts';
 
 /** A mirror came, went, or says something else than before (its status does not count). */
 export type OnMirror = (rule: RuleKey, initial: boolean) => void;
@@ -77,8 +78,12 @@ export function ruleVersion({ metadata }: SecretMirror): string {
   return `${metadata.uid} ${metadata.generation ?? 0} ${(metadata.finalizers ?? []).join(',')}${deleting}`;
 }
 
-/** Without what nobody here reads: annotations may hold a whole former version of the object. */
+/**
+ * Without what nobody here reads: annotations may hold a whole former version of the object. Of the managed fields something is kept
+ * only as long as they say that parts of the spec are ours.
+ */
 function lean(mirror: SecretMirror): SecretMirror {
-  const { managedFields: _, annotations: __, ...metadata } = mirror.metadata;
-  return { ...mirror, metadata };
+  const { managedFields, annotations: _, ...metadata } = mirror.metadata;
+  const kept = managedFields !== undefined && withoutOurSpec(managedFields) !== undefined ? { managedFields } : {};
+  return { ...mirror, metadata: { ...metadata, ...kept } };
 }

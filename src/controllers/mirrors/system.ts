@@ -31,6 +31,7 @@ import type { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec, missingDefaults, type SpecOptions } from './spec.ts';
 import type { MirrorVault } from './mirror-vault.ts';
+import { withoutOurSpec } from './spec-owner.ts';
 import { misreadPatterns } from './misread-patterns.ts';
 import { foldStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
 import { judgeDeletion, places, tallyOf } from './verdict.ts';
@@ -109,7 +110,7 @@ export class MirrorSystem implements RuleSystem {
     return source === undefined ? [] : [source];
   }
 
-  /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it. */
+  /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it; then gives these up. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const { mirrors, synced } = this.#options;
     // What a mirror owns is only known once all copies have been listed.
@@ -120,15 +121,30 @@ export class MirrorSystem implements RuleSystem {
     const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
     const undefaultable = this.#undefaultable.get(rule) === mirror.metadata.uid;
     const spec = undefaultable ? undefined : missingDefaults(mirror, this.#specOf(mirror));
-    if (marked && spec === undefined) return;
-    const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
+    if (!marked || spec !== undefined) {
+      const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
+      try {
+        await this.#patch(mirror, marks, spec, signal);
+      } catch (error) {
+        // A mirror that was stored before the CRD checked anything may be refused as a whole; its finalizer is not.
+        if (!isInvalid(error) || spec === undefined) throw error;
+        this.#undefaultable.set(rule, mirror.metadata.uid);
+        if (!marked) await this.#patch(mirror, marks, undefined, signal);
+      }
+    }
+    await this.#giveUpDefaults(rule, signal);
+  }
+
+  /** A request of its own: for what a request changes, the server makes its sender the owner. */
+  async #giveUpDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const mirror = this.#options.mirrors.get(rule);
+    const managedFields = withoutOurSpec(mirror?.metadata.managedFields);
+    if (mirror === undefined || managedFields === undefined) return;
     try {
-      await this.#patch(mirror, marks, spec, signal);
+      await this.#patch(mirror, { managedFields }, undefined, signal);
     } catch (error) {
-      // A mirror that was stored before the CRD checked anything may be refused as a whole; its finalizer is not.
-      if (!isInvalid(error) || spec === undefined) throw error;
-      this.#undefaultable.set(rule, mirror.metadata.uid);
-      if (!marked) await this.#patch(mirror, marks, undefined, signal);
+      // A stored mirror that the CRD no longer takes is copied all the same; who owns its fields matters less.
+      if (!isInvalid(error)) throw error;
     }
   }
 

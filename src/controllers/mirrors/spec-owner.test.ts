@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { withoutOurSpec } from './spec-owner.ts';
+
+const theirs = { manager: 'kubectl', operation: 'Apply', fieldsV1: { 'f:spec': { 'f:deletePolicy': {} } } };
+const finalizer = { 'f:finalizers': { 'v:"mirrors.kts.studio/finalizer"': {} } };
+const ours = { manager: 'keyferry', operation: 'Update', fieldsV1: { 'f:metadata': finalizer } };
+const oursWithSpec = { ...ours, fieldsV1: { ...ours.fieldsV1, 'f:spec': { 'f:pollPeriodSeconds': {} } } };
+const status = { manager: 'keyferry', operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
+
+test('our part in the spec goes, and everything else stays as it is', () => {
+  assert.deepEqual(withoutOurSpec([theirs, oursWithSpec, status]), [theirs, ours, status]);
+});
+
+test('an entry of which nothing is left goes', () => {
+  const only = { ...ours, fieldsV1: { 'f:spec': {} } };
+  assert.deepEqual(withoutOurSpec([theirs, only]), [theirs]);
+});
+
+test('there is nothing to do where no part is ours, or nothing would be left', () => {
+  for (const fields of [undefined, [], [theirs, ours, status], [{ ...ours, fieldsV1: { 'f:spec': {} } }]]) {
+    assert.equal(withoutOurSpec(fields), undefined);
+  }
+});

@@ -1,0 +1,71 @@
+/** A leader's writes at the end of its time: none after its Lease has run out, and the Lease is given back after the last. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+
+import type { RequestRecord } from '../servers/exchange.ts';
+import { type Fault, kubernetesFault } from '../servers/fault-rules.ts';
+import type { Keyferry } from '../support/keyferry.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { FaultScene } from './scene.ts';
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
+const RENEW_DEADLINE_MS = 2000;
+/** Longer than the deadline, and shorter than that and the time that writes under way have to end. */
+const HOLD_SECONDS = 4;
+
+let scene: FaultScene;
+
+before(async () => {
+  const times = ['--leader-elect-lease-duration=3s', `--leader-elect-renew-deadline=${RENEW_DEADLINE_MS}ms`];
+  scene = await FaultScene.open({ keyferryArgs: ['--leader-elect', '--leader-elect-retry-period=500ms', ...times] });
+});
+afterEach(() => scene.proxy.clearRules());
+after(() => scene.close());
+
+async function leads(): Promise<Keyferry> {
+  const leader = await scene.operator();
+  await waitFor(async () => (await leader.metric('keyferry_leader')) === 1, { timeoutMs: 20_000 });
+  await scene.converged();
+  return leader;
+}
+
+const isCopyWrite = ({ method, path = '' }: { method: string; path?: string }): boolean =>
+  method === 'PATCH' && path.includes('/secrets/');
+const copyWrites = (from: number): RequestRecord[] =>
+  scene.proxy.requests.filter((one) => one.at >= from && isCopyWrite({ ...one, path: one.url }));
+
+test('a write that waits longer than the Lease lasts is not sent', async () => {
+  const leader = await leads();
+  const from = performance.now();
+  scene.proxy.rule({ match: { path: '/leases/' }, fault: { kind: 'stall' } });
+  scene.proxy.rule({ match: isCopyWrite, fault: kubernetesFault(429, HOLD_SECONDS) });
+  await scene.changeSources();
+  const ending = await leader.ended();
+  assert.equal(ending.code, 1, leader.output);
+  assert.match(leader.output, /leadership was lost/);
+  const [first, ...others] = copyWrites(from);
+  assert.ok(first !== undefined, 'the leader began to write');
+  const late = others.filter(({ at }) => at > first.at + RENEW_DEADLINE_MS);
+  assert.deepEqual(late, [], 'nothing is sent after the Lease ran out');
+  assert.match(leader.output, /not sent, another replica may be working/, 'writes were waiting');
+});
+
+for (const [title, fault] of [
+  ['has ended', { kind: 'delay', ms: 1500 }],
+  ['was given up', { kind: 'stall' }],
+] as const satisfies readonly (readonly [string, Fault])[]) {
+  test(`a leader that is stopped gives its Lease back only when the write under way ${title}`, async () => {
+    const leader = await leads();
+    const from = performance.now();
+    const held = scene.proxy.rule({ match: isCopyWrite, fault, times: 1 });
+    await scene.changeSources();
+    await waitFor(() => held.hits > 0, { message: 'a write to be held' });
+    assert.equal((await leader.stop()).code, 0, leader.output);
+    const write = copyWrites(from).find((one) => one.fault === fault.kind);
+    const release = scene.proxy.requests.findLast(({ method, url }) => method !== 'GET' && url.includes('/leases/'));
+    assert.ok(write?.endedAt !== undefined && release !== undefined);
+    assert.ok(release.at >= write.endedAt, `given back ${Math.round(write.endedAt - release.at)} ms before the end`);
+    const { holderIdentity } = (await scene.api.get(LEASE)).spec;
+    assert.ok(holderIdentity === undefined || holderIdentity === '', 'it was given back');
+  });
+}

@@ -1,0 +1,99 @@
+/** The defaults that are written into a mirror are there to be seen, and belong to nobody. */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene } from './support.ts';
+
+let scene: MirrorScene;
+
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false });
+  await scene.namespaces('team-a');
+});
+after(() => scene.close());
+
+/** As `kubectl apply --server-side`, without --force-conflicts. */
+const apply = async (name: string, spec: Json): Promise<{ status: number; body: Json }> =>
+  await scene.api.raw('PATCH', mirrorPath(name), {
+    body: {
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name, namespace: HOME },
+      spec: { destination: { namespaces: ['team-a'] }, ...spec },
+    },
+    contentType: 'application/apply-patch+yaml',
+    query: { fieldManager: 'kubectl' },
+  });
+
+/** Waits until the spec is as given, with no part of it ours; answers the mirror. */
+async function settled(name: string, spec: Json): Promise<Json> {
+  const wanted = {
+    source: { type: 'secret', name },
+    destination: { type: 'namespaces', namespaces: ['team-a'] },
+    deletePolicy: 'delete',
+    pollPeriodSeconds: 180,
+    ...spec,
+  };
+  let seen: Json;
+  await waitFor(
+    async () => {
+      seen = await scene.api.get(mirrorPath(name));
+      const owned = seen.metadata.managedFields.some(
+        ({ manager, fieldsV1 }: Json) => manager === 'keyferry' && fieldsV1['f:spec'] !== undefined,
+      );
+      return !owned && isSame(seen.spec, wanted);
+    },
+    { message: () => JSON.stringify([seen?.spec, seen?.metadata.managedFields]) },
+  );
+  return seen;
+}
+
+const isSame = (a: Json, b: Json): boolean => {
+  try {
+    assert.deepEqual(a, b);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+it('a mirror whose defaults an earlier process owned is freed of it by the next', async () => {
+  await apply('earlier', {});
+  const defaults = { source: { type: 'secret', name: 'earlier' }, deletePolicy: 'delete', pollPeriodSeconds: 180 };
+  await scene.api.call('PATCH', mirrorPath('earlier'), {
+    body: { spec: defaults },
+    contentType: 'application/merge-patch+json',
+    query: { fieldManager: 'keyferry' },
+  });
+  assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 409, 'as long as it is owned');
+  await scene.operator();
+  await settled('earlier', {});
+  assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 200);
+});
+
+it('a later server-side apply may set what was a default, and take it back', async () => {
+  await scene.secret(HOME, 'applied', { a: '1' });
+  assert.equal((await apply('applied', {})).status, 201);
+  const { metadata } = await settled('applied', {});
+  assert.deepEqual(metadata.finalizers, ['mirrors.kts.studio/finalizer']);
+  await scene.copied('team-a', 'applied', { a: '1' });
+  const changed = { deletePolicy: 'retain', pollPeriodSeconds: 60 };
+  const answer = await apply('applied', { source: { type: 'secret', name: 'applied' }, ...changed });
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  await settled('applied', changed);
+  assert.equal((await apply('applied', { deletePolicy: 'retain' })).status, 200);
+  await settled('applied', { deletePolicy: 'retain' });
+});
+
+it('once settled nothing more is written to the mirror, by a restart neither', async () => {
+  await scene.ready('applied', 'Synced');
+  const { resourceVersion } = (await scene.api.get(mirrorPath('applied'))).metadata;
+  const again = await scene.operator();
+  await waitFor(() => again.output.includes('"working"'), { message: () => again.output });
+  await scene.secret(HOME, 'later', { a: '1' });
+  await scene.mirror('later', ['team-a']);
+  await scene.copied('team-a', 'later', { a: '1' });
+  assert.equal((await scene.api.get(mirrorPath('applied'))).metadata.resourceVersion, resourceVersion);
+});
