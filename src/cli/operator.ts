@@ -22,6 +22,8 @@ import {
   startReplicator,
   type ReplicatorController,
 } from '../controllers/replicator/controller.ts';
+import { annotationNames, isReplicators } from '../controllers/replicator/annotations.ts';
+import { isReadOfCopies } from '../controllers/mirrors/shape.ts';
 import { Cluster } from '../copy/cluster.ts';
 import { ClusterBackend } from '../copy/cluster-backend.ts';
 import { Engine } from '../copy/engine.ts';
@@ -116,9 +118,11 @@ export class Operator {
       },
     });
     const engine = this.#engine;
+    const replicatorNames = annotationNames(config.replicator.annotationsPrefix);
     this.#cluster = new Cluster({
       api,
       idleLimitMs: config.kube.watchIdleMs,
+      isRead: (annotation) => isReadOfCopies(annotation) || isReplicators(replicatorNames, annotation),
       onSetBack: options.onSetBack,
       onNamespace: (name, there, initial) => {
         for (const controller of this.#mirrorControllers) controller.namespaceChanged(name, there, initial);

@@ -2,8 +2,7 @@
 import { stringify } from 'yaml';
 import { mirrorRule } from '../controllers/mirrors/mirror-store.ts';
 import { effectiveSpec, type EffectiveSpec } from '../controllers/mirrors/spec.ts';
-import { readRule } from '../controllers/replicator/rule.ts';
-import { holderKey, parseHolderKey } from '../copy/keys.ts';
+import { parseHolderKey } from '../copy/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
 import { EXIT_ALARMING, EXIT_DONE } from './exit-codes.ts';
@@ -79,13 +78,15 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
   }
   if (planned.content === undefined) {
     const mirror = planned.namespaced ? look.mirrors.get(mirrorRule(namespace, name)) : undefined;
+    const refusal = look.mirrorSystem.refusalOf(mirrorRule(namespace, name));
+    if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
     const found = mirror === undefined ? [] : effectiveSpec(mirror, look.patterns).problems;
     return [...problems, ...found.map((problem) => ({ rule, problem }))];
   }
-  const key = holderKey('', planned.content.kind, namespace, name);
-  const observed = look.objects.get(look.key(planned.content, namespace, name));
+  const key = look.key(planned.content, namespace, name);
+  const observed = look.objects.get(key);
   if (look.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
-  const wish = readRule(look.settings, { namespace, name }, observed.annotations);
+  const wish = look.askedBy(key, observed);
   return wish?.kind === 'broken' ? [...problems, { rule, problem: wish.refusal.message }] : problems;
 }
 

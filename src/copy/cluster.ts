@@ -14,6 +14,8 @@ export interface ClusterOptions {
   readonly onNamespace: OnNamespace;
   readonly onObject: KubeStoreOptions['onChange'];
   readonly onKnown: KubeStoreOptions['onKnown'];
+  /** @see ObserveOptions.isRead */
+  readonly isRead?: (annotation: string) => boolean;
   /** A stream broke, or a list had to be repeated. */
   readonly onTrouble: (watch: string, error: unknown, retryInMs: number) => void;
   /** The server has an older state than it had: what is known is of a time that never was. `what`: which watch or object showed it. */
@@ -42,12 +44,13 @@ export class Cluster {
   store(kind: Kind): KubeStore {
     let store = this.#stores.get(kind.kind);
     if (store === undefined) {
-      const { api, onObject, onKnown } = this.#options;
+      const { api, onObject, onKnown, isRead } = this.#options;
       const made = new KubeStore({
         api,
         kind,
         onChange: onObject,
         onKnown,
+        ...(isRead === undefined ? {} : { isRead }),
         watcher: this.#watcherOptions(kind.plural),
         onLate: (sinceMs) => this.#reopenSilent(kind, made, sinceMs),
         onSetBack: (key) => this.#options.onSetBack(key),
@@ -77,7 +80,10 @@ export class Cluster {
   watchNamespaces(): void {
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
-    this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
+    this.watch(
+      { name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true, inPages: true },
+      this.namespaces.sink,
+    );
   }
 
   /** Settles when every watch opened so far has been listed. `except`: the name of one that is not waited for. */

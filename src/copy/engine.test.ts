@@ -21,7 +21,8 @@ test('a copy is unwanted only when its rule was evaluated after all that has hap
   const system: RuleSystem = {
     name: 'rules',
     prepare: async () => await gates.at(-1)?.promise,
-    evaluate: (rule) => {
+    // oxlint-disable-next-line require-yield -- it is quick
+    *evaluate(rule) {
       evaluated.push(rule);
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
@@ -76,6 +77,43 @@ test('a rule that cannot be prepared is not looked up for each of its copies', a
     await tried.promise;
     assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
     assert.equal(lookUps, 0);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('while a rule is evaluated in steps nobody may say what it does not want, and what happens meanwhile is not lost', async () => {
+  let evaluations = 0;
+  let during: Promise<string> | undefined;
+  const system: RuleSystem = {
+    name: 'rules',
+    *evaluate(rule) {
+      evaluations += 1;
+      const until = performance.now() + 30;
+      if (evaluations === 2) {
+        during = engine.fateOf(RULE, TARGET, COPY, signal);
+        engine.touchRule(RULE);
+      }
+      while (performance.now() < until) yield;
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    dispose: () => 'delete',
+    report: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const { signal } = new AbortController();
+  engine.addSystem(system);
+  engine.touchRule(RULE);
+  try {
+    await engine.start(signal);
+    engine.touchRule(RULE);
+    const [rules] = engine.queues;
+    await rules?.queue.idle(signal);
+    assert.equal(evaluations, 3, 'it was touched while it was evaluated');
+    assert.equal(await during, 'later');
+    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'delete');
   } finally {
     await engine.stop();
   }

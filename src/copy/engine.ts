@@ -14,6 +14,7 @@ import type { Clock } from '../runtime/clock.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/keyed-queue.ts';
 import { QueueLanes } from '../runtime/queue-lanes.ts';
+import { Slices } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/keyed-queue-options.ts';
 import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
@@ -22,7 +23,7 @@ import { ownerByMark, placedOwner } from './marks.ts';
 import type { Observed } from './observed.ts';
 import { type Failure, failureOf, isPassing } from './failure.ts';
 import type { OwnerFate } from './plan.ts';
-import type { RuleSystem, TargetBackend } from './system.ts';
+import type { Evaluation, RuleSystem, TargetBackend } from './system.ts';
 import { vaultLongestWaitMs, vaultRetryAfterMs } from './vault-access.ts';
 
 export interface EngineOptions {
@@ -61,6 +62,8 @@ const GRACE_MS = 100;
 
 export class Engine {
   readonly book = new ClaimBook();
+  /** Shared by all long work on rules and targets. */
+  readonly slices: Slices;
   readonly #options: EngineOptions;
   readonly #systems = new Map<string, RuleSystem>();
   readonly #backends = new Map<string, TargetBackend>();
@@ -71,6 +74,7 @@ export class Engine {
   readonly #evaluated = new Map<RuleKey, string>();
   /** Rules whose claims may say less than they will: something has happened since they were evaluated. */
   readonly #touched = new Set<RuleKey>();
+  readonly #evaluating = new Set<RuleKey>();
   readonly #owned = new Map<RuleKey, Set<HolderKey>>();
   readonly #writes = new Map<RuleKey, number>();
   /** Of rules whose runs fail, once there was patience enough. */
@@ -80,6 +84,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#options = options;
     const clock = options.clock ?? systemClock;
+    this.slices = new Slices(clock);
     this.#rules = new KeyedQueue({
       name: 'rules',
       clock,
@@ -244,23 +249,22 @@ export class Engine {
   ): Promise<OwnerFate | 'later'> {
     const system = this.#systemOf(rule);
     // Nothing can be said yet, so that nobody need be asked: a rule that cannot be prepared may have thousands of copies.
-    if (this.#touched.has(rule)) return 'later';
+    if (this.#isUnsettled(rule)) return 'later';
     const state = await system.lookUp(rule, signal);
     if (state.state === 'gone') return system.dispose(rule, observed, false);
     // What the server has is not what the claims were made from: the watch is behind, and will enqueue the rule.
     if (this.#evaluated.get(rule) !== state.version) return 'later';
     // A namespace that has come may bring copies along (a backup), before the rule has claimed them.
-    if (this.#touched.has(rule)) return 'later';
+    if (this.#isUnsettled(rule)) return 'later';
     if (this.book.claims(rule, target)) return 'later';
     return system.dispose(rule, observed, true);
   }
 
   async #runRule(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
     const system = this.#systemOf(rule);
+    await this.slices.pause();
     await system.prepare?.(rule, signal);
-    const evaluation = system.evaluate(rule, this);
-    this.#touched.delete(rule);
-    const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
+    const { evaluation, change } = await this.#claim(system, rule, signal);
     this.#follow(change);
     this.#touchTargets(change.targets, 'normal');
     // What was not deleted while copies were made from it may be a copy that nobody wants.
@@ -275,6 +279,30 @@ export class Engine {
     this.#failures.delete(rule);
     this.touchStatus(rule);
     return undefined;
+  }
+
+  /** What happens to the rule meanwhile touches it again; and until its claims are in the book nobody may say what it does not want. */
+  async #claim(
+    system: RuleSystem,
+    rule: RuleKey,
+    signal: AbortSignal,
+  ): Promise<{ readonly evaluation: Evaluation | undefined; readonly change: BookChange }> {
+    this.#touched.delete(rule);
+    this.#evaluating.add(rule);
+    try {
+      const evaluation = await this.slices.run(system.evaluate(rule, this), signal);
+      return { evaluation, change: this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []) };
+    } catch (error) {
+      this.#touched.add(rule);
+      throw error;
+    } finally {
+      this.#evaluating.delete(rule);
+    }
+  }
+
+  /** The claims of the rule may say less than they will. */
+  #isUnsettled(rule: RuleKey): boolean {
+    return this.#touched.has(rule) || this.#evaluating.has(rule);
   }
 
   #noteFailure(rule: RuleKey, failure: Failure): void {
@@ -292,10 +320,12 @@ export class Engine {
   async #runTarget(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
     const backend = this.#backends.get(backendOf(target));
     if (backend === undefined) throw new Error(`no backend for the target ${target}`);
+    await this.slices.pause();
     return await backend.reconcile(target, signal);
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
     const news = { writes, evaluated: this.#evaluated.get(rule), failure: this.#failures.get(rule) };
     const result = await this.#systemOf(rule).report(rule, this.book.of(rule), news, signal);

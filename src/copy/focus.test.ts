@@ -30,11 +30,11 @@ after(async () => {
 const create = async (n: number): Promise<unknown> =>
   await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
 
-/** The same API, whose watches forget where they were, and whose lists are held up before their end, when told to. */
+/** The same API, whose watches forget where they were, and whose lists are held up before they are handed out, when told to. */
 class HeldLists implements KubeApi {
   readonly cluster = 'local';
   forgetful = false;
-  /** All but the end of a list was handed out, and waits for `release`. */
+  /** A list was read, and waits for `release`. */
   held = false;
   readonly #api: KubeApi;
   #asked: Promise<KubeResponse> | undefined;
@@ -50,7 +50,13 @@ class HeldLists implements KubeApi {
 
   async request(request: KubeRequest): Promise<KubeResponse> {
     const answer = this.#api.request(request);
-    this.#asked = answer;
+    if (request.query?.['limit'] === undefined) this.#asked = answer;
+    else if (this.forgetful) {
+      await answer;
+      this.held = true;
+      await this.#released.promise;
+      this.forgetful = false;
+    }
     return await answer;
   }
 
@@ -69,26 +75,7 @@ class HeldLists implements KubeApi {
         causes: [],
       });
     }
-    const stream = await this.#api.stream(request);
-    return { status: stream.status, chunks: this.#hold(stream.chunks), close: () => stream.close() };
-  }
-
-  async *#hold(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-    let text = '';
-    for await (const chunk of chunks) {
-      if (this.held) {
-        yield chunk;
-        continue;
-      }
-      text += chunk.toString('latin1');
-      const end = text.indexOf('k8s.io/initial-events-end');
-      if (end === -1) continue;
-      const line = text.lastIndexOf('\n', end) + 1;
-      yield Buffer.from(text.slice(0, line), 'latin1');
-      this.held = true;
-      await this.#released.promise;
-      yield Buffer.from(text.slice(line), 'latin1');
-    }
+    return await this.#api.stream(request);
   }
 }
 

@@ -253,7 +253,12 @@ export class Focus {
     this.#wide = new Watcher({
       ...watcher,
       api,
-      target: { name: `${kind.plural}/all`, path: `${kind.groupPath}/${kind.plural}`, metadataOnly: true },
+      target: {
+        name: `${kind.plural}/all`,
+        path: `${kind.groupPath}/${kind.plural}`,
+        metadataOnly: true,
+        inPages: true,
+      },
       sink: {
         ...sink,
         remove: (object) => {

@@ -13,7 +13,7 @@ import { Content } from './content.ts';
 import { Focus, type FocusOptions } from './focus.ts';
 import { holderKey, parseHolderKey, type HolderKey } from './keys.ts';
 import type { Kind } from './kind.ts';
-import { ObjectIndex, type OnChange } from './object-index.ts';
+import { ObjectIndex, type ObjectIndexOptions, type OnChange } from './object-index.ts';
 import type { Gist } from './plan.ts';
 
 /** Contents kept for the copies that are still to be written, in bytes. */
@@ -30,6 +30,8 @@ export interface KubeStoreOptions {
   readonly singlesLimit?: number;
   /** @see ObjectIndexOptions.onLate */
   readonly onLate?: (sinceMs: number) => void;
+  /** @see ObserveOptions.isRead */
+  readonly isRead?: ObjectIndexOptions['isRead'];
   /** @see ObjectIndexOptions.onSetBack */
   readonly onSetBack?: (key: HolderKey) => void;
 }
@@ -53,7 +55,7 @@ export class KubeStore {
   readonly #gists = new Map<HolderKey, Map<string, Gist>>();
 
   constructor(options: KubeStoreOptions) {
-    const { onLate, onSetBack = () => undefined } = options;
+    const { onLate, isRead, onSetBack = () => undefined } = options;
     this.kind = options.kind;
     this.api = options.api;
     this.#onSetBack = onSetBack;
@@ -65,7 +67,7 @@ export class KubeStore {
         if (after === undefined) this.#gists.delete(key);
         options.onChange(key, before, after, initial);
       },
-      { onSetBack, ...(onLate === undefined ? {} : { onLate }) },
+      { onSetBack, ...(onLate === undefined ? {} : { onLate }), ...(isRead === undefined ? {} : { isRead }) },
     );
     this.focus = new Focus({
       api: options.api,

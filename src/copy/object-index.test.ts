@@ -143,3 +143,20 @@ describe('a list that has an object as it was before', () => {
     assert.deepEqual(alarmed, ['c:Secret/ns/n']);
   });
 });
+
+describe('a list', () => {
+  it('that is newer than a write of ours, and does not name it, ends what only that write vouched for', () => {
+    const { index, sink, changes, version } = setUp();
+    try {
+      using answer = index.expect('ns', 'n');
+      answer.learn(meta('5'));
+      sink.prune(new Set(), '4');
+      assert.equal(version(), '5', 'the list is older than the write');
+      sink.prune(new Set(), '6');
+      assert.equal(version(), undefined);
+      assert.deepEqual(changes, ['->5', '5>-']);
+    } finally {
+      index.stop();
+    }
+  });
+});

@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { Echoes } from './echoes.ts';
 import { holderKey, type HolderKey } from './keys.ts';
 import { KeyLists } from './key-lists.ts';
-import { observe, type Observed } from './observed.ts';
+import { observe, type Observed, type ObserveOptions } from './observed.ts';
 
 /** A bit that stands for one feed. */
 type FeedBit = number;
@@ -28,6 +28,8 @@ export interface ObjectIndexOptions {
   readonly onLate?: (sinceMs: number) => void;
   /** The server says that an object is older than it was: a backup has taken its place. */
   readonly onSetBack?: (key: HolderKey) => void;
+  /** @see ObserveOptions.isRead */
+  readonly isRead?: ObserveOptions['isRead'];
 }
 
 interface Slot {
@@ -48,7 +50,7 @@ export class ObjectIndex {
   readonly kind: string;
   readonly #onChange: OnChange;
   readonly #slots = new Map<string, Map<string, Slot>>();
-  readonly #lists = new KeyLists();
+  readonly #observing: ObserveOptions;
   readonly #echoes: Echoes;
   readonly #onSetBack: (key: HolderKey) => void;
   readonly #expected = new Map<string, Set<Departure>>();
@@ -59,6 +61,7 @@ export class ObjectIndex {
     this.cluster = cluster;
     this.kind = kind;
     this.#onChange = onChange;
+    this.#observing = { lists: new KeyLists(), ...(options.isRead === undefined ? {} : { isRead: options.isRead }) };
     this.#onSetBack = options.onSetBack ?? (() => undefined);
     this.#echoes = new Echoes({
       clock: options.clock ?? systemClock,
@@ -224,12 +227,12 @@ export class ObjectIndex {
     }
     if (!news) return;
     if (before.uid !== meta.uid) this.#renew(slot, bit, path);
-    slot.record = observe(meta, this.#lists);
+    slot.record = observe(meta, this.#observing);
     this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
   }
 
   #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean): void {
-    const record = observe(meta, this.#lists);
+    const record = observe(meta, this.#observing);
     let names = this.#slots.get(namespace);
     if (names === undefined) this.#slots.set(namespace, (names = new Map()));
     names.set(meta.name, { record, feeds: bit });

@@ -7,36 +7,39 @@
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../runtime/byte-cache.ts';
+import { VerdictMemory, type Verdicts } from './verdicts.ts';
 
 export type RegexMode = 'full' | 'search';
 
 export type Pattern = NamespacePattern | { readonly error: string };
 
-/** Verdicts that a pattern remembers before all are forgotten: namespaces come and go for as long as we run. */
-const MAX_VERDICTS = 50_000;
-
-/** A pattern that could be compiled, and what it said of the namespaces that there are. */
+/** A pattern that could be compiled. */
 export class NamespacePattern {
   readonly #test: (namespace: string) => boolean;
   readonly #search: (namespace: string) => boolean;
-  readonly #verdicts = new Map<string, boolean>();
+  readonly #verdicts: Verdicts | undefined;
   /** Instructions of the compiled pattern: what compiling and matching cost is in proportion to it. */
   readonly size: number;
+  /** The one name that it matches, where it is a plain name. */
+  readonly literal: string | undefined;
 
   /** @param test as the mode says; `search` for any part of the name */
-  constructor(test: (namespace: string) => boolean, search: (namespace: string) => boolean, size: number) {
+  constructor(
+    test: (namespace: string) => boolean,
+    search: (namespace: string) => boolean,
+    size: number,
+    { verdicts, literal }: { readonly verdicts?: Verdicts; readonly literal?: string } = {},
+  ) {
     this.#test = test;
     this.#search = search;
+    this.#verdicts = verdicts;
     this.size = size;
+    this.literal = literal;
   }
 
+  /** Whether the namespace matches. It is remembered until the namespace is forgotten. */
   matches(namespace: string): boolean {
-    let verdict = this.#verdicts.get(namespace);
-    if (verdict === undefined) {
-      if (this.#verdicts.size >= MAX_VERDICTS) this.#verdicts.clear();
-      this.#verdicts.set(namespace, (verdict = this.#test(namespace)));
-    }
-    return verdict;
+    return this.#verdicts === undefined ? this.#test(namespace) : this.#verdicts.of(namespace, this.#test);
   }
 
   /** Whether the pattern matches some part of the name, as the original of the mirrors asked. Not remembered. */
@@ -44,8 +47,9 @@ export class NamespacePattern {
     return this.#search(namespace);
   }
 
-  forget(namespace: string): void {
-    this.#verdicts.delete(namespace);
+  /** As `matches`, for what need not be the name of a namespace: nothing is remembered. */
+  matchesName(name: string): boolean {
+    return this.#test(name);
   }
 }
 
@@ -88,8 +92,16 @@ function roughSize(source: string): number {
 /** Repetitions with a count, escapes, classes, and everything else by the character. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
-/** Patterns that are remembered, with their verdicts. */
-const MAX_PATTERNS = 5000;
+/** The least that a pattern counts for against `MAX_PATTERN_SIZE`, so that one rule has a thousand patterns at most: what the CRD of SecretMirrors allows. */
+export const LEAST_PATTERN_SIZE = 20;
+
+/** What remembered patterns take together, bytes, beside their programs: they can be as long as what holds them. */
+const PATTERNS_BYTES = 4 * 1024 * 1024;
+/** Of a pattern beside its text, at most, as measured. */
+const BYTES_PER_PATTERN = 600;
+
+/** What the patterns have said of namespaces, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 in one of 1,000. */
+const VERDICTS_BYTES = 4 * 1024 * 1024;
 
 /**
  * What compiled patterns take together, bytes: the programs of one rule can be 8 MiB, and anybody can write rules. What was used
@@ -103,11 +115,19 @@ const BYTES_PER_PROGRAM = 2048;
 /** A name without any special character: most patterns in practice, and no engine is needed for it. */
 const LITERAL = /^[a-z0-9-]+$/;
 
+/** They match every name, which none of them need be asked: no name is empty. */
+const EVERYTHING: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
+
+function always(): boolean {
+  return true;
+}
+
 /** Compiles patterns once for all rules that use them, and remembers their verdicts. */
 export class PatternCache {
   readonly #mode: RegexMode;
-  readonly #patterns = new Map<string, Pattern>();
+  readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
   readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
+  readonly #verdicts = new VerdictMemory(VERDICTS_BYTES);
 
   constructor(mode: RegexMode) {
     this.#mode = mode;
@@ -116,29 +136,24 @@ export class PatternCache {
   get(source: string): Pattern {
     let pattern = this.#patterns.get(source);
     if (pattern === undefined) {
-      // Only a cache: nothing is lost but time, and what many users have tried once does not stay for ever.
-      if (this.#patterns.size >= MAX_PATTERNS) this.#patterns.clear();
-      this.#patterns.set(source, (pattern = this.#compile(source)));
+      pattern = this.#compile(source);
+      this.#patterns.set(source, pattern, 2 * source.length + BYTES_PER_PATTERN);
     }
     return pattern;
   }
 
-  /** Forgets the patterns that nobody uses any more. */
-  keepOnly(used: ReadonlySet<string>): void {
-    for (const source of this.#patterns.keys()) {
-      if (used.has(source)) continue;
-      this.#patterns.delete(source);
-      this.#programs.delete(source);
-    }
-  }
-
   /** A namespace is gone: nobody will ask for it soon. */
   forgetNamespace(namespace: string): void {
-    for (const pattern of this.#patterns.values()) if ('matches' in pattern) pattern.forget(namespace);
+    this.#verdicts.forget(namespace);
   }
 
   get size(): number {
     return this.#patterns.size;
+  }
+
+  /** What is kept of what patterns said of namespaces, bytes. */
+  get verdictBytes(): number {
+    return this.#verdicts.bytes;
   }
 
   /** What is kept compiled, bytes, roughly. */
@@ -161,14 +176,17 @@ export class PatternCache {
         (namespace) => namespace === source,
         (namespace) => namespace.includes(source),
         1,
+        { literal: source },
       );
     }
+    if (EVERYTHING.has(source)) return new NamespacePattern(always, always, 1);
     if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'it is too complex' };
     try {
       const size = this.#program(source).programSize();
       const search = (namespace: string): boolean => this.#program(source).test(namespace);
       const full = (namespace: string): boolean => this.#program(source).testExact(namespace);
-      return new NamespacePattern(this.#mode === 'full' ? full : search, search, size);
+      const verdicts = this.#verdicts.verdicts();
+      return new NamespacePattern(this.#mode === 'full' ? full : search, search, size, { verdicts });
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

@@ -1,5 +1,6 @@
 /** What a dialect gives the engine: rules in, claims out, and somebody to tell what became of them. */
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
+import type { Steps } from '../runtime/slices.ts';
 import type { Claim, Owner } from './claim.ts';
 import type { Failure } from './failure.ts';
 import type { Entry } from './claim-book.ts';
@@ -28,9 +29,10 @@ export interface RuleSystem {
   /** First part of the rule keys: `mirrors`. */
   readonly name: string;
   /**
-   * Turns a rule into claims, from caches alone. `undefined`: there is no such rule (any more).
+   * Turns a rule into claims, from caches alone. `undefined`: there is no such rule (any more). In steps, between which everybody else
+   * has a turn; what happens meanwhile to what it depends on has to touch the rule again.
    */
-  evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined;
+  evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
   /** Brings the rule object itself into shape before it is evaluated (a finalizer, defaults). Throws to be called again. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
   /** The rule that the marks of this system on an object name. None for a kind or a cluster in which it makes nothing. @see ownerByMark */

@@ -48,6 +48,10 @@ export interface KubeRequest {
   readonly contentType?: string;
   /** Default `application/json`. `METADATA_ONLY` (below) asks for metadata alone. */
   readonly accept?: string;
+  /** Asks for a compressed answer. The API server compresses what is larger than 128 KiB, but no streams. */
+  readonly compressed?: boolean;
+  /** Largest answer, uncompressed, in bytes. Default: the client's. */
+  readonly maxBytes?: number;
   /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;

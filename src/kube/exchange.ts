@@ -1,6 +1,7 @@
 /** One HTTP request and its answer on one connection; no policy (see http.ts for turns, repeats and credentials). */
 import { type Agent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { gunzipSync } from 'node:zlib';
 import type { KubeRequest } from './api.ts';
 import type { CallLimit } from './call-limit.ts';
 import { ConnectionError, toConnectionError } from './errors.ts';
@@ -53,6 +54,10 @@ export function exchange(
   limit: CallLimit,
   { agent, streaming, maxBodyBytes }: ExchangeOptions,
 ): Promise<Answer> {
+  const tooLarge = (): ConnectionError => {
+    const { method, path } = limit.call;
+    return new ConnectionError('EMSGSIZE', `${method} ${path}: the answer is larger than ${maxBodyBytes} bytes`);
+  };
   return new Promise<Answer>((resolve, reject) => {
     const send = route.secure ? httpsRequest : httpRequest;
     const outgoing = send({
@@ -90,14 +95,23 @@ export function exchange(
         size += piece.length;
         pieces.push(piece);
         if (size <= maxBodyBytes) return;
-        const { method, path } = limit.call;
-        reject(new ConnectionError('EMSGSIZE', `${method} ${path}: the answer is larger than ${maxBodyBytes} bytes`));
+        reject(tooLarge());
         outgoing.destroy();
       });
       incoming.on('end', () => {
         const [first] = pieces;
-        const body = pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size);
-        resolve({ status, retryAfter, body, stream: undefined });
+        const received = pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size);
+        try {
+          const compressed = incoming.headers['content-encoding'] === 'gzip';
+          const body = compressed ? gunzipSync(received, { maxOutputLength: maxBodyBytes }) : received;
+          resolve({ status, retryAfter, body, stream: undefined });
+        } catch (error) {
+          reject(
+            (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+              ? tooLarge()
+              : toConnectionError(limit.call, error),
+          );
+        }
       });
       incoming.on('error', (error: Error) => {
         reject(toConnectionError(limit.call, error));
@@ -130,8 +144,9 @@ function pathOf(route: Route, { path, query }: KubeRequest): string {
   return result;
 }
 
-function headersOf(route: Route, { method, body, contentType, accept }: KubeRequest): string[] {
+function headersOf(route: Route, { method, body, contentType, accept, compressed }: KubeRequest): string[] {
   const headers = [...route.headers, 'Accept', accept ?? 'application/json'];
+  if (compressed === true) headers.push('Accept-Encoding', 'gzip');
   if (body !== undefined) {
     headers.push('Content-Type', contentType ?? 'application/json', 'Content-Length', String(lengthOf(body)));
   } else if (method !== 'GET' && method !== 'DELETE') {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import type { AuthHeaders, Connection } from './connection.ts';
 import { staticCredentials } from './connection.ts';
 import { ApiError, ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
@@ -140,6 +141,26 @@ test('an answer larger than allowed, or broken off, is a ConnectionError', async
   const api = connect(t, url, { maxBodyBytes: 1000 });
   await assert.rejects(api.request({ ...GET, path: '/large' }), { name: 'ConnectionError', code: 'EMSGSIZE' });
   await assert.rejects(api.request({ ...GET, path: '/half' }), { name: 'ConnectionError', code: 'ECONNRESET' });
+});
+
+test('an answer that was asked for compressed is unpacked, up to the limit', async (t) => {
+  const asked: unknown[] = [];
+  const { url } = await serve(t, (request, response) => {
+    asked.push(request.headers['accept-encoding']);
+    if (request.url === '/broken') response.writeHead(200, { 'Content-Encoding': 'gzip' }).end('no gzip');
+    else if (asked.at(-1) === 'gzip')
+      response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(gzipSync('x'.repeat(5000)));
+    else response.end('plain');
+  });
+  const api = connect(t, url);
+  assert.equal((await api.request({ ...GET, compressed: true })).body.toString(), 'x'.repeat(5000));
+  assert.equal((await api.request(GET)).body.toString(), 'plain');
+  await assert.rejects(api.request({ ...GET, compressed: true, maxBytes: 4999 }), {
+    name: 'ConnectionError',
+    code: 'EMSGSIZE',
+  });
+  await assert.rejects(api.request({ ...GET, path: '/broken', compressed: true }), { name: 'ConnectionError' });
+  assert.deepEqual(asked, ['gzip', undefined, 'gzip', 'gzip']);
 });
 
 test('no server is a ConnectionError with its code', async (t) => {

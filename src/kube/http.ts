@@ -222,7 +222,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     route: Route,
     agents: Agents,
   ): Promise<Answer> {
-    const options = { agent: streaming ? agents.streams : agents.api, streaming, maxBodyBytes: this.#maxBodyBytes };
+    const maxBodyBytes = request.maxBytes ?? this.#maxBodyBytes;
+    const options = { agent: streaming ? agents.streams : agents.api, streaming, maxBodyBytes };
     try {
       return await this.#observed(request, limit, route, options).catch(async (error: unknown) => {
         if (!(error instanceof StaleConnectionError && error.repeatable)) throw error;

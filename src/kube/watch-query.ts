@@ -10,6 +10,11 @@ export interface WatchTarget {
   readonly fieldSelector?: string;
   /** `true`: metadata alone travels. */
   readonly metadataOnly: boolean;
+  /**
+   * There may be very many: they are listed in pages, which the API server compresses to a tenth, and not as a stream, which it does not.
+   * Of few objects the stream is better: it is one request, and goes on as the watch.
+   */
+  readonly inPages?: boolean;
 }
 
 /** `list`: for a list in pages instead of a stream. */

@@ -175,6 +175,47 @@ for (const [code, reason] of [
   });
 }
 
+test('very many objects are listed in compressed pages, of fewer objects where these are large', async () => {
+  const large = (names: string[], version: number, token = ''): ((call: Call) => void) =>
+    whole(
+      JSON.stringify({
+        metadata: { resourceVersion: String(version), continue: token },
+        items: names.map((name) => ({ ...object(name, version), padding: 'x'.repeat(1024 * 1024) })),
+      }),
+    );
+  script = [
+    large(['a', 'b', 'c'], 5, 'lost'),
+    page(['a'], 5, 'first'),
+    large(['b', 'c'], 5, 'lost'),
+    large(['b', 'c'], 5, 'lost'),
+    large(['b', 'c'], 5, 'lost'),
+    whole(
+      JSON.stringify({
+        metadata: { resourceVersion: '5', continue: 'second' },
+        items: [{ ...object('b', 5), padding: 'x'.repeat(3 * 1024 * 1024) }],
+      }),
+    ),
+    whole(JSON.stringify({ metadata: { resourceVersion: '5' }, items: null })),
+    open(added('d', 6)),
+  ];
+  await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
+  await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/d': '6' });
+  assert.deepEqual(
+    calls.map(({ query }) => [query.get('limit'), query.get('continue')]),
+    [
+      ['500', null],
+      ['63', null],
+      ['126', 'first'],
+      ['16', 'first'],
+      ['2', 'first'],
+      ['1', 'first'],
+      ['2', 'second'],
+      [null, null],
+    ],
+  );
+  assert.deepEqual(scene.troubles, []);
+});
+
 test('a token of a page that has expired begins the list again', async () => {
   script = [refuse(400, 'BadRequest'), page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
   await using scene = start();

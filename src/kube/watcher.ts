@@ -5,7 +5,8 @@
  *      ▲                          │                          │
  *      └──────410 Gone────────────┴──────────────────────────┘        stop() from anywhere ▶ stopped
  *
- * - listing: the first list, streamed as a watch (WatchList, KEP-3157) where the server has it, in pages elsewhere. When it
+ * - listing: the first list, streamed as a watch (WatchList, KEP-3157) where the server has it, in compressed pages elsewhere and where
+ *   very many objects are expected. When it
  *   is complete the sink drops what it holds and the list did not name: so a deletion in any gap is seen.
  * - watching: one open stream, followed from its `#resourceVersion`.
  * - resuming: the stream ended (its time was up) or broke: the same again from where it stood, after a jittered back-off when
@@ -19,7 +20,7 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { sleep } from '../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../runtime/backoff.ts';
 import type { KubeApi, KubeObject, KubeStream } from './api.ts';
-import { isBadRequest, isGone, isInvalid, isNotFound, retryAfterMs } from './errors.ts';
+import { ConnectionError, isBadRequest, isGone, isInvalid, isNotFound, retryAfterMs } from './errors.ts';
 import { parseJson } from './json.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { isTooNew, watchError } from './watch-errors.ts';
@@ -88,6 +89,10 @@ const LONGEST_WAIT_MS = 7000;
 const ABSENT_WAIT_MS = 4000;
 /** Page of a list, as in client-go. */
 const PAGE_SIZE = 500;
+/** Largest page that is read, uncompressed, in bytes: 500 objects are a quarter of it, but one can be as large as etcd takes. */
+const PAGE_BYTES = 2 * 1024 * 1024;
+/** A page that is larger is asked for with so many times fewer objects. */
+const PAGE_SHRINK = 8;
 /** A list in pages, ms a page. */
 const PAGE_TIMEOUT_MS = 60_000;
 const INITIAL_END = 'k8s.io/initial-events-end';
@@ -99,7 +104,8 @@ interface WatchEvent {
 
 interface ObjectList {
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
-  readonly items: readonly KubeObject[];
+  /** `null` in a list of metadata that names none. */
+  readonly items: readonly KubeObject[] | null;
 }
 
 export class Watcher {
@@ -112,7 +118,7 @@ export class Watcher {
   #resourceVersion: string | undefined;
   /** The last before all has to be listed anew. A list asks for the latest, so it is no older. */
   #newest: string | undefined;
-  #streamedList = true;
+  #streamedList: boolean;
   #stream: KubeStream | undefined;
   #hasSynced = false;
   #connected = false;
@@ -130,6 +136,7 @@ export class Watcher {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? Math.random;
+    this.#streamedList = options.target.inPages !== true;
     this.#backoff = new Backoff({
       ...RECONNECT,
       maxMs: LONGEST_WAIT_MS,
@@ -358,25 +365,47 @@ export class Watcher {
   }
 
   async #listInPages(signal: AbortSignal): Promise<void> {
-    const { api, target, sink } = this.#options;
+    const { sink } = this.#options;
     const listed = new Set<string>();
-    let page: ObjectList | undefined;
-    do {
+    let limit = PAGE_SIZE;
+    let from = '';
+    for (;;) {
+      const page = await this.#page(limit, from, signal);
+      if (page === undefined) {
+        limit = Math.ceil(limit / PAGE_SHRINK);
+        continue;
+      }
+      for (const object of page.items ?? []) {
+        if (sink.upsert(object, true)) listed.add(objectKey(object));
+      }
+      limit = Math.min(PAGE_SIZE, limit * 2);
+      from = page.metadata.continue ?? '';
+      if (from !== '') continue;
+      this.#resourceVersion = page.metadata.resourceVersion;
+      this.#complete(listed, this.#resourceVersion);
+      return;
+    }
+  }
+
+  /** `undefined`: so many objects are too large together. One is taken as large as it is. */
+  async #page(limit: number, from: string, signal: AbortSignal): Promise<ObjectList | undefined> {
+    const { api, target } = this.#options;
+    try {
       const { body } = await api.request({
         method: 'GET',
         path: target.path,
         accept: acceptOf(target, 'List'),
-        query: { limit: PAGE_SIZE, continue: page?.metadata.continue, ...selectorsOf(target) },
+        query: { limit, continue: from === '' ? undefined : from, ...selectorsOf(target) },
+        compressed: true,
+        ...(limit > 1 ? { maxBytes: PAGE_BYTES } : {}),
         timeoutMs: PAGE_TIMEOUT_MS,
         signal,
       });
-      page = parseJson(body, `a page of ${target.path}`) as ObjectList;
-      for (const object of page.items) {
-        if (sink.upsert(object, true)) listed.add(objectKey(object));
-      }
-    } while ((page.metadata.continue ?? '') !== '');
-    this.#resourceVersion = page.metadata.resourceVersion;
-    this.#complete(listed, this.#resourceVersion);
+      return parseJson(body, `a page of ${target.path}`) as ObjectList;
+    } catch (error) {
+      if (limit > 1 && error instanceof ConnectionError && error.code === 'EMSGSIZE') return undefined;
+      throw error;
+    }
   }
 
   /** Closes `stream` when it has been silent for too long. */

@@ -12,8 +12,8 @@ import { Ground } from './ground.ts';
 import { callsIn, writesIn } from './request-log.ts';
 import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
 
-/** KiB. It was 575 when all four systems were not in yet. */
-const BUNDLE_KIB = 700;
+/** KiB. It was 575 when all four systems were not in yet; bounds on what one user can take, at servers and in memory, made it 729. */
+const BUNDLE_KIB = 760;
 /** MiB of private memory, on a cluster without a rule, and at its peak while 1,000 copies are made. */
 const PRIVATE_AT_START_MIB = 26;
 const PRIVATE_PEAK_MIB = 42;

@@ -9,7 +9,7 @@ import { MirrorStore } from '../../controllers/mirrors/mirror-store.ts';
 import { MirrorSystem } from '../../controllers/mirrors/system.ts';
 import { annotationNames } from '../../controllers/replicator/annotations.ts';
 import { REPLICATED_KINDS } from '../../controllers/replicator/controller.ts';
-import type { RuleSettings } from '../../controllers/replicator/rule.ts';
+import { readRule, type ReplicationRule, type RuleSettings } from '../../controllers/replicator/rule.ts';
 import { ReplicatorSystem } from '../../controllers/replicator/system.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/claim.ts';
 import { ClaimBook } from '../../copy/claim-book.ts';
@@ -24,6 +24,7 @@ import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks
 import type { Evaluation, RuleSystem } from '../../copy/system.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { ReplicatorReading } from '../actions.ts';
+import { finish } from '../../runtime/slices.ts';
 import { listReachable, type Reach } from '../kube-list.ts';
 import { Contents } from './contents.ts';
 
@@ -74,6 +75,8 @@ export class Look {
   readonly #objects = new Map<HolderKey, Observed>();
   readonly #owned = new Map<RuleKey, HolderKey[]>();
   readonly #rules = new Map<RuleKey, Evaluation>();
+  /** Rules that are still to be evaluated. */
+  readonly #outdated = new Set<RuleKey>();
   readonly #contents: Contents;
   readonly #decisions = new Map<HolderKey, Decision>();
 
@@ -102,6 +105,7 @@ export class Look {
       onSynced: () => undefined,
       onGone: () => undefined,
       deletionTimeoutMs: 0,
+      onRoom: (rule) => this.#outdated.add(rule),
       synced: async () => await Promise.resolve(),
       now: () => now,
     });
@@ -112,6 +116,7 @@ export class Look {
       namespaces,
       observed: (kind, namespace, name) => this.#objects.get(this.key(kind, namespace, name)),
       recordEvent: () => undefined,
+      onRoom: (rule) => this.#outdated.add(rule),
     });
     this.#systems = new Map<string, RuleSystem>(
       [this.mirrorSystem, this.replicator].map((system) => [system.name, system]),
@@ -191,6 +196,14 @@ export class Look {
     };
   }
 
+  /** What the annotations of an object ask for; where that is refused, why. */
+  askedBy(key: HolderKey, { annotations }: Observed): ReplicationRule | undefined {
+    const rule = this.replicator.ruleOf(key);
+    const refusal = rule === undefined ? undefined : this.replicator.refusalOf(rule);
+    if (refusal !== undefined) return { kind: 'broken', refusal };
+    return readRule(this.settings, parseHolderKey(key), annotations);
+  }
+
   /** What becomes of a copy that its rule does not claim. */
   fateOf(owner: RuleKey, observed: Observed): OwnerFate {
     return this.#systemOf(owner).dispose(owner, observed, this.#rules.has(owner));
@@ -262,8 +275,11 @@ export class Look {
       const rule = this.replicator.ruleOf(key);
       if (rule !== undefined) rules.push(rule);
     }
-    for (const rule of rules) {
-      const evaluation = this.#systemOf(rule).evaluate(rule, view);
+    for (const rule of rules) this.#outdated.add(rule);
+    // An older rule may leave no room for a younger one that was evaluated before it.
+    for (const rule of this.#outdated) {
+      this.#outdated.delete(rule);
+      const evaluation = finish(this.#systemOf(rule).evaluate(rule, view));
       if (evaluation === undefined) continue;
       this.#rules.set(rule, evaluation);
       this.book.replace(rule, evaluation.claims, evaluation.sources);

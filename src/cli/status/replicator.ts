@@ -2,7 +2,7 @@
 import { type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
 import { remarksOn } from '../../controllers/replicator/report.ts';
-import { readRule, type ReplicationRule } from '../../controllers/replicator/rule.ts';
+import type { ReplicationRule } from '../../controllers/replicator/rule.ts';
 import { REPLICATOR_SYSTEM } from '../../controllers/replicator/system.ts';
 import type { Entry } from '../../copy/claim-book.ts';
 import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
@@ -25,7 +25,7 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
     const place = parseHolderKey(key);
     const rule = look.replicator.ruleOf(key);
     if (!asked(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
-    const wish = readRule(look.settings, place, observed.annotations);
+    const wish = look.askedBy(key, observed);
     if (wish !== undefined) annotated.push({ key, observed, wish, rule });
   }
   await look.settle(annotated.flatMap(({ rule }) => rule ?? []));

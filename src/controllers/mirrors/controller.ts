@@ -11,6 +11,8 @@ import type { Log } from '../../observe/log.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRRORS_API_PATH, MIRRORS_SYSTEM, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
 import { MirrorStore } from './mirror-store.ts';
+import { NamespaceNews } from '../../copy/namespace-news.ts';
+import type { Steps } from '../../runtime/slices.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL } from './shape.ts';
 import type { MirrorEvent } from './status.ts';
@@ -74,12 +76,17 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     },
     onGone: (mirror) => {
       metrics.removeMirror(mirror);
-      const used = [...mirrors.all()].flatMap(([, other]) => other.spec?.destination?.namespaces ?? []);
-      patterns.keepOnly(new Set(used));
     },
     synced: async () => await Promise.all(watches.map(async (watch) => await watch.synced)),
     deletionTimeoutMs: options.deletionTimeoutMs,
+    onRoom: (rule) => engine.touchRule(rule, 'low'),
+    isNamespaceNews: () => news.isBusy,
     now: options.now,
+  });
+  const news = new NamespaceNews(engine.slices, function* (name, there, initial): Steps<void> {
+    for (const rule of yield* system.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
+    system.recount();
+    if (!there) patterns.forgetNamespace(name);
   });
   engine.addSystem(system);
   const mirrorWatch = cluster.watch(
@@ -92,14 +99,10 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
       path: '/api/v1/secrets',
       labelSelector: `${COPY_LABEL}=${MIRRORS_SYSTEM}`,
       metadataOnly: true,
+      inPages: true,
     },
     secrets.index.feed().sink,
   );
   watches.push(mirrorWatch, copyWatch);
-  return {
-    namespaceChanged: (name, there, initial) => {
-      for (const rule of system.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
-      if (!there) patterns.forgetNamespace(name);
-    },
-  };
+  return { namespaceChanged: (...change) => news.add(...change) };
 }

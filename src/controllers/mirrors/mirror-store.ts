@@ -18,7 +18,12 @@ export function mirrorName(rule: RuleKey): string {
   return rule.slice(MIRRORS_SYSTEM.length + 1);
 }
 
+/** The longest list of patterns that is kept, characters: it may be as long as an object of etcd, and there may be thousands of mirrors. */
+export const MAX_LIST = 64 * 1024;
+
 export class MirrorStore {
+  /** Lengths of lists that are too long to be kept. */
+  readonly #tooLong = new Map<RuleKey, number>();
   readonly #mirrors = new Map<RuleKey, SecretMirror>();
   readonly #onChange: OnMirror;
 
@@ -28,6 +33,11 @@ export class MirrorStore {
 
   get(rule: RuleKey): SecretMirror | undefined {
     return this.#mirrors.get(rule);
+  }
+
+  /** How long the list of namespaces of a mirror is, in characters, if that is too long: it counts as empty then. */
+  excess(rule: RuleKey): number | undefined {
+    return this.#tooLong.get(rule);
   }
 
   all(): Iterable<[RuleKey, SecretMirror]> {
@@ -62,12 +72,16 @@ export class MirrorStore {
     const rule = mirrorRule(object.metadata.namespace ?? '', object.metadata.name);
     const before = this.#mirrors.get(rule);
     if (before !== undefined && isOlder(object.metadata.resourceVersion, before.metadata.resourceVersion)) return;
-    const after = lean(object);
+    const length = lengthOf((object as SecretMirror).spec?.destination?.namespaces);
+    if (length > MAX_LIST) this.#tooLong.set(rule, length);
+    else this.#tooLong.delete(rule);
+    const after = lean(object, length <= MAX_LIST);
     this.#mirrors.set(rule, after);
     if (before === undefined || ruleVersion(before) !== ruleVersion(after)) this.#onChange(rule, initial);
   }
 
   #drop(rule: RuleKey): void {
+    this.#tooLong.delete(rule);
     if (this.#mirrors.delete(rule)) this.#onChange(rule, false);
   }
 }
@@ -78,12 +92,19 @@ export function ruleVersion({ metadata }: SecretMirror): string {
   return `${metadata.uid} ${metadata.generation ?? 0} ${(metadata.finalizers ?? []).join(',')}${deleting}`;
 }
 
+function lengthOf(list: readonly string[] | undefined): number {
+  return list?.reduce((sum, text) => sum + text.length, 0) ?? 0;
+}
+
 /**
  * Without what nobody here reads: annotations may hold a whole former version of the object. Of the managed fields something is kept
  * only as long as they say that parts of the spec are ours.
  */
-function lean(mirror: SecretMirror): SecretMirror {
-  const { managedFields, annotations: _, ...metadata } = mirror.metadata;
+function lean(mirror: SecretMirror, withList: boolean): SecretMirror {
+  const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;
   const kept = managedFields !== undefined && withoutOurSpec(managedFields) !== undefined ? { managedFields } : {};
-  return { ...mirror, metadata: { ...metadata, ...kept } };
+  const lean = { ...mirror, metadata: { ...metadata, ...kept } };
+  if (withList) return lean;
+  const { spec } = mirror;
+  return { ...lean, spec: { ...spec, destination: { ...spec?.destination, namespaces: [] } } };
 }

@@ -13,6 +13,8 @@ export interface SuspectPattern {
 
 /** Suspects that are told of one mirror. */
 const MAX_TOLD = 3;
+/** Suspects of one mirror that are tried on all namespaces: there may be a thousand of them, and five thousand namespaces. */
+const MAX_TRIED = 20;
 /** Characters of a pattern that are shown. */
 const MAX_SHOWN = 100;
 
@@ -43,7 +45,7 @@ function adviceFor(literal: string, shown: string): string | undefined {
 export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces: Iterable<string>): string[] {
   if (suspects.length === 0) return [];
   const names = [...namespaces];
-  const misread = suspects.filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
+  const misread = suspects.slice(0, MAX_TRIED).filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
   const told = misread.slice(0, MAX_TOLD).map(({ message }) => message);
   const more = misread.length - told.length;
   return more > 0 ? [...told, `${more} more patterns are no better`] : told;

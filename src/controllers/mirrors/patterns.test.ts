@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as fc from 'fast-check';
 import type { SecretMirror } from './api.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { effectiveSpec } from './spec.ts';
@@ -56,7 +57,8 @@ function mirrorWith(namespaces: readonly string[]): SecretMirror {
 test('patterns that are too complex together are left out by name, the others stay', () => {
   const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
   const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
-  assert.ok(spec.matchers.length > 1 && spec.matchers.length < large.length, `${spec.matchers.length} are left`);
+  const left = spec.namespaces.patterns.length;
+  assert.ok(left > 0 && left < large.length && spec.namespaces.has('good'), `${left} are left`);
   assert.match(spec.problems.join(), /from #\d+ on are left out: the patterns are too complex/);
 });
 
@@ -72,7 +74,7 @@ test('a pattern that is too complex alone is found out before it is compiled', (
     const start = performance.now();
     const spec = effectiveSpec(mirrorWith(['good', monster, 'late']), new PatternCache('full'));
     assert.ok(performance.now() - start < 100, monster.slice(0, 30));
-    assert.equal(spec.matchers.length, 2);
+    assert.deepEqual([...spec.namespaces.names], ['good', 'late']);
     assert.match(spec.problems.join(), /namespaces\[1\].*too complex/);
   }
 });
@@ -97,16 +99,56 @@ test('what is not complex is never taken for it', () => {
 
 test('one bad pattern does not take the others along, and each is named', () => {
   const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
-  assert.equal(spec.matchers.length, 2);
+  assert.ok(spec.namespaces.has('ok') && spec.namespaces.has('fine-1'));
   assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
   assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
 });
 
-test('patterns that nobody uses are forgotten', () => {
+test('what patterns are remembered by is bounded, and what they said of namespaces too', () => {
   const cache = new PatternCache('full');
-  for (const pattern of ['a', 'b', 'c']) cache.get(pattern);
-  cache.keepOnly(new Set(['b']));
-  assert.equal(cache.size, 1);
+  const patterns = Array.from({ length: 1000 }, (_, index) => {
+    const pattern = cache.get(`team-${index}-.*`);
+    assert.ok('matches' in pattern);
+    return pattern;
+  });
+  const namespaces = Array.from({ length: 1000 }, (_, index) => `team-${index}-a`);
+  for (const [index, pattern] of patterns.entries()) {
+    for (const namespace of namespaces.slice(0, 200)) pattern.matches(namespace);
+    assert.equal(pattern.matches(namespaces[index] ?? ''), true);
+  }
+  assert.ok(cache.verdictBytes > 0 && cache.verdictBytes <= 1024 * 1024, `${cache.verdictBytes} bytes for 1000 × 1000`);
+  // Others than are ever in use at once: old ones are forgotten, and say the same when they are asked again.
+  for (let index = 0; index < 30_000; index += 1) {
+    const pattern = cache.get(`other-${index}-[a-z]*`);
+    assert.ok('matches' in pattern && pattern.matches(`other-${index}-a`));
+  }
+  assert.ok(cache.size < 30_000 && cache.verdictBytes <= 4 * 1024 * 1024, `${cache.size}, ${cache.verdictBytes} bytes`);
+  for (const [index, pattern] of patterns.entries()) {
+    assert.equal(pattern.matches(namespaces[index] ?? ''), true);
+    assert.equal(pattern.matches(namespaces[index + 1] ?? ''), false);
+  }
+});
+
+test('a namespace of a new name never gets the verdict on one that is gone', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ name: fc.constantFrom('a', 'b', 'ab', 'ba', 'aa', 'c'), forget: fc.boolean() }), {
+        maxLength: 40,
+      }),
+      (steps) => {
+        const cache = new PatternCache('full');
+        const [first, second] = [cache.get('a+b?'), cache.get('b.*')];
+        assert.ok('matches' in first && 'matches' in second);
+        for (const { name, forget } of steps) {
+          if (forget) cache.forgetNamespace(name);
+          else {
+            assert.equal(first.matches(name), /^a+b?$/u.test(name));
+            assert.equal(second.matches(name), /^b.*$/u.test(name));
+          }
+        }
+      },
+    ),
+  );
 });
 
 test('a source name that no object can have is a problem, and never part of a path', () => {
@@ -131,6 +173,4 @@ test('what is kept compiled is bounded, and says the same when it is compiled ag
     assert.equal(pattern.matches(`x${index}${'a'.repeat(20)}`), true);
     assert.equal(pattern.matches(`x${index}`), false);
   }
-  cache.keepOnly(new Set());
-  assert.equal(cache.programBytes, 0);
 });

@@ -1,7 +1,7 @@
 /** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
 import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
 import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
-import { LAST_APPLIED, type Observed } from '../../copy/observed.ts';
+import { LAST_APPLIED, lengthProblem, MAX_KEPT, type Observed } from '../../copy/observed.ts';
 import { annotationNames } from '../replicator/annotations.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
@@ -45,6 +45,18 @@ export function isCopied(key: string): boolean {
   return !NEVER_COPIED_PREFIXES.some((prefix) => key.startsWith(prefix));
 }
 
+/** Annotations that are read of copies, and never copied. */
+export function isReadOfCopies(annotation: string): boolean {
+  return annotation.startsWith(OWN_PREFIX) || annotation.startsWith(`${MIRRORS_GROUP}/`);
+}
+
+/** So many annotations of a copy are not known that nobody can say whether those are there which should be. */
+const TOO_LARGE: Desire = {
+  kind: 'fail',
+  reason: 'TooLarge',
+  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations of its own; it is left as it is`,
+};
+
 export interface MirrorShapeOptions {
   /** `<namespace>/<name>` of the mirror. */
   readonly owner: string;
@@ -65,7 +77,8 @@ export class MirrorShape implements Shape {
     this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${vaultPath === undefined ? '' : ` ${vaultPath}`}`;
   }
 
-  desire(source: SourceView, _observed: Observed | undefined, now: number): Desire {
+  desire(source: SourceView, observed: Observed | undefined, now: number): Desire {
+    if (observed?.trimmed === true) return TOO_LARGE;
     switch (source.state) {
       case 'unknown':
         return { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
@@ -152,7 +165,8 @@ export class RetainShape implements Shape {
 }
 
 function copied(map: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).filter(([key]) => isCopied(key)));
+  const entries = Object.entries(map).filter(([key, value]) => isCopied(key) && lengthProblem(value) === undefined);
+  return Object.fromEntries(entries);
 }
 
 /** A time as Go's `Time.String` prints it, which is what the original writes into `last-sync-at`. */

@@ -16,7 +16,8 @@ import type { VaultLocation } from '../../copy/vault-holder.ts';
 import { isSameEntry, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 import { nameProblems } from './names.ts';
-import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
+import { NamespaceSet } from '../../copy/namespace-set.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
@@ -29,7 +30,9 @@ export interface EffectiveSpec {
   readonly destinationVault: VaultBlock | undefined;
   /** Where a Vault destination is; `undefined` also where its block has problems. */
   readonly destinationLocation: VaultLocation | undefined;
-  /** In the order of the spec; those that cannot be compiled are left out. */
+  /** To copy to; patterns that cannot be compiled are left out. */
+  readonly namespaces: NamespaceSet;
+  /** The same, in the order of the spec. */
   readonly matchers: readonly NamespacePattern[];
   readonly patterns: readonly string[];
   /** Those that look like something else than a regular expression. */
@@ -46,6 +49,12 @@ export interface SpecOptions {
   readonly crossNamespaceAuth?: boolean;
   /** Which Vaults may be named, and get what. Default: that is not looked at. */
   readonly vaultAddresses?: VaultAddresses;
+}
+
+/** The source Secret's name; `undefined`: what is given cannot be the name of an object. For callers that need nothing else of the spec. */
+export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
+  const name = nonEmpty(spec?.source?.name) ?? metadata.name;
+  return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
 }
 
 export function effectiveSpec(
@@ -74,7 +83,7 @@ export function effectiveSpec(
       problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
       continue;
     }
-    size += pattern.size;
+    size += pattern.literal === undefined ? Math.max(pattern.size, LEAST_PATTERN_SIZE) : 1;
     if (size > MAX_PATTERN_SIZE) {
       problems.push(`${field}: destination namespaces from #${index} on are left out: the patterns are too complex`);
       break;
@@ -112,6 +121,7 @@ export function effectiveSpec(
     destinationType,
     destinationVault: destination?.vault,
     destinationLocation,
+    namespaces: NamespaceSet.of(matchers),
     matchers,
     patterns: list,
     suspects,

@@ -26,10 +26,13 @@ import {
   type SecretMirror,
   type SecretMirrorStatus,
 } from './api.ts';
-import { mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import { MAX_LIST, mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
-import { effectiveSpec, type EffectiveSpec, missingDefaults, type SpecOptions } from './spec.ts';
+import { LeaveShape } from '../../copy/leave-shape.ts';
+import { MAX_TARGETS, TargetLedger } from '../../copy/target-ledger.ts';
+import type { Steps } from '../../runtime/slices.ts';
+import { effectiveSpec, type EffectiveSpec, missingDefaults, sourceSecretOf, type SpecOptions } from './spec.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 import { misreadPatterns } from './misread-patterns.ts';
@@ -54,6 +57,10 @@ export interface MirrorSystemOptions {
   readonly onGone: (mirror: string) => void;
   /** How long a mirror that is being deleted waits for its copies to go, ms. */
   readonly deletionTimeoutMs: number;
+  /** A mirror may find more or less room for its copies than when it was last evaluated. */
+  readonly onRoom?: (rule: RuleKey) => void;
+  /** Some mirrors have not been told yet of a namespace that came or went. */
+  readonly isNamespaceNews?: () => boolean;
   /** Settles when the mirrors and all copies have been listed. */
   readonly synced: () => Promise<unknown>;
   /** Wall clock, ms. */
@@ -62,6 +69,9 @@ export interface MirrorSystemOptions {
 
 /** The source of a mirror that is being deleted. */
 const UNWANTED: SourceView = { state: 'missing', reason: 'Deleted', message: 'the mirror is being deleted' };
+
+/** A version that no evaluation has. */
+const NOT_EVALUATED = '';
 
 const MERGE_PATCH = 'application/merge-patch+json';
 
@@ -77,10 +87,18 @@ export class MirrorSystem implements RuleSystem {
   /** Uids, by rule, of mirrors whose stored spec is so wrong that the server refuses to have defaults written into it. */
   readonly #undefaultable = new Map<RuleKey, string>();
 
+  /** Why mirrors are not carried out though their specs are right: they ask for too much. */
+  readonly #refusals = new Map<RuleKey, string>();
+  readonly #ledger: TargetLedger;
+
   readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
 
   constructor(options: MirrorSystemOptions) {
     this.#options = options;
+    this.#ledger = new TargetLedger({
+      namespaces: () => options.namespaces.size,
+      onChange: (rule) => options.onRoom?.(rule),
+    });
   }
 
   /** The effective spec; made once for every version of a mirror, because every namespace event asks for all of them. */
@@ -94,20 +112,27 @@ export class MirrorSystem implements RuleSystem {
   }
 
   /** The rules that a namespace may concern. */
-  *rulesFor(namespace: string): Iterable<RuleKey> {
+  *rulesFor(namespace: string): Steps<readonly RuleKey[]> {
+    const rules: RuleKey[] = [];
     for (const [rule, mirror] of this.#options.mirrors.all()) {
-      const spec = this.#specOf(mirror);
-      if (spec.matchers.some((pattern) => pattern.matches(namespace))) yield rule;
+      if (this.#specOf(mirror).namespaces.has(namespace)) rules.push(rule);
+      yield;
     }
+    return rules;
+  }
+
+  /** There are more or fewer namespaces, and so is what the mirrors of one may ask for. */
+  recount(): void {
+    this.#ledger.recount();
   }
 
   /** The Secrets that a mirror copies from. */
   secretsOf(rule: RuleKey): HolderKey[] {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return [];
-    const spec = this.#specOf(mirror);
-    const source = spec.sourceType === 'vault' ? undefined : this.#sourceOf(mirror, spec);
-    return source === undefined ? [] : [source];
+    // Not the whole spec: its patterns may take long to compile, and many mirrors come at once.
+    const name = mirror.spec?.source?.type === 'vault' ? undefined : sourceSecretOf(mirror);
+    return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name)];
   }
 
   /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it; then gives these up. */
@@ -163,11 +188,15 @@ export class MirrorSystem implements RuleSystem {
     mirrors.learn(parseJson(body, `the answer to PATCH ${path}`) as KubeObject);
   }
 
-  evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
+  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
     const { mirrors, namespaces, secretKey, vault } = this.#options;
     const mirror = mirrors.get(rule);
     const deleting = mirror?.metadata.deletionTimestamp !== undefined;
-    if (mirror === undefined || deleting) vault?.release(rule);
+    if (mirror === undefined || deleting) {
+      vault?.release(rule);
+      this.#ledger.release(rule);
+      this.#refusals.delete(rule);
+    }
     if (mirror === undefined) return undefined;
     const { metadata } = mirror;
     const home = metadata.namespace ?? '';
@@ -194,14 +223,45 @@ export class MirrorSystem implements RuleSystem {
     const claims: Claim[] = [];
     const { sourceName } = spec;
     for (const namespace of namespaces.names()) {
-      if (sourceName === undefined || !spec.matchers.some((pattern) => pattern.matches(namespace))) continue;
+      yield;
+      if (sourceName === undefined || !spec.namespaces.has(namespace)) continue;
       const target = secretKey(namespace, sourceName);
       if (target !== source) claims.push({ ...claim, target });
+    }
+    const refusal = deleting ? undefined : this.#refuse(rule, home, owner, claims.length);
+    if (refusal !== undefined) {
+      const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape('InvalidSpec', refusal) } as const;
+      const claims = Array.from(view.ownedBy(rule), (target): Claim => ({ ...leave, target }));
+      return { owner, version, claims, sources: source === undefined ? [] : [source] };
     }
     const entry = deleting ? undefined : vault?.targetOf(spec);
     if (entry !== undefined && source !== undefined) claims.push({ ...claim, target: entry });
     if (deleting) for (const target of view.ownedBy(rule)) claims.push({ ...claim, target });
     return { owner, version, claims, sources: deleting || source === undefined ? [] : [source] };
+  }
+
+  /** Why nothing is copied for a mirror whose spec is right, as of its last evaluation. */
+  refusalOf(rule: RuleKey): string | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  /** Why nothing is copied, if the mirror asks for more than it may. What it has copied stays as it is. */
+  #refuse(rule: RuleKey, home: string, { rank }: Owner, targets: number): string | undefined {
+    const field = 'spec.destination.namespaces';
+    const excess = this.#options.mirrors.excess(rule);
+    const refused = excess !== undefined || targets > MAX_TARGETS;
+    if (refused) this.#ledger.release(rule);
+    const fits = !refused && this.#ledger.ask(rule, home, rank, targets);
+    const refusal = fits
+      ? undefined
+      : excess !== undefined
+        ? `${field}: the patterns are ${excess} characters long together; they may have ${MAX_LIST}`
+        : targets > MAX_TARGETS
+          ? `${field}: matches ${targets} namespaces; a mirror may copy to ${MAX_TARGETS} at most`
+          : `${field}: matches ${targets} namespaces; the mirrors of namespace ${home} ask for more than ${this.#ledger.limit} copies together, and the older ones come first`;
+    if (refusal === undefined) this.#refusals.delete(rule);
+    else this.#refusals.set(rule, refusal);
+    return refusal;
   }
 
   /** `undefined`: it cannot be said where it is. */
@@ -232,7 +292,8 @@ export class MirrorSystem implements RuleSystem {
     try {
       const path = pathTo(namespace, name);
       const { body } = await this.#options.api.request({ method: 'GET', path, signal });
-      return { state: 'there', version: ruleVersion(parseJson(body, `the answer to GET ${path}`) as SecretMirror) };
+      const version = ruleVersion(parseJson(body, `the answer to GET ${path}`) as SecretMirror);
+      return { state: 'there', version: this.#options.isNamespaceNews?.() === true ? NOT_EVALUATED : version };
     } catch (error) {
       if (isObjectGone(error, name)) return { state: 'gone' };
       throw error;
@@ -326,10 +387,12 @@ export class MirrorSystem implements RuleSystem {
     const written = this.#written.get(rule);
     // A mirror of the same name may have taken the old one's place between two reports.
     const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
+    const refusal = this.#refusals.get(rule);
+    const spec = this.#specOf(mirror);
     const result = foldStatus({
       ...facts,
       mirror,
-      spec: this.#specOf(mirror),
+      spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
       entries,
       previous,
       now: this.#options.now(),

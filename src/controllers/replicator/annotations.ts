@@ -3,6 +3,7 @@
  * controller writes. Objects marked by the original are understood, and the original understands ours.
  */
 import { PLACE_ANNOTATION } from '../../copy/marks.ts';
+import { lengthProblem } from '../../copy/observed.ts';
 import { parseBool } from '../../runtime/go-bool.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
@@ -76,6 +77,11 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations | u
   return false;
 }
 
+/** Whether an annotation is one of the replicator's, known or not. */
+export function isReplicators(names: AnnotationNames, annotation: string): boolean {
+  return names.prefix === '' ? Object.values(names).includes(annotation) : annotation.startsWith(names.prefix);
+}
+
 /** Why nothing is done, or why something is taken away. */
 export interface Refusal {
   /** A word for events and status. */
@@ -90,6 +96,18 @@ export function illFormed(annotation: string, value: string, why: string): Refus
 export function unknown(where: string, annotations: readonly string[]): Refusal {
   const named = annotations.slice(0, 5).map((key) => clip(key));
   return { reason: 'UnknownAnnotation', message: `${where} has unknown annotation ${named.join(', ')}` };
+}
+
+/** Why nothing is done with an object that has an annotation which is too long to be read. */
+export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
+  for (const name of userNames(names)) {
+    const problem = lengthProblem(annotations[name] ?? '');
+    if (problem !== undefined) return { reason: 'IllFormed', message: `annotation ${name}: ${problem}` };
+  }
+  const inherited = lengthProblem(annotations[names.inherited] ?? '');
+  return inherited === undefined
+    ? undefined
+    : { reason: 'IllFormed', message: `annotation ${names.inherited}: ${inherited}` };
 }
 
 /** A value as it can stand in an event: a long list would fill it. */

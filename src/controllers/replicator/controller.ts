@@ -5,8 +5,10 @@ import type { Cluster } from '../../copy/cluster.ts';
 import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
 import type { Observed } from '../../copy/observed.ts';
+import { NamespaceNews } from '../../copy/namespace-news.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
+import type { Steps } from '../../runtime/slices.ts';
 import { annotationNames, isAnnotated } from './annotations.ts';
 import { Bursts } from './bursts.ts';
 import type { ReplicatorEvent } from './report.ts';
@@ -65,6 +67,16 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     namespaces: cluster.namespaces,
     observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
     recordEvent: options.recordEvent,
+    onRoom: (rule) => engine.touchRule(rule, 'low'),
+    isNamespaceNews: () => news.isBusy,
+  });
+  const news = new NamespaceNews(engine.slices, function* (name, there, initial): Steps<void> {
+    const rules = yield* system.rulesFor(name);
+    for (const rule of rules) system.outdated(rule);
+    if (initial) for (const rule of rules) engine.touchRule(rule, 'low');
+    else concerned.add(rules);
+    system.recount();
+    if (!there) system.forgetNamespace(name);
   });
   engine.addSystem(system);
   const matters = ({ annotations }: { readonly annotations?: Readonly<Record<string, string>> }): boolean =>
@@ -75,13 +87,7 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     engine.touchRule(rule);
   });
   return {
-    namespaceChanged: (name, there, initial) => {
-      const rules = system.rulesFor(name);
-      for (const rule of rules) system.outdated(rule);
-      if (initial) for (const rule of rules) engine.touchRule(rule, 'low');
-      else concerned.add(rules);
-      if (!there) system.forgetNamespace(name);
-    },
+    namespaceChanged: (...change) => news.add(...change),
     objectChanged: (key, before, after, initial) => {
       const rule = system.ruleOf(key);
       if (rule === undefined) return;
@@ -94,6 +100,7 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     },
     stop: () => {
       timer?.cancel();
+      news.stop();
       concerned.stop();
     },
   };

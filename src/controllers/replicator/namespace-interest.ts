@@ -1,42 +1,40 @@
 /** Which rules a namespace concerns: found without asking every rule, because namespaces come in hundreds. */
 import type { NamespacePattern } from '../../copy/patterns.ts';
 import type { RuleKey } from '../../copy/keys.ts';
-import type { Targets } from './targets.ts';
+import type { NamespaceSet } from '../../copy/namespace-set.ts';
+import type { Steps } from '../../runtime/slices.ts';
 
 /** Invariant: a rule stands in the indexes exactly for the namespaces and patterns of its last `set`. */
 export class NamespaceInterest {
   readonly #byName = new Map<string, Set<RuleKey>>();
   readonly #byPattern = new Map<NamespacePattern, Set<RuleKey>>();
-  readonly #of = new Map<RuleKey, Targets>();
+  readonly #of = new Map<RuleKey, readonly NamespaceSet[]>();
 
-  /** @param targets what the rule copies to; `undefined`: nothing */
-  set(rule: RuleKey, targets: Targets | undefined): void {
-    const before = this.#of.get(rule);
-    if (before === targets) return;
-    if (before !== undefined) this.#drop(rule, before);
-    if (targets === undefined) return;
-    this.#of.set(rule, targets);
-    for (const { namespace } of targets.literals.values()) add(this.#byName, namespace, rule);
-    for (const { pattern } of targets.patterns) add(this.#byPattern, pattern, rule);
+  /** @param sets the namespaces that the rule copies to; none: nothing */
+  set(rule: RuleKey, sets: readonly NamespaceSet[]): void {
+    for (const { names, patterns } of this.#of.get(rule) ?? []) {
+      for (const name of names) remove(this.#byName, name, rule);
+      for (const pattern of patterns) remove(this.#byPattern, pattern, rule);
+    }
+    if (sets.length === 0) {
+      this.#of.delete(rule);
+      return;
+    }
+    this.#of.set(rule, sets);
+    for (const { names, patterns } of sets) {
+      for (const name of names) add(this.#byName, name, rule);
+      for (const pattern of patterns) add(this.#byPattern, pattern, rule);
+    }
   }
 
-  rulesFor(namespace: string): Set<RuleKey> {
+  /** The rules that the namespace concerns. A step for each pattern: there may be thousands. */
+  *rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
     const rules = new Set(this.#byName.get(namespace));
     for (const [pattern, concerned] of this.#byPattern) {
       if (pattern.matches(namespace)) for (const rule of concerned) rules.add(rule);
+      yield;
     }
     return rules;
-  }
-
-  /** A namespace is gone: nobody will ask for it soon. */
-  forgetNamespace(namespace: string): void {
-    for (const pattern of this.#byPattern.keys()) pattern.forget(namespace);
-  }
-
-  #drop(rule: RuleKey, targets: Targets): void {
-    this.#of.delete(rule);
-    for (const { namespace } of targets.literals.values()) remove(this.#byName, namespace, rule);
-    for (const { pattern } of targets.patterns) remove(this.#byPattern, pattern, rule);
   }
 }
 

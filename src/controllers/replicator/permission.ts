@@ -1,5 +1,5 @@
 /** Whether a source lets itself be pulled by `replicate-from`, and what of that a copy hands on to its own copies. */
-import { MAX_PATTERN_SIZE, type PatternCache } from '../../copy/patterns.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type PatternCache } from '../../copy/patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -88,7 +88,7 @@ function matchesList(
     }
     const pattern = patterns.get(item);
     if ('error' in pattern) return illFormed(annotation, item, `not a pattern: ${pattern.error}`);
-    size += pattern.size;
+    size += Math.max(pattern.size, LEAST_PATTERN_SIZE);
     if (size > MAX_PATTERN_SIZE) return illFormed(annotation, list, 'its patterns are too large together');
     if (pattern.matches(namespace)) return true;
   }
@@ -133,10 +133,8 @@ function some<T>(items: Iterable<T>, condition: (item: T) => boolean): boolean {
 function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
   const pattern = patterns.get(item);
   if (!('matches' in pattern)) return false;
-  const verdict = pattern.matches(namespace);
   // A name of a list, which need not be a namespace's: nothing would ever make it forgotten.
-  pattern.forget(namespace);
-  return verdict;
+  return pattern.matchesName(namespace);
 }
 
 function denied(message: string): Verdict {

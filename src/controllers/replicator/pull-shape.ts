@@ -41,7 +41,11 @@ export class PullShape implements Shape {
       case 'failed':
         return { kind: 'fail', reason: source.reason, message: source.message };
       case 'missing':
-        return this.#without({ state: 'waiting', reason: source.reason, message: source.message }, observed, now);
+        return this.#without(
+          this.#discreet({ state: 'waiting', reason: source.reason, message: source.message }),
+          observed,
+          now,
+        );
       case 'present':
         return this.#from(source.annotations, source.version, observed, now);
       default:
@@ -71,10 +75,16 @@ export class PullShape implements Shape {
     const { names } = this.#settings;
     const where = `source ${this.#source.namespace}/${this.#source.name}`;
     const refusal = unknownOn(this.#settings, where, source);
-    if (refusal !== undefined) return { kind: 'fail', ...refusal };
     const may = permission(this.#settings, this.#target, this.#source, source);
-    if (may.verdict === 'cancelled') return { kind: 'fail', ...may.refusal };
-    if (may.verdict === 'denied') return this.#without({ state: 'error', ...may.refusal }, observed, now);
+    const cancelled = refusal ?? (may.verdict === 'cancelled' ? may.refusal : undefined);
+    if (cancelled !== undefined) {
+      // A loop is found only where all lists allow the target.
+      const open = may.verdict === 'allowed' || may.refusal.reason === 'Loop';
+      const { reason, message } = open ? cancelled : this.#discreet({ state: 'error', ...cancelled });
+      return { kind: 'fail', reason, message };
+    }
+    if (may.verdict === 'denied')
+      return this.#without(this.#discreet({ state: 'error', ...may.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
       return this.#without(
         { state: 'waiting', reason: 'SourceEmpty', message: `${where} holds nothing` },
@@ -111,6 +121,20 @@ export class PullShape implements Shape {
       data: 'source',
       type: '',
     };
+  }
+
+  /**
+   * One answer for a source that is not there and for one that does not allow it: else anybody could find out the names of other
+   * namespaces' objects. Within the target's own namespace there is nothing to hide.
+   */
+  #discreet(remark: Remark): Remark {
+    const { namespace, name } = this.#source;
+    if (namespace === this.#target.namespace) return remark;
+    const { allowed, allowedNamespaces } = this.#settings.names;
+    const message =
+      `source ${namespace}/${name} is not there, or does not allow namespace ${this.#target.namespace} ` +
+      `(its annotations ${allowed} and ${allowedNamespaces} say so)`;
+    return { state: 'error', reason: 'Denied', message };
   }
 
   /** Where the chain that ends here begins. */

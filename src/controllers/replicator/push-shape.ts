@@ -155,22 +155,3 @@ export class PushShape implements Shape {
     return names.once in observed.annotations && !observed.ownAnnotations.includes(names.once);
   }
 }
-
-/** What a source that cannot be understood wishes for the copies that it has: that nobody touches them. */
-export class LeaveShape implements Shape {
-  readonly id: string;
-  readonly #desire: Desire;
-
-  constructor(reason: string, message: string) {
-    this.id = `leave ${reason} ${message}`;
-    this.#desire = { kind: 'fail', reason, message };
-  }
-
-  desire(): Desire {
-    return this.#desire;
-  }
-
-  heldVersion(): undefined {
-    return undefined;
-  }
-}

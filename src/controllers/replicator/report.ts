@@ -11,6 +11,8 @@ export interface ReplicatorEvent {
 
 /** Targets named in one message; a rule may have thousands. */
 const NAMED = 5;
+/** Messages of one rule; each of its targets may have one of its own. */
+const TOLD = 20;
 
 /**
  * @param refusal why the rule as a whole is not carried out
@@ -29,7 +31,7 @@ export function remarksOn(refusal: Refusal | undefined, entries: Iterable<Entry>
     if (group === undefined) groups.set(id, { reason: outcome.reason, message: outcome.message, targets: [target] });
     else group.targets.push(target);
   }
-  return [...groups.values()].map(({ reason, message, targets }) => ({
+  return [...groups.values()].slice(0, TOLD).map(({ reason, message, targets }) => ({
     type: 'Warning',
     reason,
     message: about(targets, message),

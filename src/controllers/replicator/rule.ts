@@ -1,7 +1,7 @@
 /** What one object's annotations ask for: the replicator's rules. Pure. */
 import type { Claim } from '../../copy/claim.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/marks.ts';
-import { MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -12,6 +12,7 @@ import {
   readBool,
   type Refusal,
   sourcePath,
+  tooLongOn,
   unknown,
   unknownAnnotations,
   userNames,
@@ -63,8 +64,10 @@ export function isRule(settings: RuleSettings, annotations: Annotations): boolea
   return !settings.ignoreUnknown && unknownAnnotations(names, annotations).length > 0;
 }
 
-/** Why nothing may be done with an object, if it has annotations that nobody knows. */
+/** Why nothing may be done with an object, if it has annotations that nobody knows, or too long to be read. */
 export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Refusal | undefined {
+  const tooLong = tooLongOn(settings.names, annotations);
+  if (tooLong !== undefined) return { ...tooLong, message: `${where}: ${tooLong.message}` };
   if (settings.ignoreUnknown) return undefined;
   const found = unknownAnnotations(settings.names, annotations);
   return found.length === 0 ? undefined : unknown(where, found);
@@ -81,7 +84,7 @@ function passedOnProblem({ names, patterns }: RuleSettings, annotations: Annotat
     const pattern = isName(item) ? undefined : patterns.get(item);
     if (pattern === undefined) continue;
     if ('error' in pattern) return illFormed(names.allowedNamespaces, item, `not a pattern: ${pattern.error}`);
-    size += pattern.size;
+    size += Math.max(pattern.size, LEAST_PATTERN_SIZE);
     if (size > MAX_PATTERN_SIZE) return illFormed(names.allowedNamespaces, item, 'the patterns are too large together');
   }
   return undefined;

@@ -20,15 +20,25 @@ import type { Kind } from '../../copy/kind.ts';
 import type { Namespaces } from '../../copy/namespaces.ts';
 import { observe, type Observed } from '../../copy/observed.ts';
 import type { EngineView, Evaluation, RuleNews, RuleState, RuleSystem } from '../../copy/system.ts';
+import { NamespaceSet } from '../../copy/namespace-set.ts';
+import { TargetLedger } from '../../copy/target-ledger.ts';
+import type { Steps } from '../../runtime/slices.ts';
+import { illFormed, type Refusal } from './annotations.ts';
 import { NamespaceInterest } from './namespace-interest.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
-import { LeaveShape, PushShape } from './push-shape.ts';
+import { LeaveShape } from '../../copy/leave-shape.ts';
+import { PushShape } from './push-shape.ts';
 import { remarksOn, type ReplicatorEvent } from './report.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleTitle, ruleVersion, unknownOn } from './rule.ts';
-import type { Targets } from './targets.ts';
+import { namespacesOf, type Targets, targetsIn } from './targets.ts';
 
 export const REPLICATOR_SYSTEM = 'replicator';
+
+/** Targets that are looked at in one step of an evaluation: less than a millisecond's work. */
+const STEP = 100;
+
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** A version that no evaluation has. */
 const NOT_EVALUATED = '';
@@ -47,6 +57,10 @@ export interface ReplicatorSystemOptions {
   /** What is known of an object. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
+  /** A rule may find more or less room for its targets than when it was last evaluated. */
+  readonly onRoom?: (rule: RuleKey) => void;
+  /** Some rules have not been told yet of a namespace that came or went. */
+  readonly isNamespaceNews?: () => boolean;
 }
 
 export class ReplicatorSystem implements RuleSystem {
@@ -57,8 +71,9 @@ export class ReplicatorSystem implements RuleSystem {
   readonly #interest = new NamespaceInterest();
   /** What was last said of a rule's refusals, so that it is said once. */
   readonly #said = new Map<RuleKey, string>();
-  /** Rules that cannot be understood as they are. */
-  readonly #broken = new Set<RuleKey>();
+  /** Why rules are not carried out as they are: they cannot be understood, or ask for too much. */
+  readonly #refusals = new Map<RuleKey, Refusal>();
+  readonly #ledger: TargetLedger;
   /** Rules that were last evaluated before a namespace came or went that concerns them. */
   readonly #outdated = new Set<RuleKey>();
   /** One shape a source: it remembers what it has read. */
@@ -67,10 +82,14 @@ export class ReplicatorSystem implements RuleSystem {
   constructor(options: ReplicatorSystemOptions) {
     this.#options = options;
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
+    this.#ledger = new TargetLedger({
+      namespaces: () => options.namespaces.size,
+      onChange: (rule) => options.onRoom?.(rule),
+    });
   }
 
   /** The rules that a namespace may concern. */
-  rulesFor(namespace: string): ReadonlySet<RuleKey> {
+  rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
     return this.#interest.rulesFor(namespace);
   }
 
@@ -82,9 +101,12 @@ export class ReplicatorSystem implements RuleSystem {
     this.#outdated.add(rule);
   }
 
+  /** There are more or fewer namespaces, and so is what the rules of one may ask for. */
+  recount(): void {
+    this.#ledger.recount();
+  }
+
   forgetNamespace(namespace: string): void {
-    this.#interest.forgetNamespace(namespace);
-    // Patterns of permissions belong to no rule.
     this.#options.settings.patterns.forgetNamespace(namespace);
   }
 
@@ -102,19 +124,25 @@ export class ReplicatorSystem implements RuleSystem {
 
   /** Whether the claims of a rule are on what it has made, so that they change with it. */
   isBroken(rule: RuleKey): boolean {
-    return this.#broken.has(rule);
+    return this.#refusals.has(rule);
   }
 
-  evaluate(rule: RuleKey, view: EngineView): Evaluation | undefined {
+  /** Why the rule is not carried out, as of its last evaluation. */
+  refusalOf(rule: RuleKey): Refusal | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
     const { settings, observed: lookIn, api } = this.#options;
     this.#outdated.delete(rule);
     const { kind, place } = this.#parse(rule);
     const observed = lookIn(kind, place.namespace, place.name);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
-      this.#interest.set(rule, undefined);
+      this.#interest.set(rule, []);
+      this.#ledger.release(rule);
       this.#shapes.delete(rule);
-      this.#broken.delete(rule);
+      this.#refusals.delete(rule);
       return undefined;
     }
     const owner: Owner = {
@@ -122,43 +150,60 @@ export class ReplicatorSystem implements RuleSystem {
       title: ruleTitle(kind.kind, place),
       rank: `${observed.created} ${observed.uid}`,
     };
-    const self = holderKey(api.cluster, kind.kind, place.namespace, place.name);
     const asked = readRule(settings, place, observed.annotations);
-    this.#interest.set(rule, asked?.kind === 'push' ? asked.targets : undefined);
-    if (asked?.kind === 'broken') this.#broken.add(rule);
-    else this.#broken.delete(rule);
-    const nothing = { owner, version, claims: [], sources: [] };
-    switch (asked?.kind) {
-      case undefined:
-        return nothing;
-      case 'broken': {
-        const shape = new LeaveShape(asked.refusal.reason, asked.refusal.message);
-        const claims = Array.from(view.ownedBy(rule), (target): Claim => ({
-          owner,
-          target,
-          mode: 'own',
-          source: undefined,
-          shape,
-        }));
-        return { ...nothing, claims };
-      }
-      case 'push': {
-        const shape = this.#shapeOf(rule, place);
-        const claims: Claim[] = [];
-        for (const target of this.#targets(kind, asked.targets)) {
-          if (target !== self) claims.push({ owner, target, mode: 'own', source: self, shape });
-        }
-        return { ...nothing, claims };
-      }
-      case 'pull': {
-        const [namespace = '', name = ''] = asked.from.split('/');
-        const source = holderKey(api.cluster, kind.kind, namespace, name);
-        const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
-        return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
-      }
-      default:
-        return asked satisfies never;
+    const pushed = asked?.kind === 'push' ? yield* this.#room(rule, place, owner, asked.targets) : undefined;
+    if (pushed === undefined) {
+      this.#interest.set(rule, []);
+      this.#ledger.release(rule);
     }
+    const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
+    const refusal = asked?.kind === 'broken' ? asked.refusal : refused;
+    if (refusal === undefined) this.#refusals.delete(rule);
+    else this.#refusals.set(rule, refusal);
+    const nothing = { owner, version, claims: [], sources: [] };
+    if (refusal !== undefined) {
+      const shape = new LeaveShape(refusal.reason, refusal.message);
+      const leave = { owner, mode: 'own', source: undefined, shape } as const;
+      return { ...nothing, claims: Array.from(view.ownedBy(rule), (target): Claim => ({ ...leave, target })) };
+    }
+    if (pushed !== undefined && !('reason' in pushed)) {
+      const self = holderKey(api.cluster, kind.kind, place.namespace, place.name);
+      const claim = { owner, mode: 'own', source: self, shape: this.#shapeOf(rule, place) } as const;
+      const claims: Claim[] = [];
+      for (const path of pushed) {
+        const [namespace = '', name = ''] = path.split('/');
+        claims.push({ ...claim, target: holderKey(api.cluster, kind.kind, namespace, name) });
+        if (claims.length % STEP === 0) yield;
+      }
+      return { ...nothing, claims };
+    }
+    if (asked?.kind !== 'pull') return nothing;
+    const [namespace = '', name = ''] = asked.from.split('/');
+    const source = holderKey(api.cluster, kind.kind, namespace, name);
+    const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
+    const target = holderKey(api.cluster, kind.kind, place.namespace, place.name);
+    return { ...nothing, claims: [{ owner, target, mode: 'fill', source, shape }], sources: [source] };
+  }
+
+  /** The targets, if there is room for them. */
+  *#room(rule: RuleKey, place: Place, { rank }: Owner, targets: Targets): Steps<ReadonlySet<string> | Refusal> {
+    // First: a namespace that comes while they are looked for has them looked for again.
+    const interest = namespacesOf(targets);
+    this.#interest.set(rule, interest);
+    const found = yield* targetsIn(targets, place, this.#options.namespaces);
+    if ('reason' in found) {
+      this.#ledger.release(rule);
+      return found;
+    }
+    if (this.#ledger.ask(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
+    // Names are what they are: only what patterns match may change what the rule asks for.
+    this.#interest.set(
+      rule,
+      interest.map(({ patterns }) => new NamespaceSet(NO_NAMES, patterns)),
+    );
+    const { limit } = this.#ledger;
+    const problem = `the objects of namespace ${place.namespace} ask for more than ${limit} targets together, and the older ones come first`;
+    return illFormed(...targets.annotation, problem);
   }
 
   ownerOf({ annotations }: Observed, target: HolderKey): RuleKey | undefined {
@@ -175,6 +220,7 @@ export class ReplicatorSystem implements RuleSystem {
   }
 
   async #lookUp(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
+    const { isNamespaceNews } = this.#options;
     const { kind, place } = this.#parse(rule);
     const path = `${kind.groupPath}/namespaces/${place.namespace}/${kind.plural}/${place.name}`;
     try {
@@ -182,7 +228,10 @@ export class ReplicatorSystem implements RuleSystem {
       const object = parseJson(body, `the answer to GET ${path}`) as KubeObject;
       const version = this.versionOf(observe(object.metadata));
       if (version === undefined) return { state: 'gone' };
-      return { state: 'there', version: this.#outdated.has(rule) ? NOT_EVALUATED : version };
+      return {
+        state: 'there',
+        version: this.#outdated.has(rule) || isNamespaceNews?.() === true ? NOT_EVALUATED : version,
+      };
     } catch (error) {
       if (isObjectGone(error, place.name)) return { state: 'gone' };
       throw error;
@@ -190,26 +239,21 @@ export class ReplicatorSystem implements RuleSystem {
   }
 
   dispose(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
-    const { settings, observed: lookIn } = this.#options;
+    const { settings } = this.#options;
     if (unknownOn(settings, 'the target', observed.annotations) !== undefined) return 'keep';
-    if (!ruleThere) return 'delete';
-    const { kind, place } = this.#parse(rule);
-    const source = lookIn(kind, place.namespace, place.name);
-    const broken = source !== undefined && readRule(settings, place, source.annotations)?.kind === 'broken';
-    return broken ? 'keep' : 'delete';
+    return ruleThere && this.#refusals.has(rule) ? 'keep' : 'delete';
   }
 
   // oxlint-disable-next-line typescript/require-await -- the seam is for systems that write a status
   async report(rule: RuleKey, entries: Iterable<Entry>, _news: RuleNews): Promise<RunResult | undefined> {
-    const { settings, observed: lookIn, recordEvent } = this.#options;
+    const { observed: lookIn, recordEvent } = this.#options;
     const { kind, place } = this.#parse(rule);
     const observed = lookIn(kind, place.namespace, place.name);
     if (observed === undefined || this.versionOf(observed) === undefined) {
       this.#said.delete(rule);
       return undefined;
     }
-    const asked = readRule(settings, place, observed.annotations);
-    const events = remarksOn(asked?.kind === 'broken' ? asked.refusal : undefined, entries);
+    const events = remarksOn(this.#refusals.get(rule), entries);
     if (events === undefined) return undefined;
     const text = JSON.stringify([observed.uid, events]);
     if (this.#said.get(rule) === text) return undefined;
@@ -217,19 +261,6 @@ export class ReplicatorSystem implements RuleSystem {
     else this.#said.set(rule, text);
     for (const event of events) recordEvent({ kind, ...place, uid: observed.uid }, event);
     return undefined;
-  }
-
-  *#targets(kind: Kind, targets: Targets): Iterable<HolderKey> {
-    const { namespaces, api } = this.#options;
-    for (const { namespace, name } of targets.literals.values()) {
-      if (namespaces.has(namespace)) yield holderKey(api.cluster, kind.kind, namespace, name);
-    }
-    if (targets.patterns.length === 0) return;
-    for (const namespace of namespaces.names()) {
-      for (const { pattern, name } of targets.patterns) {
-        if (pattern.matches(namespace)) yield holderKey(api.cluster, kind.kind, namespace, name);
-      }
-    }
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {

@@ -6,7 +6,8 @@ import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnno
 import { isFrozen } from './once.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';
 import { pushedBy, readRule } from './rule.ts';
-import { readTargets } from './targets.ts';
+import { finish } from '../../runtime/slices.ts';
+import { readTargets, targetsIn } from './targets.ts';
 
 const names = annotationNames('k8s-replicator');
 const rules = (allowAll: boolean): PermissionRules => ({ names, allowAll, patterns: new PatternCache('full') });
@@ -211,19 +212,51 @@ describe('lists as long as an object can carry', () => {
     assert.equal(quick(() => readRule(settings, place, asked))?.kind, 'broken');
   });
 
-  it('of names work', () => {
+  it('of names whose namespaces may pull work', () => {
     const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
     const place = { namespace: 'a', name: 'a' };
     assert.equal(quick(() => permission(rules(false), place, place, row)).verdict, 'allowed');
-    const read = quick(() =>
-      readTargets(
-        names,
-        new PatternCache('full'),
-        place,
-        annotations({ toNamespaces: many(20_000, (index) => `b${index}`) }),
-      ),
-    );
-    assert.ok(read !== undefined && 'literals' in read && read.literals.size === 20_000);
+  });
+
+  it('of targets are counted before they are multiplied', () => {
+    const home = { namespace: 'a', name: 'a' };
+    const read = (row: Row): ReturnType<typeof readTargets> =>
+      quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));
+    const ofNames = many(20_000, (index) => `b${index}`);
+    for (const [row, message] of [
+      [
+        { to: ofNames, toNamespaces: ofNames },
+        /replicate-to .*asks for 400000000 targets \(20000 names × 20000 namespaces\); .* 10000 at most/,
+      ],
+      [{ toNamespaces: ofNames }, /replicate-to-namespaces .*asks for 20000 targets/],
+      [{ to: many(10_001, (index) => `n/b${index}`) }, /asks for 10001 targets; /],
+      [
+        { to: `x/y,${many(100, (index) => `b${index}`)}`, toNamespaces: many(100, (index) => `c${index}`) },
+        /asks for 10001 targets/,
+      ],
+    ] as const) {
+      const answer = read(row);
+      assert.ok(answer !== undefined && 'reason' in answer && answer.reason === 'IllFormed');
+      assert.match(answer.message, message);
+    }
+    const most = read({ to: many(100, (index) => `b${index}`), toNamespaces: many(100, (index) => `c${index}`) });
+    assert.ok(most !== undefined && 'named' in most && most.named === 10_000);
+  });
+
+  it('of patterns that match too much are refused before the targets are made', () => {
+    const home = { namespace: 'a', name: 'a' };
+    const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
+    const namespaces = { names: () => there, has: (name: string) => there.includes(name) };
+    const count = (row: Row): number | string => {
+      const read = readTargets(names, new PatternCache('full'), home, annotations(row));
+      assert.ok(read !== undefined && 'named' in read);
+      const found = quick(() => finish(targetsIn(read, home, namespaces)));
+      return 'reason' in found ? found.message : found.size;
+    };
+    assert.equal(count({ toNamespaces: '.*' }), 5000);
+    assert.equal(count({ to: 'a,b', toNamespaces: 'ns-.*' }), 10_000);
+    assert.match(String(count({ to: 'a,b,c', toNamespaces: '.*' })), /replicate-to .*more than 10000 targets/);
+    assert.match(String(count({ to: '.*/a,ns.*/b,.+/c' })), /more than 10000 targets/);
   });
 });
 
@@ -311,13 +344,15 @@ describe('targets of my-ns/me', () => {
         assert.match(read.message, /k8s-replicator\/replicate-to/);
         return;
       }
-      const matched = NAMESPACES.flatMap((namespace) =>
-        (read?.patterns ?? [])
-          .filter(({ pattern }) => pattern.matches(namespace))
-          .map(({ name }) => `${namespace}/${name}`),
-      );
-      const all = new Set([...(read?.literals.keys() ?? []), ...matched]);
-      all.delete('my-ns/me');
+      // Literal targets count, whether their namespaces are there or not.
+      const named = [
+        ...(read?.namespaces.names ?? []),
+        ...Array.from(read?.pinned ?? [], (path) => path.split('/')[0]),
+      ];
+      const there = new Set([...NAMESPACES, ...named.map(String)]);
+      const found = read && finish(targetsIn(read, home, { names: () => there, has: (name) => there.has(name) }));
+      assert.ok(found === undefined || !('reason' in found));
+      const all = new Set(found);
       assert.deepEqual([...all].sort(), targets === null ? null : [...targets].sort());
     });
   }

@@ -1,5 +1,9 @@
 /** Which targets `replicate-to` and `replicate-to-namespaces` mean together. */
-import { MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
+import { NamespaceSet } from '../../copy/namespace-set.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
+import type { Namespaces } from '../../copy/namespaces.ts';
+import { MAX_TARGETS } from '../../copy/target-ledger.ts';
+import type { Steps } from '../../runtime/slices.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -11,16 +15,19 @@ import {
 } from './annotations.ts';
 import type { Place } from './permission.ts';
 
-export interface PatternTarget {
-  readonly pattern: NamespacePattern;
-  readonly name: string;
-}
-
+/** Never multiplied: what is asked for is counted first, and then gone through namespace by namespace. */
 export interface Targets {
-  /** By `<namespace>/<name>`, without repetition and without the source. */
-  readonly literals: ReadonlyMap<string, Place>;
-  /** May still yield what is among the literals, or the source itself. */
-  readonly patterns: readonly PatternTarget[];
+  /** Names that go to each of `namespaces`. */
+  readonly names: readonly string[];
+  readonly namespaces: NamespaceSet;
+  /** `<namespace>/<name>` as they are named. */
+  readonly pinned: ReadonlySet<string>;
+  /** Names that go to what patterns of their own match. */
+  readonly qualified: ReadonlyMap<string, readonly NamespacePattern[]>;
+  /** Targets that are named in full, whether their namespaces are there or not; at most `MAX_TARGETS`. */
+  readonly named: number;
+  /** What is to blame where they are too many: the annotation, and its value. */
+  readonly annotation: readonly [string, string];
 }
 
 /** What the annotations of the object at `home` ask for. `undefined`: it is no source. */
@@ -33,8 +40,10 @@ export function readTargets(
   const to = annotations[names.to];
   const toNamespaces = annotations[names.toNamespaces];
   if (to === undefined && toNamespaces === undefined) return undefined;
-  const collected = new Collector(cache, home);
+  const patterns = new Patterns(cache);
   const plain: string[] = [];
+  const pinned = new Set<string>();
+  const qualified = new Map<string, NamespacePattern[]>();
   for (const item of to === undefined ? [home.name] : new Set(listItems(to))) {
     const [namespace = '', name, ...more] = item.split('/');
     if (name === undefined) {
@@ -44,49 +53,93 @@ export function readTargets(
     }
     if (more.length > 0 || namespace === '') return illFormed(names.to, item, 'must be <namespace>/<name>');
     if (!isPathName(name)) return illFormed(names.to, item, 'not a name behind the slash');
-    const problem = collected.add(namespace, [name]);
+    if (isName(namespace)) {
+      pinned.add(item);
+      continue;
+    }
+    const own = qualified.get(name) ?? [];
+    qualified.set(name, own);
+    const problem = patterns.add(namespace, own);
     if (problem !== undefined) return illFormed(names.to, item, problem);
   }
+  const literal = new Set<string>();
+  const common: NamespacePattern[] = [];
   for (const item of toNamespaces === undefined ? [home.namespace] : new Set(listItems(toNamespaces))) {
     if (item.includes('/')) return illFormed(names.toNamespaces, item, 'must not have a slash');
-    const problem = collected.add(item, plain);
+    if (isName(item)) {
+      literal.add(item);
+      continue;
+    }
+    const problem = patterns.add(item, common);
     if (problem !== undefined) return illFormed(names.toNamespaces, item, problem);
   }
-  return collected;
+  const product = plain.length * literal.size;
+  const named = product + pinned.size;
+  const annotation = [
+    to === undefined ? names.toNamespaces : names.to,
+    to === undefined ? (toNamespaces ?? '') : to,
+  ] as const;
+  if (named > MAX_TARGETS) {
+    const how = pinned.size > 0 ? '' : ` (${plain.length} names × ${literal.size} namespaces)`;
+    return illFormed(...annotation, `asks for ${named} targets${how}; an object may have ${MAX_TARGETS} at most`);
+  }
+  return {
+    names: plain,
+    namespaces: new NamespaceSet(literal, common),
+    pinned,
+    qualified,
+    named,
+    annotation,
+  };
 }
 
-class Collector implements Targets {
-  readonly literals = new Map<string, Place>();
-  readonly patterns: PatternTarget[] = [];
+/**
+ * The targets in the namespaces that there are, as `<namespace>/<name>`, without the source. Of more than `MAX_TARGETS` none is
+ * made. A step for each namespace, so that long lists hold up nobody.
+ */
+export function* targetsIn(
+  { names, namespaces, pinned, qualified, annotation }: Targets,
+  home: Place,
+  there: Pick<Namespaces, 'has' | 'names'>,
+): Steps<ReadonlySet<string> | Refusal> {
+  const found = new Set<string>();
+  for (const path of pinned) if (there.has(path.slice(0, path.indexOf('/')))) found.add(path);
+  for (const namespace of there.names()) {
+    yield;
+    if (namespaces.has(namespace)) for (const name of names) found.add(`${namespace}/${name}`);
+    for (const [name, patterns] of qualified) {
+      if (patterns.some((pattern) => pattern.matches(namespace))) found.add(`${namespace}/${name}`);
+    }
+    if (found.size <= MAX_TARGETS + 1) continue;
+    const problem = `asks for more than ${MAX_TARGETS} targets in the namespaces that there are; an object may have ${MAX_TARGETS} at most`;
+    return illFormed(...annotation, problem);
+  }
+  found.delete(`${home.namespace}/${home.name}`);
+  return found;
+}
+
+/** The namespaces that targets depend on. */
+export function namespacesOf({ namespaces, pinned, qualified }: Targets): readonly NamespaceSet[] {
+  const own = new Set(Array.from(pinned, (path) => path.slice(0, path.indexOf('/'))));
+  return [namespaces, new NamespaceSet(own, [...qualified.values()].flat())];
+}
+
+/** Compiles the patterns of one object, as long as they are not too large together. */
+class Patterns {
   readonly #cache: PatternCache;
-  readonly #home: Place;
-  readonly #seen = new Set<string>();
   #size = 0;
 
-  constructor(cache: PatternCache, home: Place) {
+  constructor(cache: PatternCache) {
     this.#cache = cache;
-    this.#home = home;
   }
 
-  /** @returns what is wrong with `namespaces` */
-  add(namespaces: string, names: readonly string[]): string | undefined {
-    if (isName(namespaces)) {
-      for (const name of names) {
-        if (namespaces === this.#home.namespace && name === this.#home.name) continue;
-        this.literals.set(`${namespaces}/${name}`, { namespace: namespaces, name });
-      }
-      return undefined;
-    }
-    const pattern = this.#cache.get(namespaces);
+  /** @returns what is wrong with `source` */
+  add(source: string, to: NamespacePattern[]): string | undefined {
+    const pattern = this.#cache.get(source);
     if ('error' in pattern) return `not a pattern: ${pattern.error}`;
-    this.#size += pattern.size;
+    this.#size += Math.max(pattern.size, LEAST_PATTERN_SIZE);
     if (this.#size > MAX_PATTERN_SIZE) return 'the patterns of this object are too large together';
-    for (const name of names) {
-      const id = `${namespaces}/${name}`;
-      if (this.#seen.has(id)) continue;
-      this.#seen.add(id);
-      this.patterns.push({ pattern, name });
-    }
+    to.push(pattern);
     return undefined;
   }
 }

@@ -74,7 +74,7 @@ describe('keyferry status of the replicator', () => {
     assert.deepEqual(told(now, 'team-a/denied'), ['Error', 'Denied']);
     assert.deepEqual(told(now, 'team-b/pull'), ['Error', 'Denied']);
     assert.deepEqual(told(now, 'team-a/pull'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(now, 'team-a/waits'), ['Waiting', 'NoSecret']);
+    assert.deepEqual(told(now, 'team-a/waits'), ['Error', 'Denied']);
     assert.match(rule(now, 'source/broken').message, /k8s-replicator\/replicate-to/);
     assert.match(rule(now, 'source/typo').message, /replicate-too/);
     assert.match(rule(now, 'team-a/denied').message, /k8s-replicator\/replication-allowed/);

@@ -53,6 +53,13 @@ export class ReplicatorScene {
 
   /** Starts `keyferry replicator` and waits until it is ready. */
   async operator(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
+    const keyferry = await this.started(args, options);
+    await keyferry.ready();
+    return keyferry;
+  }
+
+  /** Starts `keyferry replicator`, for a test that waits itself. */
+  async started(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
     const keyferry = await Keyferry.start({
       kubeconfig: this.plane.kubeconfigPath,
       command: 'replicator',
@@ -60,7 +67,6 @@ export class ReplicatorScene {
       ...options,
     });
     this.#operators.push(keyferry);
-    await keyferry.ready();
     return keyferry;
   }
 

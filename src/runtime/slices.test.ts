@@ -1,0 +1,54 @@
+/** Long work leaves the event loop free, however much of it is done at once. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { finish, Slices, type Steps } from './slices.ts';
+
+/** A clock that work moves by itself. */
+function workClock(): { monotonic(): number; spend(ms: number): void } {
+  let now = 0;
+  return { monotonic: () => now, spend: (ms) => (now += ms) };
+}
+
+test('eight works at once hold the event loop no longer than one slice and one step', async () => {
+  const clock = workClock();
+  const slices = new Slices(clock);
+  function* work(): Steps<string> {
+    for (let step = 0; step < 20; step += 1) {
+      clock.spend(4);
+      yield;
+    }
+    return 'done';
+  }
+  const turns: number[] = [];
+  const results: string[] = [];
+  for (let index = 0; index < 8; index += 1) void slices.run(work()).then((result) => results.push(result));
+  for (let before = 0; results.length < 8; before = clock.monotonic()) {
+    await nextTurn();
+    turns.push(clock.monotonic() - before);
+  }
+  assert.deepEqual(new Set(results), new Set(['done']));
+  assert.equal(clock.monotonic(), 8 * 20 * 4);
+  // What is seen as one turn here may have the end of one slice and all of the next.
+  assert.ok(Math.max(...turns) <= 2 * (10 + 4), `${Math.max(...turns)} ms in one turn`);
+});
+
+test('a signal ends the work at a pause, and what it throws comes through', async () => {
+  const clock = workClock();
+  const slices = new Slices(clock);
+  const stop = new AbortController();
+  function* endless(): Steps<never> {
+    for (;;) {
+      clock.spend(4);
+      if (clock.monotonic() > 100) stop.abort(new Error('enough'));
+      yield;
+    }
+  }
+  await assert.rejects(slices.run(endless(), stop.signal), /enough/u);
+  // oxlint-disable-next-line require-yield -- it fails before
+  function* failing(): Steps<never> {
+    throw new Error('no');
+  }
+  await assert.rejects(slices.run(failing()), /no/u);
+  assert.throws(() => finish(failing()), /no/u);
+});

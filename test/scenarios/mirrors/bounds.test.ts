@@ -1,0 +1,115 @@
+/**
+ * Whoever may write SecretMirrors in one namespace cannot stop the operator: its probes answer, its memory stays within bounds, and everybody else's
+ * copies are made, at once and after a restart.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { ProbeWatch } from '../../support/probe-watch.ts';
+import { HOME, labels, MirrorScene, secretPath } from './support.ts';
+
+const MAX_MIB = 100;
+const MIRRORS = 60;
+
+let scene: MirrorScene;
+let operator: Keyferry;
+before(async () => {
+  scene = await MirrorScene.open({ controllerManager: false });
+  await scene.namespaces('bad', 'team-1', 'team-2');
+  operator = await scene.operator({ command: 'mirrors' });
+});
+after(() => scene.close());
+
+/** Mirrors of one namespace, many at once. */
+async function crowd(name: string, patterns: (index: number) => readonly string[]): Promise<void> {
+  const mirrors = Array.from({ length: MIRRORS }, (_, index): Json => ({
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { namespace: 'bad', name: `${name}-${index}`, labels: { note: 'x' } },
+    spec: { source: { name: 'none' }, destination: { namespaces: patterns(index) } },
+  }));
+  await scene.api.createMany(mirrors);
+}
+
+async function assertSmall(): Promise<void> {
+  const mib = (await operator.memory()).peakRss / 1024 / 1024;
+  assert.ok(mib <= MAX_MIB, `${mib.toFixed(1)} MiB at the peak`);
+}
+
+let goods = 0;
+/** A user of another namespace has a Secret copied as if nothing was. */
+async function othersAreServed(): Promise<void> {
+  goods += 1;
+  const name = `good-${goods}`;
+  await scene.secret(HOME, name, { a: String(goods) });
+  await scene.mirror(name, ['team-.*']);
+  for (const team of ['team-1', 'team-2']) await scene.copied(team, name, { a: String(goods) }, 60_000);
+}
+
+describe('an author of SecretMirrors', () => {
+  it('delays nobody with patterns that take long, with thousands of them, and with lists that are too long', async (t) => {
+    await using probes = await ProbeWatch.start(operator);
+    await crowd('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
+    await crowd('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
+    await crowd('long', (index) => Array.from({ length: 30 }, (_, other) => `${'x'.repeat(4000)}${index}-${other}.*`));
+    await othersAreServed();
+    await scene.ready(
+      'long-7',
+      'InvalidSpec',
+      /^spec.destination.namespaces: the patterns are \d+ characters long together; they may have 65536$/u,
+      'bad',
+      60_000,
+    );
+    await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(
+      `slowest probe: ${probes.worstMs.toFixed(0)} ms; ${((await operator.memory()).peakRss / 2 ** 20).toFixed(1)} MiB`,
+    );
+    await assertSmall();
+  });
+
+  it('keeps its copies when its list grows too long', async () => {
+    await scene.secret(HOME, 'grown', { a: '1' });
+    await scene.mirror('grown', ['team-1']);
+    const { metadata } = await scene.copied('team-1', 'grown', { a: '1' });
+    const list = ['team-1', ...Array.from({ length: 30 }, (_, index) => `${'x'.repeat(4000)}${index}`)];
+    await scene.api.patch('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/grown', {
+      spec: { destination: { namespaces: list } },
+    });
+    await scene.ready('grown', 'InvalidSpec');
+    assert.equal((await scene.find('team-1', 'grown')).metadata.uid, metadata.uid);
+    await scene.api.patch('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/grown', {
+      spec: { destination: { namespaces: ['team-2'] } },
+    });
+    await scene.copied('team-2', 'grown', { a: '1' });
+    await scene.gone(secretPath('team-1', 'grown'));
+  });
+
+  it('gets copies of a source with more labels than are kept, and a word on a copy that was given more', async () => {
+    const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`label-${index}`, 'x'.repeat(60)]));
+    await scene.secret(HOME, 'labelled', { a: '1' }, { metadata: { labels: many } });
+    await scene.mirror('labelled', ['team-1']);
+    const copy = await scene.copied('team-1', 'labelled', { a: '1' });
+    const kept = Object.keys(copy.metadata.labels).length;
+    assert.ok(kept > 100 && kept < 300, `${kept} labels`);
+    await scene.ready('labelled', 'Synced');
+    await scene.api.patch(secretPath('team-1', 'labelled'), labels(many));
+    await scene.ready('labelled', 'SyncError', /TooLarge/u);
+    assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
+  });
+
+  it('stops no restart', async (t) => {
+    await operator.stop();
+    operator = await scene.operator({ command: 'mirrors' });
+    await using probes = await ProbeWatch.start(operator);
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(
+      `slowest probe: ${probes.worstMs.toFixed(0)} ms; ${((await operator.memory()).peakRss / 2 ** 20).toFixed(1)} MiB`,
+    );
+    await assertSmall();
+  });
+});

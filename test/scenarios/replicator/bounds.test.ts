@@ -1,0 +1,146 @@
+/**
+ * Whoever may write in one namespace cannot stop the replicator: its probes answer, its memory stays within bounds, and everybody else's
+ * copies are made, at once and after every restart.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { ProbeWatch } from '../../support/probe-watch.ts';
+import { annotate, KINDS, type KindScene, ReplicatorScene } from './support.ts';
+
+const MAX_MIB = 100;
+const [SECRETS] = KINDS;
+
+const list = (count: number, item: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => item(index)).join(',');
+
+let scene: ReplicatorScene;
+let users: KindScene;
+let operator: Keyferry;
+before(async () => {
+  scene = await ReplicatorScene.open({ controllerManager: false });
+  await scene.namespaces('good', 'bad', 'ring', 'team-1', 'team-2');
+  assert.ok(SECRETS !== undefined);
+  users = scene.of(SECRETS);
+  operator = await scene.operator();
+});
+after(() => scene.close());
+
+/** Secrets of one namespace, many at once. */
+async function crowd(
+  namespace: string,
+  count: number,
+  annotations: (index: number) => Record<string, string>,
+  name = 's',
+): Promise<void> {
+  const objects = Array.from({ length: count }, (_, index): Json => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { namespace, name: `${name}-${index}`, annotations: annotations(index) },
+    data: users.data({ a: 'x' }),
+  }));
+  await scene.api.createMany(objects);
+}
+
+async function assertSmall(): Promise<void> {
+  const { peakRss } = await operator.memory();
+  const mib = peakRss / 1024 / 1024;
+  assert.ok(mib <= MAX_MIB, `${mib.toFixed(1)} MiB at the peak`);
+}
+
+let goods = 0;
+/** A user of another namespace has a Secret copied as if nothing was. */
+async function othersAreServed(): Promise<void> {
+  goods += 1;
+  await users.create(`good/g-${goods}`, { a: String(goods) }, { 'replicate-to-namespaces': 'team-.*' });
+  for (const team of ['team-1', 'team-2']) await users.holds(`${team}/g-${goods}`, { a: String(goods) }, 60_000);
+}
+
+describe('an author of annotated Secrets', () => {
+  it('is told of 20,000 names × 20,000 namespaces, and nobody else notices', async (t) => {
+    await using probes = await ProbeWatch.start(operator);
+    const names = list(20_000, (index) => index.toString(36));
+    await users.create('bad/product', { a: 'x' }, { 'replicate-to': names, 'replicate-to-namespaces': names });
+    const long = await users.warning('bad/product', 'IllFormed');
+    assert.match(long.message, /replicate-to: it is \d+ characters long, and may have 32768 at most/u);
+    const short = list(1000, (index) => index.toString(36));
+    await users.create('bad/short', { a: 'x' }, { 'replicate-to': short, 'replicate-to-namespaces': short });
+    assert.match(
+      (await users.warning('bad/short', 'IllFormed')).message,
+      /asks for 1000000 targets \(1000 names × 1000 namespaces\); an object may have 10000 at most/u,
+    );
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(`slowest probe: ${probes.worstMs.toFixed(0)} ms`);
+    await assertSmall();
+  });
+
+  it('cannot do by hundreds of objects what one cannot do', async (t) => {
+    await using probes = await ProbeWatch.start(operator);
+    const over = list(20_000, (index) => index.toString(36));
+    await crowd('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
+    // Each as much as an object may have, in namespaces that are not there, and by patterns that take long.
+    const under = list(100, (index) => `n-${index}`);
+    await crowd(
+      'bad',
+      200,
+      (index) =>
+        annotate({
+          'replicate-to': under,
+          'replicate-to-namespaces': `${list(99, (other) => `none-${index}-${other}`)},none`,
+        }),
+      'under',
+    );
+    await crowd(
+      'bad',
+      100,
+      (index) => annotate({ 'replicate-to-namespaces': `${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}` }),
+      'slow',
+    );
+    await crowd(
+      'bad',
+      200,
+      (index) => ({ ...annotate({ 'replicate-to': 'x' }), note: `${index}${'x'.repeat(200_000)}` }),
+      'noted',
+    );
+    await othersAreServed();
+    // The first of them has all the room that there is for the rules of one namespace.
+    assert.match(
+      (await users.warning('bad/under-150', 'IllFormed')).message,
+      /the objects of namespace bad ask for more than 10000 targets together, and the older ones come first/u,
+    );
+    await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(
+      `slowest probe: ${probes.worstMs.toFixed(0)} ms; ${((await operator.memory()).peakRss / 2 ** 20).toFixed(1)} MiB`,
+    );
+    await assertSmall();
+  });
+
+  it('delays nobody with a thousand Secrets that want one target', async (t) => {
+    await using probes = await ProbeWatch.start(operator);
+    await crowd('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
+    await users.holds('team-1/wanted', { a: 'x' }, 60_000);
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(`slowest probe: ${probes.worstMs.toFixed(0)} ms`);
+    await assertSmall();
+  });
+
+  it('stops no restart', async (t) => {
+    await operator.stop();
+    operator = await scene.started();
+    await using probes = await ProbeWatch.start(operator);
+    await operator.ready(240_000);
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(
+      `slowest probe: ${probes.worstMs.toFixed(0)} ms; ${((await operator.memory()).peakRss / 2 ** 20).toFixed(1)} MiB`,
+    );
+    assert.equal((await operator.metric('keyferry_writes_total', { verb: 'delete' })) ?? 0, 0);
+    await assertSmall();
+  });
+});

@@ -1,0 +1,96 @@
+/**
+ * How long a process takes to answer its probes, next to how long one that does nothing takes to answer at the same moments: what the
+ * machine, or the test itself, delays delays both.
+ *
+ * State: looking → stopped.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+
+import { Reaper } from '../servers/reaper.ts';
+import { HttpClient } from './http.ts';
+import type { Keyferry } from './keyferry.ts';
+import { waitFor } from './wait-for.ts';
+
+const IDLER = `const server = require('node:http').createServer((_, answer) => answer.end('ok'));
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
+const EVERY_MS = 50;
+/** A probe that is not answered within this fails for the kubelet as well: its own limit is 1 s by default. */
+const LIMIT_MS = 1000;
+/** Longer than any answer that is waited for. */
+const TIMEOUT_MS = 60_000;
+
+interface Look {
+  readonly ms: number;
+  readonly idleMs: number;
+}
+
+export class ProbeWatch implements AsyncDisposable {
+  readonly #idler: ChildProcess;
+  readonly #idle: HttpClient;
+  readonly #probed: HttpClient;
+  readonly #looks: Look[] = [];
+  readonly #looking: Promise<void>;
+  #stopped = false;
+
+  private constructor(keyferry: Keyferry, idler: ChildProcess, port: string) {
+    this.#idler = idler;
+    this.#idle = new HttpClient(`http://127.0.0.1:${port}`);
+    this.#probed = new HttpClient(keyferry.statusUrl);
+    this.#looking = this.#look();
+  }
+
+  /** Looks from the first answer on. */
+  static async start(keyferry: Keyferry): Promise<ProbeWatch> {
+    await waitFor(async () => (await keyferry.probe('/healthz')).status > 0, {
+      timeoutMs: TIMEOUT_MS,
+      message: 'the first answer to a probe',
+    });
+    const idler = spawn(process.execPath, ['-e', IDLER], { stdio: ['ignore', 'pipe', 'inherit'] });
+    if (idler.pid !== undefined) Reaper.shared().addProcess(idler.pid);
+    const [port] = (await once(idler.stdout, 'data')) as [Buffer];
+    return new ProbeWatch(keyferry, idler, port.toString().trim());
+  }
+
+  /** The longest that an answer took longer than that of the idle process, ms. */
+  get worstMs(): number {
+    return Math.max(0, ...this.#looks.map(({ ms, idleMs }) => ms - idleMs));
+  }
+
+  /** @throws AssertionError if a probe took too long */
+  assertQuick(): void {
+    assert.ok(this.#looks.length > 0, 'it was looked at');
+    // On a machine that makes even an idle process wait, all that computes waits several times as long.
+    const idleMs = Math.max(...this.#looks.map((look) => look.idleMs));
+    assert.ok(
+      this.worstMs <= LIMIT_MS + 5 * idleMs,
+      `a probe took ${this.worstMs.toFixed(0)} ms more than an idle process (${idleMs.toFixed(0)} ms)`,
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await this.#looking;
+    this.#idle.close();
+    this.#probed.close();
+    this.#idler.kill('SIGKILL');
+    await once(this.#idler, 'exit');
+    if (this.#idler.pid !== undefined) Reaper.shared().removeProcess(this.#idler.pid);
+  }
+
+  async #look(): Promise<void> {
+    while (!this.#stopped) {
+      const [ms, idleMs] = await Promise.all([time(this.#probed, '/healthz'), time(this.#idle, '/')]);
+      this.#looks.push({ ms, idleMs });
+      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    }
+  }
+}
+
+async function time(client: HttpClient, path: string): Promise<number> {
+  const from = performance.now();
+  await client.send(path, { timeoutMs: TIMEOUT_MS });
+  return performance.now() - from;
+}
