@@ -178,10 +178,19 @@ export class Operator {
     });
     sources.add(api.cluster, backend);
     engine.addBackend(api.cluster, backend);
-    const { vaultTimeoutMs: timeoutMs } = config.mirrors;
+    const { vaultTimeoutMs: timeoutMs, vault: environment } = config.mirrors;
     this.#vaultAddresses = new VaultAddresses(config.mirrors.vaultAddresses.map(parseAddressPattern));
     const addresses = this.#vaultAddresses;
-    this.#vault = addVault({ engine, cluster: this.#cluster, sources, log, metrics, addresses, timeoutMs });
+    this.#vault = addVault({
+      engine,
+      cluster: this.#cluster,
+      sources,
+      log,
+      metrics,
+      addresses,
+      timeoutMs,
+      environment,
+    });
     this.#addMetrics();
   }
 

@@ -1,4 +1,5 @@
 /** Vault for the operator: the backend, with its words for log and metrics. */
+import type { VaultEnvironment } from '../config/vault-environment.ts';
 import type { Cluster } from '../copy/cluster.ts';
 import type { Engine } from '../copy/engine.ts';
 import { SECRET } from '../copy/kind.ts';
@@ -19,13 +20,14 @@ export interface VaultWiringOptions {
   readonly metrics: Metrics;
   /** Which servers may be called. */
   readonly addresses: VaultAddresses;
+  readonly environment: VaultEnvironment;
   /** The longest that a call to Vault may take, ms. */
   readonly timeoutMs: number;
 }
 
 /** Makes Vault a source and a target of the engine. It calls nobody before a rule asks for something. */
 export function addVault(options: VaultWiringOptions): VaultBackend {
-  const { engine, cluster, sources, log, metrics, addresses, timeoutMs } = options;
+  const { engine, cluster, sources, log, metrics, addresses, timeoutMs, environment } = options;
   const backend = new VaultBackend({
     engine,
     sources,
@@ -35,6 +37,9 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
     timeoutMs,
     sessions: {
       addresses,
+      client: environment.client,
+      maxRetries: environment.maxRetries,
+      proxy: environment.proxy,
       onCall: ({ addr, method, status }) => {
         const code = status === undefined ? 'error' : String(status);
         metrics.vault.requests.inc({ vault: addr, operation: method, code });

@@ -1,4 +1,5 @@
 /** Everything that a running Keyferry was told: read once at start, frozen, and handed down in parts. */
+import type { VaultEnvironment } from './vault-environment.ts';
 import type { LogLevel } from '../observe/log-level.ts';
 import type { ListenSetting } from './flags.ts';
 
@@ -61,6 +62,8 @@ export interface MirrorsConfig {
   readonly vaultAddresses: readonly string[];
   /** The longest that a call to Vault may take. */
   readonly vaultTimeoutMs: number;
+  /** What the environment of Vault's own client says; a mirror's block wins. */
+  readonly vault: VaultEnvironment;
   /** Mirrors worked on at once. */
   readonly workers: number;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CONTROLLERS, type Config, type Surroundings } from './config.ts';
+import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
 import { DAEMONS, type DaemonName } from './daemon.ts';
 import { daemonOf } from './daemons.ts';
 import { shown } from './usage-error.ts';
@@ -11,6 +12,7 @@ const MIRRORS = {
   allowCrossNamespaceAuth: false,
   vaultAddresses: [],
   vaultTimeoutMs: 60_000,
+  vault: NO_VAULT_ENVIRONMENT,
   workers: 4,
 } as const;
 const surroundings: Surroundings = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };

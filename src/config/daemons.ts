@@ -25,6 +25,7 @@ import {
   syncSecretConfig,
 } from './syncsecret-flags.ts';
 import { UsageError } from './usage-error.ts';
+import { vaultEnvironment } from './vault-environment.ts';
 import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
 
 /** The daemon of a name. `available`: the controllers that this build has, for `run`. */
@@ -48,7 +49,7 @@ function mirrorsDaemon(): Daemon {
     metricsAddress: originalAddress('metricsBindAddress', values.metricsBindAddress, given),
     healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
     logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
-    mirrors: mirrorsConfig(values),
+    mirrors: mirrorsConfig(values, vaultEnvironment(surroundings.env), given),
     notes: [...mirrorsNotes(surroundings.env), ...zapNotes(values), ...restNotes(rest)],
   }));
 }

@@ -1,6 +1,7 @@
 /** The flags of the original `mirrors` operator, accepted as they were, and ours for SecretMirrors. */
 import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import type { MirrorsConfig } from './config.ts';
+import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
 import {
   addressFlag,
   boolFlag,
@@ -49,13 +50,20 @@ export const originalMirrorsFlags = {
   healthProbeBindAddress: addressFlag('health-probe-bind-address', ':8081', 'serves /healthz and /readyz'),
 } satisfies FlagTable;
 
-/** The SecretMirror part of the Config. */
-export function mirrorsConfig(values: FlagValues<typeof mirrorsFlags>): MirrorsConfig {
+/** The SecretMirror part of the Config. @param given the keys of the flags that were on the command line */
+export function mirrorsConfig(
+  values: FlagValues<typeof mirrorsFlags>,
+  vault = NO_VAULT_ENVIRONMENT,
+  given: ReadonlySet<string> = new Set(),
+): MirrorsConfig {
+  // 0 is what Vault's client takes for its default.
+  const fromEnvironment = given.has('vaultTimeout') ? undefined : vault.timeoutMs || undefined;
   return {
     regexMode: values.mirrorsRegex,
     allowCrossNamespaceAuth: values.allowCrossNamespaceAuth,
     vaultAddresses: values.vaultAddresses,
-    vaultTimeoutMs: values.vaultTimeout,
+    vaultTimeoutMs: fromEnvironment ?? values.vaultTimeout,
+    vault,
     workers: values.mirrorsWorkers,
   };
 }

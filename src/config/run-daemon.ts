@@ -9,6 +9,7 @@ import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
 import { ccmFlags, managerFlags, syncSecretConfig } from './syncsecret-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
 import { parseList } from './values.ts';
+import { vaultEnvironment } from './vault-environment.ts';
 
 /** `keyferry run`. `available`: the controllers that this build has. */
 export function runDaemon(available: readonly ControllerName[]): Daemon {
@@ -60,7 +61,9 @@ export function runDaemon(available: readonly ControllerName[]): Daemon {
         ...base(values, lease, surroundings),
         controllers,
         controllersNamed: named.length > 0,
-        mirrors: mirrorsConfig(values),
+        mirrors: controllers.includes('mirrors')
+          ? mirrorsConfig(values, vaultEnvironment(surroundings.env), new Set<string>(parsed.given))
+          : mirrorsConfig(values),
         replicator: replicatorConfig(values),
         syncsecret: syncSecretConfig(values, surroundings),
         generator: controllers.includes('generator')

@@ -27,7 +27,10 @@ export interface VaultBackendOptions {
   readonly random: () => number;
   /** The longest that a call to Vault may take, ms. Default: 60,000. */
   readonly timeoutMs?: number;
-  readonly sessions: Pick<VaultSessionsOptions, 'onEvent' | 'onCall' | 'refusedDelaysMs' | 'addresses'>;
+  readonly sessions: Pick<
+    VaultSessionsOptions,
+    'onEvent' | 'onCall' | 'refusedDelaysMs' | 'addresses' | 'client' | 'maxRetries' | 'proxy'
+  >;
   readonly onWrite: VaultTargetsOptions['onWrite'];
   readonly onError: (key: HolderKey, error: unknown, retryInMs: number | undefined) => void;
 }

@@ -82,6 +82,9 @@ const TOKEN_END_TOLERANCE_MS = 2000;
 const TOKEN_LOOK = 0.7;
 const SHORTEST_TOKEN_LOOK_MS = 1000;
 
+/** What Vault answers about a lease that it does not know. */
+const LEASE_GONE_STATUS = 400;
+
 export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
 export class VaultLeases {
@@ -250,7 +253,11 @@ export class VaultLeases {
   async #lookUp(lease: Lease, signal: AbortSignal): Promise<'there' | 'gone'> {
     lease.checkedAt = this.#options.clock.monotonic();
     try {
-      return (await lookupLease(lease.hold.session, lease.leaseId, signal)) === undefined ? 'gone' : 'there';
+      if ((await lookupLease(lease.hold.session, lease.leaseId, signal)) !== undefined) return 'there';
+      // The original finds it out by a renewal, and its users count the refusals.
+      const { key, leaseId } = lease;
+      this.#options.onEvent(key, { type: 'renewFailed', leaseId, httpStatus: LEASE_GONE_STATUS });
+      return 'gone';
     } catch (error) {
       if (!isVaultError(error, 'permissionDenied')) throw error;
       lease.blind = true;

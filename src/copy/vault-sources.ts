@@ -374,10 +374,13 @@ function versionOf({ version, createdTime = '' }: Pick<FoundEntry, 'version' | '
 
 /** The entry's content, or why no target may have it. */
 function contentOf(
-  { values }: FoundEntry,
+  entry: FoundEntry,
   { encoding, secretType, path }: VaultLocation,
   version: string,
 ): Content | SourceView {
+  // With base64 it may be the original that wrote it, which puts the pairs of an entry of KV 1 below one key.
+  const original = encoding === 'base64' && entry.version === undefined && entry.lease === undefined;
+  const values = original ? entry.values.unnested() : entry.values;
   const bad = secretType === undefined ? [] : invalidSecretKeys(values.keys());
   if (bad.length > 0) {
     const keys = bad.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 100)));

@@ -158,7 +158,9 @@ export class VaultTargets implements TargetBackend {
       return { outcome: { state: 'error', reason: 'VaultError', message } };
     }
     const door = await access.open(target, location, signal);
-    const { written, version, createdTime } = await door.entries.update(location.path, () => values, signal);
+    const { written, version, createdTime } = await door.entries.update(location.path, () => values, signal, {
+      nestedInKv1: location.encoding === 'base64',
+    });
     memory.held = { digest: content.digest, version, createdTime, encoding: location.encoding };
     if (written) this.#wrote(target, door);
     return { outcome: SYNCED, wrote: written };

@@ -7,6 +7,7 @@ import { afterEach, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
 import { CertificateAuthority } from '../../test/servers/certificates.ts';
+import { ConnectProxy } from '../../test/support/connect-proxy.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { AbortedError } from '../runtime/abort.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -175,6 +176,22 @@ describe('an answer', () => {
     for (const error of await Promise.all(slow)) assert.match(error.message, /took longer than 5000 ms/);
     assert.deepEqual([large.taken, large.waiting], [0, 0]);
     await waitFor(() => dripping === 0, { message: 'the connections to be closed' });
+  });
+});
+
+describe('a call that fails', () => {
+  it('is made again as often as was said, if it is safe to repeat', async () => {
+    let calls = 0;
+    const addr = await serve((request, response) => {
+      calls++;
+      answer(calls <= 2 ? 500 : 200, '{}')(request, response);
+    });
+    await get(connect(addr, {}, { maxRetries: 2, timeoutMs: 10_000 }));
+    assert.equal(calls, 3);
+    calls = 0;
+    await failure(get(connect(addr, {}, { maxRetries: 2 }), { method: 'POST' }), 'serverError');
+    await failure(get(connect(addr)), 'serverError');
+    assert.equal(calls, 2);
   });
 });
 
@@ -411,6 +428,26 @@ describe('TLS', () => {
     await failure(get(connect(addr, { caBundle: ca, tlsServerName: 'other.example' })), 'tls');
     const other = await CertificateAuthority.create('other');
     await failure(get(connect(addr, { caBundle: other.certPem })), 'tls');
+  });
+
+  it('goes through a proxy, which alone knows where the server is', async () => {
+    const { addr, ca } = await serveTls();
+    await using proxy = await ConnectProxy.open(() => true);
+    const url = new URL(proxy.url);
+    [url.username, url.password] = ['user', 'p%40ss'];
+    await get(connect(addr, { caBundle: ca }, { proxy: url.href }));
+    assert.deepEqual(proxy.tunnels, [`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
+  });
+
+  it('shows a certificate of ours to a server that asks for one', async () => {
+    const authority = await CertificateAuthority.create('test');
+    const { certPem, keyPem } = await authority.server('vault');
+    const options = { cert: certPem, key: keyPem, ca: authority.certPem, requestCert: true };
+    const addr = `https://127.0.0.1:${await listen(createTlsServer(options, answer(200, '{}')))}`;
+    const own = await authority.client({ commonName: 'keyferry' });
+    const client = { certificate: own.certPem, key: SecretBytes.fromUtf8(own.keyPem) };
+    await failure(get(connect(addr, { caBundle: authority.certPem })), 'tls', 'connection');
+    await get(connect(addr, { caBundle: authority.certPem }, { client }));
   });
 
   it('on a plain port is a TLS error', async () => {

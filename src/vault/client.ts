@@ -13,13 +13,13 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
 import type { Clock } from '../runtime/clock.ts';
-import { AbortedError, anySignal, throwIfAborted, TimeLimitError } from '../runtime/abort.ts';
+import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../runtime/abort.ts';
 import type { SecretBytes } from '../runtime/secret-bytes.ts';
 import { VaultAddresses } from './addresses.ts';
 import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
 import type { Permit } from './circuit.ts';
-import { VaultError, type VaultErrorDetails, type VaultErrorKind } from './errors.ts';
-import { type Answer, AnswerTooLargeError, largeAnswerSlots, Transport } from './exchange.ts';
+import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from './errors.ts';
+import { type Answer, AnswerTooLargeError, type ClientCertificate, largeAnswerSlots, Transport } from './exchange.ts';
 import { isServing } from './health.ts';
 import { Liveness } from './liveness.ts';
 import { mountOfPath, Parties, Party, serverSlots } from './parties.ts';
@@ -73,6 +73,11 @@ export interface VaultClientOptions {
   readonly downMaxMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
   readonly addresses?: VaultAddresses | undefined;
+  /** URL of an HTTP proxy. */
+  readonly proxy?: string | undefined;
+  readonly client?: ClientCertificate | undefined;
+  /** How often a repeatable call is made again, a second or more apart, after a failure that may pass. Default 0. */
+  readonly maxRetries?: number | undefined;
   /** Shared by all clients of a process; see `largeAnswerSlots`. */
   readonly largeAnswers?: Slots | undefined;
   readonly onCall?: ((call: VaultCall) => void) | undefined;
@@ -85,6 +90,9 @@ export type VaultCalls = Pick<VaultClient, 'target' | 'request'>;
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
 /** Of a question after the health, ms, where a call may take longer. */
 const HEALTH_LIMIT_MS = 5_000;
+/** Failures after which Vault's own client makes a call again, and how much later, ms. */
+const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
+const RETRY_MS = 1_000;
 const PARTY_MAX_WAIT_MS = 30_000;
 const PARTY_THRESHOLD = 2;
 /** No token is longer; Vault's own have about 100 characters, and at most 500 with the claims of a batch token. */
@@ -97,6 +105,7 @@ export class VaultClient {
   readonly target: VaultTarget;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #maxRetries: number;
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
   readonly #liveness: Liveness;
@@ -117,6 +126,7 @@ export class VaultClient {
     this.target = target;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
+    this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
     const slots = serverSlots(concurrency);
     const { circuitThreshold: threshold = PARTY_THRESHOLD, circuitMaxMs: maxMs = PARTY_MAX_WAIT_MS } = options;
@@ -124,7 +134,9 @@ export class VaultClient {
     this.#newParties = () => new Parties(() => new Party(slots, circuit));
     this.#parties = this.#newParties();
     // One more than there are slots: the question whether the server is alive never waits for calls that hang.
-    const transport = new Transport(target, concurrency + 1, largeAnswers, addresses);
+    const { proxy, client } = options;
+    const connections = concurrency + 1;
+    const transport = new Transport(target, { connections, large: largeAnswers, addresses, proxy, client });
     const limitMs = Math.min(timeoutMs, HEALTH_LIMIT_MS);
     const health = { transport, addr: target.origin, clock, limitMs, onCall: options.onCall };
     this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, ask: () => isServing(health) });
@@ -173,11 +185,16 @@ export class VaultClient {
       linked.abort(new TimeLimitError(what, limitMs));
     }, limitMs);
     try {
-      const slots = await party.enter(linked.signal);
-      try {
-        return await this.#guarded(request, headers, party, linked.signal);
-      } finally {
-        slots[Symbol.dispose]();
+      for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
+        const slots = await party.enter(linked.signal);
+        try {
+          return await this.#guarded(request, headers, party, linked.signal);
+        } catch (error) {
+          if (left <= 0 || !isVaultError(error, ...RETRIED)) throw error;
+        } finally {
+          slots[Symbol.dispose]();
+        }
+        await sleep(RETRY_MS * (1 + Math.random() / 2), linked.signal, this.#clock);
       }
     } catch (error) {
       if (error instanceof VaultError) throw error;
@@ -260,7 +277,7 @@ export class VaultClient {
       headers,
       body: request.body,
       signal,
-      repeatable: request.repeatable ?? (request.method === 'GET' || request.method === 'LIST'),
+      repeatable: isRepeatable(request),
     };
     const answer = await this.#transport.send(exchange);
     const next = this.#sameOriginRedirect(answer);
@@ -348,6 +365,10 @@ export class VaultClient {
   ): VaultError {
     return new VaultError(reason, { ...details, addr: this.target.origin, method: request.method, path: request.path });
   }
+}
+
+function isRepeatable({ repeatable, method }: VaultRequest): boolean {
+  return repeatable ?? (method === 'GET' || method === 'LIST');
 }
 
 /** Our words where Vault has none. */

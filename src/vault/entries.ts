@@ -14,7 +14,15 @@ import type { Clock } from '../runtime/clock.ts';
 import { isVersionedPathWarning } from './answer.ts';
 import { isVaultError, VaultError } from './errors.ts';
 import { numberMember, stringMember } from './json.ts';
-import { entryHead, type KvEntry, type KvHead, MISSING, plainEntry, versionedEntry } from './kv-answers.ts';
+import {
+  entryHead,
+  type FoundEntry,
+  type KvEntry,
+  type KvHead,
+  MISSING,
+  plainEntry,
+  versionedEntry,
+} from './kv-answers.ts';
 import { revokeLease } from './leases.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
 import type { VaultCaller } from './session.ts';
@@ -34,7 +42,12 @@ export interface VaultEntriesOptions {
   readonly credentialsTimeoutMs?: number | undefined;
 }
 
-export interface WriteOptions {
+export interface UpdateOptions {
+  /** In KV 1 the pairs are written below one key `data`, as the original does. An entry that holds them in either form is left alone. */
+  readonly nestedInKv1?: boolean | undefined;
+}
+
+export interface WriteOptions extends UpdateOptions {
   /** The version to be replaced; 0: there must be none. A deleted or destroyed version counts. */
   readonly ifVersion: number;
   readonly signal?: AbortSignal | undefined;
@@ -133,14 +146,15 @@ export class VaultEntries {
     path: string,
     decide: (current: KvEntry) => VaultValues | undefined,
     signal?: AbortSignal,
+    { nestedInKv1 = false }: UpdateOptions = {},
   ): Promise<UpdateResult> {
     for (let attempt = 1; ; attempt++) {
       const current = await this.#at(path, signal, (entry) => this.#readToWrite(entry, signal));
       const wanted = decide(current);
-      const same = current.state === 'found' && wanted?.equals(current.values) === true;
+      const same = current.state === 'found' && wanted !== undefined && holds(current, wanted, nestedInKv1);
       if (wanted === undefined || same) return { written: false, ...versionOf(current) };
       try {
-        const made = await this.write(path, wanted, { ifVersion: versionToReplace(current), signal });
+        const made = await this.write(path, wanted, { ifVersion: versionToReplace(current), signal, nestedInKv1 });
         return { written: true, ...made };
       } catch (error) {
         if (!isVaultError(error, 'casMismatch') || attempt >= UPDATE_ATTEMPTS) throw error;
@@ -224,7 +238,7 @@ export class VaultEntries {
     const path = entry.dataPath;
     const { kind, path: mount } = entry.mount;
     this.#mustBeKv(entry);
-    const body = this.#body(entry, values, options.ifVersion);
+    const body = this.#body(entry, kind === 'kv1' && options.nestedInKv1 === true ? values.nested() : values, options);
     const { signal } = options;
     if (kind === 'kv1' && options.ifVersion === 0 && (await this.#read(entry, signal)).state === 'found') {
       throw this.#error(path, 'the entry exists already', 'casMismatch');
@@ -239,7 +253,7 @@ export class VaultEntries {
     }
   }
 
-  #body(entry: EntryPath, values: VaultValues, ifVersion: number): Buffer {
+  #body(entry: EntryPath, values: VaultValues, { ifVersion }: WriteOptions): Buffer {
     const json = values.toCanonicalJson();
     const text = entry.mount.kind === 'kv2' ? `{"options":{"cas":${ifVersion}},"data":${json}}` : json;
     const body = Buffer.from(text);
@@ -258,6 +272,10 @@ export class VaultEntries {
 /** What `ifVersion` must be for the next write. For KV 1, which has no versions: anything but 0 if there is an entry. */
 export function versionToReplace(current: KvEntry): number {
   return current.version ?? 1;
+}
+
+function holds({ values, version }: FoundEntry, wanted: VaultValues, nestedInKv1: boolean): boolean {
+  return wanted.equals(values) || (nestedInKv1 && version === undefined && wanted.equals(values.unnested()));
 }
 
 function versionOf(entry: KvEntry): WriteResult {

@@ -4,6 +4,7 @@
 import http, { type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import https from 'node:https';
 
+import type { SecretBytes } from '../runtime/secret-bytes.ts';
 import type { VaultAddresses } from './addresses.ts';
 import { Slots } from './slots.ts';
 import type { VaultTarget } from './target.ts';
@@ -17,6 +18,23 @@ export interface Exchange {
   readonly signal: AbortSignal;
   /** The call may be sent a second time if the connection turned out to be closed before anything came back. */
   readonly repeatable: boolean;
+}
+
+export interface TransportOptions {
+  /** At a time. */
+  readonly connections: number;
+  readonly large: Slots;
+  /** What the server's name may resolve to. */
+  readonly addresses: VaultAddresses;
+  /** URL of an HTTP proxy. */
+  readonly proxy?: string | undefined;
+  readonly client?: ClientCertificate | undefined;
+}
+
+/** What we show a server that asks who we are. PEM. */
+export interface ClientCertificate {
+  readonly certificate: string;
+  readonly key: SecretBytes;
 }
 
 export interface Answer {
@@ -58,18 +76,23 @@ export class Transport {
   readonly #agent: http.Agent | https.Agent;
   readonly #large: Slots;
 
-  /** @param addresses what the server's name may resolve to */
-  constructor(target: VaultTarget, connections: number, large: Slots, addresses: VaultAddresses) {
+  constructor(target: VaultTarget, options: TransportOptions) {
+    const { connections, large, addresses, proxy, client } = options;
     this.#url = target.url;
     this.#large = large;
-    const lookup = addresses.lookupFor(target.url);
-    const shared = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo', lookup } as const;
+    // Behind a proxy it is the proxy's name that is resolved here.
+    const way =
+      proxy === undefined
+        ? { lookup: addresses.lookupFor(target.url) }
+        : { proxyEnv: { HTTP_PROXY: proxy, HTTPS_PROXY: proxy } };
+    const shared = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo', ...way } as const;
     this.#agent =
       target.url.protocol === 'http:'
         ? new http.Agent(shared)
         : new https.Agent({
             ...shared,
             rejectUnauthorized: !target.insecureSkipVerify,
+            ...(client === undefined ? {} : { cert: client.certificate, key: client.key.utf8() }),
             ...(target.caBundle === undefined ? {} : { ca: target.caBundle }),
             ...(target.tlsServerName === undefined ? {} : { servername: target.tlsServerName }),
           });

@@ -12,11 +12,13 @@
 import { inspect } from 'node:util';
 
 import { NotBase64Error, NotUtf8Error, SecretBytes } from '../runtime/secret-bytes.ts';
-import { canonicalJson, type JsonObject, type JsonValue } from './json.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 
 /** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';
 
+/** Below it the original puts all pairs of an entry of KV 1. */
+const NESTED_KEY = 'data';
 /** Keys that an error's message names. */
 const NAMED_KEYS = 5;
 
@@ -63,6 +65,19 @@ export class VaultValues {
 
   entries(): IterableIterator<[string, JsonValue]> {
     return this.#values.entries();
+  }
+
+  /**
+   * The pairs below the one key `data`, if that is all there is: what the original writes to KV 1. Else the values as they are.
+   */
+  unnested(): VaultValues {
+    const inner = this.size === 1 ? this.get(NESTED_KEY) : undefined;
+    return isJsonObject(inner) ? VaultValues.fromJson(inner) : this;
+  }
+
+  /** The pairs below the one key `data`. */
+  nested(): VaultValues {
+    return new VaultValues([[NESTED_KEY, Object.fromEntries(this.#values)]]);
   }
 
   /** A copy with these on top; for adding a property and keeping the others. */

@@ -24,7 +24,7 @@ export interface MirrorsControllerOptions {
   readonly cluster: Cluster;
   readonly vault: VaultBackend;
   readonly vaultAddresses: VaultAddresses;
-  readonly config: Pick<MirrorsConfig, 'regexMode' | 'allowCrossNamespaceAuth'>;
+  readonly config: Pick<MirrorsConfig, 'regexMode' | 'allowCrossNamespaceAuth' | 'vault'>;
   readonly log: Log;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
@@ -47,7 +47,11 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     engine.expectSources(rule, system.secretsOf(rule));
     engine.touchRule(rule, initial ? 'low' : 'normal');
   });
-  const specOptions = { crossNamespaceAuth: config.allowCrossNamespaceAuth, vaultAddresses: options.vaultAddresses };
+  const specOptions = {
+    crossNamespaceAuth: config.allowCrossNamespaceAuth,
+    vaultAddresses: options.vaultAddresses,
+    vaultDefaults: config.vault,
+  };
   const vault = new MirrorVault({
     engine,
     backend,

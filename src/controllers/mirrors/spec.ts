@@ -13,7 +13,7 @@ import {
 } from './api.ts';
 import type { VaultAddresses } from '../../vault/addresses.ts';
 import type { VaultLocation } from '../../copy/vault-holder.ts';
-import { isSameEntry, vaultLocation } from './vault-spec.ts';
+import { isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 import { nameProblems } from './names.ts';
 import { NamespaceSet } from '../../copy/namespace-set.ts';
@@ -49,6 +49,8 @@ export interface SpecOptions {
   readonly crossNamespaceAuth?: boolean;
   /** Which Vaults may be named, and get what. Default: that is not looked at. */
   readonly vaultAddresses?: VaultAddresses;
+  /** What a `vault` block means where it says nothing. */
+  readonly vaultDefaults?: VaultDefaults;
 }
 
 /** The source Secret's name; `undefined`: what is given cannot be the name of an object. For callers that need nothing else of the spec. */
@@ -60,7 +62,7 @@ export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undef
 export function effectiveSpec(
   mirror: SecretMirror,
   patterns: PatternCache,
-  { crossNamespaceAuth = false, vaultAddresses }: SpecOptions = {},
+  { crossNamespaceAuth = false, vaultAddresses, vaultDefaults = {} }: SpecOptions = {},
 ): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
@@ -97,7 +99,7 @@ export function effectiveSpec(
     problems.push(`spec.destination.secretType: Secrets of type ${secretType} are never created`);
   }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
-  const common = { home: mirror.metadata.namespace ?? '', crossNamespaceAuth, vaultAddresses };
+  const common = { home: mirror.metadata.namespace ?? '', crossNamespaceAuth, vaultAddresses, vaultDefaults };
   const copyType = destinationType === 'vault' ? undefined : (nonEmpty(secretType) ?? 'Opaque');
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
   const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;

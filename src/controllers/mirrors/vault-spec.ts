@@ -10,6 +10,12 @@ import { isDnsLabel } from '../../runtime/dns-names.ts';
 import { nameProblems } from './names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts';
 
+/** The environment's part in a connection. */
+export type VaultDefaults = Pick<
+  VaultLocation['target'],
+  'caBundle' | 'tlsServerName' | 'namespace' | 'insecureSkipVerify'
+>;
+
 export interface BlockContext {
   /** `spec.source.vault` or `spec.destination.vault`. */
   readonly field: string;
@@ -21,6 +27,7 @@ export interface BlockContext {
   readonly crossNamespaceAuth: boolean;
   /** `undefined`: which Vault is named is not looked at. */
   readonly vaultAddresses: VaultAddresses | undefined;
+  readonly vaultDefaults: VaultDefaults;
 }
 
 /** @param problems each names the field; appended to. @returns undefined where there are any */
@@ -35,8 +42,8 @@ export function vaultLocation(
     return undefined;
   }
   const found: string[] = [];
-  const { addr = '', path = '', caBundle, tlsServerName, namespace } = block;
-  const target = { addr, caBundle, tlsServerName, namespace };
+  const { addr = '', path = '' } = block;
+  const target = { addr, ...withDefaults(block, context.vaultDefaults) };
   if (addr === '') found.push(`${field}.addr: must be specified`);
   else found.push(...targetProblems(context, target));
   if (path === '') found.push(`${field}.path: must be specified`);
@@ -48,6 +55,17 @@ export function vaultLocation(
   const auth = authOf(block, context, found);
   problems.push(...found);
   return found.length > 0 || auth === undefined ? undefined : { target, auth, path, encoding, secretType };
+}
+
+/** A block with certificates of its own wants them looked at, whatever the environment says. */
+function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
+  const caBundle = nonEmpty(block.caBundle);
+  return {
+    caBundle: caBundle ?? defaults.caBundle,
+    tlsServerName: nonEmpty(block.tlsServerName) ?? defaults.tlsServerName,
+    namespace: nonEmpty(block.namespace) ?? defaults.namespace,
+    insecureSkipVerify: caBundle === undefined && defaults.insecureSkipVerify === true,
+  };
 }
 
 /** A mirror from an entry into itself would rewrite it for ever where the encodings differ. */

@@ -136,6 +136,8 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
     const name = 'secretmirror-from-vault-mongo-to-ns';
     await waitFor(async () => (await mirrors.status(name)).vaultSource.leaseID === second.leaseId);
+    const refused = { mirror: `default/${name}`, vault: vault.addr, http_code: '400' };
+    assert.equal(await operator.metric('mirrors_vault_lease_renew_error_total', refused), 1);
     await mirrors.api.delete(mirrorPath(name));
     await mirrors.gone(mirrorPath(name), secretPath('default', 'mongo-creds'));
     await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });

@@ -100,7 +100,16 @@ describe('what can be wrong', () => {
     await mirrors.copied('target', 'old', { data: 'changed' });
     await scene.toVault('toold', { name: 'binary' }, scene.block('old/written', 'all', { encoding: 'base64' }));
     await mirrors.ready('toold', 'Synced');
-    assert.deepEqual((await vault.request('GET', 'old/written')).data, { text: 'aGk=', bytes: '/wA=' });
+    assert.deepEqual((await vault.request('GET', 'old/written')).data, { data: { text: 'aGk=', bytes: '/wA=' } });
+    for (const [name, entry] of [
+      ['nested', { data: { data: { word: 'aGk=' } } }],
+      ['flat', { data: { word: 'aGk=' } }],
+    ] as const) {
+      await vault.request('POST', `old/${name}`, entry.data);
+      await from(name, `old/${name}`, { encoding: 'base64' });
+      const copy = await waitFor(() => mirrors.find('target', name), { message: `a copy of ${name}` });
+      assert.deepEqual(copy.data, { word: 'aGk=' });
+    }
   });
 
   it('two mirrors to one entry: the older writes, the other says so', async () => {

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { CertificateAuthority } from '../../test/servers/certificates.ts';
+import { CONTROLLERS } from './config.ts';
+import { daemonOf } from './daemons.ts';
+import { UsageError } from './usage-error.ts';
+import { NO_VAULT_ENVIRONMENT, vaultEnvironment } from './vault-environment.ts';
+
+describe("the environment of Vault's own client", () => {
+  let folder: string;
+  let authority: CertificateAuthority;
+  const at = (name: string): string => path.join(folder, name);
+
+  before(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'keyferry-vault-environment-'));
+    authority = await CertificateAuthority.create('test');
+    const { certPem, keyPem } = await authority.server('client');
+    await mkdir(at('certificates'));
+    const files = {
+      'ca.pem': authority.certPem,
+      'certificates/a.pem': authority.certPem,
+      'c.pem': certPem,
+      'k.pem': keyPem,
+    };
+    for (const [name, text] of Object.entries(files)) await writeFile(at(name), text);
+    await writeFile(at('empty'), 'nothing');
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  it('is read as there', () => {
+    assert.deepEqual(vaultEnvironment({ VAULT_CACERT: '', VAULT_SKIP_VERIFY: '' }), NO_VAULT_ENVIRONMENT);
+    const read = vaultEnvironment({
+      VAULT_CACERT: at('ca.pem'),
+      VAULT_CAPATH: at('nowhere'),
+      VAULT_SKIP_VERIFY: 'T',
+      VAULT_TLS_SERVER_NAME: 'vault.example',
+      VAULT_NAMESPACE: 'team/a',
+      VAULT_CLIENT_CERT: at('c.pem'),
+      VAULT_CLIENT_KEY: at('k.pem'),
+      VAULT_CLIENT_TIMEOUT: '30',
+      VAULT_MAX_RETRIES: '3',
+      VAULT_HTTP_PROXY: 'http://old:1',
+      VAULT_PROXY_ADDR: 'http://proxy:3128',
+    });
+    const { client, caBundle, ...rest } = read;
+    assert.match(client?.certificate ?? '', /BEGIN CERTIFICATE/);
+    assert.match(client?.key.utf8() ?? '', /PRIVATE KEY/);
+    assert.equal(caBundle?.trim(), authority.certPem.trim());
+    assert.deepEqual(rest, {
+      insecureSkipVerify: true,
+      tlsServerName: 'vault.example',
+      namespace: 'team/a',
+      maxRetries: 3,
+      proxy: 'http://proxy:3128',
+      timeoutMs: 30_000,
+    });
+    assert.equal(vaultEnvironment({ VAULT_CAPATH: at('certificates') }).caBundle?.trim(), authority.certPem.trim());
+    assert.equal(vaultEnvironment({ VAULT_HTTP_PROXY: 'http://old:1' }).proxy, 'http://old:1');
+    assert.equal(vaultEnvironment({ VAULT_CLIENT_TIMEOUT: '1m30s' }).timeoutMs, 90_000);
+  });
+
+  it('with a bad value is an error that names the variable', () => {
+    for (const [name, value] of [
+      ['VAULT_CACERT', at('nowhere')],
+      ['VAULT_CACERT', at('empty')],
+      ['VAULT_CAPATH', at('ca.pem')],
+      ['VAULT_SKIP_VERIFY', 'maybe'],
+      ['VAULT_NAMESPACE', 'a b'],
+      ['VAULT_CLIENT_CERT', at('c.pem')],
+      ['VAULT_CLIENT_KEY', at('k.pem')],
+      ['VAULT_CLIENT_TIMEOUT', 'soon'],
+      ['VAULT_MAX_RETRIES', '-1'],
+      ['VAULT_PROXY_ADDR', 'socks5://u:secret@x'],
+    ] as const) {
+      assert.throws(
+        () => vaultEnvironment({ [name]: value }),
+        (error) =>
+          error instanceof UsageError && error.message.includes(`$${name}`) && !error.message.includes('secret'),
+        `${name}=${value}`,
+      );
+    }
+    const swapped = { VAULT_CLIENT_CERT: at('k.pem'), VAULT_CLIENT_KEY: at('c.pem') };
+    assert.throws(() => vaultEnvironment(swapped), /VAULT_CLIENT_KEY: not a PEM certificate and its key/);
+  });
+
+  it('gives the time limit where the flag is not given, and only to the commands that use Vault', () => {
+    const env = { VAULT_CLIENT_TIMEOUT: '7s' };
+    const surroundings = { env, hostname: 'host', uniqueId: 'u1' };
+    const limit = (name: 'run' | 'mirrors', ...argv: string[]): number | undefined =>
+      daemonOf(name, CONTROLLERS).configure(argv, surroundings)?.mirrors.vaultTimeoutMs;
+    assert.deepEqual([limit('run'), limit('mirrors')], [7_000, 7_000]);
+    assert.deepEqual([limit('run', '--vault-timeout=9s'), limit('mirrors', '--vault-timeout=9s')], [9_000, 9_000]);
+    const bad = { ...surroundings, env: { VAULT_CLIENT_TIMEOUT: 'x' } };
+    assert.doesNotThrow(() => daemonOf('replicator', CONTROLLERS).configure([], bad));
+    assert.throws(() => daemonOf('mirrors', CONTROLLERS).configure([], bad), /\$VAULT_CLIENT_TIMEOUT/);
+  });
+});

@@ -1,0 +1,131 @@
+/**
+ * The environment of Vault's own client, which the original's Deployments set. Names and meaning are those of
+ * github.com/hashicorp/vault/api v1.9 (Vault 1.13). A `vault` block's own fields win.
+ */
+import { X509Certificate } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { createSecureContext } from 'node:tls';
+
+import { parseBool } from '../runtime/go-bool.ts';
+import { SecretBytes } from '../runtime/secret-bytes.ts';
+import { nonEmpty } from './common-flags.ts';
+import type { Surroundings } from './config.ts';
+import { shown, UsageError } from './usage-error.ts';
+import { parseCount, parseDuration } from './values.ts';
+
+export interface VaultEnvironment {
+  /** PEM. */
+  readonly caBundle: string | undefined;
+  readonly insecureSkipVerify: boolean;
+  readonly tlsServerName: string | undefined;
+  readonly namespace: string | undefined;
+  readonly client: VaultClientCertificate | undefined;
+  /** How often a call that is safe to repeat is made again after a failure that may pass. */
+  readonly maxRetries: number;
+  /** URL of an HTTP proxy. */
+  readonly proxy: string | undefined;
+  readonly timeoutMs: number | undefined;
+}
+
+export interface VaultClientCertificate {
+  /** PEM. */
+  readonly certificate: string;
+  /** PEM. */
+  readonly key: SecretBytes;
+}
+
+export const NO_VAULT_ENVIRONMENT: VaultEnvironment = {
+  caBundle: undefined,
+  insecureSkipVerify: false,
+  tlsServerName: undefined,
+  namespace: undefined,
+  client: undefined,
+  maxRetries: 0,
+  proxy: undefined,
+  timeoutMs: undefined,
+};
+
+/** Reads the variables, and the files that they name. @throws UsageError naming the variable */
+export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
+  return {
+    caBundle: caBundle(env),
+    insecureSkipVerify: read(env, 'VAULT_SKIP_VERIFY', parseBool) ?? false,
+    tlsServerName: nonEmpty(env['VAULT_TLS_SERVER_NAME']),
+    namespace: read(env, 'VAULT_NAMESPACE', parseNamespace),
+    client: clientCertificate(env),
+    maxRetries: read(env, 'VAULT_MAX_RETRIES', (text) => parseCount(text, 0, 100)) ?? 0,
+    // The former supersedes the latter, as there.
+    proxy: read(env, 'VAULT_PROXY_ADDR', parseProxy) ?? read(env, 'VAULT_HTTP_PROXY', parseProxy),
+    timeoutMs: read(env, 'VAULT_CLIENT_TIMEOUT', parseTimeout),
+  };
+}
+
+function read<T>(env: Surroundings['env'], name: string, parse: (text: string) => T): T | undefined {
+  const text = nonEmpty(env[name]);
+  if (text === undefined) return undefined;
+  try {
+    return parse(text);
+  } catch (error) {
+    const what = error instanceof Error ? error.message : 'unknown';
+    // A proxy's URL may hold a password.
+    const value = /PROXY/.test(name) ? '' : ` ${shown(text)}`;
+    throw new UsageError(`$${name}: bad value${value}: ${what}`, { cause: error });
+  }
+}
+
+function caBundle(env: Surroundings['env']): string | undefined {
+  return (
+    read(env, 'VAULT_CACERT', (file) => certificates(readFileSync(file, 'utf8'))) ??
+    read(env, 'VAULT_CACERT_BYTES', certificates) ??
+    read(env, 'VAULT_CAPATH', (folder) => {
+      const files = readdirSync(folder)
+        .map((name) => path.join(folder, name))
+        .filter((file) => statSync(file).isFile());
+      return certificates(files.map((file) => readFileSync(file, 'utf8')).join('\n'));
+    })
+  );
+}
+
+function certificates(text: string): string {
+  const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+  if (found.length === 0) throw new RangeError('no PEM certificate is there');
+  for (const certificate of found)
+    if (new X509Certificate(certificate).subject === undefined) throw new RangeError('no subject');
+  return `${found.join('\n')}\n`;
+}
+
+function clientCertificate(env: Surroundings['env']): VaultClientCertificate | undefined {
+  const certificate = read(env, 'VAULT_CLIENT_CERT', (file) => readFileSync(file, 'utf8'));
+  const key = read(env, 'VAULT_CLIENT_KEY', (file) => SecretBytes.fromBytes(readFileSync(file)));
+  if (certificate === undefined && key === undefined) return undefined;
+  if (certificate === undefined || key === undefined) {
+    throw new UsageError('$VAULT_CLIENT_CERT and $VAULT_CLIENT_KEY: one without the other is of no use');
+  }
+  try {
+    createSecureContext({ cert: certificate, key: key.utf8() });
+  } catch (cause) {
+    throw new UsageError('$VAULT_CLIENT_CERT and $VAULT_CLIENT_KEY: not a PEM certificate and its key', { cause });
+  }
+  return { certificate, key };
+}
+
+function parseNamespace(text: string): string {
+  if (/[^\u0021-\u007E]/.test(text)) throw new RangeError('has a character that no header may have');
+  return text;
+}
+
+function parseProxy(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw new RangeError('must be a URL with http or https');
+  return text;
+}
+
+/** Seconds, or a duration with unit. */
+function parseTimeout(text: string): number {
+  const ms = /^\d+$/.test(text) ? parseCount(text, 0, 1_000_000) * 1000 : parseDuration(text);
+  if (ms < 0) throw new RangeError('must not be negative');
+  if (ms > 0 && ms < 1) throw new RangeError('must be at least 1ms');
+  return ms;
+}
