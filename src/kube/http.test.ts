@@ -187,6 +187,23 @@ test('Retry-After holds what waits and what comes later, so that a refusal is no
   assert.ok(next - at >= 990, `the second came ${next - at} ms after the refusal`);
 });
 
+test('a watch whose storage cannot start holds nobody else, whatever its Retry-After says', async (t) => {
+  const body = {
+    kind: 'Status',
+    reason: 'TooManyRequests',
+    message: 'storage is (re)initializing: failed to list',
+    code: 429,
+  };
+  const { url } = await serve(t, (request, response) => {
+    if (request.url?.includes('watch') !== true) response.end('{}');
+    else response.writeHead(429, { 'Retry-After': '20' }).end(JSON.stringify(body));
+  });
+  const api = connect(t, url);
+  await assert.rejects(api.stream({ ...GET, query: { watch: 1 } }), { status: 429, retryAfterMs: 20_000 });
+  assert.equal(api.heldForMs, 0);
+  assert.equal((await api.request({ ...GET, timeoutMs: 5000 })).status, 200);
+});
+
 test('a hold that outlasts the time of a call refuses it without asking the server', async (t) => {
   let asked = 0;
   const { url } = await serve(t, (_request, response) => {
