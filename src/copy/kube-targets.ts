@@ -21,8 +21,9 @@ import type { KubeStore } from './kube-store.ts';
 import { KubeWriter } from './kube-writer.ts';
 import { observe, type Observed } from './observed.ts';
 import { outcomesOf } from './outcomes.ts';
+import { isMarked, isOverwritten, OVERWRITTEN, ProofBudget, withMark } from './overwritten.ts';
 import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from './plan.ts';
-import { afterWrite, CONTESTED, moveOf, pauseBefore } from './repairs.ts';
+import { afterOverwritten, afterWrite, CONTESTED, moveOf, pauseAfterOverwritten, pauseBefore } from './repairs.ts';
 import { Replacements } from './replacements.ts';
 import type { SourceReader } from './sources.ts';
 import { TargetMemory } from './target-memory.ts';
@@ -76,10 +77,12 @@ export class KubeTargets {
   readonly #writer: KubeWriter;
   readonly #replacements: Replacements;
   readonly #memory = new TargetMemory();
+  readonly #proofs: ProofBudget;
 
   constructor(options: KubeTargetsOptions) {
     this.#options = options;
     this.#writer = new KubeWriter(options.store);
+    this.#proofs = new ProofBudget(options.now);
     this.#replacements = new Replacements({
       store: options.store,
       writer: this.#writer,
@@ -244,18 +247,24 @@ export class KubeTargets {
     const replacing = verb === 'create' && this.#replacements.isAway(target, undefined);
     const pauseMs = replacing ? 0 : pauseBefore(move, this.#memory.get(target), now());
     if (pauseMs > 0) {
-      this.#settle(facts, CONTESTED, undefined, decision.remarks);
+      this.#settle(facts, this.#whyPaused(target), undefined, decision.remarks);
       return { requeueAfterMs: pauseMs };
     }
     const content = await this.#content(decision, facts, signal);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     const { namespace, name } = parseHolderKey(target);
+    const values = wish.data === 'source' ? content : undefined;
+    const isDoubted =
+      values !== undefined && (isMarked(facts.observed) || this.#memory.get(target)?.overwritten !== undefined);
+    const proof = isDoubted || (values !== undefined && this.#proofs.isDue(values));
+    const wished = isDoubted ? withMark(wish) : wish;
     using answer = store.index.expect(namespace, name);
     try {
-      const meta =
+      const written =
         facts.observed === undefined
-          ? await this.#writer.create(target, wish, content ?? minimalContent(store, wish.type), signal)
-          : await this.#writer.update(target, facts.observed, wish, content, signal);
+          ? await this.#writer.create(target, wished, content ?? minimalContent(store, wish.type), signal, { proof })
+          : await this.#writer.update(target, facts.observed, wished, content, signal, { proof });
+      const { meta, stored } = written;
       onWrite(target, verb, true, claim);
       // Before anything is remembered: another object under the old name makes us forget what we knew of the old one.
       answer.learn(meta);
@@ -264,13 +273,13 @@ export class KubeTargets {
       const held = facts.held;
       const before = facts.observed;
       if (content !== undefined) {
-        this.#memory.hold(target, meta.resourceVersion, content, wish.type ?? content.type);
+        const type = stored?.type ?? wish.type ?? content.type;
+        this.#memory.hold(target, meta.resourceVersion, stored ?? content, type);
       } else if (before !== undefined && held?.resourceVersion === before.resourceVersion) {
         this.#memory.of(target).held = { resourceVersion: meta.resourceVersion, gist: held.gist };
       }
       if (verb === 'create') this.#replacements.forget(target);
-      this.#settle(facts, undefined, claim, decision.remarks);
-      return undefined;
+      return this.#written(target, facts, decision, isOverwritten(written, wished, content));
     } catch (error) {
       onWrite(target, verb, false, claim);
       // While the server has trouble the old one could not be put back either.
@@ -279,6 +288,29 @@ export class KubeTargets {
       }
       return await this.#refused(error, target, facts, found, signal);
     }
+  }
+
+  /** A write was done. @param overwritten the server stored something else */
+  #written(
+    target: HolderKey,
+    facts: Facts,
+    { claim, remarks }: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    overwritten: boolean,
+  ): RunResult | undefined {
+    const memory = this.#memory.of(target);
+    if (!overwritten) {
+      delete memory.overwritten;
+      this.#settle(facts, undefined, claim, remarks);
+      return undefined;
+    }
+    const now = this.#options.now();
+    afterOverwritten(memory, now);
+    this.#settle(facts, OVERWRITTEN, claim, remarks);
+    return { requeueAfterMs: pauseAfterOverwritten(memory.overwritten, now) };
+  }
+
+  #whyPaused(target: HolderKey): Outcome {
+    return this.#memory.get(target)?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
   }
 
   /** Deletes a copy in whose place another one is to be made; first it is made sure that the server would take that. */
@@ -296,7 +328,7 @@ export class KubeTargets {
     const memory = this.#memory.get(target);
     const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, now());
     if (pauseMs > 0) {
-      this.#settle(facts, CONTESTED, undefined, remarks);
+      this.#settle(facts, this.#whyPaused(target), undefined, remarks);
       return { requeueAfterMs: pauseMs };
     }
     const content = await this.#content(decision, facts, signal);

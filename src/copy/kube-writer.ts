@@ -7,7 +7,7 @@ import { METADATA_ONLY } from '../kube/api.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../kube/errors.ts';
 import { parseJson } from '../kube/json.ts';
 import type { Wanted } from './claim.ts';
-import type { Content } from './content.ts';
+import { Content } from './content.ts';
 import { parseHolderKey, type HolderKey } from './keys.ts';
 import { isForbiddenType } from './kind.ts';
 import type { KubeStore } from './kube-store.ts';
@@ -21,6 +21,15 @@ export interface CreateOptions {
   /** The server says what it would say, and creates nothing. */
   readonly dryRun?: boolean;
   readonly immutable?: boolean;
+  /** Asks for what was stored, data included. */
+  readonly proof?: boolean;
+}
+
+/** What the server answered to a write. */
+export interface Written {
+  readonly meta: ObjectMeta;
+  /** The content that it stored, if that was asked for. */
+  readonly stored?: Content;
 }
 
 export class KubeWriter {
@@ -36,8 +45,8 @@ export class KubeWriter {
     wish: Wish,
     content: Content,
     signal: AbortSignal,
-    { dryRun = false, immutable = false }: CreateOptions = {},
-  ): Promise<ObjectMeta> {
+    { dryRun = false, immutable = false, proof = false }: CreateOptions = {},
+  ): Promise<Written> {
     const { kind } = this.#store;
     const { namespace, name } = parseHolderKey(key);
     const type = wish.type ?? content.type;
@@ -64,7 +73,7 @@ export class KubeWriter {
       contentType: 'application/json',
       query: dryRun ? { ...QUERY, dryRun: 'All' } : QUERY,
     } as const;
-    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun);
+    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun, proof);
   }
 
   /**
@@ -78,7 +87,8 @@ export class KubeWriter {
     wish: Wish,
     content: Content | undefined,
     signal: AbortSignal,
-  ): Promise<ObjectMeta> {
+    { proof = false }: Pick<CreateOptions, 'proof'> = {},
+  ): Promise<Written> {
     // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
     // guards the uid as well.
     const operations: unknown[] = [
@@ -105,7 +115,7 @@ export class KubeWriter {
       contentType: 'application/json-patch+json',
       query: QUERY,
     } as const;
-    return await this.#write(key, { ...request, body: pieces, signal }, content, true);
+    return await this.#write(key, { ...request, body: pieces, signal }, content, true, proof);
   }
 
   /**
@@ -132,10 +142,14 @@ export class KubeWriter {
     request: KubeRequest,
     content: Content | undefined,
     there: boolean,
-  ): Promise<ObjectMeta> {
-    const asked = { ...request, accept: METADATA_ONLY };
+    proof: boolean,
+  ): Promise<Written> {
+    const asked = proof ? request : { ...request, accept: METADATA_ONLY };
     const { body } = await this.#send(key, asked, content, there);
-    return (parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject).metadata;
+    const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
+      Readonly<Record<string, unknown>>;
+    const { metadata: meta } = object;
+    return proof ? { meta, stored: Content.ofObject(this.#store.kind, object, meta.resourceVersion) } : { meta };
   }
 
   /**

@@ -83,6 +83,9 @@ export type Plan =
   /** The content of this claim's source. */
   | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
 
+/** On a target in which the server stored something else than was written (see `copy/overwritten.ts`). */
+export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
+
 const NOTHING: Plan = { do: 'nothing' };
 /** We have deleted the target, and the watch is about to say that it is gone, or that it is not. Until then nothing is told. */
 const LEAVING: Plan = { do: 'wait', reason: PENDING.reason, message: 'the copy was deleted' };
@@ -316,6 +319,9 @@ function planWrite(
   if (data === 'source') return { do: 'need', fact: data, claim: from };
   if (data === 'target') return { do: 'need', fact: data };
   if (claim.mode === 'own') desire = withoutLeftovers(desire, observed);
+  if (Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)) {
+    desire = { ...desire, annotations: { ...desire.annotations, [OVERWRITTEN_MARK]: null } };
+  }
   if (data === 'current' && matches(desire, observed)) return { do: 'nothing', remarks };
   if (data === 'frozen' || facts.frozen) {
     if (claim.mode === 'own') return { do: 'replace', claim: from, wish: desire, withData: true, remarks };
@@ -381,7 +387,10 @@ function planData(
 function untouched(facts: Facts, claim: Claim, observed: Observed): boolean {
   const view = facts.viewOf(claim);
   return (
-    observed.ownKeys !== undefined && view.state === 'present' && claim.shape.heldVersion(observed) === view.version
+    observed.ownKeys !== undefined &&
+    view.state === 'present' &&
+    claim.shape.heldVersion(observed) === view.version &&
+    !Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)
   );
 }
 

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { afterRepair, afterWrite, pauseBefore, pauseOf, type RepairMemory, type Repairs } from './repairs.ts';
+import {
+  afterOverwritten,
+  afterRepair,
+  afterWrite,
+  pauseAfterOverwritten,
+  pauseBefore,
+  pauseOf,
+  type RepairMemory,
+  type Repairs,
+} from './repairs.ts';
 
 test('ten repairs at once, then ever longer pauses, and after a quiet minute as at first', () => {
   let repairs: Repairs | undefined;
@@ -22,9 +31,28 @@ test('ten repairs at once, then ever longer pauses, and after a quiet minute as 
 test('writes that bring a new version of the source are no repairs, however many they are', () => {
   const memory: RepairMemory = {};
   for (let n = 0; n < 100; n += 1) {
-    const move = { mode: 'own', version: String(n), isRepair: false } as const;
+    const move = { mode: 'own', version: String(n), isRepair: false, isNew: false } as const;
     assert.equal(pauseBefore(move, memory, n), 0);
     afterWrite(move, memory, n);
   }
   assert.deepEqual(memory, { wrote: { own: '99' } });
+});
+
+test('what the server overwrites is written again at once, then ever more seldom', () => {
+  const memory: RepairMemory = {};
+  const repair = { mode: 'own', version: '1', isRepair: true, isNew: false } as const;
+  let now = 1000;
+  const pauses: number[] = [];
+  for (let n = 0; n < 10; n += 1) {
+    const pause = pauseBefore(repair, memory, now);
+    assert.equal(pause, pauseAfterOverwritten(memory.overwritten, now));
+    pauses.push(pause / 1000);
+    now += pause;
+    afterOverwritten(memory, now);
+  }
+  assert.deepEqual(pauses, [0, 0, 5, 10, 20, 40, 80, 160, 300, 300]);
+  assert.equal(pauseBefore(repair, memory, now - 3_600_000), 300_000, 'a clock that was set back');
+  // Neither what the source says anew nor a copy that is missing has to wait for that.
+  assert.equal(pauseBefore({ ...repair, version: '2', isRepair: false }, memory, now), 0);
+  assert.equal(pauseBefore({ ...repair, isNew: true }, memory, now), 0);
 });

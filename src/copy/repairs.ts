@@ -15,6 +15,8 @@ export interface Repairs {
 /** What is remembered of a target for this. */
 export interface RepairMemory {
   repairs?: Repairs;
+  /** Writes in a row of which the server stored something else. */
+  overwritten?: Repairs;
   /** By mode of the claim: the version of the source in the last write. */
   wrote?: Partial<Record<Claim['mode'], string>>;
 }
@@ -25,6 +27,10 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 /** After this long without a repair the next one is the first again, ms. */
 const QUIET_MS = 60_000;
+
+/** After the second write of which something else was stored; then twice as long each time. */
+const OVERWRITTEN_PAUSE_MS = 5000;
+const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
 /** What users are told meanwhile. */
 export const CONTESTED: Outcome = {
@@ -40,6 +46,8 @@ export interface Move {
   readonly version: string | undefined;
   /** It brings nothing new. */
   readonly isRepair: boolean;
+  /** The target is not there. */
+  readonly isNew: boolean;
 }
 
 /**
@@ -53,12 +61,26 @@ export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefi
   const version = view.state === 'present' ? view.version : undefined;
   const says = observed === undefined ? undefined : shape.heldVersion(observed);
   const isRepair = version !== undefined && (says === version || memory?.wrote?.[mode] === version);
-  return { mode, version, isRepair };
+  return { mode, version, isRepair, isNew: observed === undefined };
 }
 
 /** How long a write has to wait, ms. */
-export function pauseBefore({ isRepair }: Move, memory: RepairMemory | undefined, now: number): number {
-  return isRepair ? pauseOf(memory?.repairs, now) : 0;
+export function pauseBefore({ isRepair, isNew }: Move, memory: RepairMemory | undefined, now: number): number {
+  if (!isRepair) return 0;
+  const pause = pauseOf(memory?.repairs, now);
+  return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
+}
+
+/** How long a target rests in which something else was stored, ms. The first time it is written again at once, with a mark. */
+export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: number): number {
+  if (overwritten === undefined || overwritten.count < 2) return 0;
+  const pause = Math.min(OVERWRITTEN_PAUSE_MS * 2 ** (overwritten.count - 2), LONGEST_OVERWRITTEN_PAUSE_MS);
+  return Math.min(pause, Math.max(0, overwritten.at + pause - now));
+}
+
+/** The server stored something else than was written. */
+export function afterOverwritten(memory: RepairMemory, now: number): void {
+  memory.overwritten = { count: (memory.overwritten?.count ?? 0) + 1, at: now };
 }
 
 /** The write was done. */

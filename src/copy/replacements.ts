@@ -92,7 +92,7 @@ export class Replacements {
     const { namespace, name } = parseHolderKey(target);
     using answer = store.index.expect(namespace, name);
     try {
-      const meta = await writer.create(target, wish, old.content, signal, { immutable: old.immutable });
+      const { meta } = await writer.create(target, wish, old.content, signal, { immutable: old.immutable });
       onCreate(target, true, undefined);
       answer.learn(meta);
     } catch (error) {

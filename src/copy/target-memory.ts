@@ -5,6 +5,7 @@
  * - `cleared`: it is gone, so that nobody need ask whether something without our label is left;
  * - `focused`: the target is followed by name, because something that is not ours stands there;
  * - `repairs`: how often it was put right of late;
+ * - `overwritten`: how often in a row the server stored something else than was written;
  * - `wrote`: which version of its source was last written into it, also when it is gone.
  *
  * A target of which nothing is remembered has no entry.
@@ -64,6 +65,7 @@ export class TargetMemory {
       delete memory.type;
       delete memory.cleared;
       delete memory.repairs;
+      delete memory.overwritten;
       delete memory.wrote;
     }
     if (Object.keys(memory).length === 0) this.#targets.delete(target);

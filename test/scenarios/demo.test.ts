@@ -98,10 +98,10 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
     const { output } = run;
     const steps = [
       /kube-apiserver v\d+\.\d+\.\d+/,
-      /NAME +SOURCE TYPE +SOURCE NAME +DESTINATION TYPE +DELETE POLICY +POLL PERIOD +MIRROR STATUS +LAST SYNC TIME +AGE\n/,
-      /mysecret-mirror +secret +mysecret +namespaces +delete +180 +Pending +1970-01-01T00:00:00Z +\d+s\n/,
+      /NAME +SOURCE TYPE +SOURCE NAME +DESTINATION TYPE +DELETE POLICY +POLL PERIOD +MIRROR STATUS +LAST SYNC TIME +AGE +READY\n/,
+      /mysecret-mirror +secret +mysecret +namespaces +delete +180 +Pending +1970-01-01T00:00:00Z +\d+s +False\n/,
       /Pending: secret default\/mysecret not found, waiting to appear\n/,
-      /mysecret-mirror +secret +mysecret +namespaces +delete +180 +Active +20\S+Z +\d+s\n/,
+      /mysecret-mirror +secret +mysecret +namespaces +delete +180 +Active +20\S+Z +\d+s +True\n/,
       /NAMESPACE +NAME +TYPE +DATA +AGE\n +default .*\n +project-a-main +mysecret +Opaque +2 +\d+s\n +project-b-main +mysecret/,
       /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/,
       /✓ project-b-main\/mysecret +follows \d+ ms after the change\n/,
@@ -117,7 +117,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       / +jx-preview-7 +tls-example-com +kubernetes.io\/tls +2 .*\n +jx-staging +tls-example-com .*\n +jx +tls-example-com/,
       /✓ jx-preview-7\/tls-example-com +.+ after its namespace was created\n/,
       /✓ two Vaults v\d+\.\d+\.\d+ +at http:\/\/127\.0\.0\.1:\d+ and http:\/\/127\.0\.0\.1:\d+/,
-      /myvaultsecret-mirror +vault +myvaultsecret-sync +namespaces +delete +2 +Active +20\S+Z +\d+s\n/,
+      /myvaultsecret-mirror +vault +myvaultsecret-sync +namespaces +delete +2 +Active +20\S+Z +\d+s +True\n/,
       /✓ project-c-main\/myvaultsecret-sync +.+ after the mirror was applied\n/,
       /✓ project-c-next\/myvaultsecret-sync +follows .+ after the change/,
       /\n +\[1,\["id","key"\]\]\n\n +✓ secret\/deploy-key +written .+ after the Secret was created\n/,

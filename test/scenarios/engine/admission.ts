@@ -1,4 +1,4 @@
-/** Rules of a cluster's own about what may be written: a ValidatingAdmissionPolicy, which the API server itself carries out. */
+/** Rules of a cluster's own about what is written: admission policies, which the API server itself carries out. */
 import type { Json, TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -62,6 +62,62 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
     async [Symbol.asyncDispose]() {
       await api.delete(`${REGISTRATION}/validatingadmissionpolicybindings/${name}`);
       await api.delete(`${REGISTRATION}/validatingadmissionpolicies/${name}`);
+      await waitFor(async () => !(await isInForce()), { timeoutMs: 30_000, message: `the policy ${name} to be gone` });
+    },
+  };
+}
+
+/**
+ * Makes the server store another text than what is written to the Secrets of a namespace, until it is disposed of. Settles when it is in force.
+ * @param path JSON pointer of what is changed in them
+ */
+export async function overwrite(
+  api: TestApi,
+  name: string,
+  { namespace, path, value }: { readonly namespace: string; readonly path: string; readonly value: string },
+): Promise<AsyncDisposable> {
+  await api.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingAdmissionPolicy',
+    metadata: { name },
+    spec: {
+      failurePolicy: 'Fail',
+      reinvocationPolicy: 'Never',
+      matchConstraints: {
+        resourceRules: [
+          { apiGroups: [''], apiVersions: ['v1'], resources: ['secrets'], operations: ['CREATE', 'UPDATE'] },
+        ],
+      },
+      matchConditions: [{ name: 'here', expression: `request.namespace == '${namespace}'` }],
+      mutations: [
+        {
+          patchType: 'JSONPatch',
+          jsonPatch: {
+            expression: `[JSONPatch{op: "add", path: ${JSON.stringify(path)}, value: ${JSON.stringify(value)}}]`,
+          },
+        },
+      ],
+    },
+  });
+  await api.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingAdmissionPolicyBinding',
+    metadata: { name },
+    spec: { policyName: name },
+  });
+  const [field = '', ...rest] = path.slice(1).split('/');
+  const isInForce = async (): Promise<boolean> => {
+    const { body } = await api.raw('POST', `/api/v1/namespaces/${namespace}/secrets`, {
+      query: { dryRun: 'All' },
+      body: { metadata: { name: 'probe', labels: { probe: 'x' } }, data: { probe: '' } },
+    });
+    return rest.reduce((object: Json, key) => object?.[key], body[field]) === value;
+  };
+  await waitFor(isInForce, { timeoutMs: 30_000, message: `the policy ${name} to be in force` });
+  return {
+    async [Symbol.asyncDispose]() {
+      await api.delete(`${REGISTRATION}/mutatingadmissionpolicybindings/${name}`);
+      await api.delete(`${REGISTRATION}/mutatingadmissionpolicies/${name}`);
       await waitFor(async () => !(await isInForce()), { timeoutMs: 30_000, message: `the policy ${name} to be gone` });
     },
   };

@@ -1,0 +1,106 @@
+/** A policy of the cluster makes the server store something else than is written: that is told, and not fought. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
+import { overwrite } from './admission.ts';
+
+const MARK = 'keyferry.dev/overwritten';
+/** Two at once, then after 5, 10, 20, 40 s …: no test takes longer. */
+const MOST_WRITES = 7;
+/** A pause that may have begun just before a policy went. */
+const HEAL_MS = 100_000;
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  operator = await scene.operator();
+});
+after(() => scene.close());
+
+/** Lines of the operators' log about writes to a Secret. */
+const writesTo = (namespace: string): string[] =>
+  operator.output
+    .split('\n')
+    .filter((line) => /"(created|updated)"/.test(line) && line.includes(`"namespace":"${namespace}"`));
+
+const reason = async (name: string): Promise<string> =>
+  (await scene.api.get(mirrorPath(name))).status.conditions[0].reason;
+
+describe('a copy that a policy of the cluster changes whenever it is written', { concurrency: 2 }, () => {
+  it('in its values: the mirror says in which namespace, and gives the cluster peace', async () => {
+    await scene.namespaces('values-a', 'values-b');
+    await scene.secret(HOME, 'values', { a: '1', b: '2' });
+    {
+      await using _ = await overwrite(scene.api, 'values', { namespace: 'values-b', path: '/data/a', value: 'eHh4' });
+      await scene.mirror('values', ['values-.']);
+      const status = await scene.ready('values', 'Overwritten', /^cannot sync namespace values-b: .*stored something/);
+      assert.deepEqual([status.mirrorStatus, status.conditions[0].status], ['Error', 'False']);
+      await scene.event('values', 'Overwritten', /namespace values-b/);
+      await scene.copied('values-a', 'values', { a: '1', b: '2' });
+      assert.equal((await scene.find('values-b', 'values')).data.a, 'eHh4');
+      assert.equal(writesTo('values-a').length, 1);
+    }
+    const { metadata }: Json = await scene.copied('values-b', 'values', { a: '1', b: '2' }, HEAL_MS);
+    await scene.ready('values', 'Synced');
+    assert.equal(metadata.annotations['mirrors.kts.studio/owned-by'], `${HOME}/values`);
+    await waitFor(async () => (await scene.find('values-b', 'values')).metadata.annotations[MARK] === undefined, {
+      message: 'the mark to be taken off',
+    });
+    assert.ok(writesTo('values-b').length <= MOST_WRITES, `${writesTo('values-b').length} writes`);
+  });
+
+  it('in a label: the mirror says so, and gives the cluster peace', async () => {
+    await scene.namespaces('labels');
+    await scene.secret(HOME, 'labels', { a: '1' }, { metadata: { labels: { team: 'a' } } });
+    {
+      const theirs = { namespace: 'labels', path: '/metadata/labels/team', value: 'b' };
+      await using _ = await overwrite(scene.api, 'labels', theirs);
+      await scene.mirror('labels', ['labels']);
+      await scene.ready('labels', 'Overwritten', /^cannot sync namespace labels: /);
+    }
+    await scene.ready('labels', 'Synced', /(?:)/, HOME, HEAL_MS);
+    assert.equal((await scene.find('labels', 'labels')).metadata.labels.team, 'a');
+    assert.ok(writesTo('labels').length <= MOST_WRITES, `${writesTo('labels').length} writes`);
+  });
+});
+
+describe('a change of a source that a policy changes in the copy', () => {
+  it('is written at once, and what else the copy holds by now does not count', async () => {
+    await scene.namespaces('change');
+    await scene.secret(HOME, 'change', { a: '1' });
+    await scene.mirror('change', ['change']);
+    await scene.ready('change', 'Synced');
+    await using _ = await overwrite(scene.api, 'change', { namespace: 'change', path: '/data/a', value: 'eHh4' });
+    await scene.change(HOME, 'change', { a: '2', b: '3' });
+    await scene.ready('change', 'Overwritten');
+    await scene.change(HOME, 'change', { a: '2', c: '3' });
+    await waitFor(async () => (await scene.find('change', 'change')).data.c !== undefined, { timeoutMs: 4000 });
+  });
+});
+
+describe('an operator that is killed while a policy changes a copy', () => {
+  it('does not say after its start that the copy is right', async () => {
+    await scene.namespaces('killed');
+    await scene.secret(HOME, 'killed', { a: '1' });
+    await using _ = await overwrite(scene.api, 'killed', { namespace: 'killed', path: '/data/a', value: 'eHh4' });
+    await scene.mirror('killed', ['killed']);
+    await scene.ready('killed', 'Overwritten');
+    const { metadata }: Json = await waitFor(async () => {
+      const copy = await scene.find('killed', 'killed');
+      return copy.metadata.annotations[MARK] === 'true' && copy;
+    });
+    await operator.kill9();
+    operator = await scene.operator();
+    await waitFor(
+      async () => (await scene.find('killed', 'killed')).metadata.resourceVersion !== metadata.resourceVersion,
+      { message: 'the copy to be looked at again' },
+    );
+    await staysTrue(async () => (await reason('killed')) === 'Overwritten', 3000, 'the mirror is not ready');
+  });
+});
