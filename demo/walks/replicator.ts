@@ -1,7 +1,7 @@
 /** The replicator: annotations on Secrets say what is pulled from where, and what is pushed whereto. */
 import { randomBytes } from 'node:crypto';
 
-import { listEach } from '../../src/cli/kube-list.ts';
+import { listEach } from '../../src/kube/list-each.ts';
 import { annotationNames, isAnnotated } from '../../src/controllers/replicator/annotations.ts';
 import type { KubeObject } from '../../src/kube/api.ts';
 import { Arrivals } from '../arrivals.ts';

@@ -10,7 +10,7 @@ import type { Gist } from '../../copy/plan.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
-import { type Listed, listEach } from '../kube-list.ts';
+import { type Listed, listEach } from '../../kube/list-each.ts';
 
 export interface Found {
   readonly resourceVersion: string;

@@ -10,6 +10,7 @@ import type { MirrorsConfig } from '../../config/config.ts';
 import type { Log } from '../../observe/log.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRRORS_API_PATH, MIRRORS_SYSTEM, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
+import { LeftBehind } from './left-behind.ts';
 import { MirrorStore } from './mirror-store.ts';
 import { NamespaceNews } from '../../copy/namespace-news.ts';
 import type { Steps } from '../../runtime/slices.ts';
@@ -18,6 +19,7 @@ import { COPY_LABEL } from './shape.ts';
 import type { MirrorEvent } from './status.ts';
 import { MirrorSystem } from './system.ts';
 import { MirrorVault } from './mirror-vault.ts';
+import { places } from './verdict.ts';
 
 export interface MirrorsControllerOptions {
   readonly engine: Engine;
@@ -37,6 +39,9 @@ export interface MirrorsController {
   /** A namespace came or went. */
   namespaceChanged(name: string, there: boolean, initial: boolean): void;
 }
+
+/** Namespaces named in a line of the log. */
+const NAMED_LEFT = 10;
 
 /** Opens the watches and adds the system; the engine may be started when the cluster is synced. */
 export function startMirrors(options: MirrorsControllerOptions): MirrorsController {
@@ -63,6 +68,20 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
       options.log.warn('a lease could not be revoked; it ends with its time', { mirror, lease, error });
     },
   });
+  const leftBehind = new LeftBehind({
+    api: cluster.api,
+    namespaces: cluster.namespaces,
+    onFound: (mirror, name, namespaces) => {
+      const where = places(namespaces, NAMED_LEFT);
+      options.log.warn(
+        `copies of the original are left behind in ${where}: a pattern matches only a part of the name (--mirrors-regex=search serves them, keyferry status names them all)`,
+        { mirror, name, count: namespaces.length },
+      );
+    },
+    onFailed: (mirror, error) => {
+      options.log.warn('cannot look for copies that the original has left behind', { mirror, error });
+    },
+  });
   const watches: Watcher[] = [];
   const system = new MirrorSystem({
     api: cluster.api,
@@ -73,6 +92,8 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     viewOf: (source) => (isVaultKey(source) ? backend.view(source) : secrets.view(source)),
     vault,
     specOptions,
+    // With the original's way to match there are none.
+    leftBehind: config.regexMode === 'full' ? leftBehind : undefined,
     recordEvent,
     onSynced: (mirror, spec, namespaces) => {
       metrics.synced(mirror, spec.sourceType, spec.destinationType);

@@ -27,6 +27,7 @@ import {
   type SecretMirrorStatus,
 } from './api.ts';
 import { MAX_LIST, mirrorName, mirrorRule, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import type { LeftBehind } from './left-behind.ts';
 import type { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 import { LeaveShape } from '../../copy/leave-shape.ts';
@@ -55,6 +56,7 @@ export interface MirrorSystemOptions {
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
   /** A mirror is gone. */
   readonly onGone: (mirror: string) => void;
+  readonly leftBehind?: LeftBehind | undefined;
   /** How long a mirror that is being deleted waits for its copies to go, ms. */
   readonly deletionTimeoutMs: number;
   /** A mirror may find more or less room for its copies than when it was last evaluated. */
@@ -322,6 +324,7 @@ export class MirrorSystem implements RuleSystem {
       this.#written.delete(rule);
       this.#announced.delete(rule);
       this.#undefaultable.delete(rule);
+      this.#options.leftBehind?.forget(rule);
       this.#options.onGone(mirrorName(rule));
       return undefined;
     }
@@ -342,6 +345,7 @@ export class MirrorSystem implements RuleSystem {
       writes: news.writes,
     });
     if (result?.synced === true) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
+    if (result !== undefined) await this.#options.leftBehind?.look(rule, mirror, spec, signal);
     return undefined;
   }
 

@@ -173,10 +173,10 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
   return a < b ? -1 : Number(a > b);
 }
 
-/** Namespaces for a message: some by name, the rest counted. */
-export function places(namespaces: readonly string[]): string {
-  const named = namespaces.slice(0, NAMED).join(', ');
-  const rest = namespaces.length - NAMED;
+/** Namespaces for a message: `most` by name, the rest counted. */
+export function places(namespaces: readonly string[], most = NAMED): string {
+  const named = namespaces.slice(0, most).join(', ');
+  const rest = namespaces.length - most;
   const noun = namespaces.length === 1 ? 'namespace' : 'namespaces';
   return rest > 0 ? `${noun} ${named} and ${rest} more` : `${noun} ${named}`;
 }
