@@ -104,6 +104,24 @@ test('a claim that stays as it was keeps its outcome, one that changes is tried 
   );
 });
 
+test('a rule that was made again under its name has other claims: its targets are looked at with its new age', () => {
+  const book = new ClaimBook();
+  const aged = (rank: string): Claim => ({
+    owner: { key: 'r:a', title: 'a', rank },
+    target: 't',
+    mode: 'own',
+    source: 's',
+    shape: shape('x'),
+  });
+  book.replace('r:a', [aged('2020')], []);
+  assert.deepEqual(book.replace('r:a', [aged('2020')], []).targets, []);
+  assert.deepEqual(book.replace('r:a', [aged('2030')], []).targets, ['t']);
+  assert.deepEqual(
+    Array.from(book.on('t'), ({ claim: { owner } }) => owner.rank),
+    ['2030'],
+  );
+});
+
 test('settling tells only what is new', () => {
   const book = new ClaimBook();
   book.replace('r', [claim('r', 'a', 'own', 's')], []);

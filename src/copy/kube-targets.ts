@@ -1,14 +1,7 @@
 /**
  * Makes targets in a cluster true: gathers the facts about one target, lets `plan` decide, does that one write, notes the outcome.
  */
-import {
-  type ApiError,
-  isAlreadyExists,
-  isConflict,
-  isInvalid,
-  isNamespaceTerminating,
-  isNotFound,
-} from '../kube/errors.ts';
+import { isAlreadyExists, isConflict, isFrozen, isNamespaceTerminating, isNotFound } from '../kube/errors.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import { type Claim, type Outcome, RELEASED } from './claim.ts';
@@ -380,7 +373,7 @@ export class KubeTargets {
       found.read = null;
       return { requeueAfterMs: RACE_RETRY_MS };
     }
-    if (facts.observed !== undefined && isInvalid(error) && isFrozen(error) && found.frozen !== true) {
+    if (facts.observed !== undefined && isFrozen(error) && found.frozen !== true) {
       found.frozen = true;
       return 'again';
     }
@@ -487,13 +480,4 @@ function newer(indexed: Observed | undefined, read: Observed | undefined): Obser
 
 function minimalContent(store: KubeStore, type: string | undefined): Content {
   return Content.ofFields(store.kind, store.kind.minimal(type ?? ''), type ?? '', '');
-}
-
-/** Whether a 422 says that the object cannot be changed at all, rather than that the new content is bad. */
-function isFrozen(error: ApiError): boolean {
-  return error.causes.some(
-    ({ field, message }) =>
-      /immutable/i.test(message ?? '') &&
-      (field === 'type' || field === 'data' || field === 'immutable' || field === 'binaryData'),
-  );
 }

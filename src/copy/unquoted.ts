@@ -22,7 +22,7 @@ export function speechless(error: ApiError): ApiError {
 
 /** Another error, because the stack and the message of the old one have the words as well. */
 function reworded(
-  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs }: ApiError,
+  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs, told }: ApiError,
   reword: (text: string) => string,
 ): ApiError {
   return new ApiError(call, status, {
@@ -34,6 +34,8 @@ function reworded(
       ...(message === undefined ? {} : { message: reword(message) }),
     })),
     isStatus,
+    // What is decided by the server's words is decided by those that it said.
+    told,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }

@@ -8,6 +8,7 @@ import {
   isAlreadyExists,
   isConflict,
   isForbidden,
+  isFrozen,
   isGone,
   isInvalid,
   isNamespaceTerminating,
@@ -82,6 +83,7 @@ test('every kind of answer is told from the others', () => {
     reason: 'Forbidden',
     message: 'unable to create new content in namespace a because it is being terminated',
   };
+  const immutable = (field: string) => ({ details: { causes: [{ field, message: 'Forbidden: field is immutable' }] } });
   const table: readonly [ApiError, readonly ((error: unknown) => boolean)[]][] = [
     [errorOf(404, { reason: 'NotFound' }), [isNotFound]],
     [errorOf(409, { reason: 'Conflict' }), [isConflict]],
@@ -96,6 +98,10 @@ test('every kind of answer is told from the others', () => {
       [isForbidden, isNamespaceTerminating],
     ],
     [errorOf(403, { message: 'exceeded quota: q, requested: secrets=1' }), [isForbidden, isQuotaExceeded]],
+    [errorOf(422, immutable('data')), [isInvalid, isFrozen]],
+    [errorOf(422, immutable('type')), [isInvalid, isFrozen]],
+    [errorOf(422, immutable('metadata.name')), [isInvalid]],
+    [errorOf(422, { details: { causes: [{ field: 'data', message: 'too long' }] } }), [isInvalid]],
     [errorOf(413, {}), [isTooLarge]],
     [errorOf(500, { message: 'etcdserver: request is too large' }), [isTooLarge, isServerTrouble]],
     [errorOf(429, {}), [isThrottled, isServerTrouble]],
@@ -114,6 +120,7 @@ test('every kind of answer is told from the others', () => {
     isServerTrouble,
     isThrottled,
     isInvalid,
+    isFrozen,
   ];
   for (const [error, expected] of table) {
     for (const is of all) assert.equal(is(error), expected.includes(is), `${is.name} of ${error.message}`);

@@ -20,6 +20,20 @@ export interface ApiStatus {
   readonly retryAfterMs?: number;
   /** Default true. */
   readonly isStatus?: boolean;
+  /** Default: what the texts say. To be given where these are no longer the server's. */
+  readonly told?: Told;
+}
+
+/**
+ * What an answer says in the server's own texts. It is read off them once, so that it stays true of an error whose texts have been
+ * changed since: a value that is taken out of them may be a word such as `data`.
+ */
+export interface Told {
+  /** The object cannot be changed at all, rather than that its new content is bad. */
+  readonly frozen: boolean;
+  readonly namespaceTerminating: boolean;
+  readonly quotaExceeded: boolean;
+  readonly tooLarge: boolean;
 }
 
 /** Which call an error belongs to. The path carries names, never values; the query is left out. */
@@ -64,6 +78,7 @@ export class ApiError extends Error {
   readonly retryAfterMs: number | undefined;
   /** Whether the API server itself said it: the body was a `Status`. Else it may be what stands before it that answered. */
   readonly isStatus: boolean;
+  readonly told: Told;
   readonly call: CallContext;
 
   constructor(call: CallContext, status: number, answer: ApiStatus) {
@@ -74,8 +89,22 @@ export class ApiError extends Error {
     this.causes = answer.causes;
     this.retryAfterMs = answer.retryAfterMs;
     this.isStatus = answer.isStatus ?? true;
+    this.told = answer.told ?? toldBy(answer);
     this.call = call;
   }
+}
+
+/** Fields of an object that may be said to be immutable: the whole object is, or it would have to be of another type. */
+const FROZEN_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
+
+function toldBy({ message, causes }: ApiStatus): Told {
+  return {
+    frozen: causes.some((cause) => FROZEN_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
+    namespaceTerminating:
+      causes.some(({ reason }) => reason === 'NamespaceTerminating') || /because it is being terminated/u.test(message),
+    quotaExceeded: /exceeded quota: /u.test(message),
+    tooLarge: /etcdserver: request is too large|trying to send message larger/u.test(message),
+  };
 }
 
 /** No answer: refused, reset, not trusted, timed out, or the response broke off. Whether a write was done is unknown. */
@@ -246,28 +275,24 @@ export function isBadRequest(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 400;
 }
 
+/** The object cannot be changed as it is (422): it is immutable, or of another type. */
+export function isFrozen(error: unknown): error is ApiError {
+  return isInvalid(error) && error.told.frozen;
+}
+
 /** An object larger than the server or etcd takes: 413, or etcd's own words in a 500. */
 export function isTooLarge(error: unknown): error is ApiError {
-  return (
-    error instanceof ApiError &&
-    (error.status === 413 ||
-      /etcdserver: request is too large|trying to send message larger/u.test(error.statusMessage))
-  );
+  return error instanceof ApiError && (error.status === 413 || error.told.tooLarge);
 }
 
 /** The namespace is being deleted, so that nothing can be created in it (403 with this cause; servers since 1.14). */
 export function isNamespaceTerminating(error: unknown): error is ApiError {
-  return (
-    error instanceof ApiError &&
-    error.status === 403 &&
-    (error.causes.some((cause) => cause.reason === 'NamespaceTerminating') ||
-      /because it is being terminated/u.test(error.statusMessage))
-  );
+  return isForbidden(error) && error.told.namespaceTerminating;
 }
 
 /** A quota of the namespace refused the write (403 by the ResourceQuota admission plugin). */
 export function isQuotaExceeded(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 403 && /exceeded quota: /u.test(error.statusMessage);
+  return isForbidden(error) && error.told.quotaExceeded;
 }
 
 /** The server failed (5xx) or had no time (429): the same call may succeed later. Connection errors are not meant. */

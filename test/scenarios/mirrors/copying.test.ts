@@ -296,6 +296,24 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(copy.immutable, undefined);
   });
 
+  it('are replaced when they were made immutable, though a value is a word of the refusal', async () => {
+    await scene.namespaces('words-a');
+    const words = ['data', 'immutable', 'type', 'field is immutable when `immutable` is set'];
+    const spoken = (last: string): Record<string, string> =>
+      Object.fromEntries([...words, last].map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
+    await scene.secret(HOME, 'words', {}, { data: spoken('old') });
+    await scene.mirror('words', ['words-a']);
+    await scene.ready('words', 'Synced', /^1 copy/);
+    await scene.api.patch(secretPath('words-a', 'words'), { immutable: true });
+    await scene.api.patch(secretPath(HOME, 'words'), { data: spoken('new') });
+    const copy = await waitFor(async () => {
+      const found = await scene.find('words-a', 'words');
+      return found?.data?.k4 === spoken('new')['k4'] && found;
+    });
+    assert.equal(copy.immutable, undefined);
+    await scene.ready('words', 'Synced');
+  });
+
   it('are made of an immutable source, and are not immutable themselves', async () => {
     await scene.namespaces('ice-a');
     await scene.secret(HOME, 'ice', { a: '1' }, { immutable: true });

@@ -216,6 +216,65 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
   });
 
+  it('made in the same second: the one that has the copy keeps it, over edits and a kill -9', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `pair-${index}`);
+    await scene.namespaces('pair-other', ...names);
+    const sources = names.flatMap((name) => [HOME, 'pair-other'].map((home) => ({ name, home })));
+    for (const { name, home } of sources) await scene.secret(home, name, { from: home });
+    await Promise.all(sources.map(({ name, home }) => scene.mirror(name, [name], {}, home)));
+    const holders = new Map<string, string>();
+    const copies: Json[] = [];
+    for (const name of names) {
+      const copy = await waitFor(() => scene.find(name, name), { message: `a copy in ${name}` });
+      const [home = ''] = copy.metadata.annotations[OWNED_BY].split('/');
+      const loser = home === HOME ? 'pair-other' : HOME;
+      holders.set(name, home);
+      await scene.ready(name, 'Synced', /(?:)/, home);
+      await scene.ready(name, 'Conflict', new RegExp(`copy of SecretMirror ${home}/${name}$`), loser);
+      copies.push(await scene.copied(name, name, { from: home }));
+    }
+    for (const { name, home } of sources) {
+      await scene.api.patch(mirrorPath(name, home), { spec: { pollPeriodSeconds: 90 } });
+    }
+    for (const { name, home } of sources) {
+      await scene.ready(name, holders.get(name) === home ? 'Synced' : 'Conflict', /(?:)/, home);
+    }
+    await scene.operators.at(-1)?.kill9();
+    await scene.operator();
+    const same = async (): Promise<boolean> => (await Promise.all(copies.map(untouched))).every(Boolean);
+    await staysTrue(same, SETTLE_MS, 'the copies of all pairs');
+    for (const name of names) {
+      const home = holders.get(name) ?? '';
+      const next = home === HOME ? 'pair-other' : HOME;
+      await scene.api.delete(mirrorPath(name, home));
+      const copy = await scene.copied(name, name, { from: next });
+      assert.equal(copy.metadata.uid, copies.find(({ metadata }) => metadata.name === name)?.metadata.uid);
+    }
+  });
+
+  it('of which the older has no source: the younger makes the copy, and keeps it when the source of the older comes', async () => {
+    await scene.namespaces('blocked', 'blocked-other');
+    const older = await scene.mirror('blocked', ['blocked']);
+    await scene.ready('blocked', 'NoSecret');
+    await waitFor(() => Date.now() >= Date.parse(older.metadata.creationTimestamp) + 1000, { message: 'a second' });
+    await scene.mirror('blocked', ['blocked'], {}, 'blocked-other');
+    await scene.secret('blocked-other', 'blocked', { from: 'younger' });
+    const { metadata } = await scene.copied('blocked', 'blocked', { from: 'younger' });
+    await scene.ready('blocked', 'Synced', /(?:)/, 'blocked-other');
+    await scene.secret(HOME, 'blocked', { from: 'older' });
+    await scene.ready('blocked', 'Conflict', /SecretMirror blocked-other\/blocked/);
+    await scene.change('blocked-other', 'blocked', { from: 'changed' });
+    await scene.copied('blocked', 'blocked', { from: 'changed' });
+    await scene.api.delete(secretPath('blocked-other', 'blocked'));
+    await scene.ready('blocked', 'NoSecret', /(?:)/, 'blocked-other');
+    await scene.copied('blocked', 'blocked', { from: 'changed' });
+    await scene.api.delete(mirrorPath('blocked', 'blocked-other'));
+    const taken = await scene.copied('blocked', 'blocked', { from: 'older' });
+    assert.equal(taken.metadata.uid, metadata.uid);
+    // Free again, and both sources are there: it goes to the oldest.
+    await scene.ready('blocked', 'Synced');
+  });
+
   it('in a chain carry a value two steps, and only their own marks', async () => {
     await scene.namespaces('chain-1', 'chain-2');
     await scene.secret(HOME, 'chain', { a: '1' }, { metadata: { labels: { app: 'web' } } });

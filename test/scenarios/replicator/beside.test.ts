@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { crds } from '../../../src/cli/crds.ts';
-import { staysTrue } from '../../support/wait-for.ts';
+import type { Json } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
 
 /** Long enough for a fight to have begun. */
@@ -61,6 +62,35 @@ describe('SecretMirrors and replicate-from on one object', () => {
     assert.match(message, /replicate-from.*SecretMirror home\/another/);
     await users.holds('team-b/marked', { own: 'x' });
     await staysAt(users, 'team-b/marked', 'nobody fights over it');
+    await operator.stop();
+  });
+
+  it('a copy that another system takes over carries no mark of the first', async () => {
+    const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
+    const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
+      [...Object.keys(labels ?? {}), ...Object.keys(annotations)].filter((key) => /^mirrors\.|\/copy$/.test(key));
+    const ofPush = ({ metadata }: Json): string[] =>
+      Object.keys(metadata.annotations).filter((key) => key.startsWith('k8s-replicator/'));
+    const place = 'keyferry.dev/target';
+    await users.create('home/swap', { a: 'of the mirror' });
+    await mirror('swap', 'team-a');
+    const first = await users.holds('team-a/swap', { a: 'of the mirror' });
+    assert.notEqual(ofMirror(first).length, 0);
+    await users.create('source/swap', { a: 'of the source' }, { 'replicate-to-namespaces': 'team-a' });
+    const { message } = await users.warning('source/swap', 'Conflict');
+    assert.match(message, /SecretMirror home\/swap/);
+    const path = '/apis/mirrors.kts.studio/v1alpha2/namespaces/home/secretmirrors/swap';
+    await scene.api.delete(path);
+    await waitFor(async () => (await scene.api.find(path)) === undefined, { message: 'the mirror to be gone' });
+    const second = await users.holds('team-a/swap', { a: 'of the source' });
+    assert.deepEqual(ofMirror(second), []);
+    assert.equal(second.metadata.annotations[place], 'team-a/swap');
+    assert.equal(annotation(second, 'replicated-by'), 'source/swap');
+    await mirror('swap', 'team-a');
+    await users.annotate('source/swap', { 'replicate-to-namespaces': null });
+    const third = await users.holds('team-a/swap', { a: 'of the mirror' });
+    assert.deepEqual(ofPush(third), []);
+    assert.equal(third.metadata.annotations[place], 'team-a/swap');
     await operator.stop();
   });
 
