@@ -158,6 +158,7 @@ export class Operator {
     const backend = new ClusterBackend(this.#cluster, {
       book: engine.book,
       sources,
+      cycleOf: (claim) => engine.cycles.of(claim),
       ownerOf: (observed, target) => engine.ownerOf(observed, target),
       fateOf: async (rule, target, observed, signal) => {
         // A copy in a namespace that we have not heard of: the watch of namespaces is behind, and claims with it.

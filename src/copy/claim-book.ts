@@ -7,7 +7,7 @@
  * Any user can make a rule with thousands of claims, and thousands of rules with a claim on one target. So no step costs more than
  * in proportion to the claims that it is about, and a claim that is alone on its target needs no set.
  */
-import { type Claim, type ClaimMode, type Outcome, type Owner, PENDING } from './claim.ts';
+import { type Claim, type ClaimMode, type Outcome, type Owner, PENDING, placeOf } from './claim.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
 
 /** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
@@ -20,6 +20,9 @@ export interface Entry {
 export interface BookChange {
   /** Targets on which a claim came, went or changed. */
   readonly targets: readonly HolderKey[];
+  /** Claims that came, and claims that went. */
+  readonly added: readonly Entry[];
+  readonly removed: readonly Entry[];
   /** Sources that no rule depended on before. */
   readonly addedSources: readonly HolderKey[];
   /** Sources that no rule depends on any more. */
@@ -38,6 +41,8 @@ export class ClaimBook {
   readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
   readonly #byTarget = new Map<HolderKey, Claims>();
   readonly #bySource = new Map<HolderKey, Set<Entry>>();
+  /** Claims whose source has another key as a target, by that. */
+  readonly #byPlace = new Map<HolderKey, Set<Entry>>();
   readonly #sourcesOf = new Map<RuleKey, readonly HolderKey[]>();
   readonly #rulesOn = new Map<HolderKey, Set<RuleKey>>();
   /** How many claims of a rule nothing can be said of yet. */
@@ -52,6 +57,7 @@ export class ClaimBook {
     const after = new Map<ClaimId, Entry>();
     const targets: HolderKey[] = [];
     const added: Entry[] = [];
+    const removed: Entry[] = [];
     for (const claim of claims) {
       const id = idOf(claim);
       if (after.has(id)) continue;
@@ -72,12 +78,14 @@ export class ClaimBook {
       if (after.get(id) === entry) continue;
       if (!after.has(id)) targets.push(entry.claim.target);
       this.#remove(entry);
+      removed.push(entry);
       if (entry.claim.mode === 'own' && entry.claim.source !== undefined) left.add(entry.claim.source);
     }
     if (after.size > 0) this.#byRule.set(rule, after);
     else this.#byRule.delete(rule);
     const depends = this.#depend(rule, sources);
-    return { targets, ...depends, unusedSources: [...left].filter((source) => this.userOf(source) === undefined) };
+    const unusedSources = [...left].filter((source) => this.userOf(source) === undefined);
+    return { targets, added, removed, ...depends, unusedSources };
   }
 
   /**
@@ -146,6 +154,17 @@ export class ClaimBook {
     for (const entry of this.#bySource.get(source) ?? []) yield entry.claim.target;
   }
 
+  /** Claims that copy from `place`, a source by the key that it has as a target. */
+  *from(place: HolderKey): Iterable<Entry> {
+    for (const entry of this.#bySource.get(place) ?? []) if (placeOf(entry.claim) === place) yield entry;
+    yield* this.#byPlace.get(place) ?? [];
+  }
+
+  /** Whether something is copied from `place`. */
+  isSource(place: HolderKey): boolean {
+    return this.#bySource.has(place) || this.#byPlace.has(place);
+  }
+
   /** Claims of `rule`. */
   of(rule: RuleKey): Iterable<Entry> {
     return this.#byRule.get(rule)?.values() ?? [];
@@ -199,10 +218,9 @@ export class ClaimBook {
     else if (others instanceof Set) others.add(entry);
     else this.#byTarget.set(target, new Set([others, entry]));
     this.#count(entry, Number(isPending(entry.outcome)));
-    if (source === undefined) return;
-    const users = this.#bySource.get(source);
-    if (users === undefined) this.#bySource.set(source, new Set([entry]));
-    else users.add(entry);
+    const place = placeOf(entry.claim);
+    if (source !== undefined) addTo(this.#bySource, source, entry);
+    if (place !== undefined && place !== source) addTo(this.#byPlace, place, entry);
   }
 
   #remove(entry: Entry): void {
@@ -215,11 +233,22 @@ export class ClaimBook {
       if (claims.size === 1 && last !== undefined) this.#byTarget.set(target, last);
     }
     this.#count(entry, -Number(isPending(entry.outcome)));
-    if (source === undefined) return;
-    const users = this.#bySource.get(source);
-    users?.delete(entry);
-    if (users?.size === 0) this.#bySource.delete(source);
+    const place = placeOf(entry.claim);
+    if (source !== undefined) takeFrom(this.#bySource, source, entry);
+    if (place !== undefined && place !== source) takeFrom(this.#byPlace, place, entry);
   }
+}
+
+function addTo(index: Map<HolderKey, Set<Entry>>, key: HolderKey, entry: Entry): void {
+  const entries = index.get(key);
+  if (entries === undefined) index.set(key, new Set([entry]));
+  else entries.add(entry);
+}
+
+function takeFrom(index: Map<HolderKey, Set<Entry>>, key: HolderKey, entry: Entry): void {
+  const entries = index.get(key);
+  entries?.delete(entry);
+  if (entries?.size === 0) index.delete(key);
 }
 
 /** Not tried yet, or its source has not been looked up yet. */
@@ -236,6 +265,7 @@ function idOf({ mode, target }: Pick<Claim, 'mode' | 'target'>): ClaimId {
 function same(a: Claim, b: Claim): boolean {
   return (
     a.source === b.source &&
+    a.sourcePlace === b.sourcePlace &&
     a.shape.id === b.shape.id &&
     a.owner.rank === b.owner.rank &&
     a.owner.title === b.owner.title

@@ -25,7 +25,14 @@ export interface Claim {
   readonly target: HolderKey;
   readonly mode: ClaimMode;
   readonly source: HolderKey | undefined;
+  /** What the source is called as a target, where that is another key. */
+  readonly sourcePlace?: HolderKey | undefined;
   readonly shape: Shape;
+}
+
+/** Where the content of a claim comes from, by the key that this has as a target; `undefined`: from nowhere. */
+export function placeOf({ mode, source, sourcePlace }: Claim): HolderKey | undefined {
+  return mode === 'release' ? undefined : (sourcePlace ?? source);
 }
 
 /** What a source is, as far as it is known without reading its content. */

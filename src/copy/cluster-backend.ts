@@ -1,6 +1,6 @@
 /** A cluster as sources and targets: picks the store of the kind that a key names. */
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
-import type { SourceView } from './claim.ts';
+import type { Claim, SourceView } from './claim.ts';
 import type { Cluster } from './cluster.ts';
 import type { Content } from './content.ts';
 import { parseHolderKey, type HolderKey } from './keys.ts';
@@ -52,6 +52,10 @@ export class ClusterBackend implements SourceProvider, TargetBackend {
 
   async reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
     return await this.#of(target).reconcile(target, signal);
+  }
+
+  isFlowing(claim: Claim): boolean {
+    return this.#of(claim.target).isFlowing(claim);
   }
 
   failed(target: HolderKey, error: unknown): void {

@@ -18,6 +18,7 @@ import { Slices } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/keyed-queue-options.ts';
 import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
+import { Cycles } from './cycles.ts';
 import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
 import { ownerByMark, placedOwner } from './marks.ts';
 import type { Observed } from './observed.ts';
@@ -64,6 +65,14 @@ export class Engine {
   readonly book = new ClaimBook();
   /** Shared by all long work on rules and targets. */
   readonly slices: Slices;
+  /** Claims that are not carried out, because their content would come back to where it began. */
+  readonly cycles = new Cycles({
+    book: this.book,
+    isFlowing: (claim) => this.#backendOf(claim.target).isFlowing(claim),
+    onChange: (targets) => {
+      this.#touchTargets(targets, 'normal');
+    },
+  });
   readonly #options: EngineOptions;
   readonly #systems = new Map<string, RuleSystem>();
   readonly #backends = new Map<string, TargetBackend>();
@@ -196,6 +205,7 @@ export class Engine {
 
   /** A source may hold something else. */
   touchSource(source: HolderKey, priority: Priority = 'normal'): void {
+    if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.touched(target);
     this.#touchTargets(this.book.targetsOf(source), priority);
     // Of a rule that is still to be evaluated nothing can be said but that.
     for (const rule of this.book.rulesOn(source)) if (this.#evaluated.has(rule)) this.touchStatus(rule);
@@ -220,6 +230,7 @@ export class Engine {
       if (is !== undefined) this.#own(is, key);
     }
     const priority = initial ? 'low' : 'normal';
+    this.cycles.touched(key);
     if (was !== undefined || is !== undefined || this.book.isClaimed(key)) this.touchTarget(key, priority);
     this.touchSource(key, priority);
   }
@@ -291,7 +302,10 @@ export class Engine {
     this.#evaluating.add(rule);
     try {
       const evaluation = await this.slices.run(system.evaluate(rule, this), signal);
-      return { evaluation, change: this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []) };
+      const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
+      // At once: until then a claim of a cycle looks like any other.
+      this.cycles.changed(change);
+      return { evaluation, change };
     } catch (error) {
       this.#touched.add(rule);
       throw error;
@@ -318,10 +332,16 @@ export class Engine {
   }
 
   async #runTarget(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    // Whatever can close or open a cycle touches a target of it; from here all others concerned are touched.
+    this.cycles.refresh();
+    await this.slices.pause();
+    return await this.#backendOf(target).reconcile(target, signal);
+  }
+
+  #backendOf(target: HolderKey): TargetBackend {
     const backend = this.#backends.get(backendOf(target));
     if (backend === undefined) throw new Error(`no backend for the target ${target}`);
-    await this.slices.pause();
-    return await backend.reconcile(target, signal);
+    return backend;
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {

@@ -42,6 +42,7 @@ async function unwanted(name: string, edit: Readonly<Record<string, string>>): P
     store,
     book: new ClaimBook(),
     sources: new SourceRouter(),
+    cycleOf: () => undefined,
     ownerOf: ({ annotations }) => annotations[MARK],
     fateOf: async (rule: RuleKey, _target, observed: Observed) => {
       asked.push(rule);

@@ -4,7 +4,7 @@
 import { isAlreadyExists, isConflict, isFrozen, isNamespaceTerminating, isNotFound } from '../kube/errors.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
-import { type Claim, type Outcome, RELEASED } from './claim.ts';
+import { type Claim, type Outcome, RELEASED, type SourceView } from './claim.ts';
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
@@ -27,6 +27,8 @@ export interface KubeTargetsOptions {
   readonly store: KubeStore;
   readonly book: ClaimBook;
   readonly sources: SourceReader;
+  /** Why a claim that is part of a cycle is not carried out. */
+  readonly cycleOf: (claim: Claim) => SourceView | undefined;
   /** The rule whose mark on `observed` counts. */
   readonly ownerOf: (observed: Observed, target: HolderKey) => RuleKey | undefined;
   /**
@@ -107,7 +109,7 @@ export class KubeTargets {
   }
 
   #facts(target: HolderKey, found: Findings): Facts {
-    const { store, book, sources, ownerOf, now } = this.#options;
+    const { store, book, sources, cycleOf, ownerOf, now } = this.#options;
     const { namespace, name } = parseHolderKey(target);
     const indexed = store.index.get(namespace, name);
     const latest = newer(indexed, found.read ?? undefined);
@@ -126,7 +128,7 @@ export class KubeTargets {
         memory?.deleted !== undefined &&
         (observed === undefined || memory.deleted === observed.uid) &&
         indexed !== undefined,
-      viewOf: (claim) => sources.view(claim.source),
+      viewOf: (claim) => cycleOf(claim) ?? sources.view(claim.source),
       gistOf: (claim) => sources.gist(claim.source),
       held: memory?.held,
       type: store.kind.typed ? memory?.type : '',
@@ -420,6 +422,22 @@ export class KubeTargets {
     // Another one is to be made in its place: at once, or, where a finalizer holds the old one, when the watch says that it is gone.
     if (gone) found.gone = observed.uid;
     return 'again';
+  }
+
+  /** @see TargetBackend.isFlowing */
+  isFlowing(claim: Claim): boolean {
+    const { store, book, sources, ownerOf, now } = this.#options;
+    const { namespace, name } = parseHolderKey(claim.target);
+    const observed = store.index.get(namespace, name);
+    const viewOf = (one: Claim): SourceView => sources.view(one.source);
+    if (claim.mode === 'own') {
+      const markedBy = observed && ownerOf(observed, claim.target);
+      // Somebody's own object is never written.
+      if (observed !== undefined && markedBy === undefined) return false;
+      if (winnerOf({ entries: book.on(claim.target), markedBy, viewOf, now: now() })?.claim !== claim) return false;
+    }
+    const desire = claim.shape.desire(viewOf(claim), observed, now());
+    return desire.kind === 'be' && desire.data === 'source';
   }
 
   /** The object behind `target` is gone: nothing that was remembered of it holds any more. */

@@ -63,6 +63,8 @@ export interface TargetBackend {
   reconcile(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined>;
   /** Targets of different lanes do not wait for each other; without it all are in one lane with the rest. */
   laneOf?(target: HolderKey): string;
+  /** Whether a claim would write what its source holds into its target, as things are. Without I/O. */
+  isFlowing(claim: Claim): boolean;
   /** A target's run has failed for the `attempt`-th time in a row. */
   failed(target: HolderKey, error: unknown): void;
 }

@@ -101,6 +101,7 @@ export class VaultBackend {
       ...common,
       book: engine.book,
       sources: options.sources,
+      cycleOf: (claim) => engine.cycles.of(claim),
       now: () => clock.now(),
       onOutcome: (entry, wrote) => {
         engine.outcomeChanged(entry, wrote);

@@ -8,7 +8,7 @@
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import { isVaultError } from '../vault/errors.ts';
 import { toVaultValues, ValueConversionError, type VaultValues } from '../vault/values.ts';
-import { type Outcome, type SourceView, SYNCED } from './claim.ts';
+import { type Claim, type Outcome, type SourceView, SYNCED } from './claim.ts';
 import { type ClaimBook, type Entry } from './claim-book.ts';
 import type { HolderKey } from './keys.ts';
 import { SECRET } from './kind.ts';
@@ -23,6 +23,8 @@ import { laneOf, type VaultAuthRef, type VaultHolders, type VaultLocation } from
 export interface VaultTargetsOptions {
   readonly book: ClaimBook;
   readonly sources: SourceReader;
+  /** Why a claim that is part of a cycle is not carried out. */
+  readonly cycleOf: (claim: Claim) => SourceView | undefined;
   readonly holders: VaultHolders;
   readonly access: VaultAccess;
   readonly credentials: VaultCredentials;
@@ -109,6 +111,13 @@ export class VaultTargets implements TargetBackend {
     }
   }
 
+  /** @see TargetBackend.isFlowing */
+  isFlowing(claim: Claim): boolean {
+    const { book, sources, now } = this.#options;
+    if (oldestOf(book.on(claim.target))?.claim !== claim) return false;
+    return claim.shape.desire(sources.view(claim.source), undefined, now()).kind === 'be';
+  }
+
   /** Failures of ours were told when they happened; this one is the source's. */
   failed(target: HolderKey, error: unknown): void {
     if (isVaultError(error)) return;
@@ -130,10 +139,11 @@ export class VaultTargets implements TargetBackend {
     memory: Memory,
     signal: AbortSignal,
   ): Promise<Verdict | undefined> {
-    const { access, sources, now } = this.#options;
+    const { access, sources, cycleOf, now } = this.#options;
     const { source } = claim;
-    const desire = claim.shape.desire(sources.view(source), undefined, now());
-    if (source === undefined || desire.kind !== 'be') return { outcome: standstill(desire, sources.view(source)) };
+    const view = cycleOf(claim) ?? sources.view(source);
+    const desire = claim.shape.desire(view, undefined, now());
+    if (source === undefined || desire.kind !== 'be') return { outcome: standstill(desire, view) };
     const { held } = memory;
     const holds = async (digest: string | undefined): Promise<boolean> =>
       held !== undefined &&

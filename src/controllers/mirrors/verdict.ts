@@ -20,7 +20,7 @@ const WAITS_FOR_TARGET: ReadonlySet<string> = new Set(['Terminating', 'Namespace
 /** The same for an entry in Vault (see `VaultTargets`). */
 const WAITS_FOR_VAULT: ReadonlySet<string> = new Set(['VaultAuthMissing', 'NoData']);
 /** Errors that are the condition's reason themselves; all others are `SyncError`, as in the original. */
-const TELLING_ERRORS: ReadonlySet<string> = new Set(['Overwritten']);
+const TELLING_ERRORS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten']);
 
 /** The targets for which the same is to be said. */
 interface Group {

@@ -314,8 +314,8 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.api.delete(secretPath('ring-1', 'ring'));
     // The way back fills the hole, and from then on both are copies of each other.
     await scene.copied('ring-1', 'ring', { a: '1' });
-    await scene.ready('ring', 'Synced', /(?:)/, 'ring-2');
-    await scene.ready('ring', 'Synced', /(?:)/, 'ring-1');
+    await scene.ready('ring', 'Cycle', /ring-1\/ring → SecretMirror ring-2/, 'ring-2');
+    await scene.ready('ring', 'Cycle', /ring-1\/ring → SecretMirror ring-2/, 'ring-1');
     const both = await Promise.all([scene.find('ring-1', 'ring'), scene.find('ring-2', 'ring')]);
     await staysTrue(async () => (await Promise.all(both.map(untouched))).every(Boolean), SETTLE_MS, 'both ends');
     const mirrors = async (): Promise<string> =>

@@ -1,0 +1,57 @@
+/** Strongly connected components of a directed graph (Tarjan 1972), without recursion: users make chains of any length. */
+
+interface Visit {
+  readonly place: string;
+  readonly next: Iterator<string>;
+}
+
+/**
+ * The components that hold a cycle: of two places or more, or of one with an edge to itself.
+ * @param roots the search begins here; whatever they lead to is looked at too
+ * @returns the places of each component, in the order in which the search came to them
+ */
+export function components(roots: Iterable<string>, successors: (place: string) => Iterable<string>): string[][] {
+  const found: string[][] = [];
+  const order = new Map<string, number>();
+  /** The first place, by `order`, that a place is known to lead back to. */
+  const low = new Map<string, number>();
+  /** Places whose component is not complete, in their order. */
+  const open: string[] = [];
+  const isOpen = new Set<string>();
+  const selfish = new Set<string>();
+  const path: Visit[] = [];
+  const enter = (place: string): void => {
+    low.set(place, order.size);
+    order.set(place, order.size);
+    open.push(place);
+    isOpen.add(place);
+    path.push({ place, next: successors(place)[Symbol.iterator]() });
+  };
+  const lower = (place: string, to: number): void => {
+    low.set(place, Math.min(low.get(place) ?? to, to));
+  };
+  for (const root of roots) {
+    if (!order.has(root)) enter(root);
+    for (let visit = path.at(-1); visit !== undefined; visit = path.at(-1)) {
+      const { place, next } = visit;
+      const step = next.next();
+      if (step.done !== true) {
+        const to = step.value;
+        const known = order.get(to);
+        if (to === place) selfish.add(place);
+        if (known === undefined) enter(to);
+        else if (isOpen.has(to)) lower(place, known);
+        continue;
+      }
+      path.pop();
+      const lowest = low.get(place) ?? 0;
+      const parent = path.at(-1);
+      if (parent !== undefined) lower(parent.place, lowest);
+      if (lowest !== order.get(place)) continue;
+      const component = open.splice(open.lastIndexOf(place));
+      for (const one of component) isOpen.delete(one);
+      if (component.length > 1 || selfish.has(place)) found.push(component);
+    }
+  }
+  return found;
+}

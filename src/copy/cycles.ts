@@ -1,0 +1,202 @@
+/**
+ * Claims whose content would come back to where it began: A is copied to B, and B to A. Carried out, two values would chase each other for
+ * ever. So nothing is written for such claims; their rules are told, with the names of the others.
+ *
+ * Claims are edges from the place of their source to their target. It is found out in two steps:
+ * - A *ring* is a strongly connected component of all claims. Nearly always there is none. A claim can close one only if its source is the
+ *   target of a claim and its target the source of one, so that others cost two look-ups. The search begins where claims came or went.
+ * - Within a ring, a *cycle* is a strongly connected component of the claims that carry content now (`isFlowing`): one whose target is
+ *   somebody else's object, or whose source is not there or permits nothing, closes no cycle.
+ *
+ * Claims that all fill (`replicate-from`) are left to their own guard, which remembers where a chain begins (controllers/replicator).
+ *
+ * Both steps are carried out at the next question after a change, so that the start asks once and not for each rule. What is said depends
+ * on the claims and on what `isFlowing` says alone, never on the order in which they came.
+ */
+import { type Claim, placeOf, type SourceView } from './claim.ts';
+import type { BookChange, ClaimBook } from './claim-book.ts';
+import { components } from './components.ts';
+import type { HolderKey } from './keys.ts';
+
+export interface CyclesOptions {
+  readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
+  /** Whether the claim would write what its source holds into its target, as things are. Without I/O. */
+  readonly isFlowing: (claim: Claim) => boolean;
+  /** Claims on these targets have become part of a cycle, or ceased to be. */
+  readonly onChange: (targets: Iterable<HolderKey>) => void;
+}
+
+type Failed = Extract<SourceView, { state: 'failed' }>;
+
+interface Ring {
+  readonly places: ReadonlySet<HolderKey>;
+  /** Claims from one of the places to another that carry content now. */
+  readonly flowing: Set<Claim>;
+  cycles: ReadonlyMap<Claim, Failed>;
+}
+
+/** Rules named in one message. */
+const NAMED = 10;
+
+export class Cycles {
+  readonly #options: CyclesOptions;
+  readonly #rings = new Map<HolderKey, Ring>();
+  /** Where rings may have come to be, or have been broken. */
+  readonly #roots = new Set<HolderKey>();
+  /** Places of rings from or to which something may have begun or ceased to flow. */
+  readonly #stale = new Set<HolderKey>();
+  /** What was said of claims of rings that are broken since. */
+  readonly #broken: ReadonlyMap<Claim, Failed>[] = [];
+
+  constructor(options: CyclesOptions) {
+    this.#options = options;
+  }
+
+  /** Claims came and went. */
+  changed({ added, removed }: Pick<BookChange, 'added' | 'removed'>): void {
+    const { book } = this.#options;
+    for (const { claim } of removed) {
+      const ring = this.touched(claim.target);
+      const place = placeOf(claim);
+      if (ring !== undefined && place !== undefined && ring.places.has(place)) this.#break(ring);
+    }
+    for (const { claim } of added) {
+      this.touched(claim.target);
+      const place = placeOf(claim);
+      if (place === undefined) continue;
+      if (place === claim.target || (book.isClaimed(place) && book.isSource(claim.target))) this.#roots.add(place);
+    }
+  }
+
+  /** Something about the object at a place changed, which may be a source or a target. */
+  touched(place: HolderKey): Ring | undefined {
+    const ring = this.#rings.get(place);
+    if (ring !== undefined) this.#stale.add(place);
+    return ring;
+  }
+
+  /** There are no rings, so that nothing need be touched. */
+  get isEmpty(): boolean {
+    return this.#rings.size === 0;
+  }
+
+  /** Why a claim is not carried out, as a view of its source; `undefined`: it is part of no cycle. */
+  of(claim: Claim): Failed | undefined {
+    this.refresh();
+    return this.#rings.get(claim.target)?.cycles.get(claim);
+  }
+
+  /** Takes all changes into account. */
+  refresh(): void {
+    if (this.#roots.size === 0 && this.#stale.size === 0) return;
+    if (this.#roots.size > 0) this.#findRings();
+    const before = this.#broken.splice(0);
+    const after: ReadonlyMap<Claim, Failed>[] = [];
+    for (const ring of this.#changedFlows()) {
+      before.push(ring.cycles);
+      ring.cycles = cyclesIn(ring);
+      after.push(ring.cycles);
+    }
+    const targets = differing(before, after);
+    if (targets.size > 0) this.#options.onChange(targets);
+  }
+
+  #break(ring: Ring): void {
+    for (const place of ring.places) {
+      this.#rings.delete(place);
+      this.#roots.add(place);
+    }
+    this.#broken.push(ring.cycles);
+  }
+
+  #findRings(): void {
+    const found = components(this.#roots, (place) => this.#successors(place));
+    for (const places of found) {
+      // One that was there already, or that has grown.
+      for (const place of places) {
+        const old = this.#rings.get(place);
+        if (old !== undefined) this.#break(old);
+      }
+      const ring: Ring = { places: new Set(places), flowing: new Set(), cycles: new Map() };
+      for (const place of places) {
+        this.#rings.set(place, ring);
+        this.#stale.add(place);
+      }
+    }
+    this.#roots.clear();
+  }
+
+  *#successors(place: HolderKey): Iterable<HolderKey> {
+    const { book } = this.#options;
+    for (const { claim } of book.from(place)) {
+      // From most targets nothing is copied on.
+      if (claim.target === place || book.isSource(claim.target)) yield claim.target;
+    }
+  }
+
+  /** Rings in which something has begun or ceased to flow. */
+  #changedFlows(): Set<Ring> {
+    const { book, isFlowing } = this.#options;
+    const changed = new Set<Ring>();
+    for (const place of this.#stale) {
+      const ring = this.#rings.get(place);
+      if (ring === undefined) continue;
+      const look = (claim: Claim): void => {
+        const from = placeOf(claim);
+        if (from === undefined || !ring.places.has(from) || !ring.places.has(claim.target)) return;
+        if (isFlowing(claim) === ring.flowing.has(claim)) return;
+        if (!ring.flowing.delete(claim)) ring.flowing.add(claim);
+        changed.add(ring);
+      };
+      for (const { claim } of book.from(place)) look(claim);
+      for (const { claim } of book.on(place)) look(claim);
+    }
+    this.#stale.clear();
+    return changed;
+  }
+}
+
+function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, Failed> {
+  const flows = Map.groupBy(flowing, (claim) => placeOf(claim) ?? '');
+  const from = (place: HolderKey): readonly Claim[] => flows.get(place) ?? [];
+  const cycles = new Map<Claim, Failed>();
+  for (const component of components(places, (place) => from(place).map(({ target }) => target))) {
+    const within = new Set(component);
+    const claims = component.flatMap((place) => from(place).filter(({ target }) => within.has(target)));
+    if (claims.every(({ mode }) => mode === 'fill')) continue;
+    const view: Failed = { state: 'failed', reason: 'Cycle', message: messageOf(claims, component.length) };
+    for (const claim of claims) cycles.set(claim, view);
+  }
+  return cycles;
+}
+
+/** @param claims of one cycle; along it, if it is a simple one */
+function messageOf(claims: readonly Claim[], places: number): string {
+  const titles = claims.map(({ owner }) => owner.title);
+  let first = 0;
+  for (const [index, title] of titles.entries()) if (title < (titles[first] ?? '')) first = index;
+  const along = [...titles.slice(first), ...titles.slice(0, first)];
+  const simple = claims.length === places;
+  const names = [...new Set(simple ? along : titles.toSorted())];
+  const rest = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  const list = names.slice(0, NAMED).join(simple ? ' → ' : ', ');
+  return `nothing is written, because what is copied would come back to where it began: ${list}${rest}`;
+}
+
+/** Targets of claims of which something else is said than before. */
+function differing(
+  before: readonly ReadonlyMap<Claim, Failed>[],
+  after: readonly ReadonlyMap<Claim, Failed>[],
+): Set<HolderKey> {
+  const said = new Map<Claim, string>();
+  for (const cycles of before) for (const [claim, { message }] of cycles) said.set(claim, message);
+  const targets = new Set<HolderKey>();
+  for (const cycles of after) {
+    for (const [claim, { message }] of cycles) {
+      if (said.get(claim) !== message) targets.add(claim.target);
+      said.delete(claim);
+    }
+  }
+  for (const claim of said.keys()) targets.add(claim.target);
+  return targets;
+}

@@ -1,0 +1,227 @@
+/** Rules whose copies would come back to where they began: nothing is written for them, and each is told of the others. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { annotations, mirrorPath, MirrorScene, OWNED_BY, sameData, secretPath } from '../mirrors/support.ts';
+
+const NAME = 'ring';
+const SETTLE_MS = 1000;
+
+let scene: MirrorScene;
+let operator: Keyferry;
+
+before(async () => {
+  scene = await MirrorScene.open();
+  operator = await scene.operator({ command: 'run', args: ['--replicator-allow-all'] });
+});
+after(() => scene.close());
+
+const rooms = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+const next = (namespaces: readonly string[], index: number): string =>
+  namespaces[(index + 1) % namespaces.length] ?? '';
+
+/** One mirror in each namespace, into the next one; the last leads to the first. */
+async function mirrorsAlong(namespaces: readonly string[], name = NAME): Promise<void> {
+  for (const [index, namespace] of namespaces.entries()) {
+    await scene.mirror(name, [next(namespaces, index)], {}, namespace);
+  }
+}
+
+/** The ring closes when the Secret that its first user made is deleted: the ring makes it again, as a copy. */
+async function closed(prefix: string, count: number): Promise<string[]> {
+  const namespaces = rooms(prefix, count);
+  await scene.namespaces(...namespaces);
+  await scene.secret(namespaces[0] ?? '', NAME, { a: '1' });
+  await mirrorsAlong(namespaces);
+  for (const namespace of namespaces.slice(1)) await scene.copied(namespace, NAME, { a: '1' });
+  await scene.ready(NAME, 'Conflict', /(?:)/, namespaces.at(-1));
+  await scene.api.delete(secretPath(namespaces[0] ?? '', NAME));
+  for (const namespace of namespaces) await scene.ready(NAME, 'Cycle', /(?:)/, namespace);
+  return namespaces;
+}
+
+async function versions(namespaces: readonly string[], name = NAME): Promise<string> {
+  const found = await Promise.all(namespaces.map((namespace) => scene.find(namespace, name)));
+  return found.map((one) => one?.metadata.resourceVersion).join();
+}
+
+async function rest(namespaces: readonly string[], name = NAME): Promise<void> {
+  const before = await versions(namespaces, name);
+  await staysTrue(async () => (await versions(namespaces, name)) === before, SETTLE_MS, 'nothing is written');
+}
+
+async function change(namespace: string, values: Readonly<Record<string, string>>, name = NAME): Promise<void> {
+  await scene.change(namespace, name, values);
+}
+
+describe('a ring of SecretMirrors', () => {
+  it('writes nothing, keeps edits, and names all of its mirrors, in a status and an event of each', async () => {
+    const namespaces = await closed('named', 3);
+    const titles = namespaces.map((namespace) => `SecretMirror ${namespace}/${NAME}`).join(' → ');
+    for (const namespace of namespaces) {
+      const { mirrorStatus } = await scene.ready(NAME, 'Cycle', new RegExp(titles), namespace);
+      assert.equal(mirrorStatus, 'Error');
+      await waitFor(
+        async () =>
+          (await scene.events(NAME, namespace)).some(
+            ({ type, reason, message }) => type === 'Warning' && reason === 'Cycle' && message.includes(titles),
+          ),
+        { message: `the event in ${namespace}` },
+      );
+    }
+    // Two edits at once would chase each other round the ring.
+    await change('named-0', { a: 'x' });
+    await change('named-1', { a: 'y' });
+    await rest(namespaces);
+    const [first, second] = await Promise.all(namespaces.map((namespace) => scene.find(namespace, NAME)));
+    assert.ok(sameData(first.data, scene.data({ a: 'x' })) && sameData(second.data, scene.data({ a: 'y' })));
+  });
+
+  it('is the same after a restart, which writes nothing', async () => {
+    const namespaces = rooms('named', 3);
+    const before = await versions(namespaces);
+    const status = JSON.stringify(await scene.status(NAME, 'named-1'));
+    await operator.kill9();
+    operator = await scene.operator({ command: 'run', args: ['--replicator-allow-all'] });
+    await rest(namespaces);
+    assert.equal(await versions(namespaces), before);
+    assert.equal(JSON.stringify(await scene.status(NAME, 'named-1')), status);
+  });
+
+  it('works again from where it is opened, when a mirror goes', async () => {
+    const namespaces = rooms('named', 3);
+    await change('named-1', { a: 'z' });
+    await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
+    await scene.ready(NAME, 'Synced', /0 copies/, 'named-0');
+    // What the first mirror had made stays, because the next one copies from it; its edits flow on by now.
+    await scene.copied('named-2', NAME, { a: 'z' });
+    await scene.copied('named-0', NAME, { a: 'z' });
+    await change('named-1', { a: 'new' });
+    await scene.copied('named-0', NAME, { a: 'new' });
+    for (const namespace of namespaces) await scene.ready(NAME, 'Synced', /(?:)/, namespace);
+  });
+
+  it('is none as long as a Secret in it is its user’s own: that is copied on, and only the last mirror has a conflict', async () => {
+    const namespaces = rooms('own', 3);
+    await scene.namespaces(...namespaces);
+    await scene.secret('own-0', NAME, { a: '1' });
+    await mirrorsAlong(namespaces);
+    for (const namespace of namespaces.slice(1)) await scene.copied(namespace, NAME, { a: '1' });
+    await change('own-0', { a: '2' });
+    for (const namespace of namespaces.slice(1)) await scene.copied(namespace, NAME, { a: '2' });
+    await scene.ready(NAME, 'Synced', /(?:)/, 'own-0');
+    await scene.ready(NAME, 'Synced', /(?:)/, 'own-1');
+    await scene.ready(NAME, 'Conflict', /(?:)/, 'own-2');
+    await rest(namespaces);
+  });
+
+  it('does not keep its mirrors from other namespaces', async () => {
+    const namespaces = await closed('wide', 2);
+    await scene.namespaces('wide-other');
+    await scene.api.patch(mirrorPath(NAME, 'wide-0'), {
+      spec: { destination: { namespaces: ['wide-1', 'wide-other'] } },
+    });
+    await scene.copied('wide-other', NAME, { a: '1' });
+    await change('wide-0', { a: '2' });
+    await scene.copied('wide-other', NAME, { a: '2' });
+    await scene.ready(NAME, 'Cycle', /namespace wide-1:/, 'wide-0');
+    await rest(namespaces);
+  });
+});
+
+describe('chains and diamonds', () => {
+  it('are no cycles', async () => {
+    await scene.namespaces('top', 'left', 'right', 'bottom');
+    await scene.secret('top', NAME, { a: '1' });
+    await scene.mirror(NAME, ['left', 'right'], {}, 'top');
+    const { metadata } = await scene.mirror(NAME, ['bottom'], {}, 'left');
+    await scene.copied('bottom', NAME, { a: '1' });
+    // Of two of the same second either may come first.
+    await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
+    await scene.mirror(NAME, ['bottom'], {}, 'right');
+    await scene.ready(NAME, 'Conflict', /(?:)/, 'right');
+    await change('top', { a: '2' });
+    for (const namespace of ['left', 'right', 'bottom']) await scene.copied(namespace, NAME, { a: '2' });
+    await scene.ready(NAME, 'Synced', /(?:)/, 'top');
+    await scene.ready(NAME, 'Synced', /(?:)/, 'left');
+  });
+});
+
+/** Waits for a Warning event on the Secret in a namespace. */
+async function toldOnSecret(namespace: string, why: string, words: string): Promise<void> {
+  const isTold = ({ involvedObject, type, reason, message }: Json): boolean =>
+    involvedObject.kind === 'Secret' && type === 'Warning' && reason === why && message.includes(words);
+  const path = `/api/v1/namespaces/${namespace}/events`;
+  let seen: Json[] = [];
+  await waitFor(async () => (seen = await scene.api.list(path)).some(isTold), {
+    message: () =>
+      `${why} in ${namespace}; there are ${seen.map((one) => `${one.reason} ${one.message}`).join('; ')}\n${scene.tail()}`,
+  });
+}
+
+describe('a mirror and a replicate-from that lead back to each other', () => {
+  const pulls = (from: string): Json => annotations({ 'k8s-replicator/replicate-from': from });
+
+  it('write nothing, and both are told of the other', async () => {
+    const namespaces = ['mixed-a', 'mixed-b'];
+    await scene.namespaces(...namespaces);
+    await scene.secret('mixed-a', NAME, { a: '1' });
+    await scene.mirror(NAME, ['mixed-b'], {}, 'mixed-a');
+    await scene.copied('mixed-b', NAME, { a: '1' });
+    await scene.api.patch(secretPath('mixed-a', NAME), pulls(`mixed-b/${NAME}`));
+    await scene.ready(NAME, 'Cycle', /Secret mixed-a\/ring → SecretMirror mixed-a\/ring/, 'mixed-a');
+    await toldOnSecret('mixed-a', 'Cycle', 'SecretMirror mixed-a/ring');
+    await change('mixed-a', { a: 'x' });
+    await change('mixed-b', { a: 'y' });
+    await rest(namespaces);
+    await scene.api.patch(secretPath('mixed-a', NAME), annotations({ 'k8s-replicator/replicate-from': null }));
+    await scene.copied('mixed-b', NAME, { a: 'x' });
+    await scene.ready(NAME, 'Synced', /(?:)/, 'mixed-a');
+  });
+
+  it('are no cycle where the source does not permit it', async () => {
+    await scene.namespaces('denied-a', 'denied-b');
+    await scene.secret('denied-a', NAME, { a: '1' });
+    await scene.mirror(NAME, ['denied-b'], {}, 'denied-a');
+    await scene.copied('denied-b', NAME, { a: '1' });
+    await scene.api.patch(secretPath('denied-b', NAME), annotations({ 'k8s-replicator/replication-allowed': 'false' }));
+    await scene.api.patch(secretPath('denied-a', NAME), pulls(`denied-b/${NAME}`));
+    await toldOnSecret('denied-a', 'Denied', 'denied-b/ring');
+    await change('denied-a', { a: '2' });
+    await scene.copied('denied-b', NAME, { a: '2' });
+    await scene.ready(NAME, 'Synced', /(?:)/, 'denied-a');
+  });
+
+  it('of which one has another object between them, too', async () => {
+    const namespaces = ['push-a', 'push-b'];
+    await scene.namespaces(...namespaces);
+    // push-b/ring → push-a/ring (mirrored) → push-a/second (pulled) → push-b/ring (pulled)
+    await scene.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'push-b', name: NAME },
+      data: scene.data({ a: '1' }),
+    });
+    await scene.mirror(NAME, ['push-a'], {}, 'push-b');
+    await scene.copied('push-a', NAME, { a: '1' });
+    await scene.secret('push-a', 'second', { a: '0' }, pulls(NAME));
+    const second = secretPath('push-a', 'second');
+    await waitFor(async () => sameData((await scene.api.get(second)).data, scene.data({ a: '1' })));
+    await scene.api.patch(secretPath('push-b', NAME), pulls('push-a/second'));
+    await scene.ready(
+      NAME,
+      'Cycle',
+      /Secret push-a\/second → Secret push-b\/ring → SecretMirror push-b\/ring/,
+      'push-b',
+    );
+    await change('push-a', { a: 'x' }, 'second');
+    await change('push-b', { a: 'y' });
+    await change('push-a', { a: 'z' });
+    await rest(namespaces);
+    assert.ok((await scene.find('push-a', NAME)).metadata.annotations[OWNED_BY]);
+    assert.ok(sameData((await scene.api.get(second)).data, scene.data({ a: 'x' })));
+  });
+});
