@@ -89,7 +89,12 @@ describe('beside the original', () => {
     const copies = ['team-a/frozen', 'team-b/frozen'];
     const once = { 'replicate-once': 'true', 'replicate-once-version': 'v0', 'replicate-to': copies.join() };
     await secrets.create('source/frozen', { password: '0' }, once);
-    for (const copy of copies) await secrets.holds(copy, { password: '0' });
+    for (const copy of copies) {
+      await secrets.holds(copy, { password: '0' });
+      // One that the original was first to make gets its place from us.
+      const placed = ({ metadata }: Json): boolean => metadata.annotations['keyferry.dev/target'] === copy;
+      await secrets.becomes(copy, placed, 'a copy with its place');
+    }
     const writesBefore = original.writes;
     for (const round of [1, 2, 3]) {
       await secrets.change('source/frozen', { password: String(round) });
