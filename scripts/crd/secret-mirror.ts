@@ -161,6 +161,29 @@ export const secretMirrorStatus = z
       })
       .meta({ description: 'The lease of dynamic credentials; absent for other sources.' })
       .exactOptional(),
+    vaultLeases: z
+      .array(
+        z.object({
+          leaseID: z.string().meta({ description: "The lease's ID." }),
+          vault: z.looseObject({}).meta({ description: 'The spec.source.vault with which it was granted.' }),
+          destinationVersion: z
+            .string()
+            .meta({ description: 'Which version of the destination in Vault holds its credentials.' })
+            .exactOptional(),
+          expirationTime: z
+            .string()
+            .meta({
+              description: 'When it is over at the latest; there if it was replaced and is to be revoked.',
+              format: 'date-time',
+            })
+            .exactOptional(),
+        }),
+      )
+      .meta({
+        description: 'Leases of dynamic credentials: the present one, and replaced ones that are still to be revoked.',
+        'x-kubernetes-list-type': 'atomic',
+      })
+      .exactOptional(),
   })
   .meta({ description: 'What became of it.' });
 

@@ -610,6 +610,30 @@ spec:
                       description: When the token that the lease hangs on ends if it is not renewed; absent if it does not end, or was given.
                       format: date-time
                   description: The lease of dynamic credentials; absent for other sources.
+                vaultLeases:
+                  type: array
+                  items:
+                    type: object
+                    properties:
+                      leaseID:
+                        type: string
+                        description: The lease's ID.
+                      vault:
+                        type: object
+                        description: The spec.source.vault with which it was granted.
+                        x-kubernetes-preserve-unknown-fields: true
+                      destinationVersion:
+                        type: string
+                        description: Which version of the destination in Vault holds its credentials.
+                      expirationTime:
+                        type: string
+                        description: When it is over at the latest; there if it was replaced and is to be revoked.
+                        format: date-time
+                    required:
+                      - leaseID
+                      - vault
+                  description: "Leases of dynamic credentials: the present one, and replaced ones that are still to be revoked."
+                  x-kubernetes-list-type: atomic
               description: What became of it.
           description: Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies right.
           x-kubernetes-validations:

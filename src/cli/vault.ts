@@ -55,6 +55,9 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
       });
       log.info('written to vault', { target, owner: claim.owner.title });
     },
+    onLeftLease: (source, lease, error) => {
+      log.warn('a lease could not be revoked; it ends with its time', { source, lease, error });
+    },
     onError: (source, error, retryInMs) => {
       log.warn('will be tried again', { queue: 'polls', source, error, retryInMs });
     },

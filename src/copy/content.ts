@@ -82,9 +82,9 @@ export class Content {
     return new Content(version, type, pieces, keys);
   }
 
-  /** The same content as of another version. */
-  withVersion(version: string): Content {
-    return new Content(version, this.type, this.pieces, this.keys === '' ? [] : this.keys.split(','));
+  /** The same content as of another version, and of another type where one is given. */
+  withVersion(version: string, type = this.type): Content {
+    return new Content(version, type, this.pieces, this.keys === '' ? [] : this.keys.split(','));
   }
 
   /** The single values. Made anew at each call; not for the path of many copies. */

@@ -6,16 +6,16 @@ import { VaultSessions, type VaultSessionsOptions } from '../vault/sessions.ts';
 import type { SourceView } from './claim.ts';
 import type { Content } from './content.ts';
 import type { Engine } from './engine.ts';
-import type { HolderKey } from './keys.ts';
+import type { HolderKey, RuleKey } from './keys.ts';
 import type { KubeStore } from './kube-store.ts';
 import { parseHolderKey } from './keys.ts';
 import type { SourceReader } from './sources.ts';
 import { LONGEST_WAIT_MS, VaultAccess, type VaultTrouble } from './vault-access.ts';
 import { VaultCredentials } from './vault-credentials.ts';
 import { isVaultKey, VAULT_BACKEND, VaultHolders, type VaultLocation } from './vault-holder.ts';
-import { type LeaseEvent, type LeaseTrace, VaultLeases } from './vault-leases.ts';
+import { type Lease, type LeaseEvent, type LeaseTrace, VaultLeases } from './vault-leases.ts';
 import { VaultSources } from './vault-sources.ts';
-import { VaultTargets, type VaultTargetsOptions } from './vault-targets.ts';
+import { VaultTargets, type Written, type VaultTargetsOptions } from './vault-targets.ts';
 
 export interface VaultBackendOptions {
   readonly engine: Engine;
@@ -32,6 +32,8 @@ export interface VaultBackendOptions {
     'onEvent' | 'onCall' | 'refusedDelaysMs' | 'addresses' | 'client' | 'maxRetries' | 'proxy'
   >;
   readonly onWrite: VaultTargetsOptions['onWrite'];
+  /** Credentials that nobody uses could not be ended; they end with their time. */
+  readonly onLeftLease: (key: HolderKey, leaseId: string, error: unknown) => void;
   readonly onError: (key: HolderKey, error: unknown, retryInMs: number | undefined) => void;
 }
 
@@ -82,11 +84,12 @@ export class VaultBackend {
       clock,
       random,
       tracesOf: (key) => this.#keeper?.tracesOf(key) ?? [],
-      readCopy: (copy, version, signal) => this.#readCopy(copy, version, signal),
+      readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#keeper?.onLease(key, event),
       onDoubt: (key) => {
         this.sources.refresh(key);
       },
+      onLeft: options.onLeftLease,
     });
     const common = { holders, access, credentials, clock, random };
     this.sources = new VaultSources({
@@ -134,21 +137,51 @@ export class VaultBackend {
     }
   }
 
+  /** A lease that is not over yet; also one that its rule has let go. */
+  lease(leaseId: string): Lease | undefined {
+    return this.#leases.find(leaseId);
+  }
+
+  /** The leases of a rule that are not over yet. */
+  leasesOf(rule: RuleKey): Iterable<Lease> {
+    return this.#leases.of(rule);
+  }
+
+  /** The rule is gone, and its leases are left to their time. */
+  releaseLeases(rule: RuleKey): void {
+    this.#leases.release(rule);
+  }
+
   /**
-   * Ends a lease whose rule goes, unless another rule lives by it. Gives up after `limitMs`.
+   * Ends a lease that `rule` does not use any more: with the session that made it, while we have that, else with the login of `location`.
+   * One that another rule lives by is left to that. Gives up after `limitMs`.
    * @throws whatever kept it from being ended
    */
-  async revoke(location: VaultLocation, leaseId: string, limitMs: number): Promise<void> {
+  async endLease(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, limitMs: number): Promise<void> {
+    if (this.#leases.isLiveFor(leaseId, rule)) return;
+    const lease = this.#leases.find(leaseId);
+    if (lease?.state === 'dropped') lease.state = 'ending';
     const visitor = `revoke ${leaseId}`;
     try {
       const work = async (limited: AbortSignal): Promise<void> => {
-        const { session } = await this.#access.open(visitor, location, limited);
+        const session =
+          lease?.hold.session ?? (location && (await this.#access.open(visitor, location, limited)).session);
+        if (session === undefined) throw new Error('its login is not known any more');
         await revokeLease(session, leaseId, limited);
       };
       await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
+      this.#leases.ended(leaseId);
+    } catch (error) {
+      if (lease?.state === 'ending') lease.state = 'dropped';
+      throw error;
     } finally {
       this.#access.close(visitor);
     }
+  }
+
+  /** What was last written to a target, or found there, as far as that is known. */
+  written(target: HolderKey): Written | undefined {
+    return this.#targets.written(target);
   }
 
   /** The first half of a stop: polls under way end within `drainMs`. */
@@ -163,12 +196,17 @@ export class VaultBackend {
   }
 
   /** @returns undefined if somebody else had a hand in it */
-  async #readCopy(copy: HolderKey, version: string, signal: AbortSignal): Promise<Content | undefined> {
+  async #readCopy(
+    copy: HolderKey,
+    rule: RuleKey,
+    { entryVersion }: LeaseTrace,
+    signal: AbortSignal,
+  ): Promise<Content | undefined> {
+    if (isVaultKey(copy)) return await this.#targets.readBack(copy, rule, entryVersion, signal);
     const { secrets } = this.#options;
     const { namespace, name } = parseHolderKey(copy);
     if (secrets.index.get(namespace, name)?.ownKeys === undefined) return undefined;
     const read = await secrets.read(copy, signal);
-    if (read === undefined || read.content.keyCount === 0) return undefined;
-    return read.content.withVersion(version);
+    return read === undefined || read.content.keyCount === 0 ? undefined : read.content;
   }
 }

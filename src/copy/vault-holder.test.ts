@@ -6,6 +6,8 @@ import {
   laneOf,
   VaultHolders,
   type VaultLocation,
+  vaultLeaseOrigin,
+  vaultPollKey,
   vaultSourceKey,
   vaultTargetKey,
   type VaultUse,
@@ -25,7 +27,7 @@ const otherAuth = at({ auth: { method: 'token', secret: { ...secret, namespace: 
 describe('the key of an entry', () => {
   it('is the same however address and path are written', () => {
     for (const change of [{ path: '/secret//data/app' }, { target: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
-      assert.equal(vaultSourceKey(at(change)), vaultSourceKey(at()));
+      assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
     }
   });
@@ -38,16 +40,23 @@ describe('the key of an entry', () => {
       { target: { addr: 'https://vault.example:8200', namespace: 'team' } },
     ];
     const keys = [at(), ...changes.map(at)];
-    assert.equal(new Set(keys.map(vaultSourceKey)).size, keys.length);
+    assert.equal(new Set(keys.map(vaultPollKey)).size, keys.length);
     assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
   });
 
-  it('as a source is shared only by who reads it as the same identity, in the same way', () => {
+  it('as a source is of one rule', () => {
+    assert.equal(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/one'));
+    assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/two'));
+    assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultPollKey(at()));
+    assert.equal(laneOf(vaultSourceKey(at(), 'mirrors:a/one')), 'https://vault.example:8200');
+  });
+
+  it('of a poll is shared only by rules that read it as the same identity, in the same way', () => {
     const caBundle = '';
-    assert.equal(vaultSourceKey(at()), vaultSourceKey(at({ target: { addr: at().target.addr, caBundle } })));
+    assert.equal(vaultPollKey(at()), vaultPollKey(at({ target: { addr: at().target.addr, caBundle } })));
     const named = { addr: at().target.addr, tlsServerName: 'vault' };
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ target: named })]) {
-      assert.notEqual(vaultSourceKey(other), vaultSourceKey(at()));
+      assert.notEqual(vaultPollKey(other), vaultPollKey(at()));
     }
   });
 
@@ -58,13 +67,38 @@ describe('the key of an entry', () => {
   });
 
   it('tells the server whose calls it costs', () => {
-    assert.equal(laneOf(vaultSourceKey(at())), 'https://vault.example:8200');
+    assert.equal(laneOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
       laneOf(vaultTargetKey(at({ target: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
       'http://[::1]:8200',
     );
-    assert.ok(isVaultKey(vaultSourceKey(at())));
+    assert.ok(isVaultKey(vaultPollKey(at())));
     assert.ok(!isVaultKey('local:Secret/default/vault'));
+  });
+});
+
+describe('the origin of a lease', () => {
+  const { addr } = at().target;
+  it('is the same however the connection is made, and whatever type the copies are', () => {
+    for (const same of [
+      at({ secretType: 'kubernetes.io/tls' }),
+      at({ target: { addr, tlsServerName: 'vault' } }),
+      at({ target: { addr: `${addr}/v1/` }, path: '/secret/data/app' }),
+    ]) {
+      assert.equal(vaultLeaseOrigin(same), vaultLeaseOrigin(at()));
+    }
+  });
+
+  it('is another for another address, Vault namespace, path, login or encoding', () => {
+    const others = [
+      at({ target: { addr: 'https://other.example:8200' } }),
+      at({ target: { addr, namespace: 'team' } }),
+      at({ path: 'secret/data/other' }),
+      otherAuth,
+      at({ auth: { method: 'token', secret, tokenKey: 'other' } }),
+      at({ encoding: 'base64' }),
+    ];
+    assert.equal(new Set([at(), ...others].map(vaultLeaseOrigin)).size, others.length + 1);
   });
 });
 

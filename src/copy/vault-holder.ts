@@ -1,9 +1,9 @@
 /**
  * Entries in Vault as sources and targets: what a key of the engine stands for, and who uses it.
  *
- * Rules that mean the same entry, with the same identity, share one key: one login, one poll, one reading. The key itself is
- * text (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry remembers what it stands for, as long as a
- * rule uses it.
+ * A source has a key for each rule: dynamic credentials are made for one rule alone. Rules that mean the same KV entry, with the same
+ * identity, share one poll and one reading all the same (`vaultPollKey`, vault-sources.ts). A key is text
+ * (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry remembers what it stands for, as long as a rule uses it.
  */
 import { createHash } from 'node:crypto';
 
@@ -50,12 +50,33 @@ export interface VaultLocation {
 }
 
 /**
- * The key of a location as a source. Equal for locations that mean the same entry, read by the same identity in the same way.
+ * The key of a location as the source of one rule.
  * @throws VaultError `invalidTarget`, VaultPathError
  */
-export function vaultSourceKey(location: VaultLocation): HolderKey {
-  const { auth, encoding, secretType } = location;
-  return keyOf(location, [parseTarget(location.target).connectionKey, auth, encoding, secretType ?? null]);
+export function vaultSourceKey(location: VaultLocation, rule: RuleKey): HolderKey {
+  return keyOf(location, [...waysOf(location), rule]);
+}
+
+/**
+ * Equal for locations that mean the same entry, read by the same identity in the same way: one poll is enough for all of them.
+ * @throws VaultError `invalidTarget`, VaultPathError
+ */
+export function vaultPollKey(location: VaultLocation): HolderKey {
+  return keyOf(location, waysOf(location));
+}
+
+/**
+ * What a lease belongs to: address, Vault namespace and path, the login, and the encoding. A lease of another origin is never used for
+ * this location. How the connection is made and the type of the copies do not count.
+ * @throws VaultError `invalidTarget`, VaultPathError
+ */
+export function vaultLeaseOrigin(location: VaultLocation): string {
+  const { auth, encoding } = location;
+  return hashOf(location, [auth, encoding]);
+}
+
+function waysOf({ target, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
+  return [parseTarget(target).connectionKey, auth, encoding, secretType ?? null];
 }
 
 /**
@@ -68,10 +89,14 @@ export function vaultTargetKey(location: VaultLocation): HolderKey {
 }
 
 function keyOf(location: VaultLocation, how: readonly unknown[]): HolderKey {
-  const { url, namespace, origin } = parseTarget(location.target);
-  const path = normalizePath(location.path);
-  const parts = JSON.stringify([url.href, namespace, path, how]);
-  return `${VAULT_BACKEND}:${origin}/${path}#${createHash('sha256').update(parts).digest('hex').slice(0, 16)}`;
+  const { origin } = parseTarget(location.target);
+  return `${VAULT_BACKEND}:${origin}/${normalizePath(location.path)}#${hashOf(location, how)}`;
+}
+
+function hashOf(location: VaultLocation, how: readonly unknown[]): string {
+  const { url, namespace } = parseTarget(location.target);
+  const parts = JSON.stringify([url.href, namespace, normalizePath(location.path), how]);
+  return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }
 
 export function isVaultKey(key: HolderKey): boolean {

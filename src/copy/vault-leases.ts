@@ -4,11 +4,16 @@
  *   granted ─┐                      ┌─ renewed (two thirds of its life are over)
  *            ├──▶ live ◀────────────┘
  *   recalled ┘      ├──▶ due: `max_ttl` or the end of its token is near; Vault does not know it any more
- *                   └──▶ dropped: nobody uses it here; it lives on until it is revoked or its time is over
+ *                   ├──▶ replaced: another lease of the same origin took its place; it lives on until its time is over
+ *                   └──▶ dropped: its rule does not use it any more; it lives on until it is revoked or its time is over
+ *
+ * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). One that was dropped is taken up again where its rule comes back to
+ * that origin before it was ended.
  *
  * Credentials cannot be read twice, so their content stays with the lease. After a restart it is taken from a copy that is marked with
  * the lease: only where none is left are new credentials asked for. A lease holds the session that made it, because it
- * dies with the token of that session; a replaced one for as long as it lives, since its users may not have changed yet.
+ * dies with the token of that session; a replaced or dropped one for as long as it lives, since its users may not have changed yet. So the
+ * token in use can still revoke it when its credential is gone.
  *
  * The times of a lease are on the monotonic clock: a wall clock that is set back must not make us take it for alive.
  */
@@ -16,10 +21,10 @@ import type { Clock, Timer } from '../runtime/clock.ts';
 import { isVaultError } from '../vault/errors.ts';
 import type { LeaseGrant } from '../vault/kv-answers.ts';
 import { leasePlan } from '../vault/lease-plan.ts';
-import { type LeaseFacts, lookupLease, renewalVerdict, renewLease } from '../vault/leases.ts';
+import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../vault/leases.ts';
 import type { SessionHold } from '../vault/sessions.ts';
 import type { Content } from './content.ts';
-import type { HolderKey } from './keys.ts';
+import type { HolderKey, RuleKey } from './keys.ts';
 import type { VaultDoor } from './vault-access.ts';
 
 /** What is remembered of a lease elsewhere: in a rule's status, and on copies. */
@@ -31,6 +36,15 @@ export interface LeaseTrace {
   readonly tokenExpiresAt: number | undefined;
   /** Copies that hold its credentials, as far as can be seen without reading them. */
   readonly copies: readonly HolderKey[];
+  /** Which version of a copy that is an entry in Vault holds them. */
+  readonly entryVersion?: string | undefined;
+}
+
+/** Whom a lease is for. */
+export interface Lessee {
+  /** Of the source. */
+  readonly key: HolderKey;
+  readonly rule: RuleKey;
 }
 
 export type LeaseEvent =
@@ -41,16 +55,25 @@ export interface VaultLeasesOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
+  /** Of leases of the origin that the key stands for, and of its rule. */
   readonly tracesOf: (key: HolderKey) => Iterable<LeaseTrace>;
-  /** The credentials that a copy holds, if nobody but us has written them; as content of version `version`. */
-  readonly readCopy: (copy: HolderKey, version: string, signal: AbortSignal) => Promise<Content | undefined>;
+  /** The credentials that a copy holds, if nobody but us has written them. */
+  readonly readCopy: (
+    copy: HolderKey,
+    lessee: Lessee,
+    trace: LeaseTrace,
+    signal: AbortSignal,
+  ) => Promise<Content | undefined>;
   readonly onEvent: (key: HolderKey, event: LeaseEvent) => void;
   /** A lease should be looked at again. */
   readonly onDoubt: (key: HolderKey) => void;
+  /** Credentials that nobody uses could not be ended at once; they end with their time. */
+  readonly onLeft: (key: HolderKey, leaseId: string, error: unknown) => void;
 }
 
-export interface Lease {
-  readonly key: HolderKey;
+export interface Lease extends Lessee {
+  /** `ending`: dropped, and about to be revoked. */
+  state: 'live' | 'replaced' | 'dropped' | 'ending';
   readonly leaseId: string;
   readonly content: Content;
   readonly fullSeconds: number;
@@ -89,34 +112,54 @@ export const leaseVersion = (leaseId: string): string => `lease ${leaseId}`;
 
 export class VaultLeases {
   readonly #options: VaultLeasesOptions;
-  readonly #ending = new Set<Timer>();
+  /** By id, until they are over. */
+  readonly #known = new Map<string, Lease>();
+  /** Of those that nobody renews. */
+  readonly #ends = new Map<Lease, Timer>();
 
   constructor(options: VaultLeasesOptions) {
     this.#options = options;
   }
 
   /** New credentials were read. */
-  granted(key: HolderKey, door: VaultDoor, grant: LeaseGrant, content: Content): Lease {
+  granted(lessee: Lessee, door: VaultDoor, grant: LeaseGrant, content: Content): Lease {
     const { clock } = this.#options;
     const { leaseId, durationSeconds, renewable, tokenId } = grant;
     const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
-    const lease = this.#live(key, door, { leaseId, durationSeconds, renewable, issuedAt, tokenId, content });
-    this.#options.onEvent(key, { type: 'granted', leaseId });
+    const lease = this.#live(lessee, door.hold(), { leaseId, durationSeconds, renewable, issuedAt, tokenId, content });
+    this.#options.onEvent(lessee.key, { type: 'granted', leaseId });
     return lease;
   }
 
+  /** New credentials were read that nobody can use: they are ended. Never rejects. */
+  async discard({ key }: Pick<Lessee, 'key'>, door: VaultDoor, leaseId: string, signal?: AbortSignal): Promise<void> {
+    try {
+      await revokeLease(door.session, leaseId, signal);
+    } catch (error) {
+      this.#options.onLeft(key, leaseId, error);
+    }
+  }
+
   /**
-   * The lease that was held before a restart, if it lives and a copy still has its credentials.
+   * The lease that the rule held before a restart, or before it went elsewhere for a while, if it lives and its credentials are still known.
+   * @param type of the content
    * @throws VaultError, what the API server answers
    */
-  async recall(key: HolderKey, door: VaultDoor, signal: AbortSignal): Promise<Lease | undefined> {
-    for (const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } of this.#options.tracesOf(key)) {
-      if (copies.length === 0) continue;
+  async recall(lessee: Lessee, door: VaultDoor, type: string, signal: AbortSignal): Promise<Lease | undefined> {
+    const { key } = lessee;
+    for (const trace of this.#options.tracesOf(key)) {
+      const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = trace;
+      const revived = this.#revive(lessee, leaseId, type);
+      if (revived !== undefined) return revived;
+      if (copies.length === 0 || this.#known.has(leaseId)) continue;
       const facts = await this.#factsOf(leaseId, durationSeconds, door, signal);
       if (facts === undefined) continue;
       for (const copy of copies) {
-        const content = await this.#options.readCopy(copy, leaseVersion(leaseId), signal);
-        if (content === undefined) continue;
+        const held = await this.#options.readCopy(copy, lessee, trace, signal);
+        // Another rule may have taken it up meanwhile, whose status names the same one.
+        if (this.#known.has(leaseId)) break;
+        if (held === undefined) continue;
+        const content = held.withVersion(leaseVersion(leaseId), type);
         const { clock } = this.#options;
         const now = clock.now();
         const leftMs = facts.expiresAt === undefined ? durationSeconds * 1000 : facts.expiresAt - now;
@@ -125,7 +168,8 @@ export class VaultLeases {
         const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
         const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
         const { renewable } = facts;
-        const lease = this.#live(key, door, { leaseId, durationSeconds: seconds, renewable, issuedAt, content });
+        const recalled = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
+        const lease = this.#live(lessee, door.hold(), recalled);
         // A token that should have ended by now was renewed after its end was written down.
         if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
         this.#options.onEvent(key, { type: 'recalled', leaseId });
@@ -169,43 +213,109 @@ export class VaultLeases {
     }
   }
 
-  /** The lease was replaced: it is held until its end. */
+  /** The lease was replaced by another of the same origin: it is held until its end. */
   replaced(lease: Lease): void {
-    lease.watch[Symbol.dispose]();
-    const rest = Math.max(0, lease.expiresAt - this.#options.clock.monotonic());
-    const timer = this.#options.clock.setTimeout(
-      () => {
-        this.#ending.delete(timer);
-        lease.hold.session.forgetLease(lease.leaseId);
-        lease.hold.release();
-      },
-      rest,
-      { unref: true },
-    );
-    this.#ending.add(timer);
+    this.#letGo(lease, 'replaced');
   }
 
-  /** Nobody uses it here any more. */
+  /** Its rule does not use it any more: it is held until somebody ends it, or its time is over. */
   dropped(lease: Lease): void {
-    lease.watch[Symbol.dispose]();
-    lease.hold.release();
+    if (lease.state === 'live') this.#letGo(lease, 'dropped');
+  }
+
+  /** Whether the rule of a source had a lease of its origin, as far as is written down. */
+  hasTrace(key: HolderKey): boolean {
+    for (const _ of this.#options.tracesOf(key)) return true;
+    return false;
+  }
+
+  /** A lease that is not over yet. */
+  find(leaseId: string): Lease | undefined {
+    return this.#known.get(leaseId);
+  }
+
+  /** All leases of a rule that are not over yet. */
+  *of(rule: RuleKey): Iterable<Lease> {
+    for (const lease of this.#known.values()) if (lease.rule === rule) yield lease;
+  }
+
+  /** Whether another rule lives by it. */
+  isLiveFor(leaseId: string, not: RuleKey): boolean {
+    const lease = this.#known.get(leaseId);
+    return lease?.state === 'live' && lease.rule !== not;
+  }
+
+  /** It was ended. */
+  ended(leaseId: string): void {
+    const lease = this.#known.get(leaseId);
+    if (lease !== undefined && lease.state !== 'live') this.#over(lease);
+  }
+
+  /** The rule is gone and leaves its leases to their time. */
+  release(rule: RuleKey): void {
+    for (const lease of this.of(rule)) {
+      if (lease.state === 'live') continue;
+      this.#forget(lease);
+      lease.hold.release();
+    }
   }
 
   stop(): void {
-    for (const timer of this.#ending) timer.cancel();
-    this.#ending.clear();
+    for (const timer of this.#ends.values()) timer.cancel();
+    this.#ends.clear();
+  }
+
+  #letGo(lease: Lease, state: 'replaced' | 'dropped'): void {
+    const { clock } = this.#options;
+    lease.state = state;
+    lease.watch[Symbol.dispose]();
+    const rest = Math.max(0, lease.expiresAt - clock.monotonic());
+    const over = (): void => {
+      this.#over(lease);
+    };
+    this.#ends.set(lease, clock.setTimeout(over, rest, { unref: true }));
+  }
+
+  #over(lease: Lease): void {
+    this.#forget(lease);
+    lease.hold.session.forgetLease(lease.leaseId);
+    lease.hold.release();
+  }
+
+  #forget(lease: Lease): void {
+    this.#ends.get(lease)?.cancel();
+    this.#ends.delete(lease);
+    if (this.#known.get(lease.leaseId) === lease) this.#known.delete(lease.leaseId);
+  }
+
+  /** Takes up a lease that its rule had dropped. */
+  #revive(lessee: Lessee, leaseId: string, type: string): Lease | undefined {
+    const kept = this.#known.get(leaseId);
+    if (kept?.state !== 'dropped' || kept.rule !== lessee.rule) return undefined;
+    if (kept.expiresAt <= this.#options.clock.monotonic()) return undefined;
+    this.#forget(kept);
+    const content = kept.content.withVersion(kept.content.version, type);
+    const lease = this.#live(lessee, kept.hold, { ...kept, durationSeconds: kept.fullSeconds, content });
+    lease.durationSeconds = kept.durationSeconds;
+    lease.expiresAt = kept.expiresAt;
+    lease.tokenExpiresAt = kept.tokenExpiresAt;
+    // It may have been ended without our doing.
+    lease.checkedAt = -Infinity;
+    this.#options.onEvent(lessee.key, { type: 'recalled', leaseId });
+    return lease;
   }
 
   #live(
-    key: HolderKey,
-    door: VaultDoor,
-    facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string; readonly content: Content },
+    { key, rule }: Lessee,
+    hold: SessionHold,
+    facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
   ): Lease {
     const { clock, random, onDoubt } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
-    const hold = door.hold();
     const lease: Lease = {
       key,
+      rule,
+      state: 'live',
       leaseId,
       content,
       fullSeconds: durationSeconds,
@@ -224,6 +334,7 @@ export class VaultLeases {
       blind: false,
     };
     noteTokenEnd(lease);
+    this.#known.set(leaseId, lease);
     return lease;
   }
 

@@ -64,6 +64,7 @@ test('a poll that fails after its entry was let go keeps no session', async () =
     readCopy: async () => await Promise.resolve(undefined),
     onEvent: () => undefined,
     onDoubt: () => undefined,
+    onLeft: () => undefined,
   });
   let polls = 0;
   const onError = (): void => {
@@ -71,7 +72,7 @@ test('a poll that fails after its entry was let go keeps no session', async () =
   };
   const common = { holders, access, credentials, leases, clock, random };
   const sources = new VaultSources({ ...common, onChange: () => undefined, onError });
-  const key = vaultSourceKey(LOCATION);
+  const key = vaultSourceKey(LOCATION, RULE);
   try {
     const secret = store.key('default', 'token');
     store.want(secret);

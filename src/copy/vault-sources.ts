@@ -1,7 +1,11 @@
 /**
  * Entries in Vault as sources: looked at every poll period, read when they moved, whatever the number of rules and copies.
  *
- * State of a followed entry (its view):
+ * What is polled is a *unit*. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`). Of dynamic credentials
+ * each rule has its own: a unit begins as a shared one, and is split before the first read when its mount turns out to be no KV store. Where
+ * a policy forbids to ask for the mount, a lease from before a restart tells; or else the answer does, whose lease goes to one of the rules.
+ *
+ * State of a unit (its view):
  *
  *   unknown ──▶ present ⇄ missing | failed
  *
@@ -9,7 +13,8 @@
  *   for an empty one.
  * - Where Vault cannot be asked, a present entry stays present, with *trouble* to tell about; else it is failed, or missing while there
  *   is no credential.
- * - Dynamic credentials are present as long as their lease is held (vault-leases.ts).
+ * - Dynamic credentials are present as long as their lease is held (vault-leases.ts). Those that nobody can use are ended at once, and the
+ *   next are asked for at growing distance.
  *
  * Only the polls here call Vault, in lanes by server, credential and mount: one that hangs holds up no other. `load` never waits for Vault: it gives what is cached, or asks for
  * a poll and says that there is nothing yet, so that no writer of copies waits for a slow Vault.
@@ -18,17 +23,17 @@ import { randomUUID } from 'node:crypto';
 
 import { ByteCache } from '../runtime/byte-cache.ts';
 import type { Clock } from '../runtime/clock.ts';
-import type { KeyedQueue } from '../runtime/keyed-queue.ts';
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
+import type { KeyedQueue } from '../runtime/keyed-queue.ts';
 import { QueueLanes } from '../runtime/queue-lanes.ts';
 import { mountOfPath } from '../vault/parties.ts';
 import { normalizePath } from '../vault/path.ts';
-import type { AbsentEntry, FoundEntry, KvEntry } from '../vault/kv-answers.ts';
+import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../vault/kv-answers.ts';
 import { invalidSecretKeys, toSecretData, ValueConversionError } from '../vault/values.ts';
 import type { SourceView } from './claim.ts';
 import { Content } from './content.ts';
 import { gistOf } from './kube-store.ts';
-import type { HolderKey } from './keys.ts';
+import type { HolderKey, RuleKey } from './keys.ts';
 import { SECRET } from './kind.ts';
 import type { Gist } from './plan.ts';
 import type { SourceProvider } from './sources.ts';
@@ -44,13 +49,15 @@ import {
 } from './vault-access.ts';
 import { VaultAuthMissingError } from './vault-auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './vault-credentials.ts';
-import { laneOf, type VaultHolders, type VaultLocation } from './vault-holder.ts';
+import { laneOf, vaultLeaseOrigin, vaultPollKey, type VaultHolders, type VaultLocation } from './vault-holder.ts';
 import { type Lease, type VaultLeases, leaseVersion } from './vault-leases.ts';
 
 /** Annotations of the view of dynamic credentials. */
 export const LEASE_ID = 'lease-id';
 /** Seconds, decimal. */
 export const LEASE_SECONDS = 'lease-seconds';
+/** `vaultLeaseOrigin` of the lease. */
+export const LEASE_ORIGIN = 'lease-origin';
 /** When the token that the lease hangs on ends if we do not renew it, ms since 1970, decimal; not there where that is of no importance. */
 export const LEASE_TOKEN_END = 'lease-token-end';
 
@@ -75,9 +82,14 @@ export interface QueueFigures {
   readonly retries: number;
 }
 
-interface Followed {
+interface Unit {
+  /** Of its polls. */
   readonly key: HolderKey;
   readonly location: VaultLocation;
+  /** The one rule whose dynamic credentials it is; `undefined`: shared. */
+  readonly rule: RuleKey | undefined;
+  /** The sources that show it. */
+  readonly members: Set<HolderKey>;
   view: SourceView;
   trouble: VaultTrouble | undefined;
   gist: { readonly version: string; readonly gist: Gist } | undefined;
@@ -88,19 +100,27 @@ interface Followed {
   recalled: boolean;
   /** The credential changed while a poll was under way. */
   anew: boolean;
+  /** How many times in a row credentials were made that nobody can use. */
+  wasted: number;
 }
+
+/** A unit of dynamic credentials. */
+type OwnUnit = Unit & { readonly rule: RuleKey };
 
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
 /** Entries asked for at once in each lane. */
 const POLLS_AT_ONCE = 8;
 /** Where a lease must be kept it is tried again at least so often, ms. */
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
+/** Where credentials are made that nobody can use: how long the next are waited for, ms. It doubles. */
+const WASTE_WAIT = { first: 60_000, longest: 3_600_000 };
 const UNKNOWN: SourceView = { state: 'unknown' };
 const NO_LABELS = Object.freeze({});
 
 export class VaultSources implements SourceProvider {
   readonly #options: VaultSourcesOptions;
-  readonly #followed = new Map<HolderKey, Followed>();
+  readonly #units = new Map<HolderKey, Unit>();
+  readonly #byMember = new Map<HolderKey, Unit>();
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #polls: QueueLanes;
   /** Entries without versions of their own get some that no other process gives. */
@@ -147,63 +167,61 @@ export class VaultSources implements SourceProvider {
 
   want(key: HolderKey): void {
     const location = this.#options.holders.get(key);
-    if (location === undefined || this.#followed.has(key)) return;
-    this.#options.credentials.follow(key, location.auth);
-    const nothing = { trouble: undefined, gist: undefined, lease: undefined };
-    const not = { hungry: false, recalled: false, anew: false };
-    this.#followed.set(key, { key, location, view: UNKNOWN, ...nothing, ...not });
-    this.refresh(key);
+    if (location === undefined || this.#byMember.has(key)) return;
+    const shared = vaultPollKey(location);
+    const unit = this.#units.get(shared) ?? this.#open({ key: shared, location, rule: undefined, members: new Set() });
+    const sooner = this.#options.holders.pollMs(key) < this.#pollMs(unit);
+    this.#join(unit, key);
+    if (sooner) this.#refresh(unit);
   }
 
   forget(key: HolderKey): void {
-    const followed = this.#followed.get(key);
-    if (followed === undefined) return;
-    this.#followed.delete(key);
-    this.#queue(followed).forget(key);
-    this.#options.credentials.unfollow(key, followed.location.auth);
-    this.#options.access.close(key);
-    if (followed.lease !== undefined) this.#options.leases.dropped(followed.lease);
+    const unit = this.#byMember.get(key);
+    if (unit === undefined) return;
+    this.#byMember.delete(key);
+    unit.members.delete(key);
+    if (unit.members.size === 0) this.#close(unit);
   }
 
   view(key: HolderKey): SourceView {
-    return this.#followed.get(key)?.view ?? UNKNOWN;
+    return this.#byMember.get(key)?.view ?? UNKNOWN;
   }
 
   /** What keeps a present entry from being looked at. */
   trouble(key: HolderKey): VaultTrouble | undefined {
-    return this.#followed.get(key)?.trouble;
+    return this.#byMember.get(key)?.trouble;
   }
 
   gist(key: HolderKey): Gist | undefined {
-    const followed = this.#followed.get(key);
-    if (followed?.view.state !== 'present' || followed.gist?.version !== followed.view.version) return undefined;
-    return followed.gist.gist;
+    const unit = this.#byMember.get(key);
+    if (unit?.view.state !== 'present' || unit.gist?.version !== unit.view.version) return undefined;
+    return unit.gist.gist;
   }
 
   load(key: HolderKey): Promise<Content | undefined> {
-    const followed = this.#followed.get(key);
-    if (followed?.view.state !== 'present') return Promise.resolve(undefined);
-    const content = followed.lease?.content ?? this.#contents.get(`${key}@${followed.view.version}`);
+    const unit = this.#byMember.get(key);
+    if (unit?.view.state !== 'present') return Promise.resolve(undefined);
+    const content = unit.lease?.content ?? this.#contents.get(`${unit.key}@${unit.view.version}`);
     if (content === undefined) {
-      followed.hungry = true;
-      this.#queue(followed).add(key);
+      unit.hungry = true;
+      this.#refresh(unit);
     }
     return Promise.resolve(content);
   }
 
-  /** Looks at an entry now. */
+  /** Looks at a source now. */
   refresh(key: HolderKey): void {
-    const followed = this.#followed.get(key);
-    if (followed !== undefined) this.#queue(followed).add(key);
+    const unit = this.#byMember.get(key);
+    if (unit !== undefined) this.#refresh(unit);
   }
 
-  /** The credential by which an entry is read may be another: what failed before may work now. */
-  retry(key: HolderKey): void {
-    const followed = this.#followed.get(key);
-    if (followed === undefined) return;
-    followed.anew = true;
-    this.#queue(followed).forget(key);
-    this.refresh(key);
+  /** The credential by which a unit is read (what `VaultCredentials` calls a user) may be another: what failed before may work now. */
+  retry(user: HolderKey): void {
+    const unit = this.#units.get(user);
+    if (unit === undefined) return;
+    unit.anew = true;
+    this.#lane(unit).forget(user);
+    this.#refresh(unit);
   }
 
   /** Lets polls under way end within `drainMs`: new credentials that nobody hears of would be lost. */
@@ -212,155 +230,259 @@ export class VaultSources implements SourceProvider {
     this.#contents.clear();
   }
 
+  #open<U extends Pick<Unit, 'key' | 'location' | 'rule' | 'members'>>(what: U): U & Unit {
+    const nothing = { trouble: undefined, gist: undefined, lease: undefined };
+    const not = { hungry: false, recalled: false, anew: false, wasted: 0 };
+    const unit = { ...what, view: UNKNOWN, ...nothing, ...not };
+    this.#options.credentials.follow(unit.key, unit.location.auth);
+    this.#units.set(unit.key, unit);
+    return unit;
+  }
+
+  #join(unit: Unit, member: HolderKey): void {
+    unit.members.add(member);
+    this.#byMember.set(member, unit);
+  }
+
+  #close(unit: Unit): void {
+    this.#units.delete(unit.key);
+    this.#lane(unit).forget(unit.key);
+    this.#options.credentials.unfollow(unit.key, unit.location.auth);
+    this.#options.access.close(unit.key);
+    if (unit.lease !== undefined) this.#options.leases.dropped(unit.lease);
+  }
+
+  #refresh(unit: Unit): void {
+    this.#lane(unit).add(unit.key);
+  }
+
   /** By server, credential and mount, so that one that hangs holds up no other. */
-  #queue({ key, location: { auth, path } }: Followed): KeyedQueue {
+  #lane({ key, location: { auth, path } }: Unit): KeyedQueue {
     const { namespace, name } = auth.method === 'kubernetes' ? auth.serviceAccount : auth.secret;
     return this.#polls.of(`${laneOf(key)} ${namespace}/${name} ${mountOfPath(normalizePath(path))}`);
   }
 
+  /** The shortest period of those who use it, ms. */
+  #pollMs({ members }: Unit): number {
+    return Math.min(...Array.from(members, (member) => this.#options.holders.pollMs(member)));
+  }
+
+  #isCurrent(unit: Unit): boolean {
+    return this.#units.get(unit.key) === unit;
+  }
+
   async #poll(key: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const followed = this.#followed.get(key);
-    if (followed === undefined) return undefined;
-    followed.anew = false;
-    const { access, holders, random } = this.#options;
-    const before = stateOf(followed);
-    const { hungry } = followed;
+    const unit = this.#units.get(key);
+    if (unit === undefined) return undefined;
+    unit.anew = false;
+    const { access, random } = this.#options;
+    const before = stateOf(unit);
+    const { hungry } = unit;
     try {
-      const door = await access.open(key, followed.location, signal);
-      const waitMs = await this.#look(followed, door, signal);
-      followed.trouble = undefined;
-      if (this.#followed.get(key) !== followed) return this.#abandoned(followed);
-      return { requeueAfterMs: waitMs ?? holders.pollMs(key) * (0.9 + 0.1 * random()) };
+      const door = await access.open(key, unit.location, signal);
+      const waitMs = await this.#look(unit, door, signal);
+      unit.trouble = undefined;
+      if (!this.#isCurrent(unit)) return this.#abandoned(unit);
+      return { requeueAfterMs: waitMs ?? this.#pollMs(unit) * (0.9 + 0.1 * random()) };
     } catch (error) {
-      if (this.#followed.get(key) !== followed) this.#abandoned(followed);
-      else if (!signal.aborted) return this.#failed(followed, error);
+      if (!this.#isCurrent(unit)) this.#abandoned(unit);
+      else if (!signal.aborted) return this.#failed(unit, error);
       throw error;
     } finally {
-      const news = hungry || stateOf(followed) !== before;
-      if (news && this.#followed.get(key) === followed) this.#options.onChange(key);
+      const news = hungry || stateOf(unit) !== before;
+      if (news && this.#isCurrent(unit)) this.#tell(unit);
     }
+  }
+
+  #tell(unit: Unit): void {
+    for (const member of unit.members) this.#options.onChange(member);
   }
 
   /** It was forgotten while it was looked at, and what was found or opened since is nobody's. */
-  #abandoned(followed: Followed): undefined {
-    this.#options.access.close(followed.key);
-    if (followed.lease !== undefined) this.#options.leases.dropped(followed.lease);
+  #abandoned(unit: Unit): undefined {
+    this.#options.access.close(unit.key);
+    if (unit.lease !== undefined) this.#options.leases.dropped(unit.lease);
     return undefined;
   }
 
-  #failed(followed: Followed, error: unknown): RunResult | undefined {
+  #failed(unit: Unit, error: unknown): RunResult | undefined {
     // Its watch wakes us.
     if (error instanceof NotKnownYetError) return undefined;
-    const told = followed.trouble !== undefined || followed.view.state === 'failed';
-    const trouble = troubleOf(error, followed.location, 'reading from');
+    const told = unit.trouble !== undefined || unit.view.state === 'failed';
+    const trouble = troubleOf(error, unit.location, 'reading from');
     if (told && saysNothingNew(error)) {
       // Nothing to add.
-    } else if (followed.view.state === 'present') followed.trouble = trouble;
+    } else if (unit.view.state === 'present') unit.trouble = trouble;
     else {
       const { pending, reason, message } = trouble;
-      followed.view = { state: pending ? 'missing' : 'failed', reason, message };
+      unit.view = { state: pending ? 'missing' : 'failed', reason, message };
     }
-    if (followed.anew) return { requeueAfterMs: 0 };
-    if (error instanceof VaultAuthMissingError) return { requeueAfterMs: this.#options.holders.pollMs(followed.key) };
-    if (followed.lease === undefined) throw error;
-    const left = (followed.lease.expiresAt - this.#options.clock.monotonic()) / 4;
+    if (unit.anew) return { requeueAfterMs: 0 };
+    if (error instanceof VaultAuthMissingError) return { requeueAfterMs: this.#pollMs(unit) };
+    if (unit.lease === undefined) throw error;
+    const left = (unit.lease.expiresAt - this.#options.clock.monotonic()) / 4;
     const soon = Math.min(Math.max(left, LEASE_RETRY.shortest), LEASE_RETRY.longest);
     const requeueAfterMs = Math.max(soon, vaultRetryAfterMs(error) ?? 0);
-    this.#options.onError(followed.key, error, requeueAfterMs);
+    this.#options.onError(unit.key, error, requeueAfterMs);
     return { requeueAfterMs };
   }
 
   /** @returns ms until it is to be looked at again, where that is not the poll period */
-  async #look(followed: Followed, door: VaultDoor, signal: AbortSignal): Promise<number | undefined> {
-    const { leases, holders } = this.#options;
-    const { key, location } = followed;
-    if (!followed.recalled) {
-      const lease = await leases.recall(key, door, signal);
-      followed.recalled = true;
-      if (lease !== undefined) this.#hold(followed, lease);
+  async #look(unit: Unit, door: VaultDoor, signal: AbortSignal): Promise<number | undefined> {
+    const { location } = unit;
+    if (isOwn(unit)) {
+      const waitMs = await this.#keep(unit, door, signal);
+      if (waitMs !== undefined) return waitMs;
     }
-    if (followed.lease !== undefined) {
-      const waitMs = await leases.tend(followed.lease, holders.pollMs(key), signal);
-      if (waitMs !== 'replace') return this.#leased(followed, waitMs);
+    if (unit.view.state !== 'present') {
+      const { mount, known } = await door.entries.resolve(location.path, signal);
+      const noKv = known && mount.kind === 'other';
+      if (!isOwn(unit) && (noKv || (!known && this.#hadLease(unit)))) {
+        this.#split(unit);
+        return undefined;
+      }
+      if (noKv && location.encoding === 'base64') {
+        const message = `the vault path ${location.path} is in no KV store, so that its values are no base64: leave out encoding`;
+        unit.view = { state: 'failed', reason: 'InvalidValues', message };
+        return undefined;
+      }
     }
-    const entry = await this.#readIfMoved(followed, door, location.path, signal);
-    followed.hungry = false;
+    const entry = await this.#readIfMoved(unit, door, location.path, signal);
+    unit.hungry = false;
     if (entry === undefined) return undefined;
     if (entry.state !== 'found') {
-      this.#drop(followed);
-      followed.view = missing(entry, location, door.session.addr);
+      this.#drop(unit);
+      unit.view = missing(entry, location, door.session.addr);
       return undefined;
     }
-    return this.#found(followed, door, entry);
+    return await this.#found(unit, door, entry, signal);
+  }
+
+  /** Does what is due for the lease. @returns undefined where new credentials are needed */
+  async #keep(unit: OwnUnit, door: VaultDoor, signal: AbortSignal): Promise<number | undefined> {
+    const { leases } = this.#options;
+    if (!unit.recalled) {
+      const lease = await leases.recall(unit, door, unit.location.secretType ?? '', signal);
+      unit.recalled = true;
+      if (lease !== undefined) this.#hold(unit, lease);
+    }
+    if (unit.lease === undefined) return undefined;
+    const waitMs = await leases.tend(unit.lease, this.#pollMs(unit), signal);
+    if (waitMs !== 'replace') this.#show(unit, unit.lease);
+    return waitMs === 'replace' ? undefined : waitMs;
+  }
+
+  /** Whether a rule that shares the unit had dynamic credentials of this origin. */
+  #hadLease({ members }: Unit): boolean {
+    return [...members].some((member) => this.#options.leases.hasTrace(member));
+  }
+
+  /** What seemed to be one for many is dynamic credentials: each rule gets its own. */
+  #split(unit: Unit): readonly OwnUnit[] {
+    const { holders } = this.#options;
+    const members = [...unit.members];
+    this.#close(unit);
+    return members.flatMap((key) => {
+      const [rule] = holders.users(key);
+      const location = holders.get(key);
+      if (rule === undefined || location === undefined) return [];
+      const own = this.#open({ key, location, rule, members: new Set<HolderKey>() });
+      this.#join(own, key);
+      this.#refresh(own);
+      return [own];
+    });
   }
 
   /** `undefined`: it is as it was. */
   async #readIfMoved(
-    followed: Followed,
+    unit: Unit,
     { entries }: VaultDoor,
     path: string,
     signal: AbortSignal,
   ): Promise<KvEntry | undefined> {
-    if (followed.view.state !== 'present' || followed.hungry || followed.lease !== undefined) {
+    if (unit.view.state !== 'present' || unit.hungry || unit.lease !== undefined) {
       return await entries.read(path, signal);
     }
     const { head, entry } = await entries.readVersion(path, signal);
     if (entry !== undefined || head.state !== 'found') return entry ?? (head as AbsentEntry);
-    return versionOf(head) === followed.view.version ? undefined : await entries.read(path, signal);
+    return versionOf(head) === unit.view.version ? undefined : await entries.read(path, signal);
   }
 
-  #found(followed: Followed, door: VaultDoor, entry: FoundEntry): number | undefined {
-    const { leases } = this.#options;
+  async #found(unit: Unit, door: VaultDoor, entry: FoundEntry, signal: AbortSignal): Promise<number | undefined> {
     const version = entry.lease === undefined ? versionOf(entry) : leaseVersion(entry.lease.leaseId);
-    const made = contentOf(entry, followed.location, version ?? '');
+    const made = contentOf(entry, unit.location, version ?? '');
+    if (entry.lease !== undefined) return await this.#granted(unit, door, entry.lease, made, signal);
     if (!(made instanceof Content)) {
-      followed.view = made;
+      unit.view = made;
       return undefined;
     }
-    if (entry.lease !== undefined) {
-      const old = followed.lease;
-      this.#hold(followed, leases.granted(followed.key, door, entry.lease, made));
-      if (old !== undefined) leases.replaced(old);
-      return Math.min(this.#options.holders.pollMs(followed.key), entry.lease.durationSeconds * 500);
-    }
-    this.#drop(followed);
-    const content = version === undefined ? this.#numbered(followed, made) : made;
-    followed.gist = { version: content.version, gist: gistOf(content) };
-    followed.view = present(content.version);
-    this.#contents.set(`${followed.key}@${content.version}`, content, content.weight);
+    this.#drop(unit);
+    const content = version === undefined ? this.#numbered(unit, made) : made;
+    unit.gist = { version: content.version, gist: gistOf(content) };
+    unit.view = present(content.version);
+    this.#contents.set(`${unit.key}@${content.version}`, content, content.weight);
     return undefined;
   }
 
+  async #granted(
+    unit: Unit,
+    door: VaultDoor,
+    grant: LeaseGrant,
+    made: Content | SourceView,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const { leases } = this.#options;
+    if (!(made instanceof Content)) {
+      unit.view = made;
+      await leases.discard(unit, door, grant.leaseId, signal);
+      const waitMs = Math.min(WASTE_WAIT.first * 2 ** unit.wasted++, WASTE_WAIT.longest);
+      return Math.max(this.#pollMs(unit), waitMs);
+    }
+    const lessee = isOwn(unit) ? unit : this.#split(unit)[0];
+    if (lessee === undefined || !this.#isCurrent(lessee)) {
+      // Its rule went, or went elsewhere, while they were made.
+      await leases.discard(unit, door, grant.leaseId, signal);
+      return undefined;
+    }
+    const old = lessee.lease;
+    lessee.recalled = true;
+    lessee.wasted = 0;
+    this.#hold(lessee, leases.granted(lessee, door, grant, made));
+    if (old !== undefined) leases.replaced(old);
+    if (lessee !== unit) this.#tell(lessee);
+    return Math.min(this.#pollMs(lessee), grant.durationSeconds * 500);
+  }
+
   /** Without a version from Vault the content itself says whether it is another. */
-  #numbered({ gist }: Followed, content: Content): Content {
+  #numbered({ gist }: Unit, content: Content): Content {
     const same = gist?.gist.digest === content.digest;
     return content.withVersion(same ? gist.version : `${this.#process}-${++this.#count}`);
   }
 
-  #hold(followed: Followed, lease: Lease): void {
-    followed.lease = lease;
-    followed.gist = { version: leaseVersion(lease.leaseId), gist: gistOf(lease.content) };
-    this.#leased(followed, 0);
+  #hold(unit: Unit, lease: Lease): void {
+    unit.lease = lease;
+    unit.gist = { version: leaseVersion(lease.leaseId), gist: gistOf(lease.content) };
+    this.#show(unit, lease);
   }
 
-  #leased(followed: Followed, waitMs: number): number {
-    const { lease } = followed;
-    if (lease !== undefined) {
-      const { leaseId, durationSeconds, tokenExpiresAt } = lease;
-      const annotations = {
-        [LEASE_ID]: leaseId,
-        [LEASE_SECONDS]: String(durationSeconds),
-        ...(tokenExpiresAt === undefined ? {} : { [LEASE_TOKEN_END]: String(tokenExpiresAt) }),
-      };
-      followed.view = { ...present(leaseVersion(lease.leaseId)), annotations };
-    }
-    return waitMs;
+  #show(unit: Unit, { leaseId, durationSeconds, tokenExpiresAt }: Lease): void {
+    const annotations = {
+      [LEASE_ID]: leaseId,
+      [LEASE_SECONDS]: String(durationSeconds),
+      [LEASE_ORIGIN]: vaultLeaseOrigin(unit.location),
+      ...(tokenExpiresAt === undefined ? {} : { [LEASE_TOKEN_END]: String(tokenExpiresAt) }),
+    };
+    unit.view = { ...present(leaseVersion(leaseId)), annotations };
   }
 
-  #drop(followed: Followed): void {
-    if (followed.lease !== undefined) this.#options.leases.replaced(followed.lease);
-    followed.lease = undefined;
+  #drop(unit: Unit): void {
+    if (unit.lease !== undefined) this.#options.leases.replaced(unit.lease);
+    unit.lease = undefined;
   }
+}
+
+function isOwn(unit: Unit): unit is OwnUnit {
+  return unit.rule !== undefined;
 }
 
 function present(version: string): Extract<SourceView, { state: 'present' }> {
@@ -409,6 +531,6 @@ function missing(entry: AbsentEntry, { path }: VaultLocation, addr: string): Sou
 }
 
 /** What others see of it, to be compared. */
-function stateOf({ view, trouble }: Followed): string {
+function stateOf({ view, trouble }: Unit): string {
   return JSON.stringify([view, trouble]);
 }

@@ -6,11 +6,18 @@
  * metadata every poll period is all. It can be lost at any time; then the entry is read and compared.
  */
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
-import { isVaultError } from '../vault/errors.ts';
-import { toVaultValues, ValueConversionError, type VaultValues } from '../vault/values.ts';
+import { isVaultError, VaultError } from '../vault/errors.ts';
+import {
+  toSecretData,
+  toVaultValues,
+  ValueConversionError,
+  type ValueEncoding,
+  type VaultValues,
+} from '../vault/values.ts';
 import { type Claim, type Outcome, type SourceView, SYNCED } from './claim.ts';
 import { type ClaimBook, type Entry } from './claim-book.ts';
-import type { HolderKey } from './keys.ts';
+import { Content } from './content.ts';
+import type { HolderKey, RuleKey } from './keys.ts';
 import { SECRET } from './kind.ts';
 import { oldestOf } from './plan.ts';
 import type { SourceReader } from './sources.ts';
@@ -38,13 +45,22 @@ export interface VaultTargetsOptions {
   readonly onWrite: (target: HolderKey, addr: string, entry: Entry) => void;
 }
 
+/** What a target holds, as far as we know. */
+export interface Written {
+  /** Of the source. */
+  readonly sourceVersion: string;
+  /** Of the entry, with the time at which it was made: no other has the same; `undefined` where Vault counts none. */
+  readonly entryVersion: string | undefined;
+}
+
 interface Held {
   /** Of the source's content. */
   readonly digest: string;
+  sourceVersion: string;
   /** The entry's; `undefined` where Vault counts none. */
-  readonly version: number | undefined;
+  readonly version?: number | undefined;
   /** Of that version: a deleted entry that somebody made anew counts from 1 again. */
-  readonly createdTime: string | undefined;
+  readonly createdTime?: string | undefined;
   /** Of the location: with another encoding the same content is another entry. */
   readonly encoding: string;
 }
@@ -131,6 +147,43 @@ export class VaultTargets implements TargetBackend {
     if (memory !== undefined) memory.anew = true;
   }
 
+  /** What the target was last seen to hold. */
+  written(target: HolderKey): Written | undefined {
+    const { held } = this.#memory.get(target) ?? {};
+    return held && { sourceVersion: held.sourceVersion, entryVersion: entryVersionOf(held) };
+  }
+
+  /**
+   * What an entry holds that `rule` writes, if it is still of the version `entryVersion`: as content of no version.
+   * @throws VaultError, VaultAuthMissingError
+   */
+  async readBack(
+    target: HolderKey,
+    rule: RuleKey,
+    entryVersion: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Content | undefined> {
+    const { access, holders } = this.#options;
+    const location = holders.get(target, rule);
+    if (location === undefined || entryVersion === undefined) return undefined;
+    const visitor = `read back ${target} for ${rule}`;
+    try {
+      const { entries } = await access.open(visitor, location, signal);
+      const entry = await entries.read(location.path, signal);
+      if (entry.state !== 'found' || entryVersionOf(entry) !== entryVersion) return undefined;
+      return contentFrom(entry.values, location.encoding);
+    } catch (error) {
+      if (error instanceof NotKnownYetError) {
+        const { addr } = location.target;
+        throw new VaultError(error.message, { kind: 'unavailable', addr, cause: error });
+      }
+      if (!isVaultError(error) || error.transient) throw error;
+      return undefined;
+    } finally {
+      access.close(visitor);
+    }
+  }
+
   /** @returns undefined while the source's content is not there yet */
   async #bringAbout(
     target: HolderKey,
@@ -145,16 +198,18 @@ export class VaultTargets implements TargetBackend {
     const desire = claim.shape.desire(view, undefined, now());
     if (source === undefined || desire.kind !== 'be') return { outcome: standstill(desire, view) };
     const { held } = memory;
-    const holds = async (digest: string | undefined): Promise<boolean> =>
-      held !== undefined &&
-      digest === held.digest &&
-      (await isUntouched(await access.open(target, location, signal), location, held, signal));
+    const holds = async (digest: string | undefined, version: string): Promise<boolean> => {
+      if (held === undefined || digest !== held.digest) return false;
+      if (!(await isUntouched(await access.open(target, location, signal), location, held, signal))) return false;
+      held.sourceVersion = version;
+      return true;
+    };
     const known = sources.gist(source)?.digest;
-    if (await holds(known)) return { outcome: SYNCED };
+    if (view.state === 'present' && (await holds(known, view.version))) return { outcome: SYNCED };
     const content = await sources.load(source, signal);
     if (content === undefined) return undefined;
     // The source has another version, and may still have the same content.
-    if (content.digest !== known && (await holds(content.digest))) return { outcome: SYNCED };
+    if (content.digest !== known && (await holds(content.digest, content.version))) return { outcome: SYNCED };
     if (content.keyCount === 0) {
       const message = 'no data in source secret; nothing is written';
       return { outcome: { state: 'waiting', reason: 'NoData', message } };
@@ -168,10 +223,11 @@ export class VaultTargets implements TargetBackend {
       return { outcome: { state: 'error', reason: 'VaultError', message } };
     }
     const door = await access.open(target, location, signal);
-    const { written, version, createdTime } = await door.entries.update(location.path, () => values, signal, {
-      nestedInKv1: location.encoding === 'base64',
-    });
-    memory.held = { digest: content.digest, version, createdTime, encoding: location.encoding };
+    const { encoding } = location;
+    const nestedInKv1 = encoding === 'base64';
+    const update = await door.entries.update(location.path, () => values, signal, { nestedInKv1 });
+    const { written, version, createdTime } = update;
+    memory.held = { digest: content.digest, sourceVersion: content.version, version, createdTime, encoding };
     if (written) this.#wrote(target, door);
     return { outcome: SYNCED, wrote: written };
   }
@@ -208,6 +264,22 @@ export class VaultTargets implements TargetBackend {
       const wroteForIt = wrote && entry === winner;
       if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
     }
+  }
+}
+
+/** `undefined`: Vault counts no versions there. */
+function entryVersionOf({ version, createdTime }: Pick<Held, 'version' | 'createdTime'>): string | undefined {
+  return version === undefined || createdTime === undefined ? undefined : `${version} ${createdTime}`;
+}
+
+/** `undefined`: that is not what we wrote. */
+function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | undefined {
+  try {
+    const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
+    return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, '', '');
+  } catch (error) {
+    if (!(error instanceof ValueConversionError)) throw error;
+    return undefined;
   }
 }
 

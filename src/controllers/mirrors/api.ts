@@ -157,6 +157,19 @@ export interface SecretMirrorStatus {
   readonly observedGeneration?: number;
   readonly conditions?: readonly MirrorCondition[];
   readonly vaultSource?: VaultSourceStatus;
+  /** Leases that this mirror answers for: the present one, and replaced ones that are still to be revoked. */
+  readonly vaultLeases?: readonly VaultLeaseRecord[];
+}
+
+/** An array entry, which a merge patch replaces as a whole. */
+export interface VaultLeaseRecord {
+  readonly leaseID: string;
+  /** `spec.source.vault` as it was when the lease was granted: where it is, and with which login it can be revoked. */
+  readonly vault: VaultBlock;
+  /** Of a destination in Vault: the version of the entry that holds its credentials, and when that was made. */
+  readonly destinationVersion?: string;
+  /** Of one that was replaced: RFC 3339, when it is over at the latest. */
+  readonly expirationTime?: string;
 }
 
 /** The lease that the copies' dynamic credentials live by. */

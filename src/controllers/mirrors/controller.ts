@@ -64,6 +64,8 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     mirrors,
     metrics,
     recordEvent,
+    specOptions,
+    now: options.now,
     onLeftLease: (mirror, lease, error) => {
       options.log.warn('a lease could not be revoked; it ends with its time', { mirror, lease, error });
     },

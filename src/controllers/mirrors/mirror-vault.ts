@@ -1,10 +1,5 @@
 /**
- * What SecretMirrors from and to Vault need besides copying: which entries they use, the events and metrics of their leases, and
- * the end of a lease with its mirror.
- *
- * The end of a lease is asked for when the copies are gone, in the background, for a few seconds at most (`REVOKE_LIMIT_MS`): then
- * the mirror goes whatever became of it, and the lease ends with its time. Its record is kept in `#farewells`:
- *   none ──▶ asking ──answered, or given up──▶ done ──the mirror is gone──▶ none
+ * What SecretMirrors from and to Vault need besides copying: which entries they use, the traces, events and metrics of their leases.
  */
 import type { Engine } from '../../copy/engine.ts';
 import type { HolderKey, RuleKey } from '../../copy/keys.ts';
@@ -12,12 +7,21 @@ import { parseHolderKey } from '../../copy/keys.ts';
 import type { KubeStore } from '../../copy/kube-store.ts';
 import type { VaultTrouble } from '../../copy/vault-access.ts';
 import type { LeaseKeeper, VaultBackend } from '../../copy/vault-backend.ts';
-import { vaultSourceKey, vaultTargetKey, type VaultUse } from '../../copy/vault-holder.ts';
+import {
+  isVaultKey,
+  vaultLeaseOrigin,
+  type VaultLocation,
+  vaultSourceKey,
+  vaultTargetKey,
+  type VaultUse,
+} from '../../copy/vault-holder.ts';
 import type { LeaseEvent, LeaseTrace } from '../../copy/vault-leases.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
-import { MIRROR_ANNOTATIONS, type SecretMirror } from './api.ts';
+import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
+import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
 import { mirrorName, type MirrorStore } from './mirror-store.ts';
-import type { EffectiveSpec } from './spec.ts';
+import { LEASE_ORIGIN_ANNOTATION } from './shape.ts';
+import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from './spec.ts';
 import type { MirrorEvent } from './status.ts';
 
 export interface MirrorVaultOptions {
@@ -27,29 +31,28 @@ export interface MirrorVaultOptions {
   readonly mirrors: MirrorStore;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
-  /** A lease of a mirror that goes could not be ended; it ends with its time. */
-  readonly onLeftLease: (mirror: string, leaseId: string, error: unknown) => void;
-}
-
-const REVOKE_LIMIT_MS = 3000;
-
-/** Of one mirror; one that comes under its name has its own. */
-interface Farewell {
-  readonly uid: string;
-  done: boolean;
+  /** A lease could not be ended; it ends with its time. */
+  readonly onLeftLease: MirrorLeasesOptions['onLeftLease'];
+  readonly specOptions: SpecOptions;
+  /** Wall clock, ms. */
+  readonly now: () => number;
 }
 
 export class MirrorVault implements LeaseKeeper {
   readonly #options: MirrorVaultOptions;
-  readonly #farewells = new Map<RuleKey, Farewell>();
+  readonly leases: MirrorLeases;
 
   constructor(options: MirrorVaultOptions) {
     this.#options = options;
+    const { specOptions } = options;
+    const locationOf: MirrorLeasesOptions['locationOf'] = (mirror, block) =>
+      sourceLocationOf(mirror, block, specOptions);
+    this.leases = new MirrorLeases({ ...options, locationOf });
     options.backend.setKeeper(this);
   }
 
-  sourceOf({ sourceLocation }: EffectiveSpec): HolderKey | undefined {
-    return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation);
+  sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): HolderKey | undefined {
+    return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
   targetOf({ destinationLocation }: EffectiveSpec): HolderKey | undefined {
@@ -65,7 +68,7 @@ export class MirrorVault implements LeaseKeeper {
     const { sourceLocation, destinationLocation, pollPeriodSeconds: pollSeconds } = spec;
     const uses: VaultUse[] = [];
     if (sourceLocation !== undefined) {
-      uses.push({ key: vaultSourceKey(sourceLocation), location: sourceLocation, pollSeconds });
+      uses.push({ key: vaultSourceKey(sourceLocation, rule), location: sourceLocation, pollSeconds });
     }
     if (destinationLocation !== undefined) {
       uses.push({ key: vaultTargetKey(destinationLocation), location: destinationLocation, pollSeconds });
@@ -76,57 +79,73 @@ export class MirrorVault implements LeaseKeeper {
   /** The mirror uses nothing any more. */
   release(rule: RuleKey): void {
     this.#options.backend.holders.set(rule, []);
-    if (this.#options.mirrors.get(rule) === undefined) this.#farewells.delete(rule);
-  }
-
-  /** @returns whether the mirror may go; if not, its status is touched when it may */
-  farewell(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
-    const known = this.#farewells.get(rule);
-    if (known?.uid === mirror.metadata.uid) return known.done;
-    const { engine, backend } = this.#options;
-    const leaseId = mirror.status?.vaultSource?.leaseID;
-    const { sourceLocation } = spec;
-    if (leaseId === undefined || sourceLocation === undefined || spec.deletePolicy === 'retain') return true;
-    // Others live by the same credentials.
-    for (const other of backend.holders.users(vaultSourceKey(sourceLocation))) if (other !== rule) return true;
-    const farewell: Farewell = { uid: mirror.metadata.uid, done: false };
-    this.#farewells.set(rule, farewell);
-    void backend
-      .revoke(sourceLocation, leaseId, REVOKE_LIMIT_MS)
-      .catch((error: unknown) => {
-        this.#options.onLeftLease(mirrorName(rule), leaseId, error);
-      })
-      .finally(() => {
-        // Kept for as long as the mirror is there, which somebody may have let go meanwhile.
-        farewell.done = true;
-        engine.touchStatus(rule);
-      });
-    return false;
+    if (this.#options.mirrors.get(rule) === undefined) this.leases.forget(rule);
   }
 
   *tracesOf(key: HolderKey): Iterable<LeaseTrace> {
-    const { engine, backend, secrets, mirrors } = this.#options;
-    for (const rule of backend.holders.users(key)) {
-      const { leaseID, leaseDuration = 0, tokenExpirationTime } = mirrors.get(rule)?.status?.vaultSource ?? {};
-      const tokenEnd = Date.parse(tokenExpirationTime ?? '');
-      const traces = new Map<string, { seconds: number; copies: HolderKey[] }>();
-      // What the status names comes first: copies may be of an older lease.
-      if (leaseID !== undefined) traces.set(leaseID, { seconds: leaseDuration, copies: [] });
-      for (const copy of engine.ownedBy(rule)) {
-        const { namespace, name } = parseHolderKey(copy);
-        const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
-        const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
-        if (leaseId === undefined) continue;
-        const seconds = secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]);
-        const trace = traces.get(leaseId) ?? { seconds, copies: [] };
-        trace.copies.push(copy);
-        traces.set(leaseId, trace);
-      }
-      for (const [leaseId, { seconds, copies }] of traces) {
-        const tokenExpiresAt = leaseId === leaseID && !Number.isNaN(tokenEnd) ? tokenEnd : undefined;
-        yield { leaseId, durationSeconds: seconds, tokenExpiresAt, copies };
+    const { backend, mirrors } = this.#options;
+    const location = backend.holders.get(key);
+    const [rule] = backend.holders.users(key);
+    const mirror = rule === undefined ? undefined : mirrors.get(rule);
+    if (location === undefined || rule === undefined || mirror === undefined) return;
+    const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
+    const copies = this.#copiesOf(rule, location);
+    const { leaseID } = vaultSource ?? {};
+    // What the status names comes first: copies may be of an older lease.
+    if (leaseID !== undefined) {
+      const record = vaultLeases.find((one) => one.leaseID === leaseID);
+      const held = copies.get(leaseID)?.copies ?? [];
+      copies.delete(leaseID);
+      // Without a record the copies tell where it belongs.
+      const belongs = record === undefined ? held.length > 0 : this.#isOf(location, mirror, record.vault);
+      const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
+      const entryVersion = record?.destinationVersion;
+      if (belongs) {
+        yield {
+          leaseId: leaseID,
+          durationSeconds: vaultSource?.leaseDuration ?? 0,
+          tokenExpiresAt: Number.isNaN(tokenEnd) ? undefined : tokenEnd,
+          copies: entryVersion === undefined ? held : [...held, ...this.#entriesOf(rule)],
+          entryVersion,
+        };
       }
     }
+    for (const [leaseId, { durationSeconds, copies: held }] of copies) {
+      yield { leaseId, durationSeconds, tokenExpiresAt: undefined, copies: held };
+    }
+  }
+
+  /** The copies of a rule with credentials of this origin, by lease. */
+  #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: HolderKey[] }> {
+    const { engine, secrets } = this.#options;
+    const origin = vaultLeaseOrigin(location);
+    const leases = new Map<string, { durationSeconds: number; copies: HolderKey[] }>();
+    for (const copy of engine.ownedBy(rule)) {
+      const { namespace, name } = parseHolderKey(copy);
+      const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
+      const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
+      if (leaseId === undefined) continue;
+      // Copies of the original say no more than the path.
+      const told = annotations[LEASE_ORIGIN_ANNOTATION];
+      const path = annotations[MIRROR_ANNOTATIONS.vaultPath];
+      if (told === undefined ? path !== location.path : told !== origin) continue;
+      const lease = leases.get(leaseId) ?? {
+        durationSeconds: secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]),
+        copies: [],
+      };
+      lease.copies.push(copy);
+      leases.set(leaseId, lease);
+    }
+    return leases;
+  }
+
+  #entriesOf(rule: RuleKey): HolderKey[] {
+    return Array.from(this.#options.engine.book.of(rule), ({ claim }) => claim.target).filter(isVaultKey);
+  }
+
+  #isOf(location: VaultLocation, mirror: SecretMirror, block: VaultBlock): boolean {
+    const other = sourceLocationOf(mirror, block, this.#options.specOptions);
+    return other !== undefined && vaultLeaseOrigin(other) === vaultLeaseOrigin(location);
   }
 
   onLease(key: HolderKey, event: LeaseEvent): void {

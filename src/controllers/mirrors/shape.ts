@@ -1,6 +1,6 @@
 /** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
 import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
-import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
+import { LEASE_ID, LEASE_ORIGIN, LEASE_SECONDS } from '../../copy/vault-sources.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT, type Observed } from '../../copy/observed.ts';
 import { annotationNames } from '../replicator/annotations.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
@@ -11,6 +11,8 @@ export const COPY_LABEL = 'keyferry.dev/copy';
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
 /** On copies of a Vault source: which version of it they hold. The original's own mark for that stays empty there. */
 export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
+/** On copies of dynamic credentials: what their lease belongs to (`vaultLeaseOrigin`). */
+export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 const OWN_PREFIX = 'keyferry.dev/';
 
 /**
@@ -119,10 +121,12 @@ export class MirrorShape implements Shape {
 
   #origin(annotations: Readonly<Record<string, string>>): Wanted {
     const { vaultPath } = this.#options;
+    const lease: Readonly<Record<string, string>> = vaultPath === undefined ? {} : annotations;
     return {
       [MIRROR_ANNOTATIONS.sourceType]: vaultPath === undefined ? 'secret' : 'vault',
       [MIRROR_ANNOTATIONS.vaultPath]: vaultPath ?? null,
-      [MIRROR_ANNOTATIONS.vaultLeaseId]: (vaultPath === undefined ? undefined : annotations[LEASE_ID]) ?? null,
+      [MIRROR_ANNOTATIONS.vaultLeaseId]: lease[LEASE_ID] ?? null,
+      [LEASE_ORIGIN_ANNOTATION]: lease[LEASE_ORIGIN] ?? null,
     };
   }
 

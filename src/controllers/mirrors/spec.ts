@@ -13,7 +13,7 @@ import {
 } from './api.ts';
 import type { VaultAddresses } from '../../vault/addresses.ts';
 import type { VaultLocation } from '../../copy/vault-holder.ts';
-import { isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
+import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 import { nameProblems } from './names.ts';
 import { NamespaceSet } from '../../copy/namespace-set.ts';
@@ -59,11 +59,7 @@ export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undef
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
 }
 
-export function effectiveSpec(
-  mirror: SecretMirror,
-  patterns: PatternCache,
-  { crossNamespaceAuth = false, vaultAddresses, vaultDefaults = {} }: SpecOptions = {},
-): EffectiveSpec {
+export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, options: SpecOptions = {}): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
   const destinationType = destination?.type ?? MIRROR_DEFAULTS.destinationType;
@@ -99,7 +95,7 @@ export function effectiveSpec(
     problems.push(`spec.destination.secretType: Secrets of type ${secretType} are never created`);
   }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
-  const common = { home: mirror.metadata.namespace ?? '', crossNamespaceAuth, vaultAddresses, vaultDefaults };
+  const common = blockContext(mirror, options);
   const copyType = destinationType === 'vault' ? undefined : (nonEmpty(secretType) ?? 'Opaque');
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
   const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;
@@ -132,6 +128,22 @@ export function effectiveSpec(
     pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,
     problems,
   };
+}
+
+/** Where a `vault` block of a mirror's source is, as whom; `undefined` if it has problems. */
+export function sourceLocationOf(
+  mirror: SecretMirror,
+  block: VaultBlock,
+  options: SpecOptions = {},
+): VaultLocation | undefined {
+  return vaultLocation(block, { ...blockContext(mirror, options), field: 'vault', secretType: undefined }, []);
+}
+
+function blockContext(
+  { metadata }: SecretMirror,
+  { crossNamespaceAuth = false, vaultAddresses, vaultDefaults = {} }: SpecOptions,
+): Omit<BlockContext, 'field' | 'secretType'> {
+  return { home: metadata.namespace ?? '', crossNamespaceAuth, vaultAddresses, vaultDefaults };
 }
 
 /**

@@ -9,8 +9,8 @@ import type { SourceView } from '../../copy/claim.ts';
 import type { Failure } from '../../copy/failure.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { VaultTrouble } from '../../copy/vault-access.ts';
-import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault-sources.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
+import { foldLeases, type LeaseNews, type LeaseStatus, sameLeases } from './lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';
 import { isOutdated, judge, judgeDeletion, tallyOf } from './verdict.ts';
 
@@ -31,6 +31,8 @@ export interface StatusInput {
   readonly failure?: Failure | undefined;
   /** What the patterns hardly mean, as `misreadPatterns` puts it. */
   readonly misread: readonly string[];
+  /** Of a mirror that has, or had, dynamic credentials. */
+  readonly leases?: LeaseNews | undefined;
   /** Writes since the last report. */
   readonly writes: number;
   /** The status that was last written or read. */
@@ -47,15 +49,22 @@ export interface StatusOutput {
   readonly namespaces: number;
 }
 
+const NOTHING_YET = { events: [], synced: false, namespaces: 0 } as const;
+
 /** @returns `undefined` while the first attempts are still under way and nothing can be said */
 export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, spec, previous, misread, now } = input;
   const tally = tallyOf(input.entries, spec.destinationType);
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && tally.isUnderWay) return undefined;
+  const leases = foldLeases(input.source, spec, previous, input.leases, now);
   const unsettled = tally.isUnderWay || input.source.state === 'unknown' || isOutdated(tally, input.source);
-  if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined)
-    return previous?.conditions === undefined ? firstStatus(mirror, now) : undefined;
+  if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined) {
+    if (previous?.conditions === undefined) return firstStatus(mirror, leases, now);
+    // A lease is written down before anything else is known: whoever starts after a crash must find it.
+    const { vaultSource: _, vaultLeases: __, ...rest } = previous;
+    return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
+  }
   const verdict = deleting ? judgeDeletion(tally, previous?.mirrorStatus ?? 'Pending') : judge(tally, spec, input);
   const before = previous?.conditions?.find(({ type }) => type === 'Ready');
   const fresh =
@@ -73,7 +82,7 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
     message: [verdict.message, ...misread].join('; '),
   };
   const status: SecretMirrorStatus = {
-    ...vaultSourceOf(input.source, previous),
+    ...leases,
     mirrorStatus: verdict.mirrorStatus,
     lastSyncTime,
     ...generationOf(mirror),
@@ -93,35 +102,20 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   return { status, events, synced: verdict.synced, namespaces: spec.destinationType === 'vault' ? 0 : tally.total };
 }
 
-/** The lease of the source; while it cannot be told, the one that was written last: after a restart it is found by that. */
-function vaultSourceOf(
-  source: SourceView,
-  previous: SecretMirrorStatus | undefined,
-): Pick<SecretMirrorStatus, 'vaultSource'> {
-  if (source.state !== 'present')
-    return previous?.vaultSource === undefined ? {} : { vaultSource: previous.vaultSource };
-  const leaseID = source.annotations[LEASE_ID];
-  if (leaseID === undefined) return {};
-  const leaseDuration = Number(source.annotations[LEASE_SECONDS]);
-  const tokenEnd = source.annotations[LEASE_TOKEN_END];
-  const tokenExpirationTime = tokenEnd === undefined ? {} : { tokenExpirationTime: rfc3339(Number(tokenEnd)) };
-  return { vaultSource: { leaseID, leaseDuration, ...tokenExpirationTime } };
-}
-
 /** Equal but for the time that a condition last changed. */
 export function sameStatus(a: SecretMirrorStatus | undefined, b: SecretMirrorStatus): boolean {
-  return a !== undefined && JSON.stringify(comparable(a)) === JSON.stringify(comparable(b));
+  return a !== undefined && JSON.stringify(comparable(a)) === JSON.stringify(comparable(b)) && sameLeases(a, b);
 }
 
 function comparable(status: SecretMirrorStatus): unknown {
-  const { mirrorStatus, lastSyncTime, observedGeneration, conditions, vaultSource } = status;
+  const { mirrorStatus, lastSyncTime, observedGeneration, conditions } = status;
   const lines = (conditions ?? []).map((c) => [c.type, c.status, c.observedGeneration, c.reason, c.message]);
-  const { leaseID, leaseDuration, tokenExpirationTime } = vaultSource ?? {};
-  return [mirrorStatus, lastSyncTime, observedGeneration, lines, leaseID, leaseDuration, tokenExpirationTime];
+  return [mirrorStatus, lastSyncTime, observedGeneration, lines];
 }
 
-function firstStatus(mirror: SecretMirror, now: number): StatusOutput {
+function firstStatus(mirror: SecretMirror, leases: LeaseStatus, now: number): StatusOutput {
   const status: SecretMirrorStatus = {
+    ...leases,
     mirrorStatus: 'Pending',
     lastSyncTime: NEVER_SYNCED,
     ...generationOf(mirror),
@@ -136,7 +130,7 @@ function firstStatus(mirror: SecretMirror, now: number): StatusOutput {
       },
     ],
   };
-  return { status, events: [], synced: false, namespaces: 0 };
+  return { ...NOTHING_YET, status };
 }
 
 function generationOf(mirror: SecretMirror): { observedGeneration?: number } {

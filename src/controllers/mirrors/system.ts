@@ -268,7 +268,7 @@ export class MirrorSystem implements RuleSystem {
 
   /** `undefined`: it cannot be said where it is. */
   #sourceOf(mirror: SecretMirror, spec: EffectiveSpec): HolderKey | undefined {
-    if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(spec);
+    if (spec.sourceType === 'vault') return this.#options.vault?.sourceOf(ruleOf(mirror), spec);
     if (spec.sourceName === undefined) return undefined;
     return this.#options.secretKey(mirror.metadata.namespace ?? '', spec.sourceName);
   }
@@ -344,9 +344,10 @@ export class MirrorSystem implements RuleSystem {
       misread: misreadPatterns(spec.suspects, namespaces.names()),
       writes: news.writes,
     });
-    if (result?.synced === true) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
-    if (result !== undefined) await this.#options.leftBehind?.look(rule, mirror, spec, signal);
-    return undefined;
+    if (result === undefined) return undefined;
+    if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
+    await this.#options.leftBehind?.look(rule, mirror, spec, signal);
+    return { requeueAfterMs: vault?.leases.endReplaced(rule, mirror, result.status, claims) };
   }
 
   /**
@@ -365,7 +366,7 @@ export class MirrorSystem implements RuleSystem {
     const leftMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
     const isOver = leftMs <= 0 && kept.every((entry) => mayBeLeft(entry));
     if (kept.length === 0 || isOver) {
-      if (vault?.farewell(rule, mirror, spec) === false) return undefined;
+      if (vault?.leases.farewell(rule, mirror, spec) === false) return undefined;
       const events = sparedEvents(claims);
       if (kept.length > 0) {
         const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
@@ -398,6 +399,7 @@ export class MirrorSystem implements RuleSystem {
       mirror,
       spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
       entries,
+      leases: this.#options.vault?.leases.news(rule, entries),
       previous,
       now: this.#options.now(),
     });
@@ -425,10 +427,12 @@ export class MirrorSystem implements RuleSystem {
     const { api, mirrors } = this.#options;
     // A merge patch takes away only what it names.
     const { vaultSource } = status;
-    const forgotten =
-      mirror.status?.vaultSource === undefined
-        ? {}
-        : { vaultSource: vaultSource === undefined ? null : { tokenExpirationTime: null, ...vaultSource } };
+    const forgotten = {
+      ...(mirror.status?.vaultSource !== undefined && {
+        vaultSource: vaultSource === undefined ? null : { tokenExpirationTime: null, ...vaultSource },
+      }),
+      ...(mirror.status?.vaultLeases !== undefined && { vaultLeases: status.vaultLeases ?? null }),
+    };
     const path = `${pathOf(mirror)}/status`;
     const { body } = await api.request({
       method: 'PATCH',
@@ -488,6 +492,10 @@ function sparedEvents(entries: readonly Entry[]): MirrorEvent[] {
 
 function pathTo(namespace: string, name: string): string {
   return `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/namespaces/${encodeURIComponent(namespace)}/${SECRET_MIRROR_PLURAL}/${encodeURIComponent(name)}`;
+}
+
+function ruleOf({ metadata }: SecretMirror): RuleKey {
+  return mirrorRule(metadata.namespace ?? '', metadata.name);
 }
 
 function pathOf({ metadata }: SecretMirror): string {

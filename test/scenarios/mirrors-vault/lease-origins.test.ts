@@ -1,0 +1,355 @@
+/** Whose a lease is: one mirror's, of one path and login. It ends when the mirror goes elsewhere, or goes, and nothing is made that nobody uses. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
+import { HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
+import { LEASE_ID, policy, VaultScene } from './support.ts';
+
+const postgres = findPostgres();
+const skip = 'missing' in postgres ? postgres.missing : false;
+const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
+const ROLES = ['admin', 'ro'] as const;
+const HCL = policy({
+  'database/creds/*': ['read', 'update'],
+  'secret/*': ['create', 'read', 'update'],
+  'sys/leases/revoke': ['update'],
+});
+
+interface Login {
+  readonly user: string;
+  readonly password: string;
+  readonly leaseId: string;
+}
+
+describe('a lease', { skip }, () => {
+  let scene: VaultScene;
+  let database: PostgresServer;
+  let operator: Keyferry;
+  /** Before the API server. */
+  let cluster: FaultProxy;
+  /** Before Vault. */
+  let proxy: FaultProxy;
+  let kubeconfig: string;
+
+  before(async () => {
+    database = await startPostgres();
+    scene = await VaultScene.open();
+    const { mirrors, vault } = scene;
+    await mountDatabase(vault, 'database', database);
+    for (const role of ROLES) await databaseRole(vault, 'database', role, { ttl: '1h' });
+    for (const name of ['one', 'two']) await scene.approle(name, HCL);
+    cluster = await startFaultProxy({ upstream: mirrors.plane.url, upstreamCaPem: mirrors.plane.caPem });
+    proxy = await startFaultProxy({ upstream: vault.addr });
+    kubeconfig = await mirrors.plane.writeKubeconfig({ server: cluster.url, caPem: cluster.caPem });
+    await mirrors.namespaces('target');
+    operator = await start();
+  });
+  /** What a test that failed left behind is no other test's business. */
+  beforeEach(async () => {
+    cluster.clearRules();
+    proxy.clearRules();
+    if (!operator.running) operator = await start();
+    for (const { metadata } of await scene.mirrors.api.list(MIRRORS)) {
+      await scene.mirrors.api.delete(mirrorPath(metadata.name));
+      await scene.mirrors.gone(mirrorPath(metadata.name));
+    }
+    await scene.vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
+    for (const user of await made()) await drop(user);
+  });
+  after(async () => {
+    await scene.close();
+    await cluster.stop();
+    await proxy.stop();
+    await database.stop();
+  });
+
+  const start = (): Promise<Keyferry> => scene.mirrors.operator({ kubeconfig });
+  const block = (role: string, login = 'one', more: Json = {}): Json => ({
+    addr: scene.vault.addr,
+    path: `database/creds/${role}`,
+    auth: { approle: { secretRef: { name: login } } },
+    ...more,
+  });
+  const made = async (): Promise<string[]> => {
+    const names = await database.sql(`select rolname from pg_roles where rolname like 'v-%' order by 1`);
+    return names === '' ? [] : names.split('\n');
+  };
+  const users = async (count: number): Promise<string[]> => {
+    let seen: string[] = [];
+    return await waitFor(
+      async () => {
+        seen = await made();
+        return seen.length === count && seen;
+      },
+      { timeoutMs: 20_000, message: () => `${count} users, there are ${seen.join(', ')}:\n${scene.mirrors.tail()}` },
+    );
+  };
+  const works = ({ user, password }: Login): Promise<boolean> =>
+    database.sql('select 1', { user, password }).then(
+      () => true,
+      () => false,
+    );
+
+  async function login(name: string, not?: Login): Promise<Login> {
+    return await waitFor(
+      async () => {
+        const copy = await scene.mirrors.find('target', name);
+        const leaseId: string | undefined = copy?.metadata.annotations[LEASE_ID];
+        if (leaseId === undefined || leaseId === not?.leaseId) return false;
+        const text = (key: string): string => Buffer.from(copy.data[key], 'base64').toString();
+        return { user: text('username'), password: text('password'), leaseId };
+      },
+      { timeoutMs: 20_000, message: () => `credentials in target/${name}:\n${scene.mirrors.tail()}` },
+    );
+  }
+
+  async function edit(name: string, vault: Json): Promise<void> {
+    await scene.mirrors.api.patch(mirrorPath(name), { spec: { source: { vault } } });
+  }
+
+  async function remove(...names: readonly string[]): Promise<void> {
+    const paths = names.map((name) => mirrorPath(name));
+    for (const path of paths) await scene.mirrors.api.delete(path);
+    await scene.mirrors.gone(...paths);
+    await users(0);
+  }
+
+  it('of another path is another, and the old one ends when no copy holds it any more', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('edited', block('admin'), ['target'], { pollPeriodSeconds: 600 });
+    const first = await login('edited');
+    await mirrors.ready('edited', 'Synced');
+    cluster.rule({
+      match: ({ method, path }) => method !== 'GET' && path.includes('/namespaces/target/secrets'),
+      fault: { kind: 'stall' },
+    });
+    await edit('edited', { path: 'database/creds/ro' });
+    await users(2);
+    await waitFor(() => cluster.live({ method: ['PATCH', 'PUT'] }).length > 0, { message: 'the copy to be written' });
+    const { vaultLeases } = await waitFor(
+      async () => {
+        const status = await mirrors.status('edited');
+        return status.vaultSource.leaseID.startsWith('database/creds/ro/') && status;
+      },
+      { message: 'the new lease to be written down' },
+    );
+    assert.deepEqual(
+      vaultLeases.map((lease: Json) => [lease.vault.path, lease.expirationTime !== undefined]),
+      [
+        ['database/creds/ro', false],
+        ['database/creds/admin', true],
+      ],
+    );
+    assert.ok(await works(first), 'Pods log in with what the copy holds');
+    cluster.clearRules();
+    cluster.cutAll({ method: ['PATCH', 'PUT'] });
+    const second = await login('edited', first);
+    assert.ok(second.leaseId.startsWith('database/creds/ro/'), second.leaseId);
+    await users(1);
+    assert.deepEqual([await works(first), await works(second)], [false, true]);
+    const leases = async (): Promise<Json[]> => (await mirrors.status('edited')).vaultLeases;
+    await waitFor(async () => (await leases()).length === 1, { message: 'the old lease out of the status' });
+    await remove('edited');
+  });
+
+  it('is kept where only the type of the copies changes', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('typed', block('ro'), ['target'], { pollPeriodSeconds: 600 });
+    const first = await login('typed');
+    await mirrors.ready('typed', 'Synced');
+    const secretType = 'kubernetes.io/basic-auth';
+    await mirrors.api.patch(mirrorPath('typed'), { spec: { destination: { secretType } } });
+    await waitFor(async () => (await mirrors.find('target', 'typed'))?.type === secretType, { message: 'the type' });
+    assert.deepEqual(await login('typed'), first);
+    await users(1);
+    await remove('typed');
+  });
+
+  it('of another path or login is another also when the edit came after kill -9', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('path', block('admin'), ['target'], { pollPeriodSeconds: 600 });
+    await scene.fromVault('login', block('ro'), ['target'], { pollPeriodSeconds: 600 });
+    await scene.fromVault('same', block('ro'), ['target'], { pollPeriodSeconds: 600 });
+    const before = [await login('path'), await login('login'), await login('same')] as const;
+    for (const name of ['path', 'login', 'same']) await mirrors.ready(name, 'Synced');
+    await operator.kill9();
+    await edit('path', { path: 'database/creds/ro' });
+    await edit('login', { auth: { approle: { secretRef: { name: 'two' } } } });
+    operator = await start();
+    const after = [await login('path', before[0]), await login('login', before[1])];
+    assert.ok(after[0]?.leaseId.startsWith('database/creds/ro/'));
+    await users(3);
+    for (const old of [before[0], before[1]]) assert.equal(await works(old), false);
+    assert.deepEqual(await login('same'), before[2]);
+    await remove('path', 'login', 'same');
+  });
+
+  it('killed at any moment of such an edit, the operator leaves one user behind', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
+    let current = await login('moment');
+    await mirrors.ready('moment', 'Synced');
+    // What is let through before the kill: nothing, the copy, the copy and the status.
+    for (const [index, stalled] of [/\/secrets\//, /\/secretmirrors\/.*status$/, /\/revoke$/].entries()) {
+      cluster.rule({
+        match: ({ method, path }) => method !== 'GET' && stalled.test(path),
+        fault: { kind: 'stall' },
+      });
+      await edit('moment', { path: `database/creds/${ROLES[(index + 1) % 2]}` });
+      await users(2);
+      if (index > 0) await login('moment', current);
+      await operator.kill9();
+      cluster.clearRules();
+      operator = await start();
+      const next = await login('moment', current);
+      assert.ok(await works(next));
+      await waitFor(async () => !(await works(current)), { timeoutMs: 20_000, message: 'the old one to end' });
+      // Credentials that were made and not yet written down anywhere are lost with the process: they end with its token.
+      if (index === 0) for (const lost of (await made()).filter((name) => name !== next.user)) await drop(lost);
+      await users(1);
+      await mirrors.ready('moment', 'Synced');
+      current = next;
+    }
+    await remove('moment');
+  });
+
+  async function drop(user: string): Promise<void> {
+    await database.sql(`drop role "${user}"`);
+  }
+
+  it('is one mirror’s: two on one path have two users and one login', async () => {
+    const { mirrors } = scene;
+    await operator.stop();
+    operator = await start();
+    for (const name of ['left', 'right']) await scene.fromVault(name, block('ro'), ['target']);
+    const [left, right] = [await login('left'), await login('right')];
+    assert.notEqual(left.user, right.user);
+    for (const name of ['left', 'right']) await mirrors.ready(name, 'Synced');
+    assert.equal(await operator.metric('keyferry_vault_logins_total'), 1);
+    await mirrors.api.delete(mirrorPath('left'));
+    await users(1);
+    assert.deepEqual([await works(left), await works(right)], [false, true]);
+    await remove('right');
+  });
+
+  it('ends with its mirror when the login goes in the same moment', async () => {
+    const { mirrors } = scene;
+    const names = ['gone-0', 'gone-1', 'gone-2', 'gone-3'];
+    for (const name of names) {
+      await scene.approle(name, HCL);
+      await scene.fromVault(name, block('ro', name), ['target']);
+    }
+    for (const name of names) {
+      await login(name);
+      await mirrors.ready(name, 'Synced');
+    }
+    for (const name of names) {
+      await mirrors.api.delete(secretPath(HOME, name));
+      await mirrors.api.delete(mirrorPath(name));
+    }
+    await mirrors.gone(...names.map((name) => mirrorPath(name)));
+    await users(0);
+  });
+
+  it('ends with its mirror also when that goes before its first status', async () => {
+    const { mirrors } = scene;
+    for (let i = 0; i < 4; i++) {
+      const name = `brief-${i}`;
+      await scene.fromVault(name, block('ro'), ['target', 'nowhere-.+']);
+      // In turn: as soon as there is a user, and without waiting for one.
+      if (i % 2 === 0) await users(1);
+      await mirrors.api.delete(mirrorPath(name));
+      await mirrors.gone(mirrorPath(name), secretPath('target', name));
+      await users(0);
+    }
+  });
+
+  it('is not made where nobody could use it', async () => {
+    const { mirrors } = scene;
+    await scene.fromVault('base64', block('ro', 'one', { encoding: 'base64' }), ['target']);
+    await mirrors.secret(HOME, 'plain', { a: '1' });
+    await scene.toVault('into', { name: 'plain' }, block('ro'));
+    await mirrors.ready('base64', 'InvalidValues', /no KV store/);
+    await mirrors.ready('into', 'VaultError', /database\/ is not a KV store/);
+    assert.deepEqual(await made(), []);
+    await remove('base64', 'into');
+  });
+
+  it('is ended at once where that is found out by making it, and not made again soon', async () => {
+    const { mirrors } = scene;
+    const refused = { errors: ['preflight capability check returned 403'] };
+    proxy.rule({
+      match: ({ path }) => path.startsWith('/v1/sys/internal/'),
+      fault: { kind: 'respond', status: 403, body: refused },
+    });
+    const behind = { addr: proxy.url };
+    await scene.fromVault('blind-base64', block('ro', 'one', { ...behind, encoding: 'base64' }), ['target']);
+    await mirrors.secret(HOME, 'blind', { a: '1' });
+    await scene.toVault('blind-into', { name: 'blind' }, block('ro', 'one', behind));
+    await mirrors.ready('blind-base64', 'InvalidValues');
+    await mirrors.ready('blind-into', 'VaultError', /not a KV store/);
+    await users(0);
+    const asked = (): number => proxy.requests.filter(({ url }) => url === '/v1/database/creds/ro').length;
+    assert.equal(asked(), 2);
+    // Polls go on meanwhile.
+    const polls = proxy.counters.requests;
+    await mirrors.change(HOME, 'blind', { a: '2' });
+    await waitFor(() => proxy.counters.requests > polls, { message: 'another try' });
+    await scene.fromVault('blind', block('ro', 'one', behind), ['target']);
+    assert.ok(await works(await login('blind')));
+    assert.equal(asked(), 3);
+    await remove('blind-base64', 'blind-into', 'blind');
+  });
+
+  it('of a destination in Vault is kept over restarts, and ends where the entry is not what was written', async () => {
+    const { mirrors, vault } = scene;
+    const to = block('ro', 'one', { path: 'secret/data/creds' });
+    await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
+    await mirrors.ready('carried', 'Synced');
+    const [user] = await users(1);
+    const there = async (): Promise<Json> => (await vault.request('GET', 'secret/data/creds')).data;
+    const { metadata, data } = await there();
+    assert.equal(data.username, user);
+    await waitFor(async () => (await mirrors.status('carried')).vaultLeases?.[0]?.destinationVersion, {
+      message: 'it',
+    });
+    for (const end of ['kill9', 'stop', 'kill9'] as const) {
+      await operator[end]();
+      operator = await start();
+      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to vault'), { message: 'a login' });
+      await mirrors.ready('carried', 'Synced');
+      assert.deepEqual(await made(), [user]);
+    }
+    assert.deepEqual((await there()).metadata, metadata);
+    await operator.kill9();
+    await vault.request('DELETE', 'secret/metadata/creds');
+    await vault.request('POST', 'secret/data/creds', { data: { username: 'somebody', password: 'else' } });
+    operator = await start();
+    await waitFor(async () => (await there()).data.username.startsWith('v-'), { message: 'the entry put right' });
+    const [other] = await users(1);
+    assert.equal((await there()).data.username, other);
+    await mirrors.api.delete(mirrorPath('carried'));
+    await mirrors.gone(mirrorPath('carried'));
+    // A destination in Vault is retained, with its credentials.
+    assert.deepEqual(await made(), [other]);
+    await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
+  });
+
+  it('is had from a database that takes 12 s to make a user', async () => {
+    proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
+    await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
+    const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { timeoutMs: 60_000, message: 'a copy' });
+    assert.ok(slow.metadata.annotations[LEASE_ID]);
+    proxy.clearRules();
+    await remove('slow');
+  });
+});
+
+failOnLeaks();
