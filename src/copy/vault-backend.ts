@@ -60,10 +60,15 @@ export class VaultBackend {
   constructor(options: VaultBackendOptions) {
     const { engine, secrets, clock, random, timeoutMs = 60_000 } = options;
     this.#options = options;
-    this.holders = new VaultHolders((key) => {
-      this.sources.refresh(key);
-      if (engine.book.isClaimed(key)) engine.touchTarget(key);
-    });
+    this.holders = new VaultHolders(
+      (key) => {
+        this.sources.refresh(key);
+        if (engine.book.isClaimed(key)) engine.touchTarget(key);
+      },
+      (rule) => {
+        engine.touchRule(rule);
+      },
+    );
     this.#sessions = new VaultSessions({
       ...options.sessions,
       clock,

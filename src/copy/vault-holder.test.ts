@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import type { EntryPath } from '../vault/mounts.ts';
 import {
   isVaultKey,
   laneOf,
@@ -146,5 +147,64 @@ describe('VaultHolders', () => {
     holders.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
     assert.deepEqual([...holders.users('vault:k')], ['mirrors:a/one']);
     assert.deepEqual([...holders.users('vault:l')], ['mirrors:a/two']);
+  });
+
+  describe('calls a place by the path that Vault has told of', () => {
+    const kv2 = (dataPath: string): EntryPath => ({
+      mount: { path: 'secret/', kind: 'kv2' },
+      known: true,
+      dataPath,
+      metadataPath: undefined,
+    });
+    const short = at({ path: 'secret/app' });
+    const moved: string[] = [];
+    const named = (): VaultHolders => {
+      moved.length = 0;
+      const holders = new VaultHolders(
+        () => undefined,
+        (rule) => moved.push(rule),
+      );
+      holders.set('mirrors:a/one', [use(180, short)]);
+      holders.set('mirrors:a/two', [use(180, short), { ...use(180), key: 'vault:l' }]);
+      return holders;
+    };
+
+    it('and tells all rules that name it, once', () => {
+      const holders = named();
+      assert.equal(holders.placeOf(short), vaultTargetKey(short));
+      assert.equal(holders.learn(short, kv2('secret/data/app')), true);
+      assert.deepEqual(moved, ['mirrors:a/one', 'mirrors:a/two']);
+      assert.equal(holders.placeOf(short), vaultTargetKey(at()));
+      assert.equal(holders.learn(short, kv2('secret/data/app')), false);
+      assert.equal(holders.learn(at(), kv2('secret/data/app')), false, 'it is called so already');
+      assert.equal(moved.length, 2);
+    });
+
+    it('and by what is written where Vault does not tell, or something else is mounted there', () => {
+      const holders = named();
+      assert.equal(holders.learn(short, { ...kv2('secret/data/app'), known: false }), false);
+      assert.equal(
+        holders.learn(short, { ...kv2('secret/data/app'), mount: { path: 'secret/', kind: 'other' } }),
+        false,
+      );
+      assert.equal(holders.placeOf(short), vaultTargetKey(short));
+    });
+
+    it('and otherwise when the mount has changed', () => {
+      const holders = named();
+      holders.learn(short, kv2('secret/data/app'));
+      assert.equal(holders.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
+      assert.equal(holders.placeOf(short), vaultTargetKey(short));
+    });
+
+    it('and forgets that when no rule names it any more', () => {
+      const holders = named();
+      holders.learn(short, kv2('secret/data/app'));
+      holders.set('mirrors:a/one', []);
+      assert.equal(holders.placeOf(short), vaultTargetKey(at()));
+      holders.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
+      assert.equal(holders.placeOf(short), vaultTargetKey(short));
+      assert.equal(holders.learn(short, kv2('secret/data/app')), false);
+    });
   });
 });

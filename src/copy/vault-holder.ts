@@ -7,6 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 
+import type { EntryPath } from '../vault/mounts.ts';
 import { normalizePath } from '../vault/path.ts';
 import { parseTarget } from '../vault/target.ts';
 import type { VaultTargetOptions } from '../vault/target.ts';
@@ -121,15 +122,52 @@ export interface VaultUse {
 
 type Users = Map<RuleKey, VaultUse>;
 
-/** What the keys stand for. Filled by the systems when they evaluate a rule. */
+/**
+ * What the keys stand for. Filled by the systems when they evaluate a rule.
+ *
+ * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So a place is called by the path as it is written until
+ * Vault has told what is mounted there (`learn`); then the rules that name it are evaluated again.
+ */
 export class VaultHolders {
   readonly #users = new Map<HolderKey, Users>();
-  readonly #keysOf = new Map<RuleKey, readonly HolderKey[]>();
+  readonly #usesOf = new Map<RuleKey, readonly VaultUse[]>();
+  /** Rules that name a path, by the place as it is written. */
+  readonly #rulesAt = new Map<HolderKey, Set<RuleKey>>();
+  /** Where a place, as it is written, is by another path. Only of places that a rule names. */
+  readonly #paths = new Map<HolderKey, string>();
   readonly #onHurry: (key: HolderKey) => void;
+  readonly #onMoved: (rule: RuleKey) => void;
 
-  /** @param onHurry an entry shall be looked at more often than before, or in another way */
-  constructor(onHurry: (key: HolderKey) => void) {
+  /**
+   * @param onHurry an entry shall be looked at more often than before, or in another way
+   * @param onMoved a place that the rule names is called otherwise by now
+   */
+  constructor(onHurry: (key: HolderKey) => void, onMoved: (rule: RuleKey) => void = () => undefined) {
     this.#onHurry = onHurry;
+    this.#onMoved = onMoved;
+  }
+
+  /** The key of a location as a target: equal for all paths that are known to lead to the same entry. */
+  placeOf(location: VaultLocation): HolderKey {
+    const written = vaultTargetKey(location);
+    const path = this.#paths.get(written);
+    return path === undefined ? written : vaultTargetKey({ ...location, path });
+  }
+
+  /**
+   * Notes what Vault has told of a path. @returns whether the place is called otherwise by now: the rules that name it are evaluated again
+   */
+  learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {
+    const written = vaultTargetKey(location);
+    const rules = this.#rulesAt.get(written);
+    // What is in no KV store is no place to write to.
+    if (!known || mount.kind === 'other' || rules === undefined) return false;
+    const path = dataPath === normalizePath(location.path) ? undefined : dataPath;
+    if (path === this.#paths.get(written)) return false;
+    if (path === undefined) this.#paths.delete(written);
+    else this.#paths.set(written, path);
+    for (const rule of rules) this.#onMoved(rule);
+    return true;
   }
 
   /** Makes `uses` all that the rule uses. */
@@ -144,16 +182,36 @@ export class VaultHolders {
       if (sooner || otherwise) hurried.push(use.key);
       users.set(rule, use);
     }
-    const keys = uses.map(({ key }) => key);
-    for (const key of this.#keysOf.get(rule) ?? []) {
-      if (keys.includes(key)) continue;
+    const before = this.#usesOf.get(rule) ?? [];
+    const keys = new Set(uses.map(({ key }) => key));
+    for (const { key } of before) {
+      if (keys.has(key)) continue;
       const users = this.#users.get(key);
       users?.delete(rule);
       if (users?.size === 0) this.#users.delete(key);
     }
-    if (keys.length > 0) this.#keysOf.set(rule, keys);
-    else this.#keysOf.delete(rule);
+    if (uses.length > 0) this.#usesOf.set(rule, uses);
+    else this.#usesOf.delete(rule);
+    this.#name(rule, before, uses);
     for (const key of hurried) this.#onHurry(key);
+  }
+
+  #name(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {
+    const written = new Set(uses.map(({ location }) => vaultTargetKey(location)));
+    for (const place of written) {
+      const rules = this.#rulesAt.get(place);
+      if (rules === undefined) this.#rulesAt.set(place, new Set([rule]));
+      else rules.add(rule);
+    }
+    for (const { location } of before) {
+      const place = vaultTargetKey(location);
+      if (written.has(place)) continue;
+      const rules = this.#rulesAt.get(place);
+      rules?.delete(rule);
+      if (rules?.size !== 0) continue;
+      this.#rulesAt.delete(place);
+      this.#paths.delete(place);
+    }
   }
 
   /** What a key stands for to a rule; without one, to any of its users: for a source that is the same. */

@@ -114,6 +114,8 @@ const POLLS_AT_ONCE = 8;
 const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
 /** Where credentials are made that nobody can use: how long the next are waited for, ms. It doubles. */
 const WASTE_WAIT = { first: 60_000, longest: 3_600_000 };
+/** How long a source waits for the rules that call it by another path, ms. */
+const RENAMED_MS = 50;
 const UNKNOWN: SourceView = { state: 'unknown' };
 const NO_LABELS = Object.freeze({});
 
@@ -335,7 +337,10 @@ export class VaultSources implements SourceProvider {
       if (waitMs !== undefined) return waitMs;
     }
     if (unit.view.state !== 'present') {
-      const { mount, known } = await door.entries.resolve(location.path, signal);
+      const place = await door.entries.resolve(location.path, signal);
+      const { mount, known } = place;
+      // The claims from here may be part of a cycle by the new name: first of all they are made anew.
+      if (this.#options.holders.learn(location, place)) return RENAMED_MS;
       const noKv = known && mount.kind === 'other';
       if (!isOwn(unit) && (noKv || (!known && this.#hadLease(unit)))) {
         this.#split(unit);

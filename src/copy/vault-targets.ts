@@ -192,11 +192,14 @@ export class VaultTargets implements TargetBackend {
     memory: Memory,
     signal: AbortSignal,
   ): Promise<Verdict | undefined> {
-    const { access, sources, cycleOf, now } = this.#options;
+    const { access, holders, sources, cycleOf, now } = this.#options;
     const { source } = claim;
     const view = cycleOf(claim) ?? sources.view(source);
     const desire = claim.shape.desire(view, undefined, now());
     if (source === undefined || desire.kind !== 'be') return { outcome: standstill(desire, view) };
+    const { entries } = await access.open(target, location, signal);
+    // Another rule may write the same entry by another path, or read it and lead back here: the claims say so when they are made anew.
+    if (holders.learn(location, await entries.resolve(location.path, signal))) return undefined;
     const { held } = memory;
     const holds = async (digest: string | undefined, version: string): Promise<boolean> => {
       if (held === undefined || digest !== held.digest) return false;

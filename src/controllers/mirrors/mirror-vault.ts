@@ -12,7 +12,6 @@ import {
   vaultLeaseOrigin,
   type VaultLocation,
   vaultSourceKey,
-  vaultTargetKey,
   type VaultUse,
 } from '../../copy/vault-holder.ts';
 import type { LeaseEvent, LeaseTrace } from '../../copy/vault-leases.ts';
@@ -56,7 +55,12 @@ export class MirrorVault implements LeaseKeeper {
   }
 
   targetOf({ destinationLocation }: EffectiveSpec): HolderKey | undefined {
-    return destinationLocation === undefined ? undefined : vaultTargetKey(destinationLocation);
+    return destinationLocation === undefined ? undefined : this.#options.backend.holders.placeOf(destinationLocation);
+  }
+
+  /** What the source is called as a target. */
+  placeOf({ sourceLocation }: EffectiveSpec): HolderKey | undefined {
+    return sourceLocation === undefined ? undefined : this.#options.backend.holders.placeOf(sourceLocation);
   }
 
   trouble(source: HolderKey): VaultTrouble | undefined {
@@ -71,7 +75,8 @@ export class MirrorVault implements LeaseKeeper {
       uses.push({ key: vaultSourceKey(sourceLocation, rule), location: sourceLocation, pollSeconds });
     }
     if (destinationLocation !== undefined) {
-      uses.push({ key: vaultTargetKey(destinationLocation), location: destinationLocation, pollSeconds });
+      const key = this.#options.backend.holders.placeOf(destinationLocation);
+      uses.push({ key, location: destinationLocation, pollSeconds });
     }
     this.#options.backend.holders.set(rule, uses);
   }

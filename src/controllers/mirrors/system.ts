@@ -221,7 +221,8 @@ export class MirrorSystem implements RuleSystem {
     const source = this.#sourceOf(mirror, spec);
     const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
     const shape = new MirrorShape({ owner: `${home}/${metadata.name}`, retain, vaultPath });
-    const claim = { owner, mode: deleting ? 'release' : 'own', source: deleting ? undefined : source, shape } as const;
+    const from = deleting ? { source: undefined } : { source, sourcePlace: vault?.placeOf(spec) };
+    const claim = { owner, mode: deleting ? 'release' : 'own', ...from, shape } as const;
     const claims: Claim[] = [];
     const { sourceName } = spec;
     for (const namespace of namespaces.names()) {

@@ -1,0 +1,135 @@
+/** One entry by two paths, and mirrors that lead back to the entry that they began with. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { HOME, mirrorPath, OWNED_BY } from '../mirrors/support.ts';
+import { policy, VaultScene } from './support.ts';
+
+const SETTLE_MS = 2500;
+
+let scene: VaultScene;
+before(async () => {
+  scene = await VaultScene.open();
+  await scene.mirrors.namespaces('target');
+  await scene.tokenSecret(
+    'all',
+    policy({ 'secret/*': ['create', 'read', 'update'], 'kv1/*': ['create', 'read', 'update'] }),
+  );
+  await scene.vault.request('POST', 'sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
+  await scene.mirrors.operator();
+});
+after(() => scene.close());
+
+const block = (path: string, more: Json = {}): Json => scene.block(path, 'all', more);
+
+async function version(path: string): Promise<number | undefined> {
+  return (await scene.entry(path))?.metadata.version;
+}
+
+async function rests(path: string): Promise<void> {
+  const before = await version(path);
+  // Longer than two polls.
+  await staysTrue(async () => (await version(path)) === before, SETTLE_MS, `${path} is not written`);
+}
+
+describe('two mirrors into one entry of KV 2, with and without data/', () => {
+  it('do not fight: the first has it, the second says Conflict, and has it when the first goes', async () => {
+    const { mirrors } = scene;
+    await mirrors.secret(HOME, 'one', { a: '1' });
+    await mirrors.secret(HOME, 'two', { b: '2' });
+    const { metadata } = await scene.toVault('one', { name: 'one' }, block('secret/data/both'));
+    await scene.holds('secret/data/both', { a: '1' });
+    // Of two of the same second either may come first.
+    await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
+    await scene.toVault('two', { name: 'two' }, block('secret/both'));
+    await mirrors.ready('two', 'Conflict', /SecretMirror default\/one/);
+    await mirrors.ready('one', 'Synced');
+    await rests('secret/data/both');
+    assert.equal(await version('secret/data/both'), 1);
+    await mirrors.api.delete(mirrorPath('one'));
+    await scene.holds('secret/data/both', { b: '2' });
+    await mirrors.ready('two', 'Synced');
+    await rests('secret/data/both');
+  });
+
+  it('are two entries in KV 1', async () => {
+    const { mirrors } = scene;
+    await mirrors.secret(HOME, 'old-one', { a: '1' });
+    await mirrors.secret(HOME, 'old-two', { b: '2' });
+    await scene.toVault('old-one', { name: 'old-one' }, block('kv1/data/both'));
+    await scene.toVault('old-two', { name: 'old-two' }, block('kv1/both'));
+    await mirrors.ready('old-one', 'Synced');
+    await mirrors.ready('old-two', 'Synced');
+  });
+});
+
+describe('mirrors that lead back to an entry', () => {
+  for (const [title, back] of [
+    ['by the same path', 'secret/data/back'],
+    ['by another path', 'secret/return'],
+  ] as const) {
+    it(`${title}: nothing grows, both say Cycle and name each other, and one alone works`, async () => {
+      const { mirrors } = scene;
+      const name = back.slice(back.lastIndexOf('/') + 1);
+      const path = `secret/data/${name}`;
+      await mirrors.namespaces(`${name}-home`);
+      await scene.put(path, { a: '1' });
+      await scene.fromVault(name, block(path), [`${name}-home`]);
+      await mirrors.copied(`${name}-home`, name, { a: '1' });
+      const vault = block(back, { encoding: 'base64' });
+      const token = await mirrors.find(HOME, 'all');
+      await mirrors.api.create({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'all', namespace: `${name}-home` },
+        data: token.data,
+      });
+      const metadata = { name, namespace: `${name}-home` };
+      const spec = { pollPeriodSeconds: 1, source: { name }, destination: { type: 'vault', vault } };
+      await mirrors.api.create({ apiVersion: 'mirrors.kts.studio/v1alpha2', kind: 'SecretMirror', metadata, spec });
+      const rules = [`SecretMirror default/${name}`, `SecretMirror ${name}-home/${name}`].toSorted();
+      const both = new RegExp(rules.join(' → '));
+      await mirrors.ready(name, 'Cycle', both);
+      await mirrors.ready(name, 'Cycle', both, `${name}-home`);
+      await rests(path);
+      assert.ok(((await version(path)) ?? 0) <= 2, 'it was written again and again');
+      await mirrors.api.delete(mirrorPath(name, `${name}-home`));
+      await scene.put(path, { a: 'new' });
+      await mirrors.copied(`${name}-home`, name, { a: 'new' });
+      await mirrors.ready(name, 'Synced');
+      assert.equal((await mirrors.find(`${name}-home`, name)).metadata.annotations[OWNED_BY], `default/${name}`);
+    });
+  }
+
+  it('from an entry into itself by another path is a cycle of one', async () => {
+    const { mirrors } = scene;
+    await scene.put('secret/data/self', { a: '1' });
+    const source = { type: 'vault', vault: block('secret/data/self') };
+    await scene.toVault('self', source, block('secret/self', { encoding: 'base64' }));
+    await mirrors.ready('self', 'Cycle', /SecretMirror default\/self$/);
+    await rests('secret/data/self');
+    assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
+  });
+
+  it('from Vault to Vault and back are a cycle, and a chain is none', async () => {
+    const { mirrors } = scene;
+    await scene.put('secret/data/left', { a: '1' });
+    const from = (path: string): Json => ({ type: 'vault', vault: block(path) });
+    await scene.toVault('to-right', from('secret/left'), block('secret/right'));
+    await scene.toVault('to-end', from('secret/data/right'), block('secret/end'));
+    await scene.holds('secret/data/end', { a: '1' });
+    await mirrors.ready('to-right', 'Synced');
+    await mirrors.ready('to-end', 'Synced');
+    await scene.toVault('to-left', from('secret/data/right'), block('secret/data/left', { encoding: 'base64' }));
+    await mirrors.ready('to-left', 'Cycle', /SecretMirror default\/to-left → SecretMirror default\/to-right/);
+    await mirrors.ready('to-right', 'Cycle');
+    await mirrors.ready('to-end', 'Synced');
+    await rests('secret/data/left');
+    await rests('secret/data/right');
+  });
+});
+
+failOnLeaks();
