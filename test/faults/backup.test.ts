@@ -42,7 +42,7 @@ test('it ends, says why, and is right when it is started anew', async () => {
     await rm(folder, { recursive: true });
     await cp(backup, folder, { recursive: true });
   });
-  await waitFor(() => !first.running, { timeoutMs: 20_000, message: 'it to notice' });
+  await waitFor(() => !first.running, { message: 'it to notice' });
   assert.equal((await first.stop()).code, 1);
   assert.match(first.output, /the cluster has an older state than it had \(.+\), as after a backup was restored/u);
 

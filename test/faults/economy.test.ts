@@ -4,12 +4,15 @@ import { after, before, describe, test } from 'node:test';
 
 import type { Keyferry } from '../support/keyferry.ts';
 import { staysTrue, waitFor } from '../support/wait-for.ts';
+import { assertWithin, Yardstick } from '../support/yardstick.ts';
 import { FaultScene, NAMESPACES, namespaceNames, RECOVERY_MS } from './scene.ts';
 import { RULES, SYSTEMS } from './systems.ts';
 
 const QUIET_MS = 2000;
-const CHURN_MS = 3000;
 const CHURN_PARALLEL = 4;
+const CHURN_ROUNDS = 40;
+/** Of the process, for each change. */
+const CPU_MS_A_CHANGE = 1.5;
 const STUCK_MS = 4000;
 /** Of 50 KiB each. */
 const UNRELATED = 200;
@@ -50,17 +53,17 @@ for (const system of SYSTEMS) {
         count = scene.proxy.requests.length;
         return performance.now() - since > QUIET_MS;
       };
-      await waitFor(isQuiet, { timeoutMs: RECOVERY_MS + QUIET_MS, message: 'nothing to be asked' });
+      await waitFor(isQuiet, { message: 'nothing to be asked' });
       scene.proxy.reset();
     }
 
     test('Secrets that nobody copies come, change and go: no call, and next to no work', async (t) => {
+      using yardstick = new Yardstick();
       const cpu = await keyferry.cpuSeconds();
       const before = await keyferry.memory();
-      const end = performance.now() + CHURN_MS;
       let changes = 0;
       const churn = async (worker: number): Promise<void> => {
-        for (let n = 0; performance.now() < end; n += 1) {
+        for (let n = 0; n < CHURN_ROUNDS; n += 1) {
           const path = `/api/v1/namespaces/unrelated/secrets/r-${worker}-${n}`;
           await scene.api.create(bigSecret(`r-${worker}-${n}`));
           await scene.api.patch(path, { metadata: { labels: { status: 'superseded' } } });
@@ -73,9 +76,8 @@ for (const system of SYSTEMS) {
       const used = (await keyferry.cpuSeconds()) - cpu;
       const grown = (await keyferry.memory()).private - before.private;
       t.diagnostic(`${changes} changes, ${used.toFixed(2)} s of CPU, ${grown >> 10} KiB more`);
-      assert.ok(changes > 20);
       assert.deepEqual(calls(), []);
-      assert.ok(used < CHURN_MS / 1000 / 4, `${used} s of CPU`);
+      assertWithin(used * 1000, CPU_MS_A_CHANGE * changes, 'the CPU', yardstick.stretch);
       assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB for Secrets that nobody copies`);
       await quiet();
     });
@@ -96,7 +98,14 @@ for (const system of SYSTEMS) {
 
     test('100 namespaces that match nothing: no call', async () => {
       await scene.namespaces(...Array.from({ length: 100 }, (_, n) => `other-${n}`));
-      await staysTrue(() => calls().length === 0, 1000, 'no call');
+      // Events come in order: when this namespace has its copies the others were looked at.
+      await scene.namespaces('team-499');
+      await scene.converged(RECOVERY_MS, [...namespaceNames(), 'team-499']);
+      const expected = /\/namespaces\/team-499\/secrets|\/namespaces\/default\/secrets\/source-\d$/;
+      assert.deepEqual(
+        calls().filter(({ url }) => !expected.test(url)),
+        [],
+      );
       await quiet();
     });
 

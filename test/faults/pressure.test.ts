@@ -49,7 +49,7 @@ for (const system of SYSTEMS) {
         scene.proxy.clearRules();
         const next = await scene.operator();
         await next.ready();
-        await waitFor(async () => (await left()) === 0, { timeoutMs: RECOVERY_MS, message: 'the copies to go' });
+        await waitFor(async () => (await left()) === 0, { message: 'the copies to go' });
         if (system.controller === 'mirrors') {
           for (const n of rules) {
             await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror' });

@@ -2,11 +2,17 @@
 import assert from 'node:assert/strict';
 
 import type { Keyferry } from '../support/keyferry.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
+import { assertWithin, Yardstick } from '../support/yardstick.ts';
+
+/** How soon /healthz answers. The kubelet waits a second by default; here as many processes as in a cluster share the machine. */
+const ALIVE_MS = 2000;
 
 interface Look {
   /** `performance.now()`, ms. */
   readonly at: number;
+  /** Until both had answered. */
+  readonly ms: number;
   /** 0: no answer. */
   readonly ready: number;
   readonly live: number;
@@ -15,6 +21,7 @@ interface Look {
 export class ProbeLog {
   readonly #keyferry: Keyferry;
   readonly #looks: Look[] = [];
+  readonly #yardstick = new Yardstick();
   #timer: NodeJS.Timeout | undefined;
   /** Not answering is expected: it was stopped or paused by the test. */
   excused = false;
@@ -27,6 +34,7 @@ export class ProbeLog {
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#yardstick[Symbol.dispose]();
   }
 
   /** Whether /readyz said no at any time since `at`. */
@@ -35,7 +43,7 @@ export class ProbeLog {
   }
 
   /** Waits until a look says this. @returns ms that it took */
-  async ready(status: 200 | 503, timeoutMs: number): Promise<number> {
+  async ready(status: 200 | 503, timeoutMs = PATIENCE_MS): Promise<number> {
     const from = performance.now();
     await waitFor(() => this.#looks.some((look) => look.at >= from && look.ready === status), {
       timeoutMs,
@@ -44,7 +52,7 @@ export class ProbeLog {
     return performance.now() - from;
   }
 
-  /** @throws AssertionError if /healthz ever failed, or the process is gone */
+  /** @throws AssertionError if /healthz ever failed or took too long, or the process is gone */
   assertAlive(): void {
     if (this.excused) return;
     assert.deepEqual(
@@ -52,6 +60,8 @@ export class ProbeLog {
       [],
       'liveness failed',
     );
+    const worstMs = Math.max(0, ...this.#looks.map(({ ms }) => ms));
+    assertWithin(worstMs, ALIVE_MS, 'an answer of /healthz', this.#yardstick.worst);
     assert.ok(this.#keyferry.running, 'the process is alive');
   }
 
@@ -60,7 +70,7 @@ export class ProbeLog {
     const [ready, live] = await Promise.all([this.#ask('/readyz'), this.#ask('/healthz')]);
     if (this.#timer === undefined) return;
     const listens = this.#looks.length > 0 || live !== 0;
-    if (listens && !this.excused) this.#looks.push({ at, ready, live });
+    if (listens && !this.excused) this.#looks.push({ at, ms: performance.now() - at, ready, live });
     this.#timer = setTimeout(() => void this.#look(), 100);
   }
 

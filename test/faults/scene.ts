@@ -13,13 +13,14 @@ import type { Json, TestApi } from '../support/api.ts';
 import { findCanaries, makeCanary } from '../support/canary.ts';
 import { Keyferry } from '../support/keyferry.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { within } from '../support/yardstick.ts';
 import type { WatchEvent, Watcher } from '../support/watcher.ts';
 import { ProbeLog } from './probe-log.ts';
 import { type FaultSystem, MIRRORING, RULES } from './systems.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
-/** The limit that every test holds: from the end of the fault until all is as it should be, ms. */
+/** The limit that every test holds: from the end of the fault until all is as it should be, ms on an idle machine. */
 export const RECOVERY_MS = 10_000;
 
 const EVENTS = '/api/v1/events';
@@ -105,7 +106,6 @@ export class FaultScene implements AsyncDisposable {
   async watchesOpen(): Promise<void> {
     const { watches } = this.#system;
     await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === watches, {
-      timeoutMs: RECOVERY_MS,
       message: `${watches} open watches`,
     });
   }
@@ -168,16 +168,13 @@ export class FaultScene implements AsyncDisposable {
     return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
   }
 
-  /** Waits until every copy is right. @returns ms that it took */
-  async converged(timeoutMs = RECOVERY_MS, namespaces?: readonly string[]): Promise<number> {
+  /** Waits until every copy is right, and holds that to a limit. @returns ms that it took */
+  async converged(limitMs = RECOVERY_MS, namespaces?: readonly string[]): Promise<number> {
     const from = performance.now();
     let missing: string[] = [];
     const look = async (): Promise<boolean> => (missing = await this.missing(namespaces)).length === 0;
-    await waitFor(look, {
-      timeoutMs,
-      intervalMs: 50,
-      message: () => `copies: ${missing.join(', ')}; ${this.logTail()}`,
-    });
+    const message = (): string => `copies: ${missing.join(', ')}; ${this.logTail()}`;
+    await within(limitMs, 'recovery', async () => await waitFor(look, { intervalMs: 50, message }));
     return performance.now() - from;
   }
 

@@ -67,7 +67,6 @@ class DemoRun {
   /** No process that it started runs, and its temporary folder is empty. */
   async leavesNothing(): Promise<void> {
     await waitFor(async () => (await processesWith(this.#mark)).length === 0, {
-      timeoutMs: 5000,
       message: `no process of the demo to be left`,
     });
     await waitFor(async () => (await readdir(this.#folder)).length === 0, {

@@ -106,6 +106,9 @@ export class Exchange {
       case 'delay':
         this.#timer = setTimeout(() => this.#forward(), fault.ms);
         return undefined;
+      case 'hold':
+        void this.#hold(fault.until);
+        return undefined;
       case 'respond':
         return this.#respond(fault);
       case 'truncate':
@@ -131,6 +134,11 @@ export class Exchange {
   /** Passes so many more whole lines of the answer, then half a line, then cuts. */
   truncate(lines: number): void {
     this.#linesLeft = lines;
+  }
+
+  async #hold(until: Promise<void>): Promise<void> {
+    await until;
+    if (!this.#ended) this.#forward();
   }
 
   #forward(): void {

@@ -124,6 +124,18 @@ describe('fault proxy before a real API server', () => {
     rule.clear();
   });
 
+  it('holds a request until it is let go', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const rule = proxy.rule({ match: { method: 'POST' }, fault: { kind: 'hold', until: promise }, times: 1 });
+    const held = secret();
+    const call = api.create(held);
+    await waitFor(() => rule.hits === 1);
+    assert.equal(await plane.api.find(`${SECRETS}/${held.metadata.name}`), undefined);
+    resolve();
+    await call;
+    assert.ok(await plane.api.find(`${SECRETS}/${held.metadata.name}`));
+  });
+
   it('stalls requests to come', async () => {
     proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'stall' }, times: 1 });
     await assert.rejects(api.get(SECRETS, { timeoutMs: 200 }), /no answer within 200 ms/);

@@ -30,6 +30,8 @@ export type Fault =
   | { readonly kind: 'stall' }
   /** The request is held for so long, then goes on. */
   | { readonly kind: 'delay'; readonly ms: number }
+  /** The request is held until the test lets it go on. */
+  | { readonly kind: 'hold'; readonly until: Promise<void> }
   /** Answered by the proxy; an object as body is sent as JSON. */
   | {
       readonly kind: 'respond';

@@ -16,7 +16,7 @@ import type { HttpAnswer } from './http.ts';
 import { readCpuSeconds, readMemory } from './process-figures.ts';
 import type { MemoryFigures } from './process-figures.ts';
 import { metricValue } from './prometheus.ts';
-import { waitFor } from './wait-for.ts';
+import { PATIENCE_MS, waitFor } from './wait-for.ts';
 
 export interface KeyferryOptions {
   readonly kubeconfig: string;
@@ -39,7 +39,8 @@ export interface Ending {
   readonly ms: number;
 }
 
-const STOP_TIMEOUT_MS = 15_000;
+/** A test that is about the end looks at the time itself. */
+const STOP_TIMEOUT_MS = PATIENCE_MS;
 
 export class Keyferry {
   /** `http://127.0.0.1:PORT` of its status address. */
@@ -127,7 +128,7 @@ export class Keyferry {
 
   /** GET at the status address. */
   probe(path: string): Promise<HttpAnswer> {
-    return this.#http.send(path, { timeoutMs: 2_000 });
+    return this.#http.send(path, { timeoutMs: PATIENCE_MS });
   }
 
   async isReady(): Promise<boolean> {
@@ -135,7 +136,7 @@ export class Keyferry {
   }
 
   /** Resolves when /readyz answers 200. @throws Error with the end of its log when it has ended or the time is up. */
-  async ready(timeoutMs = 20_000): Promise<void> {
+  async ready(timeoutMs = PATIENCE_MS): Promise<void> {
     const given = new AbortController();
     void this.#ended.then(() => given.abort(new Error(`Keyferry ended before it was ready:\n${this.#tail()}`)));
     await waitFor(() => this.isReady(), {
@@ -165,7 +166,7 @@ export class Keyferry {
     return readCpuSeconds(this.pid);
   }
 
-  /** SIGTERM or another signal that stops it; SIGKILL after 15 s, which shows in the answer. */
+  /** SIGTERM or another signal that stops it; SIGKILL after a minute, which shows in the answer. */
   stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ending> {
     return this.#end(signal);
   }

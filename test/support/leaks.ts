@@ -13,7 +13,7 @@ const HARMLESS = new Set([
   'TTYWrap',
 ]);
 
-const GRACE_MS = 2_000;
+const GRACE_MS = 15_000;
 
 /**
  * To be called at the top level of a test file, below its own hooks: hooks run in the order of their registration, and what

@@ -32,7 +32,6 @@ export class ResourceMap {
   async collection({ apiVersion, kind, metadata }: Reference): Promise<string> {
     const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const resource = await waitFor(() => this.#find(base, kind), {
-      timeoutMs: 5_000,
       message: `kind ${kind} in ${apiVersion}`,
     });
     if (!resource.namespaced) return `${base}/${resource.name}`;

@@ -1,7 +1,17 @@
 /** Waiting for a condition with a deadline: what tests use in place of a sleep. */
+import { Yardstick } from './yardstick.ts';
+
+/**
+ * How long a test waits for what is expected to come: so long that a busy machine needs not half of it. It only bounds a failure;
+ * a test that is about speed uses `within`.
+ */
+export const PATIENCE_MS = 60_000;
+
+/** A slower machine than this is waited for no longer. */
+const LONGEST_STRETCH = 4;
 
 export interface WaitOptions {
-  /** Default 10,000. */
+  /** Default `PATIENCE_MS`. */
   readonly timeoutMs?: number;
   /** Pause between two looks. Default 20. */
   readonly intervalMs?: number;
@@ -18,7 +28,7 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: WaitOptions = {},
 ): Promise<Exclude<T, undefined | null | false | 0 | ''>> {
-  const { timeoutMs = 10_000, intervalMs = 20 } = options;
+  const { timeoutMs = PATIENCE_MS, intervalMs = 20 } = options;
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;
   for (;;) {
@@ -40,7 +50,25 @@ export async function waitFor<T>(
 }
 
 /**
- * Holds as long as `condition` stays true for `durationMs`: for "and nothing more happens".
+ * Waits until `look` answers the same for `quietMs`, which lasts longer on a busy machine.
+ * @throws Error when that is not so within `PATIENCE_MS`
+ */
+export async function comesToRest(look: () => Promise<string>, quietMs: number, message: string): Promise<void> {
+  using yardstick = new Yardstick();
+  let seen: string | undefined;
+  let since = performance.now();
+  const rests = async (): Promise<boolean> => {
+    const now = await look();
+    if (now !== seen) since = performance.now();
+    seen = now;
+    return performance.now() - since > quietMs * Math.min(yardstick.stretch, LONGEST_STRETCH);
+  };
+  await waitFor(rests, { message });
+}
+
+/**
+ * Holds as long as `condition` stays true for `durationMs`: for "and nothing more happens". On a busy machine it lasts longer, by as
+ * much as the machine is slower, because what must not happen would come later there.
  * @throws Error as soon as it is false.
  */
 export async function staysTrue(
@@ -48,9 +76,10 @@ export async function staysTrue(
   durationMs: number,
   message: string,
 ): Promise<void> {
-  const end = performance.now() + durationMs;
+  using yardstick = new Yardstick();
+  const from = performance.now();
   do {
     if (!(await condition())) throw new Error(`${message}: no longer true`);
     await new Promise((resolve) => setTimeout(resolve, 20));
-  } while (performance.now() < end);
+  } while (performance.now() < from + durationMs * Math.min(yardstick.stretch, LONGEST_STRETCH));
 }

@@ -88,7 +88,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
       () => true,
       () => users.delete('team-a/pushed'),
     );
-    await users.holds('team-a/pushed', { a: 'pushed' }, 10_000);
+    await users.holds('team-a/pushed', { a: 'pushed' });
   });
 
   it('that is pulled and emptied without end, bookkeeping included, is not filled without end, but in the end', async () => {
@@ -106,7 +106,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
       (copy) => holds('pulled', copy),
       () => scene.api.replace(users.path('team-a/pulled'), bare),
     );
-    const filled = await users.holds('team-a/pulled', { a: 'pulled' }, 10_000);
+    const filled = await users.holds('team-a/pulled', { a: 'pulled' });
     assert.equal(annotation(filled, 'replicated-from-version'), await users.version('source/pulled'));
   });
 });

@@ -41,7 +41,7 @@ it('whether an API is there cannot be found out: said once, and asked ever more 
   await scene.namespaces('looked');
   await scene.secret(HOME, 'looked', { a: '1' });
   await scene.mirror('looked', ['looked']);
-  await scene.copied('looked', 'looked', { a: '1' }, 20_000);
+  await scene.copied('looked', 'looked', { a: '1' });
   await operator.stop();
 });
 
@@ -112,7 +112,7 @@ it('watches that bring nonsense are opened again, and what follows is heard', as
     await scene.namespaces(name);
     await scene.secret(HOME, name, { a: '1' });
     await scene.mirror(name, [name]);
-    await scene.copied(name, name, { a: '1' }, 20_000);
+    await scene.copied(name, name, { a: '1' });
   };
   await lookable('before-nonsense');
   for (const line of nonsense) {

@@ -4,12 +4,18 @@ import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { within } from '../../support/yardstick.ts';
 import { HOME, MirrorScene } from '../mirrors/support.ts';
 
 const MIRRORS = 50;
 const NAMESPACES = 5;
-/** Well below what is waited for copies that are being made. */
+/** Well below what is waited for copies that are being made; on a machine with nothing else to do. */
 const SOON_MS = 1000;
+/** For so long the engine waits for copies that are being made, before it says that they are. */
+const PATIENCE_MS = 2000;
+
+/** What a start takes before the first look at a mirror, at least. */
+const START_MS = 500;
 
 let scene: MirrorScene;
 
@@ -29,6 +35,9 @@ const writes = (): number =>
         verb === 'patch' && objectRef?.resource === 'secretmirrors' && objectRef.subresource === 'status',
     ).length;
 
+/** How many statuses of one mirror may say that copies are being made: one for each time that the engine waited since `from`. */
+const interim = (from: number): number => Math.floor(Math.max(0, performance.now() - from) / PATIENCE_MS);
+
 it('of many mirrors that are there at the start', async () => {
   await scene.namespaces(...Array.from({ length: NAMESPACES }, (_, n) => `ns-${n}`));
   const names = Array.from({ length: MIRRORS }, (_, n) => `m-${n}`);
@@ -36,23 +45,26 @@ it('of many mirrors that are there at the start', async () => {
     await scene.secret(HOME, name, { a: '1' });
     await scene.mirror(name, ['ns-.+']);
   }
+  const from = performance.now();
   await scene.operator();
   for (const name of names) await scene.ready(name, 'Synced', new RegExp(`^${NAMESPACES} copies`));
-  // A machine that is busy with something else may need longer than is waited for some of them.
-  assert.ok(writes() <= MIRRORS * 1.2, `${writes()} statuses of ${MIRRORS} mirrors were written`);
+  const most = MIRRORS * (1.2 + interim(from + START_MS));
+  assert.ok(writes() <= most, `${writes()} statuses of ${MIRRORS} mirrors were written, not ${most}`);
 });
 
 it('of one that comes later', async () => {
   const before = writes();
   await scene.secret(HOME, 'later', { a: '1' });
+  const from = performance.now();
   await scene.mirror('later', ['ns-.+']);
-  await scene.ready('later', 'Synced');
-  assert.equal(writes() - before, 1);
+  await scene.ready('later', 'Synced', new RegExp(`^${NAMESPACES} copies`));
+  const written = writes() - before;
+  assert.ok(written >= 1 && written <= 1 + interim(from), `${written} statuses`);
 });
 
 it('but at once, that there is no source', async () => {
-  const begin = performance.now();
-  await scene.mirror('without', ['ns-.+']);
-  await scene.ready('without', 'NoSecret');
-  assert.ok(performance.now() - begin < SOON_MS, `${performance.now() - begin} ms`);
+  await within(SOON_MS, 'the status', async () => {
+    await scene.mirror('without', ['ns-.+']);
+    await scene.ready('without', 'NoSecret');
+  });
 });

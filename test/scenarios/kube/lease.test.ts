@@ -10,10 +10,15 @@ import type { LeaderElectorOptions } from '../../../src/kube/lease-options.ts';
 import { LeaderElector, LeadershipLostError } from '../../../src/kube/lease.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';
+import { assertWithin, currentStretch, within, Yardstick } from '../../support/yardstick.ts';
 import { kubeApi } from './api.ts';
 
-const SHORT = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryMs: 400 };
+/** Times for a machine with nothing else to do: on a busy one even renewals that nothing holds up take longer. */
+const slower = Math.min(4, Math.ceil(await currentStretch()));
+const SHORT = { leaseDurationMs: 3000 * slower, renewDeadlineMs: 2000 * slower, retryMs: 400 };
+/** The default. */
+const LEASE_DURATION_MS = 15_000;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 
 let plane: ControlPlane;
@@ -61,9 +66,10 @@ class Replica {
     });
   }
 
-  async leading(timeoutMs = 10_000): Promise<number> {
+  /** @returns ms that it took */
+  async leading(): Promise<number> {
     const begin = performance.now();
-    await waitFor(() => this.working, { timeoutMs, intervalMs: 10, message: 'the replica to lead' });
+    await waitFor(() => this.working, { intervalMs: 10, message: 'the replica to lead' });
     return performance.now() - begin;
   }
 
@@ -100,11 +106,11 @@ test('of five replicas one leads; renewals keep the record; a clean stop hands o
     assert.deepEqual(renewed.metadata.labels, { team: 'a' });
 
     const others = replicas.filter((replica) => replica !== first);
-    const begin = performance.now();
-    await first.stop();
+    await within(3000, 'the hand-over', async () => {
+      await first.stop();
+      await waitFor(() => others.some((replica) => replica.working), { intervalMs: 10 });
+    });
     assert.deepEqual(first.log, ['started', 'stopped']);
-    await waitFor(() => others.some((replica) => replica.working), { intervalMs: 10 });
-    assert.ok(performance.now() - begin <= 3000, `handed over after ${performance.now() - begin} ms`);
     assert.equal((await read('five')).spec.leaseTransitions, 1);
     assert.deepEqual(
       replicas.flatMap((replica) => replica.errors),
@@ -124,14 +130,18 @@ test('after kill -9 of the leader the standby takes over within 20 s', async () 
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {
-    await once(holder.stdout, 'data', { signal: AbortSignal.timeout(10_000) });
+    await once(holder.stdout, 'data', { signal: AbortSignal.timeout(PATIENCE_MS) });
     await using standby = new Replica('two-replicas', 'survivor', {});
     await waitFor(() => standby.elector.leader === 'doomed');
     await staysTrue(() => !standby.working, 3000, 'the standby stands by');
     holder.kill('SIGKILL');
-    const tookMs = await standby.leading(25_000);
-    assert.ok(tookMs <= 20_000 && tookMs > 10_000, `took over after ${tookMs} ms`);
-    assert.equal((await read('two-replicas')).spec.holderIdentity, 'survivor');
+    await once(holder, 'exit');
+    const { renewTime } = (await read('two-replicas')).spec;
+    await within(20_000, 'the takeover', async () => await standby.leading());
+    const { holderIdentity, acquireTime } = (await read('two-replicas')).spec;
+    assert.equal(holderIdentity, 'survivor');
+    const waitedMs = Date.parse(acquireTime) - Date.parse(renewTime);
+    assert.ok(waitedMs >= LEASE_DURATION_MS - 10, `took over ${waitedMs} ms after the last renewal`);
   } finally {
     holder.kill('SIGKILL');
   }
@@ -140,12 +150,13 @@ test('after kill -9 of the leader the standby takes over within 20 s', async () 
 test('an API server that hangs: the work is aborted before the lease runs out, and begins again afterwards', async () => {
   await using replica = new Replica('hang', 'a');
   await replica.leading();
+  using yardstick = new Yardstick();
   const begin = performance.now();
   plane.pauseApiServer();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
-    const tookMs = performance.now() - begin;
-    assert.ok(tookMs < SHORT.renewDeadlineMs + 200, `aborted after ${tookMs} ms`);
+    // The limit itself is real time, the rest is what the machine needs to notice.
+    assertWithin(performance.now() - begin - SHORT.renewDeadlineMs, 200, 'the abort', yardstick.worst);
     assert.ok(replica.reasons[0] instanceof LeadershipLostError);
     assert.equal(replica.elector.isLeader, false);
   } finally {
@@ -163,9 +174,8 @@ test('a lease that another has written: the work is aborted and the other is not
   await plane.api.patch(`${LEASES}/stolen`, {
     spec: { holderIdentity: 'thief', leaseDurationSeconds: 2, renewTime: now },
   });
-  const begin = performance.now();
-  await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
-  assert.ok(performance.now() - begin < 1000, 'noticed with the next renewal');
+  const limitMs = 2 * SHORT.retryMs + 200;
+  await within(limitMs, 'the next renewal', () => waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 }));
   assert.equal((await read('stolen')).spec.holderIdentity, 'thief');
   assert.equal(replica.elector.leader, 'thief');
   const tookMs = await replica.leading();
@@ -194,7 +204,7 @@ test('the lease is renewed until the work has ended, and given up only then', as
   await staysTrue(() => leader.working && !follower.working, SHORT.leaseDurationMs + 500, 'the leader drains');
   drained.resolve();
   await stopped;
-  assert.ok((await follower.leading()) < 1500);
+  await within(1500 * slower, 'the hand-over', async () => await follower.leading());
   await follower.stop();
 });
 
@@ -205,9 +215,7 @@ test('stopping while the API server hangs ends within the limit', async () => {
   await waitFor(() => standby.elector.leader === 'a');
   plane.pauseApiServer();
   try {
-    const begin = performance.now();
-    await Promise.all([leader.stop(), standby.stop()]);
-    assert.ok(performance.now() - begin < 900, `${performance.now() - begin} ms`);
+    await within(900, 'the end', async () => await Promise.all([leader.stop(), standby.stop()]));
   } finally {
     plane.resumeApiServer();
   }

@@ -46,10 +46,8 @@ describe('logins to vault', () => {
     assert.equal(refused.mirrorStatus, 'Error');
     await vault.request('PUT', 'sys/policies/acl/reader', { policy: READ });
     const { auth } = await vault.request('POST', 'auth/token/create', { policies: ['reader'] });
-    const begin = performance.now();
     await scene.credential('my-token', { here: auth.client_token });
-    await mirrors.copied('target', 'tok', { password: 'deadbeef' });
-    assert.ok(performance.now() - begin < 2000);
+    await mirrors.copied('target', 'tok', { password: 'deadbeef' }, 2000);
     await mirrors.ready('tok', 'Synced');
   });
 

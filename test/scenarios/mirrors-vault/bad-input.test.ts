@@ -82,7 +82,7 @@ describe('a vault block', () => {
 
   /** The condition and a Warning event say it, and the operator lives. */
   async function says(name: string, reason: string, message: RegExp, mirrorStatus = 'Error'): Promise<string> {
-    const status = await scene.mirrors.ready(name, reason, message, HOME, 30_000);
+    const status = await scene.mirrors.ready(name, reason, message);
     assert.equal(status.mirrorStatus, mirrorStatus);
     const event = await scene.mirrors.event(name, reason, message);
     assert.equal(event.type, 'Warning');
@@ -210,7 +210,7 @@ describe('a vault block', () => {
         proxy.clearRules();
       }
       await scene.holds(`secret/data/to-${name}`, { a: '2' });
-      await scene.mirrors.ready(`from-${name}`, 'Synced', /(?:)/, HOME, 30_000);
+      await scene.mirrors.ready(`from-${name}`, 'Synced');
     });
   }
 

@@ -108,7 +108,7 @@ describe('logins by a ServiceAccount', () => {
     const refused = await mirrors.ready('sa', 'VaultAuthInvalid', /serviceaccounts "reader" is forbidden/);
     assert.equal(refused.mirrorStatus, 'Error');
     await mirrors.api.apply(await documentedRoleBinding());
-    await mirrors.copied('target', 'sa', { password: 'deadbeef' }, 40_000);
+    await mirrors.copied('target', 'sa', { password: 'deadbeef' });
     await mirrors.ready('sa', 'Synced');
   });
 

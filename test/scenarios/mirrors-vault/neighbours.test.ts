@@ -112,8 +112,8 @@ describe('one mirror', () => {
     );
     await many('large', (i) => at(addresses[i] ?? '', 'secret/data/x', token('all')));
     await goesOn();
-    await scene.mirrors.ready('large-0', 'VaultError', /larger than 2097152 bytes/, undefined, 30_000);
-    await scene.mirrors.ready('large-1', 'VaultError', /larger than 2097152 bytes/, undefined, 30_000);
+    await scene.mirrors.ready('large-0', 'VaultError', /larger than 2097152 bytes/);
+    await scene.mirrors.ready('large-1', 'VaultError', /larger than 2097152 bytes/);
     const grown = ((await operator.metric('process_resident_memory_bytes')) ?? 0) - before;
     assert.ok(grown < 60 * 2 ** 20, `${Math.round(grown / 2 ** 20)} MiB more`);
     await gone('large');

@@ -209,7 +209,7 @@ describe('one namespace that refuses', { concurrency: 2 }, () => {
     await scene.change(HOME, 'quota', { a: '2' });
     await scene.copied('quota-free', 'quota', { a: '2' });
     await scene.api.delete('/api/v1/namespaces/quota-full/resourcequotas/none');
-    await scene.copied('quota-full', 'quota', { a: '2' }, 30_000);
+    await scene.copied('quota-full', 'quota', { a: '2' });
     await scene.ready('quota', 'Synced', /^2 copies/);
   });
 
@@ -252,7 +252,7 @@ describe('one namespace that refuses', { concurrency: 2 }, () => {
     await scene.ready('policy', 'SyncError', /policy-strict.*no copies here/);
     await scene.event('policy', 'SyncError', /policy-strict.*no copies here/);
     await scene.api.delete(`${admission}/validatingadmissionpolicybindings/no-copies`);
-    await scene.copied('policy-strict', 'policy', { a: '1' }, 30_000);
+    await scene.copied('policy-strict', 'policy', { a: '1' });
     await scene.ready('policy', 'Synced', /^2 copies/);
   });
 });

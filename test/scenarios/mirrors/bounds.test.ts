@@ -45,7 +45,7 @@ async function othersAreServed(): Promise<void> {
   const name = `good-${goods}`;
   await scene.secret(HOME, name, { a: String(goods) });
   await scene.mirror(name, ['team-.*']);
-  for (const team of ['team-1', 'team-2']) await scene.copied(team, name, { a: String(goods) }, 60_000);
+  for (const team of ['team-1', 'team-2']) await scene.copied(team, name, { a: String(goods) });
 }
 
 describe('an author of SecretMirrors', () => {

@@ -6,7 +6,11 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { within } from '../../support/yardstick.ts';
 import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
+
+/** Less than the kubelet waits, by far. */
+const STOP_MS = 5000;
 
 let scene: MirrorScene;
 let operator: Keyferry;
@@ -105,7 +109,7 @@ describe('killed half-way', () => {
 it('started anew on a settled cluster it writes nothing', async () => {
   // The control plane takes some seconds to empty a namespace; what it deletes meanwhile is not ours.
   const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;
-  await waitFor(gone, { timeoutMs: 30_000, message: 'the namespace to be gone' });
+  await waitFor(gone, { message: 'the namespace to be gone' });
   await operator.stop();
   const before = JSON.stringify(await scene.api.list('/api/v1/secrets'));
   const from = auditSize();
@@ -116,18 +120,16 @@ it('started anew on a settled cluster it writes nothing', async () => {
 
 describe('SIGTERM', () => {
   it('ends it with code 0', async () => {
-    const { code, ms } = await operator.stop();
+    const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
     assert.equal(code, 0, operator.output.slice(-2000));
-    assert.ok(ms < 5000, `${ms} ms`);
   });
 
   it('ends it with code 0 while it works, and what it had begun is whole', async () => {
     await scene.secret(HOME, 'load', { a: '1' });
     await scene.mirror('load', ['half-\\d+']);
     await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
-    const { code, ms } = await operator.stop();
+    const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
     assert.equal(code, 0, operator.output.slice(-2000));
-    assert.ok(ms < 5000, `${ms} ms`);
     operator = await scene.operator();
     await scene.ready('load', 'Synced', /^200 copies/);
   });
@@ -135,9 +137,8 @@ describe('SIGTERM', () => {
   it('ends it with code 0 while the API server is silent', async () => {
     scene.plane.pauseApiServer();
     try {
-      const { code, ms } = await operator.stop();
+      const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
       assert.equal(code, 0, operator.output.slice(-2000));
-      assert.ok(ms < 5000, `${ms} ms`);
     } finally {
       scene.plane.resumeApiServer();
     }

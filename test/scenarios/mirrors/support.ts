@@ -6,7 +6,8 @@ import type { Json, TestApi } from '../../support/api.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import type { KeyferryOptions } from '../../support/keyferry.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
+import { within } from '../../support/yardstick.ts';
 
 export const OWNED_BY = 'mirrors.kts.studio/owned-by';
 export const PARENT_VERSION = 'mirrors.kts.studio/parent-version';
@@ -136,21 +137,22 @@ export class MirrorScene {
     return this.api.get(mirrorPath(name, namespace)).then(({ status }) => status);
   }
 
-  /** Waits until the Secret is a copy that holds exactly these values; answers it. */
-  async copied(namespace: string, name: string, values: Data, timeoutMs = 10_000): Promise<Json> {
+  /**
+   * Waits until the Secret is a copy that holds exactly these values; answers it.
+   * @param limitMs where it matters how soon that is: on a machine with nothing else to do
+   */
+  async copied(namespace: string, name: string, values: Data, limitMs?: number): Promise<Json> {
     const wanted = this.data(values);
     let seen: Json;
-    return await waitFor(
-      async () => {
-        seen = await this.find(namespace, name);
-        if (seen?.metadata.annotations?.[OWNED_BY] === undefined) return false;
-        return sameData(seen.data ?? {}, wanted) && seen;
-      },
-      {
-        timeoutMs,
-        message: () => `copy ${namespace}/${name}; keys there: ${Object.keys(seen?.data ?? {}).join(', ')}`,
-      },
-    );
+    const look = async (): Promise<Json> => {
+      seen = await this.find(namespace, name);
+      if (seen?.metadata.annotations?.[OWNED_BY] === undefined) return false;
+      return sameData(seen.data ?? {}, wanted) && seen;
+    };
+    const copy = `copy ${namespace}/${name}`;
+    const message = (): string => `${copy}; keys there: ${Object.keys(seen?.data ?? {}).join(', ')}`;
+    if (limitMs === undefined) return await waitFor(look, { message });
+    return await within(limitMs, copy, () => waitFor(look, { timeoutMs: limitMs + PATIENCE_MS, message }));
   }
 
   async gone(...paths: readonly string[]): Promise<void> {
@@ -165,7 +167,7 @@ export class MirrorScene {
     reason: string,
     message: RegExp = /(?:)/,
     namespace = HOME,
-    timeoutMs = 15_000,
+    timeoutMs = PATIENCE_MS,
   ): Promise<Json> {
     let seen: Json;
     return await waitFor(

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { comesToRest, staysTrue } from '../../support/wait-for.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
 
 /** Long enough for everything that could go wrong to have begun. */
@@ -27,21 +27,6 @@ async function staysAt(users: KindScene, names: readonly string[], what: string)
   await staysTrue(async () => (await versionsOf(users, names)) === versions, SETTLE_MS, what);
 }
 
-/** Waits until nothing has been written for a while. */
-async function comesToRest(users: KindScene, names: readonly string[]): Promise<void> {
-  let seen = '';
-  let since = performance.now();
-  await waitFor(
-    async () => {
-      const now = await versionsOf(users, names);
-      if (now !== seen) since = performance.now();
-      seen = now;
-      return performance.now() - since > SETTLE_MS;
-    },
-    { timeoutMs: 8000, message: `${names.join()} to come to rest` },
-  );
-}
-
 for (const kind of KINDS) {
   describe(kind.kind, () => {
     let users: KindScene;
@@ -60,7 +45,7 @@ for (const kind of KINDS) {
         }
         await users.holds(tail, { a: '1' });
         await users.annotate(head, { 'replicate-from': tail });
-        await comesToRest(users, names);
+        await comesToRest(async () => await versionsOf(users, names), SETTLE_MS, 'all writes');
         await users.holds(head, { a: '1' });
         await users.annotate(head, { 'replicate-from': null });
         await users.change(head, { a: '2' });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { comesToRest, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
 
 let scene: ReplicatorScene;
@@ -123,17 +123,9 @@ for (const kind of KINDS) {
       await users.holds('team-a/late-3', { a: '1' });
       await users.annotate('team-a/late-1', { 'replicate-from': 'late-3' });
       const names = ['team-a/late-1', 'team-a/late-2', 'team-a/late-3'];
-      let seen = '';
-      let since = performance.now();
-      await waitFor(
-        async () => {
-          const now = (await Promise.all(names.map((name) => users.version(name)))).join();
-          if (now !== seen) since = performance.now();
-          seen = now;
-          return performance.now() - since > SETTLE_MS;
-        },
-        { timeoutMs: 6000, message: 'the loop to come to rest' },
-      );
+      const versions = async (): Promise<string> =>
+        (await Promise.all(names.map(async (name) => await users.version(name)))).join();
+      await comesToRest(versions, SETTLE_MS, 'the loop to come to rest');
     });
   });
 
@@ -173,7 +165,7 @@ for (const kind of KINDS) {
                 event.message.includes(`k8s-replicator/${annotationName}`),
             );
           },
-          { timeoutMs: 5000, message: `a warning of ${JSON.stringify(bad)}` },
+          { message: `a warning of ${JSON.stringify(bad)}` },
         );
         assert.ok(message.length < 1024);
         await users.change('source/typo', { a: `${reason} ${JSON.stringify(bad)}` });
@@ -329,7 +321,7 @@ describe('what stands in the way', () => {
     const { message } = await users.warning('source/quota', 'Forbidden');
     assert.match(message, /full\/quota/);
     await scene.api.delete('/api/v1/namespaces/full/resourcequotas/none');
-    await users.holds('full/quota', { a: '1' }, 15_000);
+    await users.holds('full/quota', { a: '1' });
   });
 
   it('an immutable copy is replaced, an immutable object to fill is reported', async () => {

@@ -159,7 +159,7 @@ export class KindScene {
   }
 
   /** Waits until the object holds exactly these values. */
-  async holds(name: string, values: Values, timeoutMs = 5000): Promise<Json> {
+  async holds(name: string, values: Values): Promise<Json> {
     const wanted = this.data(values);
     let last: Json;
     return await waitFor(
@@ -167,10 +167,7 @@ export class KindScene {
         last = await this.find(name);
         return last !== undefined && isDeepStrictEqual(last.data ?? {}, wanted) ? last : undefined;
       },
-      {
-        timeoutMs,
-        message: () => `${this.kind.kind} ${name} to hold ${Object.keys(values).join(', ')}; ${describe(last)}`,
-      },
+      { message: () => `${this.kind.kind} ${name} to hold ${Object.keys(values).join(', ')}; ${describe(last)}` },
     );
   }
 
@@ -182,13 +179,12 @@ export class KindScene {
         last = await this.find(name);
         return last !== undefined && condition(last) ? last : undefined;
       },
-      { timeoutMs: 5000, message: () => `${this.kind.kind} ${name} to be ${what}; ${describe(last)}` },
+      { message: () => `${this.kind.kind} ${name} to be ${what}; ${describe(last)}` },
     );
   }
 
   async gone(name: string): Promise<void> {
     await waitFor(async () => (await this.find(name)) === undefined, {
-      timeoutMs: 5000,
       message: `${this.kind.kind} ${name} to be gone`,
     });
   }
@@ -203,7 +199,7 @@ export class KindScene {
         seen = events.filter(({ involvedObject: about }) => about.name === object && about.kind === this.kind.kind);
         return seen.find((event) => event.reason === reason);
       },
-      { timeoutMs: 5000, message: () => `event ${reason} on ${name}; there: ${seen.map((e) => e.reason).join(', ')}` },
+      { message: () => `event ${reason} on ${name}; there: ${seen.map((e) => e.reason).join(', ')}` },
     );
   }
 

@@ -1,0 +1,47 @@
+/** The yardstick itself: limits follow the machine, and can be missed all the same. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { failOnLeaks } from './leaks.ts';
+import { cpuMs, within, Yardstick } from './yardstick.ts';
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const block = (ms: number): void => {
+  for (const end = performance.now() + ms; performance.now() < end;);
+};
+const busy = (steps: number): number => {
+  let sum = 0;
+  for (let step = 0; step < steps; step += 1) sum = (sum * 31 + step) % 65_521;
+  return sum;
+};
+
+test('work that takes its time misses its limit, and the message says by how much', async () => {
+  await assert.rejects(
+    within(1, 'the work', () => sleep(3000)),
+    /the work took \d+ ms; the limit is 1 ms on an idle machine, this one was [\d.]+ times slower/,
+  );
+  assert.equal(await within(60_000, 'nothing', () => 7), 7);
+});
+
+test('what delays this process stretches its limits', async () => {
+  using yardstick = new Yardstick();
+  for (let round = 0; round < 5; round += 1) {
+    block(400);
+    await sleep(1);
+  }
+  assert.ok(yardstick.stretch > 5, `${yardstick.stretch}`);
+  await within(100, 'the work', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      block(200);
+      await sleep(1);
+    }
+  });
+});
+
+test('CPU time counts the work of this thread alone', async () => {
+  const few = cpuMs(() => busy(5_000_000));
+  const many = cpuMs(() => busy(50_000_000));
+  assert.ok(many > 3 * few && many < 30 * few, `${many.toFixed(1)} ms for ten times the work of ${few.toFixed(1)} ms`);
+});
+
+failOnLeaks();

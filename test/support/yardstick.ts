@@ -1,0 +1,124 @@
+/**
+ * How slow the machine is right now: a fixed piece of work, done in the test's own process beside the work that a test measures.
+ *
+ * Time limits in tests are stated for a machine with nothing else to do. They are stretched by the factor by which the piece takes
+ * longer than on such a machine, so that they hold under load and still fail when the program becomes slow.
+ */
+import assert from 'node:assert/strict';
+
+/** Of the piece. */
+const STEPS = 5_000_000;
+/** What the piece takes on an idle core of the machine on which the limits were set, ms. */
+const PIECE_MS = 7;
+/** Pause between two pieces: the yardstick itself takes less than a tenth of a core. */
+const PAUSE_MS = 80;
+/** Runs after which the compiler of the runtime has nothing left to improve. */
+const WARM_UP_RUNS = 3;
+
+/** Those in use share each piece, however many there are. */
+const inUse = new Set<Yardstick>();
+let timer: NodeJS.Timeout | undefined;
+let isWarm = false;
+
+/** Measures from its construction until it is disposed of. */
+export class Yardstick implements Disposable {
+  #pieces = 0;
+  #tookMs = 0;
+  #worstMs = 0;
+
+  constructor() {
+    warmUp();
+    inUse.add(this);
+    measure(performance.now());
+  }
+
+  /** How many times longer all takes than on an idle machine; at least 1. The mean of all that was measured so far. */
+  get stretch(): number {
+    return Math.max(1, this.#tookMs / (this.#pieces * PIECE_MS));
+  }
+
+  /** As `stretch`, of the slowest piece: for what is looked at many times, of which the slowest counts. */
+  get worst(): number {
+    return Math.max(1, this.#worstMs / PIECE_MS);
+  }
+
+  [Symbol.dispose](): void {
+    inUse.delete(this);
+    if (inUse.size === 0) clearTimeout(timer);
+  }
+
+  add(tookMs: number): void {
+    this.#tookMs += tookMs;
+    this.#worstMs = Math.max(this.#worstMs, tookMs);
+    this.#pieces += 1;
+  }
+}
+
+/** @param due when this piece should have begun: a process that waits for its turn counts as slow, too */
+function measure(due: number): void {
+  clearTimeout(timer);
+  piece();
+  const end = performance.now();
+  for (const yardstick of inUse) yardstick.add(end - due);
+  timer = setTimeout(() => measure(end + PAUSE_MS), PAUSE_MS);
+}
+
+function warmUp(): void {
+  if (isWarm) return;
+  for (let run = 0; run < WARM_UP_RUNS; run += 1) piece();
+  isWarm = true;
+}
+
+/** How slow the machine is now: for times that a test gives the program, such as the duration of a Lease. Takes half a second. */
+export async function currentStretch(): Promise<number> {
+  using yardstick = new Yardstick();
+  await new Promise((resolve) => setTimeout(resolve, 6 * PAUSE_MS));
+  return yardstick.stretch;
+}
+
+/**
+ * Does `work`, and holds it to a time limit.
+ * @param limitMs on a machine with nothing else to do
+ * @throws AssertionError when the work took longer, by as much as the machine was slower meanwhile
+ */
+export async function within<T>(limitMs: number, what: string, work: () => T | Promise<T>): Promise<T> {
+  using yardstick = new Yardstick();
+  const from = performance.now();
+  const result = await work();
+  assertWithin(performance.now() - from, limitMs, what, yardstick.stretch);
+  return result;
+}
+
+/**
+ * For a time that was measured beside a yardstick.
+ * @throws AssertionError as `within`
+ */
+export function assertWithin(tookMs: number, limitMs: number, what: string, stretch: number): void {
+  const limit = `${limitMs} ms on an idle machine, this one was ${stretch.toFixed(1)} times slower`;
+  assert.ok(tookMs <= limitMs * stretch, `${what} took ${tookMs.toFixed(0)} ms; the limit is ${limit}`);
+}
+
+/** CPU time of this thread for `work`, in ms of the machine on which the limits were set. What other processes do does not count. */
+export function cpuMs(work: () => unknown): number {
+  warmUp();
+  const unitMs = threadMs(piece);
+  return (threadMs(work) * PIECE_MS) / unitMs;
+}
+
+function threadMs(work: () => unknown): number {
+  const before = process.threadCpuUsage();
+  work();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1000;
+}
+
+/** Cannot be done in advance, nor left out: each step needs the one before. */
+function piece(): number {
+  let state = 1;
+  for (let step = 0; step < STEPS; step += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+  }
+  return state;
+}
