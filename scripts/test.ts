@@ -40,10 +40,10 @@ function findFiles(wanted: readonly string[]): string[] {
     .toSorted();
 }
 
-/** Tests of pure code are run without waiting for the build of servers that they do not use. */
+/** Tests of pure code are run without waiting for the build of servers that they do not use; some of them wait or measure. */
 function needsServers(file: string): boolean {
   if (file.startsWith('test/')) return !file.startsWith('test/structure/');
-  return /\/test\/(?:servers|support)\//.test(readFileSync(path.join(ROOT, file), 'utf8'));
+  return /\/test\/(?:servers|support)\/(?!wait-for|yardstick)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
 }
 
 async function getServers(): Promise<void> {

@@ -81,7 +81,7 @@ test('a poll that fails after its entry was let go keeps no session', async () =
     onRead = () => sources.forget(key);
     sources.want(key);
     await waitFor(() => polls > 0, { message: 'the poll to fail' });
-    await waitFor(() => sessions.size === 0, { timeoutMs: 2000, message: 'the session to be closed' });
+    await waitFor(() => sessions.size === 0, { message: 'the session to be closed' });
     assert.deepEqual([...credentials.usersOf(secret)], []);
   } finally {
     await sources.stop(0);

@@ -181,7 +181,6 @@ test('property: whatever changes and however the stream is cut, the sink ends wi
         },
         {
           intervalMs: 1,
-          timeoutMs: 5000,
           message: () => `${JSON.stringify([...world.objects])}; ${held.log.join(' · ')}`,
         },
       );

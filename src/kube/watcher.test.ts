@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 
 import { HeldObjects } from '../../test/support/held-objects.ts';
+import { ManualClock } from '../runtime/manual-clock.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { added, bookmark, line, listEnd, object, status } from '../../test/support/watch-lines.ts';
 import { staticCredentials } from './connection.ts';
@@ -290,23 +291,32 @@ test('a version at which the server says nothing but errors is given up', async 
 
 test('a silent stream is opened again, and then counts as one that was lost', async () => {
   script = [open(added('a', 1), listEnd(2)), open(added('b', 3))];
-  await using scene = start({ idleLimitMs: 150 });
+  const clock = new ManualClock();
+  await using scene = start({ idleLimitMs: 150, clock });
   await scene.watcher.synced;
-  const from = performance.now();
+  await clock.advance(140);
+  assert.equal(calls.length, 1);
+  await clock.advance(60);
+  // The pause before the next try.
+  const again = async (): Promise<boolean> => {
+    await clock.advance(1);
+    return calls.length === 2;
+  };
+  await waitFor(again, { message: 'another stream' });
   await has(scene.held, { 'n/a': '1', 'n/b': '3' });
-  const tookMs = performance.now() - from;
-  assert.ok(tookMs >= 100 && tookMs < 1000, `after ${tookMs} ms`);
   assert.match(String(scene.troubles[0]), /StalledWatchError: no byte for \d+ ms/);
   assert.equal((await call(0)).closed, true);
 });
 
 test('a stream that speaks is left alone', async () => {
   script = [open(added('a', 1), listEnd(2))];
-  await using scene = start({ idleLimitMs: 200 });
+  const clock = new ManualClock();
+  await using scene = start({ idleLimitMs: 200, clock });
   const { response } = await call(0);
   for (let version = 3; version < 13; version += 1) {
-    response.write(bookmark(version));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    response.write(bookmark(version) + added('b', version));
+    await has(scene.held, { 'n/a': '1', 'n/b': String(version) });
+    await clock.advance(150);
   }
   assert.equal(calls.length, 1);
   assert.deepEqual(scene.troubles, []);
@@ -351,11 +361,14 @@ test('the back-off grows while the server only breaks off, and heeds Retry-After
 
 test('a server that ends every watch at once is not asked without end', async () => {
   script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
-  await using scene = start({ reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
+  await using scene = start({ random: () => 0.999, reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
   await scene.watcher.synced;
+  const from = performance.now();
   (await call(0)).response.end();
-  await new Promise((resolve) => setTimeout(resolve, 1000));
-  assert.ok(calls.length >= 3 && calls.length <= 10, `${calls.length} calls in a second`);
+  await call(6);
+  const tookMs = performance.now() - from;
+  // The first pause may be none, and those after it are 100, 200 and three times 400 ms.
+  assert.ok(tookMs > 1400, `six calls in ${tookMs} ms`);
 });
 
 test('reopen goes on from where the stream stood', async () => {
@@ -396,7 +409,7 @@ test('three hundred broken streams leave nothing behind', async () => {
   await scene.watcher.synced;
   const before = process.getActiveResourcesInfo().length;
   (await call(0)).response.destroy();
-  await waitFor(() => scene.watcher.health.restarts >= 301, { timeoutMs: 20_000 });
+  await waitFor(() => scene.watcher.health.restarts >= 301);
   await waitFor(() => process.getActiveResourcesInfo().length <= before + 2, {
     message: 'what was opened to be closed',
   });

@@ -179,7 +179,7 @@ describe('log', () => {
       const log = createLog({ level: 'info' }); for (let i = 0; i < 2000; i++) log.info('line', { count: i }); process.exit(3);`;
     const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
       encoding: 'utf8',
-      timeout: 20_000,
+      timeout: 60_000,
     });
     assert.equal(child.status, 3);
     assert.equal(child.stdout, '');

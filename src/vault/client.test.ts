@@ -9,6 +9,7 @@ import { inspect } from 'node:util';
 import { CertificateAuthority } from '../../test/servers/certificates.ts';
 import { ConnectProxy } from '../../test/support/connect-proxy.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
+import { currentStretch } from '../../test/support/yardstick.ts';
 import { AbortedError } from '../runtime/abort.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
@@ -22,6 +23,9 @@ const LARGE = 7 * 1024 * 1024;
 const PIECE = Buffer.alloc(256 * 1024, '1');
 const servers: Server[] = [];
 const clients: VaultClient[] = [];
+
+/** Time limits of clients are for a machine with nothing else to do. */
+const slower = await currentStretch();
 
 async function listen(server: Server): Promise<number> {
   servers.push(server);
@@ -37,7 +41,8 @@ function connect(
   more: Partial<VaultTargetOptions> = {},
   options: Partial<VaultClientOptions> = {},
 ): VaultClient {
-  const client = new VaultClient(parseTarget({ addr, ...more }), { clock: systemClock, timeoutMs: 2_000, ...options });
+  const timeoutMs = Math.ceil((options.timeoutMs ?? 2000) * slower);
+  const client = new VaultClient(parseTarget({ addr, ...more }), { clock: systemClock, ...options, timeoutMs });
   clients.push(client);
   return client;
 }
@@ -242,7 +247,7 @@ describe('a server that does not answer', () => {
     for (const identity of identities) {
       const error = await failure(get(identity), 'circuitOpen');
       assert.ok(error.retryAfterMs !== undefined && error.retryAfterMs > 0);
-      assert.match(error.reason, /not asked, after .*200 ms/);
+      assert.match(error.reason, /not asked, after .*\d ms/);
     }
     assert.equal(urls.length, 2);
   });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { failOnLeaks } from './leaks.ts';
-import { cpuMs, within, Yardstick } from './yardstick.ts';
+import { within, withinCpu, Yardstick } from './yardstick.ts';
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const block = (ms: number): void => {
@@ -38,10 +38,15 @@ test('what delays this process stretches its limits', async () => {
   });
 });
 
-test('CPU time counts the work of this thread alone', async () => {
-  const few = cpuMs(() => busy(5_000_000));
-  const many = cpuMs(() => busy(50_000_000));
-  assert.ok(many > 3 * few && many < 30 * few, `${many.toFixed(1)} ms for ten times the work of ${few.toFixed(1)} ms`);
+test('computing misses its limit of CPU time, and time in which nothing is computed does not count', () => {
+  assert.throws(() => withinCpu(20, 'much', () => busy(300_000_000)), /the computing of much took \d+ ms/);
+  assert.equal(
+    withinCpu(20, 'little', () => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      return busy(1000);
+    }),
+    busy(1000),
+  );
 });
 
 failOnLeaks();

@@ -98,18 +98,24 @@ export function assertWithin(tookMs: number, limitMs: number, what: string, stre
   assert.ok(tookMs <= limitMs * stretch, `${what} took ${tookMs.toFixed(0)} ms; the limit is ${limit}`);
 }
 
-/** CPU time of this thread for `work`, in ms of the machine on which the limits were set. What other processes do does not count. */
-export function cpuMs(work: () => unknown): number {
+/**
+ * Does `work`, which computes without a pause, and holds it to a limit of CPU time: what other processes do does not count.
+ * @param limitMs on the machine on which the limits were set
+ * @throws AssertionError when the work took longer, in proportion to the fixed piece of work
+ */
+export function withinCpu<T>(limitMs: number, what: string, work: () => T): T {
   warmUp();
-  const unitMs = threadMs(piece);
-  return (threadMs(work) * PIECE_MS) / unitMs;
+  const [unitMs] = cpu(piece);
+  const [usedMs, result] = cpu(work);
+  assertWithin(usedMs, limitMs, `the computing of ${what}`, Math.max(1, unitMs / PIECE_MS));
+  return result;
 }
 
-function threadMs(work: () => unknown): number {
+function cpu<T>(work: () => T): [ms: number, result: T] {
   const before = process.threadCpuUsage();
-  work();
+  const result = work();
   const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1000;
+  return [(user + system) / 1000, result];
 }
 
 /** Cannot be done in advance, nor left out: each step needs the one before. */
