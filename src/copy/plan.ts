@@ -178,22 +178,30 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const previous = facts.entries.find(
     (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
   );
-  if (previous !== undefined) {
-    // Another rule's copy, and that rule gives way: the mark changes hands. Marks of another system are not rewritten.
-    const sameSystem = systemOf(previous.claim.owner.key) === systemOf(claim.owner.key);
-    if (!sameSystem && facts.usedBy !== undefined) {
-      return { do: 'conflict', message: `a copy of another system is there, from which ${facts.usedBy} makes copies` };
-    }
-    return planWrite(facts, claim, view, observed, sameSystem ? 'update' : 'replace');
-  }
+  if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
   if (facts.markedBy === undefined) return { do: 'conflict', message: strangerAt(claim, observed, facts.usedBy) };
   if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
   if (facts.ownerFate === 'keep') {
     return { do: 'conflict', message: `a copy that belongs to ${facts.markedBy} is there` };
   }
   if (facts.usedBy === undefined) return { do: 'delete' };
-  if (systemOf(facts.markedBy) === systemOf(claim.owner.key)) return planWrite(facts, claim, view, observed, 'update');
-  return { do: 'conflict', message: `a copy of another system is there, from which ${facts.usedBy} makes copies` };
+  return planTakeover(facts, claim, view, observed, facts.markedBy);
+}
+
+/**
+ * Another rule's copy, and that rule gives way: the mark changes hands. Marks of another system are not rewritten, so such a copy is
+ * replaced. A source is never deleted for another rule, so it can only be updated.
+ */
+function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Observed, from: RuleKey): Plan {
+  const { usedBy } = facts;
+  const sameSystem = systemOf(from) === systemOf(claim.owner.key);
+  if (usedBy !== undefined && !sameSystem) {
+    return { do: 'conflict', message: `a copy of another system is there, from which ${usedBy} makes copies` };
+  }
+  const taken = planWrite(facts, claim, view, observed, sameSystem ? 'update' : 'replace');
+  if (usedBy === undefined || taken.do !== 'replace') return taken;
+  const why = 'which is immutable or of another type and would have to be deleted first';
+  return { do: 'conflict', message: `a copy of ${from} is there, ${why}; ${usedBy} makes copies from it` };
 }
 
 /** What stands in the way of a claim, for people. */
