@@ -6,8 +6,9 @@ import { holderKey } from '../../copy/keys.ts';
 import { Namespaces } from '../../copy/namespaces.ts';
 import type { Observed } from '../../copy/observed.ts';
 import { PatternCache } from '../../copy/patterns.ts';
+import { finish } from '../../runtime/slices.ts';
 import type { SecretMirror } from './api.ts';
-import { MirrorStore } from './mirror-store.ts';
+import { MAX_LIST, MirrorStore } from './mirror-store.ts';
 import { MirrorSystem } from './system.ts';
 
 const RULE = 'mirrors:default/db';
@@ -18,12 +19,12 @@ const RETAIN = { 'keyferry.dev/retain': 'true' };
 
 const unused = (): never => assert.fail('nothing is asked of the server, and nothing is told');
 
-function system(deletePolicy?: 'delete' | 'retain'): MirrorSystem {
+function system(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorSystem {
   const mirrors = new MirrorStore(() => undefined);
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
       metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
-      spec: { deletePolicy },
+      spec: { deletePolicy, destination: { namespaces: patterns } },
     };
     mirrors.put(mirror);
   }
@@ -85,4 +86,14 @@ test('an unwanted copy goes only if it is ours by its label too, and neither it 
     assert.equal(fate(object(copy.annotations, { 'keyferry.dev/copy': 'other' })), 'keep');
     assert.equal(fate(retained), 'keep');
   }
+});
+
+test('a mirror that asks for too much keeps copies that it did not claim, until it is gone', () => {
+  const copy = object({ ...OWNED_BY, ...PLACE });
+  const mirrors = system('delete', ['x'.repeat(MAX_LIST + 1)]);
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+  assert.deepEqual(evaluation?.claims, []);
+  assert.match(mirrors.refusalOf(RULE) ?? '', /characters long/);
+  assert.equal(mirrors.dispose(RULE, copy, true), 'keep');
+  assert.equal(mirrors.dispose(RULE, copy, false), 'delete');
 });

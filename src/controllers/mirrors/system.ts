@@ -310,6 +310,8 @@ export class MirrorSystem implements RuleSystem {
     if (observed.labels[COPY_LABEL] !== MIRRORS_SYSTEM) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
+    // A mirror that asks for too much keeps its copies, also one that came after its evaluation (a backup that was restored).
+    if (this.#refusals.has(rule)) return 'keep';
     return this.#specOf(mirror).deletePolicy === 'retain' ? 'keep' : 'delete';
   }
 
