@@ -17,6 +17,8 @@ import { type Claim, placeOf, type SourceView } from './claim.ts';
 import type { BookChange, ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
 import type { HolderKey } from './keys.ts';
+import type { Observed } from './observed.ts';
+import { type Contest, winnerOf } from './plan.ts';
 
 export interface CyclesOptions {
   readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
@@ -24,6 +26,21 @@ export interface CyclesOptions {
   readonly isFlowing: (claim: Claim) => boolean;
   /** Claims on these targets have become part of a cycle, or ceased to be. */
   readonly onChange: (targets: Iterable<HolderKey>) => void;
+}
+
+/**
+ * Whether a claim would write what its source holds into its target in a cluster, as things are.
+ * @param observed the target
+ * @param contest the claims on it; cycles are left out of its views
+ */
+export function isFlowing(claim: Claim, observed: Observed | undefined, contest: Contest): boolean {
+  if (claim.mode === 'own') {
+    // Somebody's own object is never written.
+    if (observed !== undefined && contest.markedBy === undefined) return false;
+    if (winnerOf(contest)?.claim !== claim) return false;
+  }
+  const desire = claim.shape.desire(contest.viewOf(claim), observed, contest.now);
+  return desire.kind === 'be' && desire.data === 'source';
 }
 
 type Failed = Extract<SourceView, { state: 'failed' }>;

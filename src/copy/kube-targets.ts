@@ -8,6 +8,7 @@ import { type Claim, type Outcome, RELEASED, type SourceView } from './claim.ts'
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
+import { isFlowing } from './cycles.ts';
 import { failureOf, isPassing } from './failure.ts';
 import { isHandOver, isOver } from './hand-over.ts';
 import type { KubeStore } from './kube-store.ts';
@@ -427,17 +428,12 @@ export class KubeTargets {
   /** @see TargetBackend.isFlowing */
   isFlowing(claim: Claim): boolean {
     const { store, book, sources, ownerOf, now } = this.#options;
-    const { namespace, name } = parseHolderKey(claim.target);
+    const { target } = claim;
+    const { namespace, name } = parseHolderKey(target);
     const observed = store.index.get(namespace, name);
-    const viewOf = (one: Claim): SourceView => sources.view(one.source);
-    if (claim.mode === 'own') {
-      const markedBy = observed && ownerOf(observed, claim.target);
-      // Somebody's own object is never written.
-      if (observed !== undefined && markedBy === undefined) return false;
-      if (winnerOf({ entries: book.on(claim.target), markedBy, viewOf, now: now() })?.claim !== claim) return false;
-    }
-    const desire = claim.shape.desire(viewOf(claim), observed, now());
-    return desire.kind === 'be' && desire.data === 'source';
+    const markedBy = observed && ownerOf(observed, target);
+    const viewOf = ({ source }: Claim): SourceView => sources.view(source);
+    return isFlowing(claim, observed, { entries: book.on(target), markedBy, viewOf, now: now() });
   }
 
   /** The object behind `target` is gone: nothing that was remembered of it holds any more. */

@@ -13,6 +13,7 @@ import { readRule, type ReplicationRule, type RuleSettings } from '../../control
 import { ReplicatorSystem } from '../../controllers/replicator/system.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/claim.ts';
 import { ClaimBook } from '../../copy/claim-book.ts';
+import { Cycles, isFlowing } from '../../copy/cycles.ts';
 import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
 import { ownerByMark, placedOwner } from '../../copy/marks.ts';
@@ -77,6 +78,16 @@ export class Look {
   readonly #rules = new Map<RuleKey, Evaluation>();
   /** Rules that are still to be evaluated. */
   readonly #outdated = new Set<RuleKey>();
+  readonly #cycles = new Cycles({
+    book: this.book,
+    isFlowing: (claim) =>
+      isFlowing(
+        claim,
+        this.#objects.get(claim.target),
+        this.#contest(claim.target, (one) => this.#view(one)),
+      ),
+    onChange: () => undefined,
+  });
   readonly #contents: Contents;
   readonly #decisions = new Map<HolderKey, Decision>();
 
@@ -187,13 +198,7 @@ export class Look {
 
   /** The claims on a target, and what decides between them. */
   contestOf(target: HolderKey): Contest {
-    const observed = this.#objects.get(target);
-    return {
-      entries: this.book.on(target),
-      markedBy: observed && this.ownerOf(observed, target),
-      viewOf: (claim) => this.#view(claim),
-      now: this.#options.now,
-    };
+    return this.#contest(target, (claim) => this.#cycles.of(claim) ?? this.#view(claim));
   }
 
   /** What the annotations of an object ask for; where that is refused, why. */
@@ -251,6 +256,12 @@ export class Look {
     }
   }
 
+  #contest(target: HolderKey, viewOf: Contest['viewOf']): Contest {
+    const observed = this.#objects.get(target);
+    const markedBy = observed && this.ownerOf(observed, target);
+    return { entries: this.book.on(target), markedBy, viewOf, now: this.#options.now };
+  }
+
   #systemOf(rule: RuleKey): RuleSystem {
     const system = this.#systems.get(rule.slice(0, rule.indexOf(':')));
     if (system === undefined) throw new TypeError(`no system for the rule ${rule}`);
@@ -282,7 +293,7 @@ export class Look {
       const evaluation = finish(this.#systemOf(rule).evaluate(rule, view));
       if (evaluation === undefined) continue;
       this.#rules.set(rule, evaluation);
-      this.book.replace(rule, evaluation.claims, evaluation.sources);
+      this.#cycles.changed(this.book.replace(rule, evaluation.claims, evaluation.sources));
     }
   }
 

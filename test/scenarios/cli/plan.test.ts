@@ -76,6 +76,34 @@ describe('keyferry plan', () => {
     await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/there');
   });
 
+  it('mirrors that lead back to each other write nothing, as the operator says', async () => {
+    const [a, b] = ['to-a', 'to-b'].map((home) => ({
+      mirror: {
+        ...mirror('loop', 'loop', [home === 'to-a' ? 'to-b' : 'to-a']),
+        metadata: { name: 'loop', namespace: home },
+      },
+      copy: secret(home, 'loop', 'x', {
+        metadata: {
+          name: 'loop',
+          namespace: home,
+          annotations: {
+            [OWNED_BY]: home === 'to-a' ? 'to-b/loop' : 'to-a/loop',
+            'keyferry.dev/target': `${home}/loop`,
+          },
+          labels: { 'keyferry.dev/copy': 'mirrors' },
+        },
+      }),
+    }));
+    assert.ok(a !== undefined && b !== undefined);
+    const objects = [a.mirror, b.mirror, a.copy, b.copy];
+    assert.deepEqual(await rows(objects), [
+      ['fail to-a/loop SecretMirror to-b/loop', 'fail to-b/loop SecretMirror to-a/loop'],
+      3,
+    ]);
+    const { stdout } = await run(['-'], yaml(objects));
+    assert.match(stdout, /Cycle: .*SecretMirror to-a\/loop → SecretMirror to-b\/loop/);
+  });
+
   it('what stays as it is is counted, and shown with --all', async () => {
     const source = await plane.api.get('/api/v1/namespaces/default/secrets/one');
     const held = copy('to-a', 'one', 'default/calm');
