@@ -6,6 +6,7 @@ import { SECRET } from '../copy/kind.ts';
 import type { SourceRouter } from '../copy/sources.ts';
 import { VaultBackend } from '../copy/vault-backend.ts';
 import { VAULT_BACKEND } from '../copy/vault-holder.ts';
+import { BoundedLabel } from '../observe/bounded-label.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -25,9 +26,17 @@ export interface VaultWiringOptions {
   readonly timeoutMs: number;
 }
 
+/** Servers, and mounts of logins, with series of their own in the metrics. */
+const MOST_SERIES = 100;
+
 /** Makes Vault a source and a target of the engine. It calls nobody before a rule asks for something. */
 export function addVault(options: VaultWiringOptions): VaultBackend {
   const { engine, cluster, sources, log, metrics, addresses, timeoutMs, environment } = options;
+  const servers = new BoundedLabel(MOST_SERIES);
+  const methods = new BoundedLabel(MOST_SERIES);
+  const countLogin = ({ addr, identity }: SessionEvent, result: 'ok' | 'error'): void => {
+    metrics.vault.logins.inc({ vault: servers.of(addr), method: methods.of(identity), result });
+  };
   const backend = new VaultBackend({
     engine,
     sources,
@@ -42,15 +51,17 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
       proxy: environment.proxy,
       onCall: ({ addr, method, status }) => {
         const code = status === undefined ? 'error' : String(status);
-        metrics.vault.requests.inc({ vault: addr, operation: method, code });
+        metrics.vault.requests.inc({ vault: servers.of(addr), operation: method, code });
       },
       onEvent: (event) => {
-        tell(log, metrics, event);
+        if (event.type === 'login') countLogin(event, 'ok');
+        else if (event.type === 'loginFailed') countLogin(event, 'error');
+        tell(log, event);
       },
     },
     onWrite: (target, addr, { claim }) => {
       metrics.vault.versionsWritten.inc({
-        vault: addr,
+        vault: servers.of(addr),
         system: claim.owner.key.slice(0, claim.owner.key.indexOf(':')),
       });
       log.info('written to vault', { target, owner: claim.owner.title });
@@ -72,16 +83,14 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
   return backend;
 }
 
-function tell(log: Log, metrics: Metrics, event: SessionEvent): void {
+function tell(log: Log, event: SessionEvent): void {
   const { addr, identity, type } = event;
   const about = { vault: addr, identity };
   switch (type) {
     case 'login':
-      metrics.vault.logins.inc({ vault: addr, method: identity, result: 'ok' });
       log.info('logged in to vault', about);
       return;
     case 'loginFailed':
-      metrics.vault.logins.inc({ vault: addr, method: identity, result: 'error' });
       log.warn('cannot log in to vault', { ...about, error: event.error, retryInMs: event.retryAfterMs });
       return;
     case 'renewFailed':

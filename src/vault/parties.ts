@@ -14,6 +14,8 @@ import { Slots } from './slots.ts';
 
 /** Calls of one identity to one mount at a time. */
 const PARTY_CALLS = 16;
+/** Mounts of one identity that are remembered. Users name them, and a session may live for as long as the process. */
+const MOST_MOUNTS = 100;
 
 /** Of one identity at one mount. */
 export class Party {
@@ -68,7 +70,10 @@ export function serverSlots(limit: number): ServerSlots {
   return { all: new Slots(limit), unproven: new Slots(Math.ceil(limit / 2)) };
 }
 
-/** All parties of one identity. */
+/**
+ * All parties of one identity, each mount's last use after that of the one before it. The one that was used longest ago is forgotten where
+ * they are too many: a mount that is named again begins as an unproven one, with a closed circuit.
+ */
 export class Parties {
   readonly #make: () => Party;
   readonly #byMount = new Map<string, Party>();
@@ -78,8 +83,11 @@ export class Parties {
   }
 
   of(mount: string): Party {
-    let party = this.#byMount.get(mount);
-    if (party === undefined) this.#byMount.set(mount, (party = this.#make()));
+    const party = this.#byMount.get(mount) ?? this.#make();
+    this.#byMount.delete(mount);
+    this.#byMount.set(mount, party);
+    const [oldest] = this.#byMount.keys();
+    if (this.#byMount.size > MOST_MOUNTS && oldest !== undefined) this.#byMount.delete(oldest);
     return party;
   }
 }
