@@ -141,7 +141,9 @@ export class Operator {
       },
       onTrouble: (watch, error, retryInMs) => {
         const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
-        metrics.watchRestarts.inc({ cluster: api.cluster, kind: watch, reason });
+        // Without the name of the object that it may follow: users choose those, and a series is never removed.
+        const [plural = watch] = watch.split('/', 1);
+        metrics.watchRestarts.inc({ cluster: api.cluster, kind: plural, reason });
         const fields = { cluster: api.cluster, watch, error, retryInMs };
         const before = this.#crd.kind;
         if (watch === SECRET_MIRROR_PLURAL) this.#crd.failed(error);
@@ -270,6 +272,7 @@ export class Operator {
     const until = systemClock.monotonic() + STOP_MS;
     await Promise.all([this.#engine.stop(this.#working ? DRAIN_MS : 0), this.#vault.stopPolls(VAULT_DRAIN_MS)]);
     this.#replicator?.stop();
+    for (const controller of this.#mirrorControllers) controller.stop();
     const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
     const events = [...this.#events.values()].map(
       async (recorder) => await recorder.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }),

@@ -38,6 +38,7 @@ export interface MirrorsControllerOptions {
 export interface MirrorsController {
   /** A namespace came or went. */
   namespaceChanged(name: string, there: boolean, initial: boolean): void;
+  stop(): void;
 }
 
 /** Namespaces named in a line of the log. */
@@ -131,5 +132,10 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     secrets.index.feed().sink,
   );
   watches.push(mirrorWatch, copyWatch);
-  return { namespaceChanged: (...change) => news.add(...change) };
+  return {
+    namespaceChanged: (...change) => news.add(...change),
+    stop: () => {
+      news.stop();
+    },
+  };
 }

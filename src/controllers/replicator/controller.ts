@@ -21,9 +21,6 @@ export const REPLICATOR_EVENT_COMPONENT = 'k8s-replicator';
 /** How long rules that namespaces concern wait for more namespaces after some have come, ms. The first of a burst waits for none. */
 const NAMESPACES_REST_MS = 250;
 
-/** What a timer of Node can wait, ms: 24.8 days. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 /** The kinds by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
@@ -129,7 +126,7 @@ function startResync(
         }
         arm();
       },
-      Math.min(config.resyncPeriodMs, LONGEST_TIMER_MS),
+      config.resyncPeriodMs,
       { unref: true },
     );
   };
