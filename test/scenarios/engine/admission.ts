@@ -57,12 +57,12 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
     });
     return status === 422 || status === 403;
   };
-  await waitFor(isInForce, { timeoutMs: 30_000, message: `the policy ${name} to be in force` });
+  await waitFor(isInForce, { message: `the policy ${name} to be in force` });
   return {
     async [Symbol.asyncDispose]() {
       await api.delete(`${REGISTRATION}/validatingadmissionpolicybindings/${name}`);
       await api.delete(`${REGISTRATION}/validatingadmissionpolicies/${name}`);
-      await waitFor(async () => !(await isInForce()), { timeoutMs: 30_000, message: `the policy ${name} to be gone` });
+      await waitFor(async () => !(await isInForce()), { message: `the policy ${name} to be gone` });
     },
   };
 }
@@ -113,12 +113,12 @@ export async function overwrite(
     });
     return rest.reduce((object: Json, key) => object?.[key], body[field]) === value;
   };
-  await waitFor(isInForce, { timeoutMs: 30_000, message: `the policy ${name} to be in force` });
+  await waitFor(isInForce, { message: `the policy ${name} to be in force` });
   return {
     async [Symbol.asyncDispose]() {
       await api.delete(`${REGISTRATION}/mutatingadmissionpolicybindings/${name}`);
       await api.delete(`${REGISTRATION}/mutatingadmissionpolicies/${name}`);
-      await waitFor(async () => !(await isInForce()), { timeoutMs: 30_000, message: `the policy ${name} to be gone` });
+      await waitFor(async () => !(await isInForce()), { message: `the policy ${name} to be gone` });
     },
   };
 }

@@ -10,6 +10,7 @@ import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '..
 const FIGHT_MS = 4000;
 /** Ten at once, and those that the pauses of 1, 2 and 4 s leave room for. */
 const MOST_WRITES = 14;
+const FEWEST_WRITES = 5;
 
 /** Undoes what is put right, as fast as it can, for a while. */
 async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean, undo: () => unknown): Promise<void> {
@@ -21,10 +22,11 @@ async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean
       rounds += 1;
       await undo();
     }
-    return performance.now() > end;
+    // On a busy machine the first, which nothing holds up, take longer.
+    return performance.now() > end && rounds > FEWEST_WRITES;
   };
-  await waitFor(round, { timeoutMs: FIGHT_MS * 2, intervalMs: 5 });
-  assert.ok(rounds > 5 && rounds <= MOST_WRITES, `it was put right ${rounds} times`);
+  await waitFor(round, { intervalMs: 5, message: () => `it to be put right, not ${rounds} times` });
+  assert.ok(rounds <= MOST_WRITES, `it was put right ${rounds} times`);
 }
 
 describe('a copy of a SecretMirror', { concurrency: 4 }, () => {

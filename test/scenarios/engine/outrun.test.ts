@@ -5,12 +5,13 @@ import { after, afterEach, before, it } from 'node:test';
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { currentStretch } from '../../support/yardstick.ts';
 import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
 
 /** As many as are looked at together. */
 const BLOCKERS = 8;
 /** How long the others keep the operator from looking at a mirror. */
-const BLOCKED_MS = 3000;
+const BLOCKED_MS = 3000 * Math.min(4, await currentStretch());
 
 let scene: MirrorScene;
 let proxy: FaultProxy;

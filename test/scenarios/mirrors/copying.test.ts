@@ -88,7 +88,7 @@ describe('the article’s first scenario', () => {
     await scene.namespaces('project-a-first', 'project-b-first', 'project-c-first');
     const source = await scene.find(HOME, 'mysecret');
     for (const namespace of ['project-a-first', 'project-b-first']) {
-      const copy = await waitFor(() => scene.find(namespace, 'mysecret'), { timeoutMs: 2000, message: namespace });
+      const copy = await waitFor(() => scene.find(namespace, 'mysecret'), { message: namespace });
       assert.deepEqual(copy.data, source.data);
       assert.equal(copy.type, 'Opaque');
     }
@@ -336,7 +336,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
   it('a deleted copy comes back', async () => {
     const before = await made('hand-delete');
     await scene.api.delete(secretPath('hand-delete', 'hand-delete'));
-    const copy = await waitFor(() => scene.find('hand-delete', 'hand-delete'), { timeoutMs: 2000, message: 'it' });
+    const copy = await waitFor(() => scene.find('hand-delete', 'hand-delete'), { message: 'it' });
     assert.notEqual(copy.metadata.uid, before.metadata.uid);
     assert.ok(sameData(copy.data, scene.data(values)));
   });
@@ -360,7 +360,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
           const now = await scene.find(name, name);
           return sameData(now.data ?? {}, scene.data(values)) && now.metadata.labels['app'] === 'web' && now;
         },
-        { timeoutMs: 2000, message: 'the repair' },
+        { message: 'the repair' },
       );
       assert.equal(right.metadata.uid, metadata.uid);
     });
@@ -370,9 +370,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
     await made('hand-label');
     const path = secretPath('hand-label', 'hand-label');
     await scene.api.patch(path, labels({ [COPY_LABEL]: null }));
-    await waitFor(async () => (await scene.api.get(path)).metadata.labels[COPY_LABEL] === 'mirrors', {
-      timeoutMs: 3000,
-    });
+    await waitFor(async () => (await scene.api.get(path)).metadata.labels[COPY_LABEL] === 'mirrors');
     await scene.change(HOME, 'hand-label', { a: '9' });
     await scene.copied('hand-label', 'hand-label', { a: '9' });
   });

@@ -14,6 +14,7 @@ import type { VaultSession } from '../../../src/vault/session.ts';
 import { VaultSessions } from '../../../src/vault/sessions.ts';
 import { type AppRole, DevVault } from './dev-vault.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { currentStretch } from '../../support/yardstick.ts';
 
 let vault: DevVault;
 let sessions: VaultSessions;
@@ -356,7 +357,8 @@ describe('a login that is refused', () => {
 describe('a Vault that hangs', () => {
   it('is waited for, left alone, and used again with the same token', async () => {
     await sessions.stop();
-    sessions = new VaultSessions({ clock: systemClock, timeoutMs: 200, downMaxMs: 1_000 });
+    const timeoutMs = Math.ceil(200 * (await currentStretch()));
+    sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
     const session = open(appRole(await newRole()));
     await read(session);
     mark = vault.audited().length;
