@@ -12,7 +12,7 @@ import { proxied } from '../servers/proxied.ts';
 import type { Json, TestApi } from '../support/api.ts';
 import { findCanaries, makeCanary } from '../support/canary.ts';
 import { Keyferry } from '../support/keyferry.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 import type { WatchEvent, Watcher } from '../support/watcher.ts';
 import { ProbeLog } from './probe-log.ts';
@@ -174,7 +174,11 @@ export class FaultScene implements AsyncDisposable {
     let missing: string[] = [];
     const look = async (): Promise<boolean> => (missing = await this.missing(namespaces)).length === 0;
     const message = (): string => `copies: ${missing.join(', ')}; ${this.logTail()}`;
-    await within(limitMs, 'recovery', async () => await waitFor(look, { intervalMs: 50, message }));
+    await within(
+      limitMs,
+      'recovery',
+      async () => await waitFor(look, { timeoutMs: 5 * PATIENCE_MS, intervalMs: 50, message }),
+    );
     return performance.now() - from;
   }
 

@@ -51,9 +51,7 @@ describe('control plane', () => {
     await plane.api.apply('{apiVersion: v1, kind: Namespace, metadata: {name: short-lived}}');
     await waitFor(() => plane.api.find('/api/v1/namespaces/short-lived/serviceaccounts/default'));
     await plane.api.delete('/api/v1/namespaces/short-lived');
-    await waitFor(async () => (await plane.api.find('/api/v1/namespaces/short-lived')) === undefined, {
-      timeoutMs: 30_000,
-    });
+    await waitFor(async () => (await plane.api.find('/api/v1/namespaces/short-lived')) === undefined, {});
   });
 
   it('shows events with the time of their arrival', async () => {
@@ -99,7 +97,7 @@ describe('control plane', () => {
     });
     let text = '';
     victim.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-    await waitFor(() => text.endsWith('\n'), { timeoutMs: 30_000 });
+    await waitFor(() => text.endsWith('\n'));
     const { url, folder } = JSON.parse(text) as { url: string; folder: string };
     victim.kill('SIGKILL');
     await waitFor(() => !existsSync(folder), { message: `${folder} to go` });

@@ -39,7 +39,7 @@ export interface ControlPlaneOptions {
   readonly signal?: AbortSignal;
 }
 
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 180_000;
 
 export class ControlPlane {
   readonly url: string;

@@ -133,7 +133,7 @@ class PrivatePostgres implements PostgresServer {
       logFile: path.join(this.#folder, 'postgres.log'),
       ...this.#identity,
     });
-    await this.#process.ready(async () => (await this.sql('select 1')) === '1', 30_000);
+    await this.#process.ready(async () => (await this.sql('select 1')) === '1', 120_000);
   }
 
   async halt(): Promise<void> {

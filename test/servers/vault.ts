@@ -47,7 +47,7 @@ export class VaultServerError extends Error {
   }
 }
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 
 export class VaultServer {
   /** `http://127.0.0.1:8200`, or `https:` with TLS. */

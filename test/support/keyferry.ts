@@ -35,8 +35,6 @@ export interface KeyferryOptions {
 export interface Ending {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** From the signal that was sent to the end of the process; since its start where it ended by itself. */
-  readonly ms: number;
 }
 
 /** A test that is about the end looks at the time itself. */
@@ -45,11 +43,9 @@ const STOP_TIMEOUT_MS = PATIENCE_MS;
 export class Keyferry {
   /** `http://127.0.0.1:PORT` of its status address. */
   readonly statusUrl: string;
-  readonly startedAt = performance.now();
   readonly #child: ChildProcess;
   readonly #http: HttpClient;
   readonly #ended: Promise<void>;
-  #endedAt: number | undefined;
   #stdout = '';
   #stderr = '';
 
@@ -67,7 +63,6 @@ export class Keyferry {
       });
       // Not `exit`: all that it wrote has arrived only at `close`.
       child.once('close', () => {
-        this.#endedAt = performance.now();
         if (child.pid !== undefined) Reaper.shared().removeProcess(child.pid);
         resolve();
       });
@@ -181,7 +176,7 @@ export class Keyferry {
 
   /** Resolves when it has ended, by itself or by a signal. */
   async ended(): Promise<Ending> {
-    return this.#ending(this.startedAt);
+    return this.#ending();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -189,19 +184,17 @@ export class Keyferry {
   }
 
   async #end(signal: NodeJS.Signals): Promise<Ending> {
-    const from = performance.now();
     if (this.running) this.#child.kill(signal);
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-    const ending = await this.#ending(from);
+    const ending = await this.#ending();
     clearTimeout(timer);
     return ending;
   }
 
-  async #ending(from: number): Promise<Ending> {
+  async #ending(): Promise<Ending> {
     await this.#ended;
     this.#http.close();
-    const ms = Math.max(0, (this.#endedAt ?? performance.now()) - from);
-    return { code: this.#child.exitCode, signal: this.#child.signalCode, ms };
+    return { code: this.#child.exitCode, signal: this.#child.signalCode };
   }
 
   #tail(): string {

@@ -31,7 +31,7 @@ async function runScript(script: string, args: readonly string[], argv0 = 'node'
   const child = spawn(process.execPath, [script, ...args], {
     argv0,
     stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: 20_000,
+    timeout: 60_000,
   });
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
   return { code, stderr };

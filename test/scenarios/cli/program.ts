@@ -4,7 +4,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 
 const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 export interface ProgramResult {
   readonly code: number | null;
