@@ -1,6 +1,7 @@
 /** What the engine says of a copy that no claim is for. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { waitFor } from '../../test/support/wait-for.ts';
 import { Engine } from './engine.ts';
 import { observe } from './observed.ts';
 import type { RuleSystem } from './system.ts';
@@ -89,7 +90,7 @@ test('while a rule is evaluated in steps nobody may say what it does not want, a
     name: 'rules',
     *evaluate(rule) {
       evaluations += 1;
-      const until = performance.now() + 30;
+      const until = performance.now() + 12;
       if (evaluations === 2) {
         during = engine.fateOf(RULE, TARGET, COPY, signal);
         engine.touchRule(RULE);
@@ -109,10 +110,44 @@ test('while a rule is evaluated in steps nobody may say what it does not want, a
   try {
     await engine.start(signal);
     engine.touchRule(RULE);
-    const [rules] = engine.queues;
-    await rules?.queue.idle(signal);
-    assert.equal(evaluations, 3, 'it was touched while it was evaluated');
+    await waitFor(() => evaluations >= 3, { message: 'the third evaluation: it was touched in the second' });
+    for (const { queue } of engine.queues) await queue.idle(signal);
     assert.equal(await during, 'later');
+    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a rule that takes long holds up neither the others nor the start, and nothing is said of its copies until it is evaluated', async () => {
+  const gate = { open: false };
+  let done = false;
+  const system: RuleSystem = {
+    name: 'rules',
+    *evaluate(rule) {
+      const until = performance.now() + 60;
+      if (rule === RULE) while (performance.now() < until || !gate.open) yield;
+      if (rule === RULE) done = true;
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    dispose: () => 'delete',
+    report: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const { signal } = new AbortController();
+  engine.addSystem(system);
+  engine.touchRule(RULE);
+  engine.touchRule('rules:n/quick');
+  try {
+    await engine.start(signal);
+    assert.equal(done, false);
+    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
+    gate.open = true;
+    const heavy = engine.queues.find(({ name }) => name === 'rules heavy');
+    await heavy?.queue.idle(signal);
+    assert.equal(done, true);
     assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'delete');
   } finally {
     await engine.stop();

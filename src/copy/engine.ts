@@ -14,7 +14,7 @@ import type { Clock } from '../runtime/clock.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/keyed-queue.ts';
 import { QueueLanes } from '../runtime/queue-lanes.ts';
-import { Slices } from '../runtime/slices.ts';
+import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/keyed-queue-options.ts';
 import type { BookChange, Entry } from './claim-book.ts';
 import { ClaimBook } from './claim-book.ts';
@@ -53,6 +53,9 @@ const STATUS_DELAY_MS = 50;
 /** Waits so long for what is under way, so that what has come of it needs no second write, ms. */
 const STATUS_PATIENCE_MS = 2000;
 const RULE_CONCURRENCY = 8;
+/** A rule whose evaluation takes longer than this, ms, goes on in a queue of its own kind. Most take less than one. */
+const LIGHT_MS = 30;
+const HEAVY_CONCURRENCY = 2;
 /** So many targets of one event go ahead in turn with everybody's; the rest of a wider one lets others pass. About half a second of writes. */
 const WIDE = 250;
 /** Targets written at once in each lane of a backend that has its own. */
@@ -60,6 +63,11 @@ const LANE_CONCURRENCY = 16;
 const STATUS_CONCURRENCY = 4;
 /** How long work that was aborted at a stop may take to end, ms. */
 const GRACE_MS = 100;
+
+interface Claimed {
+  readonly evaluation: Evaluation | undefined;
+  readonly change: BookChange;
+}
 
 export class Engine {
   readonly book = new ClaimBook();
@@ -77,6 +85,7 @@ export class Engine {
   readonly #systems = new Map<string, RuleSystem>();
   readonly #backends = new Map<string, TargetBackend>();
   readonly #rules: KeyedQueue;
+  readonly #heavyRules: KeyedQueue;
   readonly #targets: KeyedQueue;
   readonly #lanes: QueueLanes;
   readonly #status: KeyedQueue;
@@ -84,6 +93,8 @@ export class Engine {
   /** Rules whose claims may say less than they will: something has happened since they were evaluated. */
   readonly #touched = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
+  /** Rules that have taken long. */
+  readonly #heavy = new Set<RuleKey>();
   readonly #owned = new Map<RuleKey, Set<HolderKey>>();
   readonly #writes = new Map<RuleKey, number>();
   /** Of rules whose runs fail, once there was patience enough. */
@@ -94,8 +105,9 @@ export class Engine {
     this.#options = options;
     const clock = options.clock ?? systemClock;
     this.slices = new Slices(clock);
-    this.#rules = new KeyedQueue({
+    const rules: KeyedQueueOptions = {
       name: 'rules',
+      groupOf: namespaceOf,
       clock,
       retryAfterMs,
       retryMaxMsOf: longestWaitMs,
@@ -103,7 +115,9 @@ export class Engine {
         options.onError('rules', key, error, retryInMs);
         if (isTold(error, attempt)) this.#noteFailure(key, failureOf(error));
       },
-    });
+    };
+    this.#rules = new KeyedQueue(rules);
+    this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
     const targets: KeyedQueueOptions = {
       name: 'targets',
       clock,
@@ -138,6 +152,7 @@ export class Engine {
   get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
     return [
       { name: 'rules', queue: this.#rules },
+      { name: 'rules heavy', queue: this.#heavyRules },
       { name: 'targets', queue: this.#targets },
       ...this.#lanes.all,
       { name: 'status', queue: this.#status },
@@ -150,8 +165,14 @@ export class Engine {
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    this.#rules.start(async (key, runSignal) => await this.#runRule(key, runSignal), { concurrency: RULE_CONCURRENCY });
-    // All rules first: a target whose claims are not in the book yet looks unwanted.
+    this.#rules.start(async (key, runSignal) => await this.#runRule(key, runSignal, LIGHT_MS), {
+      concurrency: RULE_CONCURRENCY,
+    });
+    this.#heavyRules.start(async (key, runSignal) => await this.#runRule(key, runSignal), {
+      concurrency: HEAVY_CONCURRENCY,
+    });
+    // All rules first: a target whose claims are not in the book yet looks unwanted. Nobody waits for rules that take long: of their
+    // copies it is said `later` until they are evaluated.
     await this.#rules.idle(signal);
     this.#targets.start(async (key, runSignal) => await this.#runTarget(key, runSignal), {
       concurrency: this.#options.targetConcurrency ?? 8,
@@ -167,7 +188,7 @@ export class Engine {
     const clock = this.#options.clock ?? systemClock;
     const until = clock.monotonic() + drainMs;
     const limits = (): StopOptions => ({ drainMs: Math.max(0, until - clock.monotonic()), graceMs: GRACE_MS });
-    await this.#rules.stop(limits());
+    await Promise.all([this.#rules.stop(limits()), this.#heavyRules.stop(limits())]);
     await Promise.all([this.#targets.stop(limits()), this.#lanes.stop(limits())]);
     await this.#status.stop(limits());
   }
@@ -183,7 +204,7 @@ export class Engine {
   /** A rule may have changed. */
   touchRule(rule: RuleKey, priority: Priority = 'normal'): void {
     this.#touched.add(rule);
-    this.#rules.add(rule, { priority });
+    (this.#heavy.has(rule) ? this.#heavyRules : this.#rules).add(rule, { priority });
   }
 
   /** A target may not be as it should. */
@@ -271,17 +292,33 @@ export class Engine {
     return system.dispose(rule, observed, true);
   }
 
-  async #runRule(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
+  /** @param limitMs how long the evaluation may take here, ms */
+  async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<undefined> {
+    if (limitMs !== Infinity && this.#heavy.has(rule)) {
+      this.#heavyRules.add(rule);
+      return undefined;
+    }
     const system = this.#systemOf(rule);
-    await this.slices.pause();
-    await system.prepare?.(rule, signal);
-    const { evaluation, change } = await this.#claim(system, rule, signal);
+    let claimed: Claimed;
+    try {
+      await this.slices.pause();
+      if (system.warmUp !== undefined) await this.slices.run(system.warmUp(rule), signal, limitMs);
+      await system.prepare?.(rule, signal);
+      claimed = await this.#claim(system, rule, signal, limitMs);
+    } catch (error) {
+      if (!(error instanceof TooLongError)) throw error;
+      this.#heavy.add(rule);
+      this.#heavyRules.add(rule);
+      return undefined;
+    }
+    const { evaluation, change } = claimed;
     this.#follow(change);
     this.#touchTargets(change.targets, 'normal');
     // What was not deleted while copies were made from it may be a copy that nobody wants.
     this.#touchTargets(change.unusedSources, 'normal');
     if (evaluation === undefined) {
       this.#evaluated.delete(rule);
+      this.#heavy.delete(rule);
       this.#writes.delete(rule);
       this.#touchTargets(this.ownedBy(rule), 'normal');
     } else {
@@ -293,15 +330,11 @@ export class Engine {
   }
 
   /** What happens to the rule meanwhile touches it again; and until its claims are in the book nobody may say what it does not want. */
-  async #claim(
-    system: RuleSystem,
-    rule: RuleKey,
-    signal: AbortSignal,
-  ): Promise<{ readonly evaluation: Evaluation | undefined; readonly change: BookChange }> {
+  async #claim(system: RuleSystem, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<Claimed> {
     this.#touched.delete(rule);
     this.#evaluating.add(rule);
     try {
-      const evaluation = await this.slices.run(system.evaluate(rule, this), signal);
+      const evaluation = await this.slices.run(system.evaluate(rule, this), signal, limitMs);
       const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
       // At once: until then a claim of a cycle looks like any other.
       this.cycles.changed(change);
@@ -375,6 +408,16 @@ export class Engine {
     // A rule that is waiting for its last copy to go.
     this.touchStatus(rule);
   }
+}
+
+/** The namespace of a rule, whichever system's: `mirrors:default/x`, `replicator:Secret/default/x`. */
+function namespaceOf(rule: RuleKey): string {
+  return (
+    rule
+      .slice(rule.indexOf(':') + 1)
+      .split('/')
+      .at(-2) ?? ''
+  );
 }
 
 /** Whether a failure is told to users: what passes by itself, only when it goes on. */

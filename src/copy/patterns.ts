@@ -118,6 +118,17 @@ const LITERAL = /^[a-z0-9-]+$/;
 /** They match every name, which none of them need be asked: no name is empty. */
 const EVERYTHING: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
 
+/**
+ * What every name that matches as a whole begins with, as far as that is plain to see: most patterns begin with a name, and those that
+ * cannot match need not be run.
+ */
+function startOf(source: string): string {
+  if (source.includes('|')) return '';
+  const start = /^[a-z0-9-]*/.exec(source)?.[0] ?? '';
+  // The last character may be repeated, not at all among others.
+  return /^[*?{]/.test(source.slice(start.length)) ? start.slice(0, -1) : start;
+}
+
 function always(): boolean {
   return true;
 }
@@ -184,7 +195,9 @@ export class PatternCache {
     try {
       const size = this.#program(source).programSize();
       const search = (namespace: string): boolean => this.#program(source).test(namespace);
-      const full = (namespace: string): boolean => this.#program(source).testExact(namespace);
+      const start = startOf(source);
+      const full = (namespace: string): boolean =>
+        namespace.startsWith(start) && this.#program(source).testExact(namespace);
       const verdicts = this.#verdicts.verdicts();
       return new NamespacePattern(this.#mode === 'full' ? full : search, search, size, { verdicts });
     } catch (error) {

@@ -33,6 +33,8 @@ export interface RuleSystem {
    * has a turn; what happens meanwhile to what it depends on has to touch the rule again.
    */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
+  /** Does in steps what `prepare` and `evaluate` would else do at once, and takes long (compiling patterns). */
+  warmUp?(rule: RuleKey): Steps<void>;
   /** Brings the rule object itself into shape before it is evaluated (a finalizer, defaults). Throws to be called again. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
   /** The rule that the marks of this system on an object name. None for a kind or a cluster in which it makes nothing. @see ownerByMark */

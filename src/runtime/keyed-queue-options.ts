@@ -43,6 +43,8 @@ export interface KeyedQueueOptions {
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;
+  /** Groups of keys (of one user) take turns, so that many keys of one group hold up no other. Default: all are one. */
+  readonly groupOf?: (key: string) => string;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter of the back-off. */
   readonly random?: () => number;

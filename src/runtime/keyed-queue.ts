@@ -46,7 +46,7 @@ export class KeyedQueue {
   readonly #minIntervalMs: number;
   readonly #retryBaseMs: number;
   readonly #backoff: KeyedBackoff;
-  readonly #waiting = new WaitingKeys();
+  readonly #waiting: WaitingKeys;
   readonly #delayed = new DelayHeap();
   readonly #running = new Map<string, Run>();
   readonly #holds: Holds;
@@ -67,6 +67,7 @@ export class KeyedQueue {
   constructor(options: KeyedQueueOptions) {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
+    this.#waiting = new WaitingKeys(options.groupOf);
     this.#clock = clock;
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { finish, Slices, type Steps } from './slices.ts';
+import { finish, Slices, type Steps, TooLongError } from './slices.ts';
 
 /** A clock that work moves by itself. */
 function workClock(): { monotonic(): number; spend(ms: number): void } {
@@ -51,4 +51,37 @@ test('a signal ends the work at a pause, and what it throws comes through', asyn
   }
   await assert.rejects(slices.run(failing()), /no/u);
   assert.throws(() => finish(failing()), /no/u);
+});
+
+test('work that takes longer than it was given is left off; what others take meanwhile does not count', async () => {
+  const clock = workClock();
+  const slices = new Slices(clock);
+  function* work(steps: number): Steps<number> {
+    for (let step = 0; step < steps; step += 1) {
+      clock.spend(4);
+      yield;
+    }
+    return steps;
+  }
+  const long = slices.run(work(1000));
+  assert.equal(await slices.run(work(7), undefined, 30), 7);
+  await assert.rejects(slices.run(work(1000), undefined, 30), TooLongError);
+  assert.equal(await long, 1000);
+});
+
+test('short work has its turn beside long work', async () => {
+  const clock = workClock();
+  const slices = new Slices(clock);
+  const stop = new AbortController();
+  function* endless(): Steps<never> {
+    for (;;) {
+      clock.spend(4);
+      yield;
+    }
+  }
+  const long = Promise.allSettled([slices.run(endless(), stop.signal), slices.run(endless(), stop.signal)]);
+  for (let index = 0; index < 10; index += 1) await slices.pause();
+  assert.ok(clock.monotonic() < 10 * 3 * 16, `${clock.monotonic()} ms of others' work`);
+  stop.abort(new Error('enough'));
+  await long;
 });

@@ -4,11 +4,15 @@
  *
  * All work of one `Slices` shares one slice in each turn of the event loop: eight workers at once hold it no longer than one.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
 /** How long the work of one turn of the event loop may take, ms. A probe waits for a few of these at most. */
 const SLICE_MS = 10;
+
+/** The work takes longer than it was given; it was left off. */
+export class TooLongError extends Error {
+  override readonly name = 'TooLongError';
+}
 
 /** Work that can be left off at every `yield`. */
 export type Steps<T> = Generator<void, T, void>;
@@ -17,37 +21,63 @@ export class Slices {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** When the work of this turn began. */
   #since: number | undefined;
+  /** First in, first out: else one long work would have every slice, and all others none. */
+  readonly #waiting: (() => void)[] = [];
+  #isArmed = false;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
   }
 
-  /** Does the work; at a step at which the slice is used up the event loop goes round first. @throws what the work throws, or the signal's reason */
-  async run<T>(work: Steps<T>, signal?: AbortSignal): Promise<T> {
+  /**
+   * Does the work; at a step at which the slice is used up the event loop goes round first.
+   * @param limitMs how long the work itself may take, ms
+   * @throws what the work throws, the signal's reason, or TooLongError
+   */
+  async run<T>(work: Steps<T>, signal?: AbortSignal, limitMs = Infinity): Promise<T> {
+    let spentMs = 0;
+    let from = this.#clock.monotonic();
     for (;;) {
       if (this.#isUsedUp()) {
+        spentMs += this.#clock.monotonic() - from;
+        if (spentMs > limitMs) throw new TooLongError(`the work takes longer than ${limitMs} ms`);
         await this.pause();
         signal?.throwIfAborted();
+        from = this.#clock.monotonic();
       }
       const step = work.next();
       if (step.done === true) return step.value;
     }
   }
 
-  /** Settles when there is some of a slice left. */
+  /** Settles when there is some of a slice left, and whoever has waited longer has had one. */
   async pause(): Promise<void> {
-    while (this.#isUsedUp()) await nextTurn();
+    if (!this.#isUsedUp() && this.#waiting.length === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      this.#arm();
+    });
   }
 
   #isUsedUp(): boolean {
     const now = this.#clock.monotonic();
     if (this.#since === undefined) {
       this.#since = now;
-      setImmediate(() => {
-        this.#since = undefined;
-      });
+      this.#arm();
     }
     return now - this.#since >= SLICE_MS;
+  }
+
+  /** At the next turn of the event loop a new slice begins, and is the one's that has waited longest. */
+  #arm(): void {
+    if (this.#isArmed) return;
+    this.#isArmed = true;
+    setImmediate(() => {
+      this.#isArmed = false;
+      this.#since = undefined;
+      this.#waiting.shift()?.();
+      if (this.#waiting.length > 0) this.#arm();
+    });
   }
 }
 

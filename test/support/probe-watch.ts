@@ -91,6 +91,12 @@ export class ProbeWatch implements AsyncDisposable {
 
 async function time(client: HttpClient, path: string): Promise<number> {
   const from = performance.now();
-  await client.send(path, { timeoutMs: TIMEOUT_MS });
+  try {
+    await client.send(path, { timeoutMs: TIMEOUT_MS });
+  } catch (error) {
+    // A kept connection that the server has closed in the same moment; the kubelet opens a new one for each probe.
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+    await client.send(path, { timeoutMs: TIMEOUT_MS });
+  }
   return performance.now() - from;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { RE2JS } from 're2js';
 import type { SecretMirror } from './api.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { effectiveSpec } from './spec.ts';
@@ -174,4 +175,33 @@ test('what is kept compiled is bounded, and says the same when it is compiled ag
     assert.equal(pattern.matches(`x${index}${'a'.repeat(20)}`), true);
     assert.equal(pattern.matches(`x${index}`), false);
   }
+});
+
+test('what a pattern begins with decides nothing that the pattern itself does not', () => {
+  const pieces = fc.constantFrom(
+    'a',
+    'b',
+    '-',
+    '1',
+    '.',
+    '.*',
+    'a*',
+    'b?',
+    'a+',
+    'b{0,1}',
+    '(a|b)',
+    '|',
+    '[ab]',
+    '\\-',
+    '(?:a)?',
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { maxLength: 6 }), fc.stringMatching(/^[ab1-]{0,5}$/), (parts, name) => {
+      const source = parts.join('');
+      const pattern = new PatternCache('full').get(source);
+      if ('error' in pattern) return;
+      assert.equal(pattern.matches(name), RE2JS.compile(source).testExact(name), `${source} on ${name}`);
+    }),
+    { numRuns: 2000 },
+  );
 });

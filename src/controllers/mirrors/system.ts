@@ -137,6 +137,15 @@ export class MirrorSystem implements RuleSystem {
     return name === undefined ? [] : [this.#options.secretKey(mirror.metadata.namespace ?? '', name)];
   }
 
+  *warmUp(rule: RuleKey): Steps<void> {
+    const mirror = this.#options.mirrors.get(rule);
+    if (mirror === undefined || this.#specs.has(mirror)) return;
+    for (const pattern of mirror.spec?.destination?.namespaces ?? []) {
+      this.#options.patterns.get(pattern);
+      yield;
+    }
+  }
+
   /** Puts our finalizer on a mirror and writes its defaults into it, before anything is copied for it; then gives these up. */
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const { mirrors, synced } = this.#options;

@@ -23,7 +23,8 @@ import type { EngineView, Evaluation, RuleNews, RuleState, RuleSystem } from '..
 import { NamespaceSet } from '../../copy/namespace-set.ts';
 import { TargetLedger } from '../../copy/target-ledger.ts';
 import type { Steps } from '../../runtime/slices.ts';
-import { illFormed, type Refusal } from './annotations.ts';
+import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
 import { NamespaceInterest } from './namespace-interest.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
@@ -37,6 +38,9 @@ export const REPLICATOR_SYSTEM = 'replicator';
 
 /** Targets that are looked at in one step of an evaluation: less than a millisecond's work. */
 const STEP = 100;
+
+/** The most patterns that one annotation can have. */
+const MAX_PATTERNS = MAX_PATTERN_SIZE / LEAST_PATTERN_SIZE;
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
@@ -130,6 +134,25 @@ export class ReplicatorSystem implements RuleSystem {
   /** Why the rule is not carried out, as of its last evaluation. */
   refusalOf(rule: RuleKey): Refusal | undefined {
     return this.#refusals.get(rule);
+  }
+
+  *warmUp(rule: RuleKey): Steps<void> {
+    const { settings, observed: lookIn } = this.#options;
+    const { kind, place } = this.#parse(rule);
+    const annotations = lookIn(kind, place.namespace, place.name)?.annotations ?? {};
+    const { to, toNamespaces, allowedNamespaces } = settings.names;
+    let tried = 0;
+    for (const name of [to, toNamespaces, allowedNamespaces]) {
+      for (const item of listItems(annotations[name] ?? '')) {
+        const [pattern = ''] = item.split('/');
+        if (isName(pattern)) continue;
+        settings.patterns.get(pattern);
+        // More of them are refused.
+        tried += 1;
+        if (tried > MAX_PATTERNS) return;
+        yield;
+      }
+    }
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {

@@ -11,7 +11,7 @@ import { ProbeWatch } from '../../support/probe-watch.ts';
 import { HOME, labels, MirrorScene, secretPath } from './support.ts';
 
 const MAX_MIB = 100;
-const MIRRORS = 60;
+const MIRRORS = 20;
 
 let scene: MirrorScene;
 let operator: Keyferry;
@@ -49,28 +49,6 @@ async function othersAreServed(): Promise<void> {
 }
 
 describe('an author of SecretMirrors', () => {
-  it('delays nobody with patterns that take long, with thousands of them, and with lists that are too long', async (t) => {
-    await using probes = await ProbeWatch.start(operator);
-    await crowd('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
-    await crowd('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
-    await crowd('long', (index) => Array.from({ length: 30 }, (_, other) => `${'x'.repeat(4000)}${index}-${other}.*`));
-    await othersAreServed();
-    await scene.ready(
-      'long-7',
-      'InvalidSpec',
-      /^spec.destination.namespaces: the patterns are \d+ characters long together; they may have 65536$/u,
-      'bad',
-      60_000,
-    );
-    await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
-    await othersAreServed();
-    probes.assertQuick();
-    t.diagnostic(
-      `slowest probe: ${probes.worstMs.toFixed(0)} ms; ${((await operator.memory()).peakRss / 2 ** 20).toFixed(1)} MiB`,
-    );
-    await assertSmall();
-  });
-
   it('keeps its copies when its list grows too long', async () => {
     await scene.secret(HOME, 'grown', { a: '1' });
     await scene.mirror('grown', ['team-1']);
@@ -99,6 +77,28 @@ describe('an author of SecretMirrors', () => {
     await scene.api.patch(secretPath('team-1', 'labelled'), labels(many));
     await scene.ready('labelled', 'SyncError', /TooLarge/u);
     assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
+  });
+
+  it('delays nobody with patterns that take long, with thousands of them, and with lists that are too long', async (t) => {
+    await using probes = await ProbeWatch.start(operator);
+    await crowd('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
+    await crowd('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
+    await crowd('long', (index) => Array.from({ length: 30 }, (_, other) => `${'x'.repeat(4000)}${index}-${other}.*`));
+    await othersAreServed();
+    await scene.ready(
+      'long-7',
+      'InvalidSpec',
+      /^spec.destination.namespaces: the patterns are \d+ characters long together; they may have 65536$/u,
+      'bad',
+      60_000,
+    );
+    await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
+    await othersAreServed();
+    probes.assertQuick();
+    t.diagnostic(
+      `slowest probe: ${probes.worstMs.toFixed(0)} ms; ${((await operator.memory()).peakRss / 2 ** 20).toFixed(1)} MiB`,
+    );
+    await assertSmall();
   });
 
   it('stops no restart', async (t) => {

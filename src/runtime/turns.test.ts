@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { Turns } from './turns.ts';
+
+test('a group with thousands of keys lets each other group have every second turn', () => {
+  const turns = new Turns((key) => key.split('/')[0] ?? '');
+  for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
+  for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, 2000);
+  const first = Array.from({ length: 7 }, () => turns.shift());
+  assert.deepEqual(first, ['bad/0', 'good/a', 'other/c', 'bad/1', 'good/b', 'bad/2', 'bad/3']);
+  assert.equal(turns.size, 996);
+  assert.equal(turns.oldest(), 4);
+});
+
+test('nothing is lost or given out twice, and each group is first in, first out', () => {
+  const key = fc.constantFrom('a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1');
+  const step = fc.oneof(fc.record({ add: key }), fc.record({ delete: key }), fc.constant({ shift: true } as const));
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const turns = new Turns((one) => one.slice(0, 1));
+      let model: string[] = [];
+      for (const [now, one] of steps.entries()) {
+        if ('add' in one && !model.includes(one.add)) {
+          turns.add(one.add, now);
+          model.push(one.add);
+        } else if ('delete' in one) {
+          turns.delete(one.delete);
+          model = model.filter((other) => other !== one.delete);
+        } else if ('shift' in one) {
+          const got = turns.shift();
+          assert.equal(got === undefined, model.length === 0);
+          if (got !== undefined)
+            assert.equal(
+              got,
+              model.find((other) => other[0] === got[0]),
+            );
+          model = model.filter((other) => other !== got);
+        }
+        assert.equal(turns.size, model.length);
+        for (const other of model) assert.notEqual(turns.get(other), undefined);
+      }
+    }),
+  );
+});
