@@ -139,6 +139,27 @@ test('the older owner comes first, then the smaller uid, then the smaller name',
   assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
 });
 
+test('an object is told of when the last rule that made copies from it makes none any more, whatever the rules depended on', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ rule: fc.constantFrom('r1', 'r2'), claims: arbitraryClaims, depends: fc.boolean() })),
+      (changes) => {
+        const book = new ClaimBook();
+        const used = (): string[] => ['s', 't'].filter((source) => book.userOf(source) !== undefined);
+        for (const { rule, claims, depends } of changes) {
+          const made = claims.map(({ target, mode, source, id }) => claim(rule, target, mode, source, id));
+          const before = used();
+          const sources = depends ? [...new Set(claims.map(({ source }) => source))] : [];
+          const { unusedSources } = book.replace(rule, made, sources);
+          const after = used();
+          for (const source of before) assert.ok(after.includes(source) || unusedSources.includes(source), source);
+          for (const source of unusedSources) assert.ok(!after.includes(source), source);
+        }
+      },
+    ),
+  );
+});
+
 test('a rule is under way as long as nothing can be said of one of its claims', () => {
   fc.assert(
     fc.property(

@@ -1,8 +1,9 @@
-/** What the engine says of a copy that no claim is for. */
+/** What the engine says of copies that no claim is for, and of rules that fail. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { Engine } from './engine.ts';
+import { LeaveShape } from './leave-shape.ts';
 import { observe } from './observed.ts';
 import type { RuleSystem } from './system.ts';
 
@@ -149,6 +150,76 @@ test('a rule that takes long holds up neither the others nor the start, and noth
     await heavy?.queue.idle(signal);
     assert.equal(done, true);
     assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a copy that its rule claims is never unwanted', async () => {
+  const target = TARGET;
+  const system: RuleSystem = {
+    name: 'rules',
+    // oxlint-disable-next-line require-yield -- it is quick
+    *evaluate(rule) {
+      const owner = { key: rule, title: rule, rank: '' };
+      const claim = { owner, target, mode: 'own', source: undefined, shape: new LeaveShape('Left', '') } as const;
+      return { owner, version: '1', claims: [claim], sources: [] };
+    },
+    ownerOf: () => RULE,
+    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    dispose: () => 'delete',
+    report: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const { signal } = new AbortController();
+  engine.addSystem(system);
+  engine.addBackend('c', {
+    reconcile: async () => await Promise.resolve(undefined),
+    failed: () => undefined,
+    isFlowing: () => false,
+  });
+  engine.touchRule(RULE);
+  try {
+    await engine.start(signal);
+    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(await engine.fateOf(RULE, 'c:Secret/b/other', COPY, signal), 'delete');
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('the failure of a rule is told until a run of it succeeds', async () => {
+  const told: (string | undefined)[] = [];
+  let isRefused = true;
+  const system: RuleSystem = {
+    name: 'rules',
+    prepare: async () => {
+      await Promise.resolve();
+      if (isRefused) throw new Error('refused');
+    },
+    // oxlint-disable-next-line require-yield -- it is quick
+    *evaluate(rule) {
+      return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
+    },
+    ownerOf: () => RULE,
+    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    dispose: () => 'delete',
+    report: async (_rule, _entries, { failure }) => {
+      told.push(failure?.message);
+      return await Promise.resolve(undefined);
+    },
+  };
+  const engine = new Engine({ onError: () => undefined, onSource: () => undefined });
+  engine.addSystem(system);
+  engine.touchRule(RULE);
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => told.length > 0, { message: 'the failure to be told' });
+    assert.deepEqual(told, ['refused']);
+    isRefused = false;
+    engine.touchRule(RULE);
+    await waitFor(() => told.length > 1, { message: 'the success to be told' });
+    assert.deepEqual(told, ['refused', undefined]);
   } finally {
     await engine.stop();
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
 import { ManualClock } from '../runtime/manual-clock.ts';
+import { VaultError } from '../vault/errors.ts';
 import type { KvEntry } from '../vault/kv-answers.ts';
 import { VaultValues, type ValueEncoding } from '../vault/values.ts';
 import type { VaultAccess, VaultDoor } from './vault-access.ts';
@@ -30,6 +31,10 @@ describe('a source in Vault', () => {
   let reads: number;
   let looks: number;
   let revoked: string[];
+  /** Calls that ask for a lease. */
+  let lookUps: number;
+  /** What Vault answers to these. */
+  let refusal: VaultError | undefined;
   let traces: LeaseTrace[];
   let onRead: () => void;
   let holders: VaultHolders;
@@ -50,6 +55,10 @@ describe('a source in Vault', () => {
     forgetLease: () => undefined,
     request: async ({ path, body }: { readonly path: string; readonly body?: Buffer }) => {
       if (path === 'sys/leases/revoke') revoked.push((JSON.parse(String(body)) as { lease_id: string }).lease_id);
+      if (path === 'sys/leases/lookup') {
+        lookUps++;
+        if (refusal !== undefined) throw refusal;
+      }
       return await Promise.resolve({ leaseSeconds: 3600, renewable: true, data: {} });
     },
   };
@@ -74,6 +83,7 @@ describe('a source in Vault', () => {
   beforeEach(() => {
     clock = new ManualClock();
     [kind, known, field, reads, looks, revoked, traces] = ['kv2', true, 'a', 0, 0, [], []];
+    [lookUps, refusal] = [0, undefined];
     onRead = () => undefined;
     holders = new VaultHolders(() => undefined);
     leases = new VaultLeases({
@@ -216,5 +226,21 @@ describe('a source in Vault', () => {
       [['lease-1', 'dropped']],
     );
     assert.deepEqual(revoked, []);
+  });
+
+  it('whose lease Vault cannot tell of is looked at again soon, but not before the time that Vault asks for', async () => {
+    kind = 'other';
+    want(ONE);
+    await settle();
+    refusal = new VaultError('overloaded', { kind: 'throttled', addr: 'http://v', retryAfterMs: 60_000 });
+    await settle(POLL_MS);
+    assert.equal(lookUps, 1);
+    refusal = new VaultError('overloaded', { kind: 'throttled', addr: 'http://v' });
+    await settle(59_000);
+    assert.equal(lookUps, 1);
+    await settle(1000);
+    assert.equal(lookUps, 2);
+    await settle(5000);
+    assert.equal(lookUps, 3);
   });
 });

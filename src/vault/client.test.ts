@@ -320,7 +320,8 @@ describe('one identity whose calls fail', () => {
     await get(one);
     await get(other);
     await failure(get(other, { path: 'database/creds/app' }), 'timeout');
-    assert.equal(client.state, 'up');
+    // It is asked after its health, and answers.
+    await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 
   it('does not take the slots of those who are answered', async () => {

@@ -1,9 +1,57 @@
-/** How many mounts of one identity are remembered. */
+/** What the calls of one mount take and give back, and how many mounts of one identity are remembered. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, it, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 
 import { ManualClock } from '../runtime/manual-clock.ts';
 import { Parties, Party, serverSlots } from './parties.ts';
+
+const never = new AbortController().signal;
+
+/** Whether a call of the party may be sent now. Gives back what it took. */
+async function isFree(party: Party): Promise<boolean> {
+  const controller = new AbortController();
+  const entered = party.enter(controller.signal).then(
+    (held) => {
+      held[Symbol.dispose]();
+      return true;
+    },
+    () => false,
+  );
+  await setImmediate();
+  controller.abort();
+  return await entered;
+}
+
+describe('a call that is given up while it waits', () => {
+  for (const proven of [false, true]) {
+    it(`gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
+      const server = serverSlots(1);
+      const party = new Party(server, { clock: new ManualClock() });
+      party.prove(proven);
+      const busy = await server.all.take(never);
+      // As many as the party may have at once: each waits for the server.
+      for (let call = 0; call < 20; call++) assert.equal(await isFree(party), false);
+      busy[Symbol.dispose]();
+      assert.equal(await isFree(party), true);
+    });
+  }
+});
+
+test('a party that is not proven has one call at a time, and all such parties half of the slots', async () => {
+  const server = serverSlots(4);
+  const parties = Array.from({ length: 3 }, () => new Party(server, { clock: new ManualClock() }));
+  const [one, two, three] = parties as [Party, Party, Party];
+  const first = await one.enter(never);
+  assert.equal(await isFree(one), false);
+  const second = await two.enter(never);
+  assert.equal(await isFree(three), false);
+  three.prove(true);
+  assert.equal(await isFree(three), true);
+  three.prove(false);
+  for (const held of [first, second]) held[Symbol.dispose]();
+  for (const party of parties) assert.equal(await isFree(party), true);
+});
 
 test('mounts that users name over and over are not all remembered, and those in use are', () => {
   let made = 0;

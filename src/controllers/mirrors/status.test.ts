@@ -205,6 +205,14 @@ test('lastSyncTime is the last successful sync: it moves with writes and never w
   assert.equal(time({ outcomes: [], source: MISSING, writes: 1 }), '2020-01-01T00:00:00Z');
 });
 
+test('lastSyncTime moves for a spec that needs no write, so that its generation is seen to be synced', () => {
+  const synced = fold({ outcomes: [SYNCED], writes: 1 })?.status;
+  assert.equal(synced?.observedGeneration, 2);
+  const previous: SecretMirrorStatus = { ...synced, observedGeneration: 1, lastSyncTime: '2020-01-01T00:00:00Z' };
+  assert.equal(fold({ outcomes: [SYNCED], previous })?.status.lastSyncTime, '2026-11-21T10:00:00Z');
+  assert.equal(fold({ outcomes: [DENIED], previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
+});
+
 test('a settled status is not written again', () => {
   const { status } = fold({ outcomes: [SYNCED], writes: 1 }) ?? {};
   assert.ok(status);
