@@ -1,0 +1,85 @@
+/** When a SecretMirror that is being deleted may go, though copies of it are still there. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { type Outcome, PENDING } from '../../copy/claim.ts';
+import { holderKey } from '../../copy/keys.ts';
+import { Namespaces } from '../../copy/namespaces.ts';
+import { PatternCache } from '../../copy/patterns.ts';
+import { SECRET_MIRROR_FINALIZER, type SecretMirror } from './api.ts';
+import { MirrorStore, ruleVersion } from './mirror-store.ts';
+import { MirrorShape, RetainShape } from './shape.ts';
+import { MirrorSystem } from './system.ts';
+
+const RULE = 'mirrors:default/db';
+
+const unused = (): never => assert.fail('nothing of the kind is asked or told');
+
+describe('a mirror that is being deleted, when the time for its copies is over', () => {
+  const OVER = Date.parse('2026-11-21T10:01:00Z');
+  const mirror: SecretMirror = {
+    metadata: {
+      name: 'db',
+      namespace: 'default',
+      uid: 'u',
+      resourceVersion: '1',
+      creationTimestamp: '',
+      deletionTimestamp: '2026-11-21T10:00:00Z',
+      finalizers: [SECRET_MIRROR_FINALIZER],
+    },
+    spec: { destination: { namespaces: ['team'] } },
+  };
+
+  /** Whether the mirror may go, and the reasons of the events. */
+  async function report(outcome: Outcome, now: number, retain = false): Promise<readonly [boolean, readonly string[]]> {
+    const mirrors = new MirrorStore(() => undefined);
+    mirrors.put(mirror);
+    const events: string[] = [];
+    let goes = false;
+    const made = new MirrorSystem({
+      api: {
+        cluster: 'c',
+        request: async ({ body = '' }) => {
+          const { metadata } = JSON.parse(String(body)) as SecretMirror;
+          goes ||= metadata.finalizers?.length === 0;
+          return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
+        },
+        stream: unused,
+      },
+      mirrors,
+      namespaces: new Namespaces(() => undefined),
+      patterns: new PatternCache('full'),
+      secretKey: (namespace, name) => holderKey('c', 'Secret', namespace, name),
+      viewOf: unused,
+      recordEvent: (_mirror, { reason }) => events.push(reason),
+      onSynced: unused,
+      onGone: unused,
+      deletionTimeoutMs: 60_000,
+      synced: unused,
+      now: () => now,
+    });
+    const owner = { key: RULE, title: 'SecretMirror default/db', rank: '' };
+    const shape = retain ? new RetainShape('default/db') : new MirrorShape({ owner: 'default/db', retain: false });
+    const mode = retain ? 'own' : 'release';
+    const claim = { owner, target: 'c:Secret/team/db', mode, source: undefined, shape } as const;
+    const news = { writes: 0, evaluated: ruleVersion(mirror) };
+    await made.report(RULE, [{ claim, outcome }], news, new AbortController().signal);
+    return [goes, events];
+  }
+
+  const going: Outcome = { state: 'waiting', reason: 'Terminating', message: 'a finalizer' };
+  const refused: Outcome = { state: 'error', reason: 'Forbidden', message: 'no' };
+
+  it('goes without those whose deletion was tried, and says so', async () => {
+    assert.deepEqual(await report(going, OVER), [true, ['DeletionTimeout']]);
+    assert.deepEqual(await report(refused, OVER), [true, ['DeletionTimeout']]);
+    const [goes, events] = await report(going, OVER - 1);
+    assert.equal(goes, false);
+    assert.ok(!events.includes('DeletionTimeout'));
+  });
+
+  it('stays as long as a deletion was not tried, or a copy that is to stay is not marked so', async () => {
+    assert.deepEqual(await report(PENDING, OVER), [false, []]);
+    assert.equal((await report(refused, OVER, true))[0], false);
+  });
+});
