@@ -8,7 +8,7 @@ import { PENDING } from './claim.ts';
 import type { Entry } from './claim-book.ts';
 import { PLACE_ANNOTATION } from './marks.ts';
 import type { Observed } from './observed.ts';
-import { type Facts, type Gist, type OwnerFate, plan, type Plan, SPARED, winnerOf } from './plan.ts';
+import { type Facts, type Gist, OVERWRITTEN_MARK, type OwnerFate, plan, type Plan, SPARED, winnerOf } from './plan.ts';
 
 const TARGET = 'c:Secret/team/db';
 const OWNER = 'owner';
@@ -112,6 +112,9 @@ function word(decision: Plan): string {
 const [A, B, PUSH] = [entry('mirrors:a'), entry('mirrors:b'), entry('push:b')];
 const [LEAVING, PULL] = [entry('mirrors:a', 'release'), entry('push:z', 'fill')];
 const foreign = object();
+const overwritten = copyOf('mirrors:a', {
+  annotations: { ...copyOf('mirrors:a').annotations, [OVERWRITTEN_MARK]: 'true' },
+});
 const stale = { gistOf: () => ({ ...GIST, digest: 'new' }), held: { resourceVersion: '5', gist: GIST } } as const;
 const without = (...rules: readonly string[]): Pick<Facts, 'viewOf'> => ({
   viewOf: ({ owner }: Claim) => (rules.includes(owner.key) ? MISSING : PRESENT),
@@ -125,6 +128,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ['not there, its source not read', { entries: [A], gistOf: () => undefined }, 'need source'],
     ['not there, its old copy still going', { entries: [A], goingAway: true }, 'wait Pending'],
     ['its copy, as it should be', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
+    ['its copy, overwritten by the server, and not read', { entries: [A], observed: overwritten }, 'need target'],
     [
       'its copy, of an older version',
       { entries: [A], observed: copyOf('mirrors:a'), ...stale },

@@ -1,0 +1,82 @@
+/** When an entry in Vault is looked at, and when it is written. With Vault's answers by hand: the real one is in test/scenarios. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { Claim, SourceView } from './claim.ts';
+import { ClaimBook } from './claim-book.ts';
+import { Content } from './content.ts';
+import { SECRET } from './kind.ts';
+import { gistOf } from './kube-store.ts';
+import type { VaultAccess, VaultDoor } from './vault-access.ts';
+import type { VaultCredentials } from './vault-credentials.ts';
+import { VaultHolders, type VaultLocation, vaultTargetKey } from './vault-holder.ts';
+import { VaultTargets } from './vault-targets.ts';
+
+const RULE = 'mirrors:default/mirror';
+const SOURCE = 'c:Secret/default/db';
+const LOCATION: VaultLocation = {
+  target: { addr: 'http://v' },
+  auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: undefined,
+};
+const TARGET = vaultTargetKey(LOCATION);
+
+test('an entry is written again when it is not the version that was written last, though it has its number', async () => {
+  const entry = { version: 0, createdTime: '' };
+  let looks = 0;
+  let updates = 0;
+  const entries = {
+    resolve: async () =>
+      await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
+    readVersion: async () => {
+      looks += 1;
+      return await Promise.resolve({ head: { state: 'found', ...entry } });
+    },
+    update: async () => {
+      updates += 1;
+      entry.version += 1;
+      entry.createdTime = `ours ${updates}`;
+      return await Promise.resolve({ written: true, ...entry });
+    },
+  };
+  const door = { session: { addr: 'http://v' }, entries } as unknown as VaultDoor;
+  const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
+  const view: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+  const owner = { key: RULE, title: 'SecretMirror default/mirror', rank: '' };
+  const wish = { kind: 'be', labels: {}, annotations: {}, stamps: {}, data: 'source' } as const;
+  const shape = { id: '', desire: () => wish, heldVersion: () => undefined };
+  const claim: Claim = { owner, target: TARGET, mode: 'own', source: SOURCE, shape };
+  const book = new ClaimBook();
+  book.replace(RULE, [claim], [SOURCE]);
+  const holders = new VaultHolders(() => undefined);
+  holders.set(RULE, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
+  const targets = new VaultTargets({
+    book,
+    sources: { view: () => view, gist: () => gistOf(content), load: async () => await Promise.resolve(content) },
+    cycleOf: () => undefined,
+    holders,
+    access: { open: async () => await Promise.resolve(door), close: () => undefined } as unknown as VaultAccess,
+    credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+    random: () => 0,
+    now: () => 0,
+    onOutcome: () => undefined,
+    onWrite: () => undefined,
+  });
+  const { signal } = new AbortController();
+  const run = async (): Promise<void> => void (await targets.reconcile(TARGET, signal));
+  await run();
+  assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 ours 1']);
+  await run();
+  assert.deepEqual([updates, looks], [1, 1], 'its metadata say that it is as it was left');
+  // Deleted with all its versions, and made by somebody else.
+  entry.createdTime = 'theirs';
+  await run();
+  assert.equal(updates, 2);
+  entry.version += 1;
+  await run();
+  assert.equal(updates, 3);
+  await run();
+  assert.equal(updates, 3);
+});
