@@ -1,5 +1,8 @@
 /** `keyferry plan`: what manifests would do on this cluster, without doing it. */
 import { stringify } from 'yaml';
+import { MIRRORS_GROUP, SECRET_MIRROR_KIND } from '../controllers/mirrors/api.ts';
+import { NOT_INSTALLED } from '../controllers/mirrors/crd-trouble.ts';
+import { misreadPatterns } from '../controllers/mirrors/misread-patterns.ts';
 import { mirrorRule } from '../controllers/mirrors/mirror-store.ts';
 import { effectiveSpec, type EffectiveSpec } from '../controllers/mirrors/spec.ts';
 import { parseHolderKey } from '../copy/keys.ts';
@@ -20,6 +23,9 @@ import {
 import { Named, rowsOf, touchedBy } from './plan/rows.ts';
 import { vaultPlace } from './status/mirrors.ts';
 import { textTable } from './text-table.ts';
+
+/** Its fields are dropped when it is written, for the CRD stores v1alpha2. */
+const UNCONVERTED = `${MIRRORS_GROUP}/v1alpha1 ${SECRET_MIRROR_KIND}`;
 
 export interface PlanContext {
   readonly api: KubeApi;
@@ -59,7 +65,11 @@ export async function planFiles(
     kind: 'Plan',
     targets: options.all ? rows.map(({ row }) => row) : news,
     problems,
-    notes: [...reachNotes(look).map((note) => ({ rule: 'rights', note })), ...notesOn(look, named)],
+    notes: [
+      ...(imagined.lacksApi && named.mirrors.size > 0 ? [{ rule: 'cluster', note: NOT_INSTALLED }] : []),
+      ...reachNotes(look).map((note) => ({ rule: 'rights', note })),
+      ...notesOn(look, named),
+    ],
     unchanged: rows.length - news.length,
     ignored: manifests.length - given.length + unconcerned.length,
   };
@@ -77,6 +87,9 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
     problems.push({ rule, problem: `its namespace ${namespace} is not there` });
   }
   if (planned.content === undefined) {
+    if (manifest.kind === UNCONVERTED) {
+      return [...problems, { rule, problem: 'its apiVersion is v1alpha1, which is not converted: write v1alpha2' }];
+    }
     const mirror = planned.namespaced ? look.mirrors.get(mirrorRule(namespace, name)) : undefined;
     const refusal = look.mirrorSystem.refusalOf(mirrorRule(namespace, name));
     if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
@@ -97,16 +110,19 @@ function notesOn(look: Look, named: Named): PlannedNote[] {
     const evaluation = look.rules.get(rule);
     if (evaluation === undefined) continue;
     if (!named.mirrors.has(rule) && !evaluation.sources.some((source) => named.objects.has(source))) continue;
-    const note = noteOn(effectiveSpec(mirror, look.patterns), evaluation.claims.length);
+    const note = noteOn(effectiveSpec(mirror, look.patterns), evaluation.claims.length, look.namespaces.names());
     if (note !== undefined) notes.push({ rule: evaluation.owner.title, note });
   }
   return notes;
 }
 
-function noteOn({ problems, destinationType, destinationVault }: EffectiveSpec, claims: number): string | undefined {
+function noteOn(spec: EffectiveSpec, claims: number, namespaces: Iterable<string>): string | undefined {
+  const { problems, destinationType, destinationVault, suspects } = spec;
   if (problems.length > 0) return undefined;
   if (destinationType === 'vault') return `writes ${vaultPlace(destinationVault)} if that differs; Vault is not asked`;
-  return claims === 0 ? 'its patterns match no other namespace' : undefined;
+  const notes = claims === 0 ? ['its patterns match no other namespace'] : [];
+  notes.push(...misreadPatterns(suspects, namespaces));
+  return notes.length === 0 ? undefined : notes.join('; ');
 }
 
 function tables({ targets, problems, notes, unchanged, ignored }: PlanReport, all: boolean): string {

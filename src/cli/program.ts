@@ -100,8 +100,11 @@ export function buildProgram(context: CliContext, onExitCode: (code: number) => 
   if (status !== undefined) {
     const text = 'what is copied where, what is not, and why';
     withReading(withCluster(command(program, 'status', text, STATUS_EXAMPLES)))
-      .option('-n, --namespace <name>', 'only what was asked for in this namespace; its rights are enough')
-      .option('-A, --all-namespaces', 'what was asked for in any namespace (as without -n)', false)
+      .option(
+        '-n, --namespace <name>',
+        'only SecretMirrors and annotated objects of this namespace, wherever their copies are; needs rights in it alone',
+      )
+      .option('-A, --all-namespaces', 'those of all namespaces (the default)', false)
       .option('--failed', 'only what is not as it should be, with every failing namespace', false)
       .action(({ namespace, allNamespaces, failed, ...flags }: StatusFlags) =>
         finish(

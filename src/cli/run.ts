@@ -19,6 +19,7 @@ import { Operator } from './operator.ts';
 import { VERSION } from './version.ts';
 
 /** A terminal that is closed sends SIGHUP; without an answer of ours Node would end at once and keep the Lease. */
+const LOST = 'leadership was lost: the Lease could not be renewed in time, or another process holds it';
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 /** After one of these the process is gone within this time, ms, whatever hangs. */
 const STOP_LIMIT_MS = 4500;
@@ -55,7 +56,12 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
   };
   for (const name of STOP_SIGNALS) process.once(name, onSignal);
   process.once('uncaughtException', onCrash);
-  log.info('starting', { version: VERSION, node: process.versions.node, pid: process.pid });
+  log.info('starting', {
+    version: VERSION,
+    node: process.versions.node,
+    pid: process.pid,
+    controller: config.controllers.join(','),
+  });
   for (const note of config.notes) log.warn(note);
   try {
     await runUntil(config, env, log, stop.signal);
@@ -134,10 +140,10 @@ async function lead(elector: LeaderElector, operator: Operator, signal: AbortSig
       }
       await operator.stop();
       lost = !signal.aborted;
-      ended.abort(new Error('leadership was lost'));
+      ended.abort(new Error(LOST));
     },
   });
-  if (lost) throw new Error('leadership was lost');
+  if (lost) throw new Error(LOST);
 }
 
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {

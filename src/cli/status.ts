@@ -26,11 +26,12 @@ export async function status(
   requireReach(look, ['Secret'], namespace === undefined ? '; -n NAMESPACE asks for one namespace only' : '');
   const systems = [await mirrorsStatus(look, namespace), await replicatorStatus(look, namespace)];
   const report = reportOf(cluster, systems, reachNotes(look), failed);
-  if (output === 'table') return tables(report, failed);
+  if (output === 'table') return tables(report, options);
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }
 
-function tables({ rules, orphans, systems, notes }: StatusReport, failed: boolean): string {
+function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions, 'failed' | 'namespace'>): string {
+  const { rules, orphans, systems, notes } = report;
   const parts: string[][] = [];
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
   if (rules.length > 0) {
@@ -48,7 +49,12 @@ function tables({ rules, orphans, systems, notes }: StatusReport, failed: boolea
     ]);
     parts.push(textTable(header, rows));
   } else if (missing.length < systems.length) {
-    parts.push([failed ? 'Nothing is failing.' : 'Nothing was asked for.']);
+    const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
+    parts.push([
+      failed
+        ? `Nothing is failing${place}.`
+        : `No SecretMirrors and no Secrets or ConfigMaps with replicator annotations${place}.`,
+    ]);
   }
   const failing = rules.flatMap((rule) =>
     rule.failing.map(({ kind, namespace, name, reason, message }) => {
@@ -72,7 +78,7 @@ function tables({ rules, orphans, systems, notes }: StatusReport, failed: boolea
   }
   if (notes.length > 0) parts.push([...notes]);
   for (const system of missing) {
-    parts.push([`The API of ${system} is not installed here: keyferry crds | kubectl apply -f -`]);
+    parts.push([`The API of ${system} is not installed here: keyferry crds | kubectl apply --server-side -f -`]);
   }
   return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }

@@ -36,10 +36,13 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       'deletion-timeout',
       '60s',
       0,
-      'what is being deleted goes after so long, even if copies of it could not be deleted; these go later',
+      'longest that a SecretMirror which is being deleted waits for its copies to go; copies that are left go later',
     ),
     leaderElect: boolFlag('leader-elect', false, 'work only while holding a Lease, so that several replicas can run'),
-    leaderElectNamespace: leaseNamespaceFlag('leader-elect-namespace', 'namespace of the Lease (else where we run)'),
+    leaderElectNamespace: leaseNamespaceFlag(
+      'leader-elect-namespace',
+      'namespace of the Lease (else that of the Pod; outside of a cluster that of the context)',
+    ),
     leaderElectLeaseName: {
       ...nameFlag(
         'leader-elect-lease-name',

@@ -32,7 +32,7 @@ export const mirrorsFlags = {
   vaultAddresses: listFlag(
     'vault-addresses',
     'patterns',
-    'Vault servers that SecretMirrors may name, as https://*.vault.svc:8200; none for any. A ServiceAccount token that the API server accepts goes only to these',
+    'Vault servers that SecretMirrors may name, as https://*.vault.svc:8200 (else any, but for link-local and metadata addresses). A ServiceAccount token that the API server accepts goes only to these',
     parseAddressPattern,
   ),
   vaultTimeout: durationFlag(

@@ -34,7 +34,7 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   const code = field(thrown, 'code');
   const status = field(thrown, 'status');
   const reason = field(thrown, 'reason');
-  const cause = causesOf(thrown);
+  const cause = cap(causeLinks(thrown).map(linkText).join(' ← '), MAX_MESSAGE);
   const stack = withStack ? framesOf(thrown) : '';
   return {
     type: typeOf(thrown),
@@ -49,10 +49,11 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
 
 /** One line for a terminal: the message and the causes that say more than it. */
 export function errorText(thrown: unknown): string {
-  const { message, cause } = errorFields(thrown);
-  if (cause === undefined || message.includes(cause)) return message;
-  // Who wraps an error often quotes it, without its type.
-  return message.includes(cause.replace(/^\w+: /, '')) ? message : `${message} (${cause})`;
+  const { message } = errorFields(thrown);
+  // An error that wraps another one often quotes its message, without the type.
+  const links = thrown instanceof Error ? causeLinks(thrown) : [];
+  const news = links.filter((link) => !message.includes(link.message)).map(linkText);
+  return news.length === 0 ? message : `${message} (${cap(news.join(' ← '), MAX_MESSAGE)})`;
 }
 
 /** Shortens a text to `max` characters; the last one is `…` if something is missing. */
@@ -86,14 +87,24 @@ function messageOf(error: Error): string {
   return cap(message, MAX_MESSAGE);
 }
 
-function causesOf(error: Error): string {
-  const texts: string[] = [];
+interface CauseLink {
+  readonly type: string;
+  readonly message: string;
+}
+
+/** Outermost first. */
+function causeLinks(error: Error): CauseLink[] {
+  const links: CauseLink[] = [];
   let cause: unknown = error.cause;
-  while (cause instanceof Error && texts.length < MAX_CAUSES) {
-    texts.push(`${typeOf(cause)}: ${messageOf(cause)}`);
+  while (cause instanceof Error && links.length < MAX_CAUSES) {
+    links.push({ type: typeOf(cause), message: messageOf(cause) });
     cause = cause.cause;
   }
-  return cap(texts.join(' ← '), MAX_MESSAGE);
+  return links;
+}
+
+function linkText({ type, message }: CauseLink): string {
+  return `${type}: ${message}`;
 }
 
 function framesOf(error: Error): string {

@@ -88,12 +88,18 @@ export class ImaginedApi implements KubeApi {
   readonly #given: ReadonlyMap<string, Given>;
   /** Of a list under way: paths of the given objects that have come. */
   readonly #seen = new Map<string, Set<string>>();
+  #lacksApi = false;
 
   constructor(api: KubeApi, given: readonly Given[], now: number) {
     this.cluster = api.cluster;
     this.#api = api;
     this.#now = now;
     this.#given = new Map(given.map((one) => [pathOf(one, one.manifest.metadata.name), one]));
+  }
+
+  /** Whether a list found that the API of SecretMirrors is not installed. */
+  get lacksApi(): boolean {
+    return this.#lacksApi;
   }
 
   /** @throws what the real one throws, ManifestError naming the field, TypeError for anything but a GET */
@@ -141,7 +147,10 @@ export class ImaginedApi implements KubeApi {
       return parseJson(body, `the list of ${request.path}`) as List;
     } catch (error) {
       // Manifests are planned before the API is installed, too.
-      if (!builtIn && isNotFound(error)) return { metadata: {}, items: [] };
+      if (!builtIn && isNotFound(error)) {
+        this.#lacksApi = true;
+        return { metadata: {}, items: [] };
+      }
       throw error;
     }
   }

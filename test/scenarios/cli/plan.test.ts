@@ -137,6 +137,10 @@ describe('keyferry plan', () => {
   it('refused: a spec with problems, and a namespace that is not there', async () => {
     for (const [object, problem] of [
       [mirror('bad', 'one', ['(']), /^SecretMirror default\/bad: spec\.destination\.namespaces\[0\]/],
+      [
+        { ...mirror('older', 'one', ['to-a']), apiVersion: 'mirrors.kts.studio/v1alpha1' },
+        /^SecretMirror default\/older: its apiVersion is v1alpha1, which is not converted: write v1alpha2\n/,
+      ],
       [secret('nowhere', 'one', 'x'), /^Secret nowhere\/one: its namespace nowhere is not there\n/],
     ] as const) {
       const { code, stdout } = await run(['-'], yaml([object]));
