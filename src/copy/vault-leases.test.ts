@@ -179,6 +179,15 @@ describe('a lease that nobody renews any more', () => {
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
+  it('is looked at at once when it was ended after its rule had taken it up again', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.leases.ended('l');
+    assert.deepEqual([scene.doubts, scene.forgotten], [[LESSEE.key], []]);
+    await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+    assert.deepEqual(scene.asked, ['sys/leases/lookup']);
+  });
+
   it('keeps its token from being revoked also when its rule is gone', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());

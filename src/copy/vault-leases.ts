@@ -248,7 +248,14 @@ export class VaultLeases {
   /** It was ended. */
   ended(leaseId: string): void {
     const lease = this.#known.get(leaseId);
-    if (lease !== undefined && lease.state !== 'live') this.#over(lease);
+    if (lease === undefined) return;
+    if (lease.state !== 'live') {
+      this.#over(lease);
+      return;
+    }
+    // Its rule took it up while it was being ended.
+    lease.checkedAt = -Infinity;
+    this.#options.onDoubt(lease.key);
   }
 
   /** The rule is gone and leaves its leases to their time. */
