@@ -340,6 +340,12 @@ export class KubeTargets {
       if (isNamespaceTerminating(error)) return this.#waitForNamespace(target, facts);
       throw error;
     }
+    // While the server was asked, the rule may have changed, or gone and retained its copies.
+    const planned = plan(this.#facts(target, found));
+    if (planned.do !== 'replace' || planned.claim !== claim) {
+      this.#replacements.forget(target);
+      return 'again';
+    }
     // A copy that goes with its rule in any case need not come back.
     if (isHandOver(facts)) this.#replacements.forget(target);
     return await this.#delete(target, facts, found, signal);
@@ -405,6 +411,8 @@ export class KubeTargets {
       gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
       this.#options.onWrite(target, 'delete', false, claim);
+      // It was changed, so it stands: no old copy need be kept until it is to be replaced again.
+      if (isConflict(error)) this.#replacements.forget(target);
       return await this.#refused(error, target, facts, found, signal);
     }
     this.#options.onWrite(target, 'delete', true, claim);
