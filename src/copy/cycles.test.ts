@@ -152,13 +152,28 @@ describe('a ring of rules', () => {
   it('is named along its way, and opened by any of them', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, one);
-    const message = 'nothing is written, because what is copied would come back to where it began: r0 → r1 → r2';
+    const message = 'nothing is written, because these rules copy in a cycle: r0 → r1 → r2';
     assert.deepEqual([...world.said(['r0', 'r1', 'r2']).values()], [message, message, message]);
     world.touched.clear();
     world.set('r1');
     world.cycles.refresh();
     assert.deepEqual(world.touched, new Set(['s1', 's2', 's0']));
     assert.equal(world.said(['r0', 'r1', 'r2']).size, 0);
+  });
+
+  it('is named alike wherever the search begins, also where a rule is part of it twice', () => {
+    const rules: readonly (readonly [RuleKey, readonly Claim[]])[] = [
+      ['r4', [claim('r4', 'd', 'a')]],
+      ['r3', [claim('r3', 'c', 'f')]],
+      ['r1', [claim('r1', 'a', 'c'), claim('r1', 'f', 'd')]],
+    ];
+    const messages = [rules, rules.toReversed()].map((order) => {
+      const world = new World();
+      for (const [key, claims] of order) world.set(key, ...claims);
+      return [...new Set(world.said(['r1', 'r3', 'r4']).values())];
+    });
+    const message = 'nothing is written, because these rules copy in a cycle: r1 → r3 → r4';
+    assert.deepEqual(messages, [[message], [message]]);
   });
 
   it('names ten of many', () => {

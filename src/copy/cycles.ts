@@ -190,14 +190,16 @@ function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, Failed> {
 /** @param claims of one cycle; along it, if it is a simple one */
 function messageOf(claims: readonly Claim[], places: number): string {
   const titles = claims.map(({ owner }) => owner.title);
+  // A rule may be there more than once: where its name begins is decided by its targets, so that a restart says the same.
+  const order = claims.map(({ owner, target }) => `${owner.title} ${target}`);
   let first = 0;
-  for (const [index, title] of titles.entries()) if (title < (titles[first] ?? '')) first = index;
+  for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;
   const along = [...titles.slice(first), ...titles.slice(0, first)];
   const simple = claims.length === places;
   const names = [...new Set(simple ? along : titles.toSorted())];
   const rest = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
   const list = names.slice(0, NAMED).join(simple ? ' → ' : ', ');
-  return `nothing is written, because what is copied would come back to where it began: ${list}${rest}`;
+  return `nothing is written, because these rules copy in a cycle: ${list}${rest}`;
 }
 
 /** Targets of claims of which something else is said than before. */
