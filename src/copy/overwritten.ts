@@ -18,7 +18,7 @@ export const OVERWRITTEN: Outcome = {
   state: 'error',
   reason: 'Overwritten',
   message:
-    'the server stored something else than was written: an admission policy or webhook changes it; it is tried again ever more seldom',
+    'the server stored something else than was written: an admission policy or webhook changes it; Keyferry writes it again at growing intervals',
 };
 
 /** Answers that may come at once, in bytes, and how many more each second. A Secret of a few values takes 2 KiB. */

@@ -36,7 +36,7 @@ const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 export const CONTESTED: Outcome = {
   state: 'error',
   reason: 'Contested',
-  message: 'somebody else keeps changing or deleting it; it is put right ever more seldom',
+  message: 'another client keeps changing or deleting the copy; Keyferry repairs it at growing intervals',
 };
 
 /** A write about to be done. */

@@ -48,5 +48,5 @@ export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces:
   const misread = suspects.slice(0, MAX_TRIED).filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
   const told = misread.slice(0, MAX_TOLD).map(({ message }) => message);
   const more = misread.length - told.length;
-  return more > 0 ? [...told, `${more} more patterns are no better`] : told;
+  return more > 0 ? [...told, `${more} more patterns look like globs or lists and match no namespace`] : told;
 }

@@ -382,7 +382,7 @@ export class MirrorSystem implements RuleSystem {
       const events = sparedEvents(claims);
       if (kept.length > 0) {
         const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
-        const text = `not waited for any longer; what is left of the copies goes as soon as it can. Was ${message}`;
+        const text = `the mirror no longer waits for its copies; those that are left are deleted as soon as that is possible. Until now: ${message}`;
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
       this.#announce(rule, mirror, events);
