@@ -136,7 +136,8 @@ describe('a copy that is to be replaced, because it is immutable', () => {
 
   it('stays, if its rule has left it meanwhile', async () => {
     const { book, uid, run } = await replacing('left', () => wished);
-    interruptions.set('GET', async () => {
+    // The dry run.
+    interruptions.set('POST', async () => {
       await Promise.resolve();
       book.replace(RULE, [], []);
     });
