@@ -116,6 +116,8 @@ const LEASE_RETRY = { shortest: 500, longest: LONGEST_WAIT_MS };
 const WASTE_WAIT = { first: 60_000, longest: 3_600_000 };
 /** How long a source waits for the rules that call it by another path, ms. */
 const RENAMED_MS = 50;
+/** Of a source whose rule has given it up in a run that is not over yet, ms. */
+const UNUSED_POLL_MS = 60_000;
 const UNKNOWN: SourceView = { state: 'unknown' };
 const NO_LABELS = Object.freeze({});
 
@@ -264,9 +266,10 @@ export class VaultSources implements SourceProvider {
     return this.#polls.of(`${laneOf(key)} ${namespace}/${name} ${mountOfPath(normalizePath(path))}`);
   }
 
-  /** The shortest period of those who use it, ms. */
+  /** The shortest period of those who use it, ms. Without any it is about to be forgotten, and need not be looked at before that. */
   #pollMs({ members }: Unit): number {
-    return Math.min(...Array.from(members, (member) => this.#options.holders.pollMs(member)));
+    const ms = Math.min(...Array.from(members, (member) => this.#options.holders.pollMs(member)));
+    return Number.isFinite(ms) ? ms : UNUSED_POLL_MS;
   }
 
   #isCurrent(unit: Unit): boolean {

@@ -37,6 +37,7 @@ describe('a source in Vault', () => {
   let refusal: VaultError | undefined;
   let traces: LeaseTrace[];
   let onRead: () => void;
+  let errors: unknown[];
   let holders: VaultHolders;
   let sources: VaultSources;
   let leases: VaultLeases;
@@ -85,6 +86,7 @@ describe('a source in Vault', () => {
     [kind, known, field, reads, looks, revoked, traces] = ['kv2', true, 'a', 0, 0, [], []];
     [lookUps, refusal] = [0, undefined];
     onRead = () => undefined;
+    errors = [];
     holders = new VaultHolders(() => undefined);
     leases = new VaultLeases({
       clock,
@@ -103,7 +105,7 @@ describe('a source in Vault', () => {
       clock,
       random: () => 0,
       onChange: () => undefined,
-      onError: () => undefined,
+      onError: (_key, error) => errors.push(error),
     });
   });
 
@@ -134,6 +136,18 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 0]);
     await settle(POLL_MS);
     assert.deepEqual([reads, looks], [1, 1]);
+  });
+
+  it('that its rule gives up while it is read is no failure', async () => {
+    onRead = () => {
+      holders.set(ONE, []);
+    };
+    const key = want(ONE);
+    await settle();
+    assert.equal(reads, 1);
+    sources.forget(key);
+    await settle(10 * POLL_MS);
+    assert.deepEqual([errors, reads, looks], [[], 1, 0]);
   });
 
   it('in a KV store stays with those who are left, and is forgotten with the last', async () => {
