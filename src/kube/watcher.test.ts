@@ -217,6 +217,16 @@ test('very many objects are listed in compressed pages, of fewer objects where t
   assert.deepEqual(scene.troubles, []);
 });
 
+test('pages grow again to the usual size, and no further', async () => {
+  script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
+  await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
+  await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5' });
+  assert.deepEqual(
+    calls.slice(0, 3).map(({ query }) => query.get('limit')),
+    ['500', '500', '500'],
+  );
+});
+
 test('a token of a page that has expired begins the list again', async () => {
   script = [refuse(400, 'BadRequest'), page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
   await using scene = start();
@@ -226,10 +236,11 @@ test('a token of a page that has expired begins the list again', async () => {
 });
 
 for (const [how, gone] of [
-  ['an ERROR event', open(line('ERROR', status(410, 'Expired')))],
-  ['the answer', refuse(410, 'Gone')],
+  ['a 410 as an ERROR event', open(line('ERROR', status(410, 'Expired')))],
+  ['a 410 as the answer', refuse(410, 'Gone')],
+  ['a 404 of the collection', refuse(404, 'NotFound')],
 ] as const) {
-  test(`410 as ${how}: listed anew, and what the list does not name is dropped`, async () => {
+  test(`${how}: listed anew, and what the list does not name is dropped`, async () => {
     script = [
       broken(added('a', 1), added('b', 2), listEnd(3), bookmark(4)),
       gone,

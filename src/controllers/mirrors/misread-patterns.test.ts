@@ -51,3 +51,19 @@ test('of many patterns, and of long ones, some is told', () => {
   assert.match(many[3] ?? '', /^3 more/);
   assert.ok(many.join('; ').length < 2000);
 });
+
+test('of very many patterns only some are tried', () => {
+  const [suspect] = suspects('team-*');
+  assert.ok(suspect);
+  let tried = 0;
+  const matches = (): boolean => {
+    tried += 1;
+    return false;
+  };
+  const counted = { ...suspect, pattern: { matches } as unknown as SuspectPattern['pattern'] };
+  misreadPatterns(
+    Array.from({ length: 1000 }, () => counted),
+    NAMESPACES,
+  );
+  assert.equal(tried, 20 * NAMESPACES.length);
+});

@@ -8,6 +8,7 @@ import { observe } from '../../copy/observed.ts';
 import { PatternCache } from '../../copy/patterns.ts';
 import { finish } from '../../runtime/slices.ts';
 import { annotationNames } from './annotations.ts';
+import { ruleVersion } from './rule.ts';
 import { ReplicatorSystem } from './system.ts';
 
 const RULE = 'replicator:Secret/default/db';
@@ -19,6 +20,13 @@ const METADATA = {
   creationTimestamp: '2026-01-01T00:00:00Z',
   annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-.*' },
 };
+const SETTINGS = {
+  names: annotationNames('k8s-replicator'),
+  allowAll: false,
+  ignoreUnknown: false,
+  createWithLabels: {},
+  patterns: new PatternCache('full'),
+};
 
 const unused = (): never => assert.fail('nothing is watched, and nothing is told');
 
@@ -29,13 +37,7 @@ test('a rule that is there counts as evaluated only if no namespace has come or 
   const answer = { status: 200, headers: {}, body };
   const system = new ReplicatorSystem({
     api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
-    settings: {
-      names: annotationNames('k8s-replicator'),
-      allowAll: false,
-      ignoreUnknown: false,
-      createWithLabels: {},
-      patterns: new PatternCache('full'),
-    },
+    settings: SETTINGS,
     kinds: [SECRET],
     namespaces: new Namespaces(() => undefined),
     observed: () => observe(METADATA),
@@ -55,4 +57,13 @@ test('a rule that is there counts as evaluated only if no namespace has come or 
   assert.equal(await isEvaluated(version), true);
   isNamespaceNews = true;
   assert.equal(await isEvaluated(version), false);
+});
+
+test('a rule has another version when a mark on it counts, or counts no more', () => {
+  const { names } = SETTINGS;
+  const pushed = { ...METADATA.annotations, [names.by]: 'other/db' };
+  const versions = [METADATA.annotations, pushed, { ...pushed, 'keyferry.dev/target': 'else/db' }].map((annotations) =>
+    ruleVersion(SETTINGS, 'u', annotations),
+  );
+  assert.equal(new Set(versions).size, 3);
 });
