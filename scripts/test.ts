@@ -20,7 +20,7 @@ const PATTERNS = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts
 /** Most of a test is waiting for servers: on two cores, two files at a time leave half of them idle. */
 const CONCURRENCY = 3;
 /** Of one file; the slowest takes three minutes, and several times that on a busy machine. */
-const FILE_TIMEOUT_MS = 20 * 60_000;
+const FILE_TIMEOUT_MS = 15 * 60_000;
 
 /** What a reporter takes, as far as it is looked into here. */
 interface TestEvent {

@@ -132,7 +132,7 @@ describe('logins to vault', () => {
     await mirrors.api.apply([
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace: HOME } },
     ]);
-    const kubernetes = { role: 'reader', serviceAccountRef: { name: 'nobody' } };
+    const kubernetes = { role: 'reader', serviceAccountRef: { name: 'nobody', audiences: ['vault'] } };
     await scene.fromVault('sa', scene.block('secret/data/app', '', { auth: { kubernetes } }), ['target']);
     await mirrors.ready(
       'sa',
