@@ -108,3 +108,12 @@ test('thousands of data keys are remembered by their digest', () => {
   assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
   assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
 });
+
+test('tells of an object that has hardly room for another annotation, in bytes', () => {
+  const full = (annotations: Record<string, string>): boolean =>
+    observe({ uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', annotations }).full === true;
+  assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 14) }), false);
+  assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 13) }), true);
+  assert.equal(full({ a: 'é'.repeat(128 * 1024 - 10) }), true);
+  assert.equal(full({ a: '…'.repeat(80 * 1024), b: 'y'.repeat(1024) }), false);
+});

@@ -31,6 +31,8 @@ export interface Observed {
   readonly ownAnnotations: readonly string[];
   /** It has more labels or annotations than are kept of one object. */
   readonly trimmed?: true;
+  /** The API server hardly takes any more annotations on it. */
+  readonly full?: true;
 }
 
 export interface ObserveOptions {
@@ -47,6 +49,10 @@ const NO_KEYS: readonly string[] = Object.freeze([]);
 export const MAX_KEPT = 16 * 1024;
 /** The longest value that is kept: two thousand names of namespaces. */
 export const MAX_VALUE = 32 * 1024;
+/** What the API server takes of the annotations of one object, in bytes of names and values. */
+const MOST_ANNOTATIONS = 256 * 1024;
+/** With less room than this an object counts as full, bytes: a few of our own annotations have room in it. */
+const LEAST_ROOM = 1024;
 /** Data keys that are longer together are remembered by their digest. */
 const MAX_KEYS = 1024;
 
@@ -66,10 +72,21 @@ export function observe(meta: ObjectMeta, { lists, isRead }: ObserveOptions = {}
     ownLabels: lists?.share(ownLabels) ?? ownLabels,
     ownAnnotations: lists?.share(ownAnnotations) ?? ownAnnotations,
     ...(labels?.trimmed === true || annotations?.trimmed === true ? { trimmed: true } : {}),
+    ...(meta.annotations !== undefined && isFull(meta.annotations) ? { full: true } : {}),
   };
 }
 
 type Texts = Readonly<Record<string, string>>;
+
+function isFull(annotations: Texts): boolean {
+  let length = 0;
+  for (const key in annotations) length += key.length + (annotations[key]?.length ?? 0);
+  // A character takes three bytes at most (half a surrogate pair two), so that bytes need not be counted of nearly all objects.
+  if (length * 3 <= MOST_ANNOTATIONS - LEAST_ROOM) return false;
+  let bytes = 0;
+  for (const key in annotations) bytes += Buffer.byteLength(key) + Buffer.byteLength(annotations[key] ?? '');
+  return bytes > MOST_ANNOTATIONS - LEAST_ROOM;
+}
 
 /** Something is kept of every map that is not empty: whether there is one at all decides how it is changed. */
 function keptOf(

@@ -156,6 +156,30 @@ describe('a lease of an hour', () => {
 
 describe('a lease that nobody renews any more', () => {
   for (const how of ['replaced', 'dropped'] as const) {
+    it(`is forgotten before its time when its rule leaves one after the other (${how})`, () => {
+      const scene = new Scene();
+      const of = (): string[] => Array.from(scene.leases.of(LESSEE.rule), ({ leaseId }) => leaseId);
+      scene.leases[how](scene.granted('other', OTHER));
+      for (let number = 1; number <= 50; number++) scene.leases[how](scene.granted(`l${number}`));
+      assert.deepEqual(
+        of(),
+        Array.from({ length: 10 }, (_, index) => `l${index + 41}`),
+      );
+      assert.equal(scene.holds, 11);
+      assert.equal(scene.forgotten.length, 40);
+      assert.equal(scene.leases.find('other')?.state, how);
+    });
+  }
+
+  it('does not keep its credentials when it was replaced', () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    assert.equal(lease.content.keyCount, 1);
+    scene.leases.replaced(lease);
+    assert.equal(scene.leases.find('l')?.content.keyCount, 0);
+  });
+
+  for (const how of ['replaced', 'dropped'] as const) {
     it(`because it was ${how} is held to its end, and neither revoked nor its token let go before`, async () => {
       const scene = new Scene();
       // Its token was replaced: the session would revoke it as soon as no lease hangs on it.

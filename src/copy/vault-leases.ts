@@ -23,8 +23,9 @@ import type { LeaseGrant } from '../vault/kv-answers.ts';
 import { leasePlan } from '../vault/lease-plan.ts';
 import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../vault/leases.ts';
 import type { SessionHold } from '../vault/sessions.ts';
-import type { Content } from './content.ts';
+import { Content } from './content.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
+import { SECRET } from './kind.ts';
 import type { VaultDoor } from './vault-access.ts';
 
 /** What is remembered of a lease elsewhere: in a rule's status, and on copies. */
@@ -75,7 +76,7 @@ export interface Lease extends Lessee {
   /** `ending`: dropped, and about to be revoked. */
   state: 'live' | 'replaced' | 'dropped' | 'ending';
   readonly leaseId: string;
-  readonly content: Content;
+  content: Content;
   readonly fullSeconds: number;
   durationSeconds: number;
   /** Monotonic ms, as the next one and `checkedAt`. */
@@ -104,6 +105,13 @@ const TOKEN_END_TOLERANCE_MS = 2000;
 /** After this share of what is left of a token's life it is looked whether it was renewed: that is due after two thirds of all. */
 const TOKEN_LOOK = 0.7;
 const SHORTEST_TOKEN_LOOK_MS = 1000;
+/**
+ * Leases of one rule that are held after it left them. A Vault that says of each lease that it is gone, or an author who edits a path
+ * again and again, makes a rule leave one with every poll; the oldest ones are forgotten then.
+ */
+const MOST_LEFT = 10;
+/** Of a replaced lease, whose credentials are never given out again. */
+const NO_CONTENT = Content.ofFields(SECRET, { data: {} }, '', '');
 
 /** What Vault answers about a lease that it does not know. */
 const LEASE_GONE_STATUS = 400;
@@ -216,6 +224,7 @@ export class VaultLeases {
   /** The lease was replaced by another of the same origin: it is held until its end. */
   replaced(lease: Lease): void {
     this.#letGo(lease, 'replaced');
+    lease.content = NO_CONTENT;
   }
 
   /** Its rule does not use it any more: it is held until somebody ends it, or its time is over. */
@@ -274,6 +283,8 @@ export class VaultLeases {
 
   #letGo(lease: Lease, state: 'replaced' | 'dropped'): void {
     const { clock } = this.#options;
+    const left = [...this.of(lease.rule)].filter(({ state: its }) => its === 'replaced' || its === 'dropped');
+    for (const oldest of left.slice(0, Math.max(0, left.length - MOST_LEFT + 1))) this.#over(oldest);
     lease.state = state;
     lease.watch[Symbol.dispose]();
     const rest = Math.max(0, lease.expiresAt - clock.monotonic());

@@ -61,6 +61,11 @@ export const LEASE_ORIGIN = 'lease-origin';
 /** When the token that the lease hangs on ends if we do not renew it, ms since 1970, decimal; not there where that is of no importance. */
 export const LEASE_TOKEN_END = 'lease-token-end';
 
+/** Longest id of a lease, in characters: Vault's own are a path and some 25 more. */
+const MAX_LEASE_ID = 1024;
+/** Most bytes of dynamic credentials. A certificate with its key and chain takes a tenth of it. */
+const MAX_LEASED = 64 * 1024;
+
 export interface VaultSourcesOptions {
   readonly holders: VaultHolders;
   readonly access: VaultAccess;
@@ -520,11 +525,22 @@ function contentOf(
   }
   try {
     const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
-    return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, secretType ?? '', version);
+    const content = Content.ofFields(SECRET, { data: Object.fromEntries(data) }, secretType ?? '', version);
+    const problem = entry.lease && leaseProblem(entry.lease, content);
+    if (problem === undefined) return content;
+    return { state: 'failed', reason: 'InvalidValues', message: `the vault path ${path}: ${problem}` };
   } catch (error) {
     if (!(error instanceof ValueConversionError)) throw error;
     return { state: 'failed', reason: 'InvalidValues', message: `the vault entry ${path}: ${error.message}` };
   }
+}
+
+/** The credentials of a lease are held as long as it lives, and its id stands in the status and on copies. */
+function leaseProblem({ leaseId }: LeaseGrant, { weight }: Content): string | undefined {
+  if (leaseId.length > MAX_LEASE_ID)
+    return `the id of its lease has ${leaseId.length} characters; it may have ${MAX_LEASE_ID}`;
+  if (weight > MAX_LEASED) return `its credentials take ${weight} bytes; they may take ${MAX_LEASED}`;
+  return undefined;
 }
 
 function missing(entry: AbsentEntry, { path }: VaultLocation, addr: string): SourceView {

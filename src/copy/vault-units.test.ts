@@ -28,6 +28,9 @@ describe('a source in Vault', () => {
   let known: boolean;
   /** Key of the values. */
   let field: string;
+  let value: string;
+  /** Id of the lease of a read. */
+  let leaseId: (read: number) => string;
   let reads: number;
   let looks: number;
   let revoked: string[];
@@ -43,10 +46,10 @@ describe('a source in Vault', () => {
   let leases: VaultLeases;
 
   const entry = (read: number): KvEntry => {
-    const values = new VaultValues([[field, 'x']]);
+    const values = new VaultValues([[field, value]]);
     if (kind === 'kv2') return { state: 'found', values, version: 1, createdTime: 't' };
     const grant = { durationSeconds: 3600, renewable: true, issuedAt: clock.now(), tokenId: 't' };
-    return { state: 'found', values, lease: { ...grant, leaseId: `lease-${read}` } };
+    return { state: 'found', values, lease: { ...grant, leaseId: leaseId(read) } };
   };
   const session = {
     addr: 'http://v',
@@ -85,6 +88,8 @@ describe('a source in Vault', () => {
     clock = new ManualClock();
     [kind, known, field, reads, looks, revoked, traces] = ['kv2', true, 'a', 0, 0, [], []];
     [lookUps, refusal] = [0, undefined];
+    value = 'x';
+    leaseId = (read) => `lease-${read}`;
     onRead = () => undefined;
     errors = [];
     holders = new VaultHolders(() => undefined);
@@ -226,6 +231,23 @@ describe('a source in Vault', () => {
       };
       await settle();
       assert.deepEqual([reads, revoked], [1, ['lease-1']]);
+      assert.equal([...leases.of(ONE)].length, 0);
+    });
+  }
+
+  for (const [what, told, enlarge] of [
+    ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
+    ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
+  ] as const) {
+    it(`whose server answers with ${what} larger than any Vault makes does not hold them`, async () => {
+      kind = 'other';
+      enlarge();
+      const key = want(ONE);
+      await settle();
+      const view = sources.view(key);
+      assert.ok(view.state === 'failed' && view.reason === 'InvalidValues', view.state);
+      assert.match(view.message, told);
+      assert.deepEqual(revoked, [leaseId(1)]);
       assert.equal([...leases.of(ONE)].length, 0);
     });
   }

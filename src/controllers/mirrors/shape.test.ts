@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { annotationNames } from '../replicator/annotations.ts';
-import { isCopied, MirrorShape } from './shape.ts';
+import { observe } from '../../copy/observed.ts';
+import { MIRROR_ANNOTATIONS } from './api.ts';
+import { COPY_LABEL, isCopied, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {
   for (const prefix of ['k8s-replicator', 'my.org', '']) {
@@ -25,5 +27,26 @@ describe('a copy of a SecretMirror', () => {
     for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
       assert.equal(isCopied(key), true, key);
     }
+  });
+});
+
+describe('a copy that is retained', () => {
+  const wish = (annotations: Record<string, string>) => {
+    const labels = { [COPY_LABEL]: 'mirrors', team: 'a' };
+    const marks = { [MIRROR_ANNOTATIONS.ownedBy]: 'default/m', ...annotations };
+    const meta = { uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', labels, annotations: marks };
+    const desire = new RetainShape('default/m').desire({ state: 'unknown' }, observe(meta));
+    assert.ok(desire.kind === 'be');
+    return [desire.annotations[RETAIN_ANNOTATION], desire.annotations[MIRROR_ANNOTATIONS.ownedBy], desire.labels];
+  };
+  const note = 'x'.repeat(256 * 1024 - 100);
+
+  it('is marked so', () => {
+    assert.deepEqual(wish({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
+  });
+
+  it('becomes nobody’s where there is no room for that mark, and only there', () => {
+    assert.deepEqual(wish({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
+    assert.deepEqual(wish({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
   });
 });

@@ -141,7 +141,10 @@ export class MirrorShape implements Shape {
   }
 }
 
-/** How copies look whose mirror goes and retains them: as they are, and with the mark that they stay. */
+/**
+ * How copies look whose mirror goes and retains them: as they are, and with the mark that they stay. Where there is no room for that mark, the
+ * mark of ownership is taken off, and the copy stays as nobody's: whoever may annotate a copy must not be able to hold up its mirror.
+ */
 export class RetainShape implements Shape {
   readonly id: string;
 
@@ -153,10 +156,14 @@ export class RetainShape implements Shape {
   desire(_source: SourceView, observed: Observed | undefined): Desire {
     if (observed === undefined) return { kind: 'wait', reason: 'Gone', message: 'there is no copy to retain' };
     const { labels, annotations } = observed;
+    const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
     return {
       kind: 'be',
-      labels,
-      annotations: { ...annotations, [RETAIN_ANNOTATION]: 'true' },
+      labels: isDisowned ? { ...labels, [COPY_LABEL]: null } : labels,
+      annotations: {
+        ...annotations,
+        ...(isDisowned ? { [MIRROR_ANNOTATIONS.ownedBy]: null } : { [RETAIN_ANNOTATION]: 'true' }),
+      },
       stamps: {},
       data: 'keep',
       type: '',

@@ -122,6 +122,27 @@ describe('a mirror that is deleted while the server refuses', () => {
   });
 });
 
+describe('a mirror that retains a copy with no room for the mark by which it stays', () => {
+  it('goes all the same, and the copy stays as nobody’s', async () => {
+    await scene.namespaces('full');
+    await scene.secret(HOME, 'full', { a: '1' });
+    await scene.mirror('full', ['full'], { deletePolicy: 'retain' });
+    await scene.ready('full', 'Synced');
+    const { metadata } = await scene.find('full', 'full');
+    const { [RETAIN]: _, ...annotations } = metadata.annotations;
+    let room = 256 * 1024;
+    for (const [key, value] of Object.entries<string>(annotations)) room -= key.length + value.length;
+    // Under a prefix that Keyferry reads, and of characters of more bytes than one.
+    const key = 'keyferry.dev/stuffing';
+    const text = 'é'.repeat(Math.floor((room - key.length) / 2));
+    await scene.api.patch(secretPath('full', 'full'), { metadata: { annotations: { [RETAIN]: null, [key]: text } } });
+    await scene.api.delete(mirrorPath('full'));
+    await scene.gone(mirrorPath('full'));
+    const isThere = async (): Promise<boolean> => (await scene.find('full', 'full'))?.metadata.uid === metadata.uid;
+    await staysTrue(isThere, 2000, 'the copy is there');
+  });
+});
+
 describe('a mirror with a finalizer of somebody else', () => {
   it('keeps it when its copies are gone', async () => {
     await copied('shared');
