@@ -3,6 +3,7 @@ import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import type { Claim, SourceView } from './claim.ts';
 import type { Cluster } from './cluster.ts';
 import type { Content } from './content.ts';
+import type { Flow } from './cycles.ts';
 import { parseHolderKey, type HolderKey } from './keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from './kind.ts';
 import type { KubeStore } from './kube-store.ts';
@@ -54,8 +55,8 @@ export class ClusterBackend implements SourceProvider, TargetBackend {
     return await this.#of(target).reconcile(target, signal);
   }
 
-  isFlowing(claim: Claim): boolean {
-    return this.#of(claim.target).isFlowing(claim);
+  flowOf(claim: Claim): Flow {
+    return this.#of(claim.target).flowOf(claim);
   }
 
   failed(target: HolderKey, error: unknown): void {

@@ -26,14 +26,17 @@ const claim = (rule: RuleKey, source: HolderKey, target: HolderKey, more: Partia
 class World {
   readonly book = new ClaimBook();
   readonly stopped = new Set<Claim>();
+  /** Claims whose source has not been looked up yet. */
+  readonly unknown = new Set<Claim>();
   /** Targets that were told to be looked at. */
   readonly touched = new Set<HolderKey>();
   asked = 0;
   readonly cycles = new Cycles({
     book: this.book,
-    isFlowing: (one) => {
+    flowOf: (one) => {
       this.asked += 1;
-      return !this.stopped.has(one);
+      if (this.unknown.has(one)) return 'unknown';
+      return this.stopped.has(one) ? 'rests' : 'flows';
     },
     onChange: (targets) => {
       for (const target of targets) this.touched.add(target);
@@ -50,7 +53,7 @@ class World {
     for (const rule of rules) {
       for (const { claim: one } of this.book.of(rule)) {
         const view = this.cycles.of(one);
-        if (view !== undefined) said.set(one, view.message);
+        if (view !== undefined) said.set(one, view.state === 'failed' ? view.message : view.state);
       }
     }
     return said;
@@ -263,4 +266,26 @@ test('components: a search without recursion finds those that hold a cycle', () 
     components(['a'], (one) => graph[one] ?? []).map((one) => one.toSorted()),
     [['d'], ['a', 'b', 'c']],
   );
+});
+
+test('a claim waits while it is not known whether another one closes its cycle', () => {
+  const world = new World();
+  const there = claim('r1', 'a', 'b');
+  const back = claim('r2', 'b', 'a');
+  world.unknown.add(back);
+  world.set('r1', there);
+  world.set('r2', back);
+  assert.deepEqual(world.cycles.of(there), { state: 'unknown' });
+
+  world.touched.clear();
+  world.unknown.delete(back);
+  world.cycles.touched('a');
+  assert.equal(world.cycles.of(there)?.state, 'failed');
+  assert.deepEqual(world.touched, new Set(['a', 'b']));
+
+  world.touched.clear();
+  world.stopped.add(back);
+  world.cycles.touched('a');
+  assert.equal(world.cycles.of(there), undefined);
+  assert.deepEqual(world.touched, new Set(['a', 'b']));
 });

@@ -5,13 +5,13 @@
  * Claims are edges from the place of their source to their target. It is found out in two steps:
  * - A *ring* is a strongly connected component of all claims. Nearly always there is none. A claim can close one only if its source is the
  *   target of a claim and its target the source of one, so that others cost two look-ups. The search begins where claims came or went.
- * - Within a ring, a *cycle* is a strongly connected component of the claims that carry content now (`isFlowing`): one whose target is
+ * - Within a ring, a *cycle* is a strongly connected component of the claims that carry content now (`flowOf`): one whose target is
  *   somebody else's object, or whose source is not there or permits nothing, closes no cycle.
  *
  * Claims that all fill (`replicate-from`) are left to their own guard, which remembers where a chain begins (controllers/replicator).
  *
  * Both steps are carried out at the next question after a change, so that the start asks once and not for each rule. What is said depends
- * on the claims and on what `isFlowing` says alone, never on the order in which they came.
+ * on the claims and on what `flowOf` says alone, never on the order in which they came.
  */
 import { type Claim, placeOf, type SourceView } from './claim.ts';
 import type { BookChange, ClaimBook } from './claim-book.ts';
@@ -22,34 +22,42 @@ import { type Contest, winnerOf } from './plan.ts';
 
 export interface CyclesOptions {
   readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
-  /** Whether the claim would write what its source holds into its target, as things are. Without I/O. */
-  readonly isFlowing: (claim: Claim) => boolean;
+  /** Without I/O. */
+  readonly flowOf: (claim: Claim) => Flow;
   /** Claims on these targets have become part of a cycle, or ceased to be. */
   readonly onChange: (targets: Iterable<HolderKey>) => void;
 }
 
+/** Whether a claim would write what its source holds into its target, as things are. `unknown`: its source has not been looked up yet. */
+export type Flow = 'flows' | 'rests' | 'unknown';
+
 /**
- * Whether a claim would write what its source holds into its target in a cluster, as things are.
+ * The flow of a claim on a target in a cluster.
  * @param observed the target
  * @param contest the claims on it; cycles are left out of its views
  */
-export function isFlowing(claim: Claim, observed: Observed | undefined, contest: Contest): boolean {
+export function flowOf(claim: Claim, observed: Observed | undefined, contest: Contest): Flow {
   if (claim.mode === 'own') {
     // Somebody's own object is never written.
-    if (observed !== undefined && contest.markedBy === undefined) return false;
-    if (winnerOf(contest)?.claim !== claim) return false;
+    if (observed !== undefined && contest.markedBy === undefined) return 'rests';
+    if (winnerOf(contest)?.claim !== claim) return 'rests';
   }
-  const desire = claim.shape.desire(contest.viewOf(claim), observed, contest.now);
-  return desire.kind === 'be' && desire.data === 'source';
+  const view = contest.viewOf(claim);
+  if (view.state === 'unknown') return 'unknown';
+  const desire = claim.shape.desire(view, observed, contest.now);
+  return desire.kind === 'be' && desire.data === 'source' ? 'flows' : 'rests';
 }
 
-type Failed = Extract<SourceView, { state: 'failed' }>;
+/** What is said of a claim instead of its source: it is part of a cycle, or nobody knows yet whether it is. */
+type Halt = Extract<SourceView, { state: 'failed' | 'unknown' }>;
+
+const NOT_KNOWN_YET: Halt = { state: 'unknown' };
 
 interface Ring {
   readonly places: ReadonlySet<HolderKey>;
-  /** Claims from one of the places to another that carry content now. */
-  readonly flowing: Set<Claim>;
-  cycles: ReadonlyMap<Claim, Failed>;
+  /** Claims from one of the places to another that carry content now, or may do so. */
+  readonly flowing: Map<Claim, Exclude<Flow, 'rests'>>;
+  cycles: ReadonlyMap<Claim, Halt>;
 }
 
 /** Rules named in one message. */
@@ -63,7 +71,7 @@ export class Cycles {
   /** Places of rings from or to which something may have begun or ceased to flow. */
   readonly #stale = new Set<HolderKey>();
   /** What was said of claims of rings that are broken since. */
-  readonly #broken: ReadonlyMap<Claim, Failed>[] = [];
+  readonly #broken: ReadonlyMap<Claim, Halt>[] = [];
 
   constructor(options: CyclesOptions) {
     this.#options = options;
@@ -98,7 +106,7 @@ export class Cycles {
   }
 
   /** Why a claim is not carried out, as a view of its source; `undefined`: it is part of no cycle. */
-  of(claim: Claim): Failed | undefined {
+  of(claim: Claim): Halt | undefined {
     this.refresh();
     return this.#rings.get(claim.target)?.cycles.get(claim);
   }
@@ -108,7 +116,7 @@ export class Cycles {
     if (this.#roots.size === 0 && this.#stale.size === 0) return;
     if (this.#roots.size > 0) this.#findRings();
     const before = this.#broken.splice(0);
-    const after: ReadonlyMap<Claim, Failed>[] = [];
+    const after: ReadonlyMap<Claim, Halt>[] = [];
     for (const ring of this.#changedFlows()) {
       before.push(ring.cycles);
       ring.cycles = cyclesIn(ring);
@@ -134,7 +142,7 @@ export class Cycles {
         const old = this.#rings.get(place);
         if (old !== undefined) this.#break(old);
       }
-      const ring: Ring = { places: new Set(places), flowing: new Set(), cycles: new Map() };
+      const ring: Ring = { places: new Set(places), flowing: new Map(), cycles: new Map() };
       for (const place of places) {
         this.#rings.set(place, ring);
         this.#stale.add(place);
@@ -153,7 +161,7 @@ export class Cycles {
 
   /** Rings in which something has begun or ceased to flow. */
   #changedFlows(): Set<Ring> {
-    const { book, isFlowing } = this.#options;
+    const { book, flowOf } = this.#options;
     const changed = new Set<Ring>();
     for (const place of this.#stale) {
       const ring = this.#rings.get(place);
@@ -161,8 +169,10 @@ export class Cycles {
       const look = (claim: Claim): void => {
         const from = placeOf(claim);
         if (from === undefined || !ring.places.has(from) || !ring.places.has(claim.target)) return;
-        if (isFlowing(claim) === ring.flowing.has(claim)) return;
-        if (!ring.flowing.delete(claim)) ring.flowing.add(claim);
+        const flow = flowOf(claim);
+        if (flow === (ring.flowing.get(claim) ?? 'rests')) return;
+        if (flow === 'rests') ring.flowing.delete(claim);
+        else ring.flowing.set(claim, flow);
         changed.add(ring);
       };
       for (const { claim } of book.from(place)) look(claim);
@@ -173,18 +183,36 @@ export class Cycles {
   }
 }
 
-function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, Failed> {
-  const flows = Map.groupBy(flowing, (claim) => placeOf(claim) ?? '');
-  const from = (place: HolderKey): readonly Claim[] => flows.get(place) ?? [];
-  const cycles = new Map<Claim, Failed>();
-  for (const component of components(places, (place) => from(place).map(({ target }) => target))) {
-    const within = new Set(component);
-    const claims = component.flatMap((place) => from(place).filter(({ target }) => within.has(target)));
-    if (claims.every(({ mode }) => mode === 'fill')) continue;
-    const view: Failed = { state: 'failed', reason: 'Cycle', message: messageOf(claims, component.length) };
+/**
+ * What is said of the claims of a ring. As long as a source has not been looked up, claims that would be in a cycle with it wait: after a
+ * restart nothing is written into a cycle that was known before.
+ */
+function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, Halt> {
+  const certain = [...flowing].flatMap(([claim, flow]) => (flow === 'flows' ? [claim] : []));
+  const cycles = new Map<Claim, Halt>();
+  if (certain.length < flowing.size) {
+    for (const { claims } of cyclesOf(places, flowing.keys()))
+      for (const claim of claims) cycles.set(claim, NOT_KNOWN_YET);
+  }
+  for (const { claims, length } of cyclesOf(places, certain)) {
+    const view: Halt = { state: 'failed', reason: 'Cycle', message: messageOf(claims, length) };
     for (const claim of claims) cycles.set(claim, view);
   }
   return cycles;
+}
+
+/** The cycles that these claims make between the places, each with the number of its places. */
+function* cyclesOf(
+  places: ReadonlySet<HolderKey>,
+  claims: Iterable<Claim>,
+): Iterable<{ readonly claims: readonly Claim[]; readonly length: number }> {
+  const flows = Map.groupBy(claims, (claim) => placeOf(claim) ?? '');
+  const from = (place: HolderKey): readonly Claim[] => flows.get(place) ?? [];
+  for (const component of components(places, (place) => from(place).map(({ target }) => target))) {
+    const within = new Set(component);
+    const found = component.flatMap((place) => from(place).filter(({ target }) => within.has(target)));
+    if (!found.every(({ mode }) => mode === 'fill')) yield { claims: found, length: component.length };
+  }
 }
 
 /** @param claims of one cycle; along it, if it is a simple one */
@@ -204,18 +232,22 @@ function messageOf(claims: readonly Claim[], places: number): string {
 
 /** Targets of claims of which something else is said than before. */
 function differing(
-  before: readonly ReadonlyMap<Claim, Failed>[],
-  after: readonly ReadonlyMap<Claim, Failed>[],
+  before: readonly ReadonlyMap<Claim, Halt>[],
+  after: readonly ReadonlyMap<Claim, Halt>[],
 ): Set<HolderKey> {
   const said = new Map<Claim, string>();
-  for (const cycles of before) for (const [claim, { message }] of cycles) said.set(claim, message);
+  for (const cycles of before) for (const [claim, halt] of cycles) said.set(claim, textOf(halt));
   const targets = new Set<HolderKey>();
   for (const cycles of after) {
-    for (const [claim, { message }] of cycles) {
-      if (said.get(claim) !== message) targets.add(claim.target);
+    for (const [claim, halt] of cycles) {
+      if (said.get(claim) !== textOf(halt)) targets.add(claim.target);
       said.delete(claim);
     }
   }
   for (const claim of said.keys()) targets.add(claim.target);
   return targets;
+}
+
+function textOf(halt: Halt): string {
+  return halt.state === 'failed' ? halt.message : halt.state;
 }

@@ -176,7 +176,7 @@ test('a copy that its rule claims is never unwanted', async () => {
   engine.addBackend('c', {
     reconcile: async () => await Promise.resolve(undefined),
     failed: () => undefined,
-    isFlowing: () => false,
+    flowOf: () => 'rests',
   });
   engine.touchRule(RULE);
   try {

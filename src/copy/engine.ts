@@ -76,7 +76,7 @@ export class Engine {
   /** Claims that are not carried out, because their content would come back to where it began. */
   readonly cycles = new Cycles({
     book: this.book,
-    isFlowing: (claim) => this.#backendOf(claim.target).isFlowing(claim),
+    flowOf: (claim) => this.#backendOf(claim.target).flowOf(claim),
     onChange: (targets) => {
       this.#touchTargets(targets, 'normal');
     },

@@ -8,7 +8,7 @@ import { type Claim, type Outcome, RELEASED, type SourceView } from './claim.ts'
 import type { ClaimBook, Entry } from './claim-book.ts';
 import { parseHolderKey, type HolderKey, type RuleKey } from './keys.ts';
 import { Content } from './content.ts';
-import { isFlowing } from './cycles.ts';
+import { type Flow, flowOf } from './cycles.ts';
 import { failureOf, isPassing } from './failure.ts';
 import { isHandOver, isOver } from './hand-over.ts';
 import type { KubeStore } from './kube-store.ts';
@@ -433,15 +433,15 @@ export class KubeTargets {
     return 'again';
   }
 
-  /** @see TargetBackend.isFlowing */
-  isFlowing(claim: Claim): boolean {
+  /** @see TargetBackend.flowOf */
+  flowOf(claim: Claim): Flow {
     const { store, book, sources, ownerOf, now } = this.#options;
     const { target } = claim;
     const { namespace, name } = parseHolderKey(target);
     const observed = store.index.get(namespace, name);
     const markedBy = observed && ownerOf(observed, target);
     const viewOf = ({ source }: Claim): SourceView => sources.view(source);
-    return isFlowing(claim, observed, { entries: book.on(target), markedBy, viewOf, now: now() });
+    return flowOf(claim, observed, { entries: book.on(target), markedBy, viewOf, now: now() });
   }
 
   /** The object behind `target` is gone: nothing that was remembered of it holds any more. */

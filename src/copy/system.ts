@@ -2,6 +2,7 @@
 import type { RunResult } from '../runtime/keyed-queue-options.ts';
 import type { Steps } from '../runtime/slices.ts';
 import type { Claim, Owner } from './claim.ts';
+import type { Flow } from './cycles.ts';
 import type { Failure } from './failure.ts';
 import type { Entry } from './claim-book.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
@@ -66,7 +67,7 @@ export interface TargetBackend {
   /** Targets of different lanes do not wait for each other; without it all are in one lane with the rest. */
   laneOf?(target: HolderKey): string;
   /** Whether a claim would write what its source holds into its target, as things are. Without I/O. */
-  isFlowing(claim: Claim): boolean;
+  flowOf(claim: Claim): Flow;
   /** A target's run has failed for the `attempt`-th time in a row. */
   failed(target: HolderKey, error: unknown): void;
 }

@@ -17,6 +17,7 @@ import {
 import { type Claim, type Outcome, type SourceView, SYNCED } from './claim.ts';
 import { type ClaimBook, type Entry } from './claim-book.ts';
 import { Content } from './content.ts';
+import type { Flow } from './cycles.ts';
 import type { HolderKey, RuleKey } from './keys.ts';
 import { SECRET } from './kind.ts';
 import { oldestOf } from './plan.ts';
@@ -127,11 +128,13 @@ export class VaultTargets implements TargetBackend {
     }
   }
 
-  /** @see TargetBackend.isFlowing */
-  isFlowing(claim: Claim): boolean {
+  /** @see TargetBackend.flowOf */
+  flowOf(claim: Claim): Flow {
     const { book, sources, now } = this.#options;
-    if (oldestOf(book.on(claim.target))?.claim !== claim) return false;
-    return claim.shape.desire(sources.view(claim.source), undefined, now()).kind === 'be';
+    if (oldestOf(book.on(claim.target))?.claim !== claim) return 'rests';
+    const view = sources.view(claim.source);
+    if (view.state === 'unknown') return 'unknown';
+    return claim.shape.desire(view, undefined, now()).kind === 'be' ? 'flows' : 'rests';
   }
 
   /** Failures of ours were told when they happened; this one is the source's. */

@@ -13,7 +13,7 @@ import { readRule, type ReplicationRule, type RuleSettings } from '../../control
 import { ReplicatorSystem } from '../../controllers/replicator/system.ts';
 import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/claim.ts';
 import { ClaimBook } from '../../copy/claim-book.ts';
-import { Cycles, isFlowing } from '../../copy/cycles.ts';
+import { Cycles, flowOf } from '../../copy/cycles.ts';
 import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
 import { ownerByMark, placedOwner } from '../../copy/marks.ts';
@@ -80,8 +80,8 @@ export class Look {
   readonly #outdated = new Set<RuleKey>();
   readonly #cycles = new Cycles({
     book: this.book,
-    isFlowing: (claim) =>
-      isFlowing(
+    flowOf: (claim) =>
+      flowOf(
         claim,
         this.#objects.get(claim.target),
         this.#contest(claim.target, (one) => this.#view(one)),
