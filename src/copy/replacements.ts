@@ -18,14 +18,17 @@ import { failureOf } from './failure.ts';
 import { type HolderKey, parseHolderKey } from './keys.ts';
 import type { KubeStore } from './kube-store.ts';
 import type { KubeWriter } from './kube-writer.ts';
-import { observe, type Observed } from './observed.ts';
+import { LAST_APPLIED, observe, type Observed } from './observed.ts';
 import type { Wish } from './plan.ts';
 
 /** Old copies that are kept at most, in bytes: eight writes at once, each with the largest Secret that etcd takes (1.5 MiB). */
 const KEPT_BYTES = 12 * 1024 * 1024;
 
 interface OldCopy {
-  readonly observed: Observed;
+  readonly uid: string;
+  /** As they were read: of what is observed, long values are cut out. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
   readonly content: Content;
   readonly immutable: boolean;
 }
@@ -71,8 +74,10 @@ export class Replacements {
     if (read === undefined) return null;
     const there = observe(read.object.metadata);
     if (there.resourceVersion === observed.resourceVersion) {
-      const { content: held, immutable } = read;
-      this.#old.set(target, { observed: there, content: held, immutable }, held.weight);
+      const { content: held, immutable, object } = read;
+      const { uid, labels = {}, annotations = {} } = object.metadata;
+      const { [LAST_APPLIED]: _, ...kept } = annotations;
+      this.#old.set(target, { uid, labels, annotations: kept, content: held, immutable }, held.weight);
     }
     return there;
   }
@@ -87,7 +92,7 @@ export class Replacements {
     const { store, writer, onCreate } = this.#options;
     const old = this.#old.get(target);
     if (old === undefined) return false;
-    const { labels, annotations } = old.observed;
+    const { labels, annotations } = old;
     const wish: Wish = { kind: 'be', labels, annotations, stamps: {}, data: 'source' };
     const { namespace, name } = parseHolderKey(target);
     using answer = store.index.expect(namespace, name);
@@ -106,7 +111,7 @@ export class Replacements {
   /** Whether an old copy is kept whose place is empty, as far as is known. @param there what stands in its place */
   isAway(target: HolderKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
-    if (old !== undefined && there !== undefined && there.uid !== old.observed.uid) this.forget(target);
+    if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);
     return old !== undefined && there === undefined;
   }
 

@@ -97,3 +97,17 @@ test('a mirror that asks for too much keeps copies that it did not claim, until 
   assert.equal(mirrors.dispose(RULE, copy, true), 'keep');
   assert.equal(mirrors.dispose(RULE, copy, false), 'delete');
 });
+
+test('a mirror with a mistake in its spec keeps every copy that it has made, and says why nothing is written there', () => {
+  const mirrors = system('delete', ['team-a', '(']);
+  const made = holderKey('c', 'Secret', 'left', 'db');
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
+  const claims = evaluation?.claims.map(({ target, mode, shape }) => [
+    target,
+    mode,
+    shape.desire({ state: 'unknown' }, undefined, 0),
+  ]);
+  const message = 'the spec of its mirror has a mistake';
+  assert.deepEqual(claims, [[made, 'own', { kind: 'fail', reason: 'InvalidSpec', message }]]);
+  assert.equal(mirrors.dispose(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
+});

@@ -249,6 +249,14 @@ export class MirrorSystem implements RuleSystem {
     const entry = deleting ? undefined : vault?.targetOf(spec);
     if (entry !== undefined && source !== undefined) claims.push({ ...claim, target: entry });
     if (deleting) for (const target of view.ownedBy(rule)) claims.push({ ...claim, target });
+    else if (spec.problems.length > 0) {
+      // Nothing is deleted because of a mistake: what the mirror has made stays until its spec is right.
+      const claimed = new Set(claims.map(({ target }) => target));
+      const shape = new LeaveShape('InvalidSpec', 'the spec of its mirror has a mistake');
+      for (const target of view.ownedBy(rule)) {
+        if (!claimed.has(target)) claims.push({ owner, target, mode: 'own', source: undefined, shape });
+      }
+    }
     return { owner, version, claims, sources: deleting || source === undefined ? [] : [source] };
   }
 
@@ -319,9 +327,10 @@ export class MirrorSystem implements RuleSystem {
     if (observed.labels[COPY_LABEL] !== MIRRORS_SYSTEM) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
-    // A mirror that asks for too much keeps its copies, also one that came after its evaluation (a backup that was restored).
-    if (this.#refusals.has(rule)) return 'keep';
-    return this.#specOf(mirror).deletePolicy === 'retain' ? 'keep' : 'delete';
+    // A mirror with a mistake keeps its copies, also one that came after its evaluation (a backup that was restored).
+    const { problems, deletePolicy } = this.#specOf(mirror);
+    if (this.#refusals.has(rule) || problems.length > 0) return 'keep';
+    return deletePolicy === 'retain' ? 'keep' : 'delete';
   }
 
   async report(
