@@ -41,7 +41,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('a poll that fails after its entry was let go keeps no session', async () => {
+test('a poll whose entry is let go meanwhile keeps no session, and is told to nobody', async () => {
   let onRead = (): void => undefined;
   const watched: KubeApi = {
     cluster: api.cluster,
@@ -66,10 +66,8 @@ test('a poll that fails after its entry was let go keeps no session', async () =
     onDoubt: () => undefined,
     onLeft: () => undefined,
   });
-  let polls = 0;
-  const onError = (): void => {
-    polls += 1;
-  };
+  let letGo = false;
+  const onError = (): void => assert.fail('an entry that was let go is no failed poll');
   const common = { holders, access, credentials, leases, clock, random };
   const sources = new VaultSources({ ...common, onChange: () => undefined, onError });
   const key = vaultSourceKey(LOCATION, RULE);
@@ -78,9 +76,13 @@ test('a poll that fails after its entry was let go keeps no session', async () =
     store.want(secret);
     await waitFor(() => store.view(secret).state === 'present', { message: 'the credential to be known' });
     holders.set(RULE, [{ key, location: LOCATION, pollSeconds: 60 }]);
-    onRead = () => sources.forget(key);
+    onRead = () => {
+      letGo = true;
+      sources.forget(key);
+    };
     sources.want(key);
-    await waitFor(() => polls > 0, { message: 'the poll to fail' });
+    await waitFor(() => letGo, { message: 'the poll to read the credential' });
+    await waitFor(() => sources.queues.every(({ depth }) => depth === 0), { message: 'the poll to end' });
     await waitFor(() => sessions.size === 0, { message: 'the session to be closed' });
     assert.deepEqual([...credentials.usersOf(secret)], []);
   } finally {

@@ -179,9 +179,10 @@ export class VaultSources implements SourceProvider {
     if (location === undefined || this.#byMember.has(key)) return;
     const shared = vaultPollKey(location);
     const unit = this.#units.get(shared) ?? this.#open({ key: shared, location, rule: undefined, members: new Set() });
+    const isNew = unit.members.size === 0;
     const sooner = this.#options.holders.pollMs(key) < this.#pollMs(unit);
     this.#join(unit, key);
-    if (sooner) this.#refresh(unit);
+    if (isNew || sooner) this.#refresh(unit);
   }
 
   forget(key: HolderKey): void {
