@@ -80,10 +80,7 @@ export class Cluster {
   watchNamespaces(): void {
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
-    this.watch(
-      { name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true, inPages: true },
-      this.namespaces.sink,
-    );
+    this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
   }
 
   /** Settles when every watch opened so far has been listed. `except`: the name of one that is not waited for. */
