@@ -296,8 +296,9 @@ export class VaultSources implements SourceProvider {
       if (!this.#isCurrent(unit)) return this.#abandoned(unit);
       return { requeueAfterMs: waitMs ?? this.#pollMs(unit) * (0.9 + 0.1 * random()) };
     } catch (error) {
-      if (!this.#isCurrent(unit)) this.#abandoned(unit);
-      else if (!signal.aborted) return this.#failed(unit, error);
+      // Nobody waits for what it was to find out, so its failure is nobody's either.
+      if (!this.#isCurrent(unit)) return this.#abandoned(unit);
+      if (!signal.aborted) return this.#failed(unit, error);
       throw error;
     } finally {
       const news = hungry || stateOf(unit) !== before;

@@ -10,7 +10,8 @@ import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '..
 const FIGHT_MS = 4000;
 /** Ten at once, and those that the pauses of 1, 2 and 4 s leave room for. */
 const MOST_WRITES = 14;
-const FEWEST_WRITES = 5;
+/** After so many the next one waits for 2 s, long enough for the status to say so. */
+const FEWEST_WRITES = 11;
 
 /** Undoes what is put right, as fast as it can, for a while. */
 async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean, undo: () => unknown): Promise<void> {
