@@ -103,7 +103,7 @@ for (const system of SYSTEMS) {
       await scene.converged(RECOVERY_MS, [...namespaceNames(), 'team-499']);
       // A mirror's status names the number of its copies.
       const expected =
-        /\/namespaces\/team-499\/secrets|\/namespaces\/default\/secrets\/source-\d$|\/secretmirrors\/source-\d\/status/;
+        /\/namespaces\/team-499\/secrets|\/namespaces\/default\/secrets\/source-\d$|\/secretmirrors\/mirror-\d\/status/;
       assert.deepEqual(
         calls().filter(({ url }) => !expected.test(url)),
         [],
