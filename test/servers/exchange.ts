@@ -175,7 +175,10 @@ export class Exchange {
     // The head of a watch must not wait for its first event.
     this.#response.flushHeaders();
     answer.on('data', (chunk: Buffer) => this.#pass(chunk));
-    answer.on('end', () => this.#response.end());
+    // An answer that is being cut must not come to its regular end before that.
+    answer.on('end', () => {
+      if (!this.#stalled) this.#response.end();
+    });
     this.#response.on('drain', () => {
       if (!this.#stalled) answer.resume();
     });
