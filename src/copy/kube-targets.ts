@@ -241,11 +241,8 @@ export class KubeTargets {
     const move = moveOf(facts, claim, this.#memory.get(target));
     // What was deleted to be replaced had its pause before that.
     const replacing = verb === 'create' && this.#replacements.isAway(target, undefined);
-    const pauseMs = replacing ? 0 : pauseBefore(move, this.#memory.get(target), now());
-    if (pauseMs > 0) {
-      this.#settle(facts, this.#whyPaused(target), undefined, decision.remarks);
-      return { requeueAfterMs: pauseMs };
-    }
+    const pause = replacing ? undefined : this.#pause(target, facts, decision);
+    if (pause !== undefined) return pause;
     const content = await this.#content(decision, facts, signal);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     const { namespace, name } = parseHolderKey(target);
@@ -305,8 +302,17 @@ export class KubeTargets {
     return { requeueAfterMs: pauseAfterOverwritten(memory.overwritten, now) };
   }
 
-  #whyPaused(target: HolderKey): Outcome {
-    return this.#memory.get(target)?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
+  /** Says why a write has to wait, if another client or the server keeps undoing it. `undefined`: it need not. */
+  #pause(
+    target: HolderKey,
+    facts: Facts,
+    { claim, remarks }: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+  ): RunResult | undefined {
+    const memory = this.#memory.get(target);
+    const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, this.#options.now());
+    if (pauseMs <= 0) return undefined;
+    this.#settle(facts, memory?.overwritten === undefined ? CONTESTED : OVERWRITTEN, undefined, remarks);
+    return { requeueAfterMs: pauseMs };
   }
 
   /** Deletes a copy in whose place another one is to be made; first it is made sure that the server would take that. */
@@ -317,16 +323,12 @@ export class KubeTargets {
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined | 'again'> {
-    const { store, now } = this.#options;
-    const { claim, wish, remarks } = decision;
+    const { store } = this.#options;
+    const { claim, wish } = decision;
     const { observed } = facts;
     if (observed === undefined) return 'again';
-    const memory = this.#memory.get(target);
-    const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, now());
-    if (pauseMs > 0) {
-      this.#settle(facts, this.#whyPaused(target), undefined, remarks);
-      return { requeueAfterMs: pauseMs };
-    }
+    const pause = this.#pause(target, facts, decision);
+    if (pause !== undefined) return pause;
     const content = await this.#content(decision, facts, signal);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     try {

@@ -1,5 +1,6 @@
 /** What a rule that cannot be carried out wishes for the copies that it has: that nobody touches them, and why. */
-import type { Desire, Shape } from './claim.ts';
+import type { Claim, Desire, Owner, Shape } from './claim.ts';
+import type { HolderKey } from './keys.ts';
 
 export class LeaveShape implements Shape {
   readonly id: string;
@@ -17,4 +18,10 @@ export class LeaveShape implements Shape {
   heldVersion(): undefined {
     return undefined;
   }
+}
+
+/** Claims by which a rule keeps the copies that it has made, and leaves them as they are. */
+export function leavingClaims(owner: Owner, targets: Iterable<HolderKey>, reason: string, message: string): Claim[] {
+  const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape(reason, message) } as const;
+  return Array.from(targets, (target) => ({ ...leave, target }));
 }

@@ -30,7 +30,7 @@ import { MAX_LIST, mirrorName, mirrorRule, type MirrorStore, ruleVersion } from 
 import type { LeftBehind } from './left-behind.ts';
 import type { PatternCache } from '../../copy/patterns.ts';
 import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
-import { LeaveShape } from '../../copy/leave-shape.ts';
+import { leavingClaims } from '../../copy/leave-shape.ts';
 import { MAX_TARGETS, TargetLedger } from '../../copy/target-ledger.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { effectiveSpec, type EffectiveSpec, missingDefaults, sourceSecretOf, type SpecOptions } from './spec.ts';
@@ -242,8 +242,7 @@ export class MirrorSystem implements RuleSystem {
     }
     const refusal = deleting ? undefined : this.#refuse(rule, home, owner, claims.length);
     if (refusal !== undefined) {
-      const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape('InvalidSpec', refusal) } as const;
-      const claims = Array.from(view.ownedBy(rule), (target): Claim => ({ ...leave, target }));
+      const claims = leavingClaims(owner, view.ownedBy(rule), 'InvalidSpec', refusal);
       return { owner, version, claims, sources: source === undefined ? [] : [source] };
     }
     const entry = deleting ? undefined : vault?.targetOf(spec);
@@ -252,10 +251,8 @@ export class MirrorSystem implements RuleSystem {
     else if (spec.problems.length > 0) {
       // Nothing is deleted because of a mistake: what the mirror has made stays until its spec is right.
       const claimed = new Set(claims.map(({ target }) => target));
-      const shape = new LeaveShape('InvalidSpec', 'the spec of its mirror has a mistake');
-      for (const target of view.ownedBy(rule)) {
-        if (!claimed.has(target)) claims.push({ owner, target, mode: 'own', source: undefined, shape });
-      }
+      const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
+      claims.push(...leavingClaims(owner, left, 'InvalidSpec', 'the spec of its mirror has a mistake'));
     }
     return { owner, version, claims, sources: deleting || source === undefined ? [] : [source] };
   }

@@ -28,7 +28,7 @@ import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
 import { NamespaceInterest } from './namespace-interest.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
-import { LeaveShape } from '../../copy/leave-shape.ts';
+import { leavingClaims } from '../../copy/leave-shape.ts';
 import { PushShape } from './push-shape.ts';
 import { remarksOn, type ReplicatorEvent } from './report.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleTitle, ruleVersion, unknownOn } from './rule.ts';
@@ -185,9 +185,7 @@ export class ReplicatorSystem implements RuleSystem {
     else this.#refusals.set(rule, refusal);
     const nothing = { owner, version, claims: [], sources: [] };
     if (refusal !== undefined) {
-      const shape = new LeaveShape(refusal.reason, refusal.message);
-      const leave = { owner, mode: 'own', source: undefined, shape } as const;
-      return { ...nothing, claims: Array.from(view.ownedBy(rule), (target): Claim => ({ ...leave, target })) };
+      return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal.reason, refusal.message) };
     }
     if (pushed !== undefined && !('reason' in pushed)) {
       const self = holderKey(api.cluster, kind.kind, place.namespace, place.name);
