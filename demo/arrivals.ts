@@ -2,8 +2,8 @@
  * When each version of some objects arrived at somebody who only watches: what the demo measures by. Metadata only.
  */
 import type { KubeApi } from '../src/kube/api.ts';
-import type { WatchTarget } from '../src/kube/watch-query.ts';
-import { Watcher } from '../src/kube/watcher.ts';
+import type { WatchTarget } from '../src/kube/watch/watch-query.ts';
+import { Watcher } from '../src/kube/watch/watcher.ts';
 
 interface Arrival {
   /** `performance.now()`. */

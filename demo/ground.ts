@@ -1,7 +1,7 @@
 /** Where the demo plays: servers of its own on loopback, or the cluster of a kubeconfig. */
 import { crds } from '../src/cli/crds.ts';
 import { createKubeApi, type HttpKubeApi } from '../src/kube/http.ts';
-import { loadKubeconfig } from '../src/kube/kubeconfig.ts';
+import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
 import { isForbidden } from '../src/kube/errors.ts';
 import { serverRecipe } from '../test/servers/catalogue.ts';
 import { startControlPlane } from '../test/servers/control-plane.ts';

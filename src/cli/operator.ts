@@ -24,21 +24,21 @@ import {
 } from '../controllers/replicator/controller.ts';
 import { annotationNames, isReplicators } from '../controllers/replicator/annotations.ts';
 import { isReadOfCopies } from '../controllers/mirrors/shape.ts';
-import { Cluster } from '../copy/cluster.ts';
-import { ClusterBackend } from '../copy/cluster-backend.ts';
+import { Cluster } from '../copy/cluster/cluster.ts';
+import { ClusterBackend } from '../copy/cluster/backend.ts';
 import { Engine } from '../copy/engine.ts';
-import { parseHolderKey } from '../copy/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../copy/kind.ts';
+import { parseResourceKey } from '../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
 import { SourceRouter } from '../copy/sources.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError, isNotFound, retryAfterMs } from '../kube/errors.ts';
-import type { WatchHealth } from '../kube/watcher.ts';
+import type { WatchHealth } from '../kube/watch/watcher.ts';
 import type { EventInput } from '../kube/event-correlator.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { VaultBackend } from '../copy/vault-backend.ts';
+import type { VaultBackend } from '../copy/vault/backend.ts';
 import { VaultAddresses } from '../vault/addresses.ts';
 import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import { addVault } from './vault.ts';
@@ -53,8 +53,8 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
   /** Kinds that the replicator copies beside Secrets and ConfigMaps. */
   readonly extraKinds?: readonly Kind[];
-  /** @see ClusterOptions.onSetBack */
-  readonly onSetBack: (what: string) => void;
+  /** @see ClusterOptions.onRollback */
+  readonly onRollback: (what: string) => void;
 }
 
 /** Between log lines about events that could not be written, ms. */
@@ -123,7 +123,7 @@ export class Operator {
       api,
       idleLimitMs: config.kube.watchIdleMs,
       isRead: (annotation) => isReadOfCopies(annotation) || isReplicators(replicatorNames, annotation),
-      onSetBack: options.onSetBack,
+      onRollback: options.onRollback,
       onNamespace: (name, there, initial) => {
         for (const controller of this.#mirrorControllers) controller.namespaceChanged(name, there, initial);
         this.#replicator?.namespaceChanged(name, there, initial);
@@ -164,14 +164,14 @@ export class Operator {
       ownerOf: (observed, target) => engine.ownerOf(observed, target),
       fateOf: async (rule, target, observed, signal) => {
         // A copy in a namespace that we have not heard of: the watch of namespaces is behind, and claims with it.
-        if (!this.#cluster.namespaces.has(parseHolderKey(target).namespace)) return 'later';
+        if (!this.#cluster.namespaces.has(parseResourceKey(target).namespace)) return 'later';
         return await engine.fateOf(rule, target, observed, signal);
       },
       onOutcome: (entry, wrote) => {
         engine.outcomeChanged(entry, wrote);
       },
       onWrite: (target, verb, ok, claim) => {
-        const { cluster, kind, namespace, name } = parseHolderKey(target);
+        const { cluster, kind, namespace, name } = parseResourceKey(target);
         metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
         if (!ok) return;
         log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { owner: claim.owner.title }) });

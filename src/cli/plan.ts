@@ -5,7 +5,7 @@ import { NOT_INSTALLED } from '../controllers/mirrors/crd-trouble.ts';
 import { misreadPatterns } from '../controllers/mirrors/misread-patterns.ts';
 import { mirrorRule } from '../controllers/mirrors/mirror-store.ts';
 import { effectiveSpec, type EffectiveSpec } from '../controllers/mirrors/spec.ts';
-import { parseHolderKey } from '../copy/keys.ts';
+import { parseResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
 import { EXIT_ALARMING, EXIT_DONE } from './exit-codes.ts';
@@ -58,7 +58,7 @@ export async function planFiles(
   const news = rows.filter(({ isNews }) => isNews).map(({ row }) => row);
   const problems = given.flatMap((one) => problemsOf(look, one));
   const unconcerned = [...named.objects].filter((key) => {
-    return parseHolderKey(key).kind === 'ConfigMap' && !touched.concerned.has(key) && !touched.targets.has(key);
+    return parseResourceKey(key).kind === 'ConfigMap' && !touched.concerned.has(key) && !touched.targets.has(key);
   });
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
@@ -99,8 +99,8 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
   const key = look.key(planned.content, namespace, name);
   const observed = look.objects.get(key);
   if (look.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
-  const wish = look.askedBy(key, observed);
-  return wish?.kind === 'broken' ? [...problems, { rule, problem: wish.refusal.message }] : problems;
+  const replication = look.askedBy(key, observed);
+  return replication?.kind === 'broken' ? [...problems, { rule, problem: replication.refusal.message }] : problems;
 }
 
 /** On the mirrors that are given, or whose source is. */

@@ -2,11 +2,11 @@
  * The life of the daemon: connect, serve status, open the watches, lead if elected, work, and stop in order when told to.
  */
 import type { Config } from '../config/config.ts';
-import { loadKubeconfig } from '../kube/kubeconfig.ts';
+import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
-import { FencedApi } from '../kube/fenced-api.ts';
+import { FencedApi } from '../kube/leader-election/fenced-api.ts';
 import { createKubeApi } from '../kube/http.ts';
-import { LeaderElector } from '../kube/lease.ts';
+import { LeaderElector } from '../kube/leader-election/elector.ts';
 import { CheckList } from '../observe/checks.ts';
 import { errorFields } from '../observe/error-fields.ts';
 import { createLog, type Log } from '../observe/log.ts';
@@ -25,8 +25,8 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const STOP_LIMIT_MS = 4500;
 
 /** What is known of a cluster whose etcd was set back is of a time that never was. A fresh process has nothing to unlearn. */
-class SetBackError extends Error {
-  override readonly name = 'SetBackError';
+class RollbackError extends Error {
+  override readonly name = 'RollbackError';
 
   constructor(what: string) {
     super(`the cluster has an older state than it had (${what}), as after a backup was restored: to be started anew`);
@@ -86,12 +86,12 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   const fenced = elector === undefined ? api : new FencedApi(api, () => elector.isLeader);
-  const setBack = new AbortController();
-  const onSetBack = (what: string): void => {
-    setBack.abort(new SetBackError(what));
+  const rollback = new AbortController();
+  const onRollback = (what: string): void => {
+    rollback.abort(new RollbackError(what));
   };
-  const operator = new Operator({ config, api: fenced, log, metrics, onSetBack });
-  using until = anySignal(signal, setBack.signal);
+  const operator = new Operator({ config, api: fenced, log, metrics, onRollback });
+  using until = anySignal(signal, rollback.signal);
   await using server = new StatusServer(log);
   await listen(server, config, metrics, operator);
   try {
@@ -102,7 +102,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     await operator.stop();
     log.info('stopped');
   }
-  setBack.signal.throwIfAborted();
+  rollback.signal.throwIfAborted();
 }
 
 async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {

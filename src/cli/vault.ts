@@ -1,17 +1,17 @@
 /** Vault for the operator: the backend, with its words for log and metrics. */
 import type { VaultEnvironment } from '../config/vault-environment.ts';
-import type { Cluster } from '../copy/cluster.ts';
+import type { Cluster } from '../copy/cluster/cluster.ts';
 import type { Engine } from '../copy/engine.ts';
-import { SECRET } from '../copy/kind.ts';
+import { SECRET } from '../copy/model/kind.ts';
 import type { SourceRouter } from '../copy/sources.ts';
-import { VaultBackend } from '../copy/vault-backend.ts';
-import { VAULT_BACKEND } from '../copy/vault-holder.ts';
+import { VaultBackend } from '../copy/vault/backend.ts';
+import { VAULT_BACKEND } from '../copy/vault/locations.ts';
 import { BoundedLabel } from '../observe/bounded-label.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';
 import type { VaultAddresses } from '../vault/addresses.ts';
-import type { SessionEvent } from '../vault/session-events.ts';
+import type { SessionEvent } from '../vault/session/session-events.ts';
 
 export interface VaultWiringOptions {
   readonly engine: Engine;

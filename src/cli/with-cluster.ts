@@ -2,7 +2,7 @@
 import type { Connection } from '../kube/connection.ts';
 import { ConnectionError, isUnauthorized } from '../kube/errors.ts';
 import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
-import { loadKubeconfig } from '../kube/kubeconfig.ts';
+import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { ClusterOptions } from './actions.ts';
 
 /**

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { Engine } from './engine.ts';
-import { LeaveShape } from './leave-shape.ts';
-import { observe } from './observed.ts';
-import type { RuleSystem } from './system.ts';
+import { LeaveShape } from './model/leave-shape.ts';
+import { observe } from './model/observed.ts';
+import type { RuleReconciler } from './rule-reconciler.ts';
 
 const RULE = 'rules:a/rule';
 const TARGET = 'c:Secret/b/copy';
@@ -20,7 +20,7 @@ const COPY = observe({
 test('a copy is unwanted only when its rule was evaluated after all that has happened', async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
-  const system: RuleSystem = {
+  const system: RuleReconciler = {
     name: 'rules',
     prepare: async () => await gates.at(-1)?.promise,
     // oxlint-disable-next-line require-yield -- it is quick
@@ -29,14 +29,14 @@ test('a copy is unwanted only when its rule was evaluated after all that has hap
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     ownerOf: () => RULE,
-    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
-    dispose: () => 'delete',
-    report: async () => await Promise.resolve(undefined),
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
   const { signal } = new AbortController();
   const fate = async (): Promise<string> => await engine.fateOf(RULE, TARGET, COPY, signal);
-  engine.addSystem(system);
+  engine.addReconciler(system);
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
@@ -56,29 +56,29 @@ test('a copy is unwanted only when its rule was evaluated after all that has hap
 });
 
 test('a rule that cannot be prepared is not looked up for each of its copies', async () => {
-  let lookUps = 0;
+  let liveGets = 0;
   const tried = Promise.withResolvers<void>();
-  const system: RuleSystem = {
+  const system: RuleReconciler = {
     name: 'rules',
     prepare: async () => await Promise.reject(new Error('refused')),
     evaluate: () => assert.fail('it was not prepared'),
     ownerOf: () => RULE,
-    lookUp: async () => {
-      lookUps += 1;
+    getLive: async () => {
+      liveGets += 1;
       return await Promise.resolve({ state: 'there', version: '1' });
     },
-    dispose: () => 'delete',
-    report: async () => await Promise.resolve(undefined),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: () => tried.resolve(), onSource: () => undefined });
   const { signal } = new AbortController();
-  engine.addSystem(system);
+  engine.addReconciler(system);
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
     await tried.promise;
     assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
-    assert.equal(lookUps, 0);
+    assert.equal(liveGets, 0);
   } finally {
     await engine.stop();
   }
@@ -87,7 +87,7 @@ test('a rule that cannot be prepared is not looked up for each of its copies', a
 test('while a rule is evaluated in steps nobody may say what it does not want, and what happens meanwhile is not lost', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
-  const system: RuleSystem = {
+  const system: RuleReconciler = {
     name: 'rules',
     *evaluate(rule) {
       evaluations += 1;
@@ -100,13 +100,13 @@ test('while a rule is evaluated in steps nobody may say what it does not want, a
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     ownerOf: () => RULE,
-    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
-    dispose: () => 'delete',
-    report: async () => await Promise.resolve(undefined),
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
   const { signal } = new AbortController();
-  engine.addSystem(system);
+  engine.addReconciler(system);
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
@@ -123,7 +123,7 @@ test('while a rule is evaluated in steps nobody may say what it does not want, a
 test('a rule that takes long holds up neither the others nor the start, and nothing is said of its copies until it is evaluated', async () => {
   const gate = { open: false };
   let done = false;
-  const system: RuleSystem = {
+  const system: RuleReconciler = {
     name: 'rules',
     *evaluate(rule) {
       const until = performance.now() + 60;
@@ -132,13 +132,13 @@ test('a rule that takes long holds up neither the others nor the start, and noth
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     ownerOf: () => RULE,
-    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
-    dispose: () => 'delete',
-    report: async () => await Promise.resolve(undefined),
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
   const { signal } = new AbortController();
-  engine.addSystem(system);
+  engine.addReconciler(system);
   engine.touchRule(RULE);
   engine.touchRule('rules:n/quick');
   try {
@@ -157,7 +157,7 @@ test('a rule that takes long holds up neither the others nor the start, and noth
 
 test('a copy that its rule claims is never unwanted', async () => {
   const target = TARGET;
-  const system: RuleSystem = {
+  const system: RuleReconciler = {
     name: 'rules',
     // oxlint-disable-next-line require-yield -- it is quick
     *evaluate(rule) {
@@ -166,13 +166,13 @@ test('a copy that its rule claims is never unwanted', async () => {
       return { owner, version: '1', claims: [claim], sources: [] };
     },
     ownerOf: () => RULE,
-    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
-    dispose: () => 'delete',
-    report: async () => await Promise.resolve(undefined),
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async () => await Promise.resolve(undefined),
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
   const { signal } = new AbortController();
-  engine.addSystem(system);
+  engine.addReconciler(system);
   engine.addBackend('c', {
     reconcile: async () => await Promise.resolve(undefined),
     failed: () => undefined,
@@ -191,7 +191,7 @@ test('a copy that its rule claims is never unwanted', async () => {
 test('the failure of a rule is told until a run of it succeeds', async () => {
   const told: (string | undefined)[] = [];
   let isRefused = true;
-  const system: RuleSystem = {
+  const system: RuleReconciler = {
     name: 'rules',
     prepare: async () => {
       await Promise.resolve();
@@ -202,15 +202,15 @@ test('the failure of a rule is told until a run of it succeeds', async () => {
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
     ownerOf: () => RULE,
-    lookUp: async () => await Promise.resolve({ state: 'there', version: '1' }),
-    dispose: () => 'delete',
-    report: async (_rule, _entries, { failure }) => {
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'delete',
+    updateStatus: async (_rule, _entries, { failure }) => {
       told.push(failure?.message);
       return await Promise.resolve(undefined);
     },
   };
   const engine = new Engine({ onError: () => undefined, onSource: () => undefined });
-  engine.addSystem(system);
+  engine.addReconciler(system);
   engine.touchRule(RULE);
   try {
     await engine.start(new AbortController().signal);

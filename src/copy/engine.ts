@@ -12,20 +12,20 @@
 import { retryAfterMs } from '../kube/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { KeyedQueue } from '../runtime/keyed-queue.ts';
-import { QueueLanes } from '../runtime/queue-lanes.ts';
+import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
+import { QueueLanes } from '../runtime/queue/queue-lanes.ts';
 import { Slices, TooLongError } from '../runtime/slices.ts';
-import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/keyed-queue-options.ts';
-import type { BookChange, Entry } from './claim-book.ts';
-import { ClaimBook } from './claim-book.ts';
-import { Cycles } from './cycles.ts';
-import { backendOf, type HolderKey, type RuleKey } from './keys.ts';
-import { ownerByMark, placedOwner } from './marks.ts';
-import type { Observed } from './observed.ts';
-import { type Failure, failureOf, isPassing } from './failure.ts';
-import type { OwnerFate } from './plan.ts';
-import type { Evaluation, RuleSystem, TargetBackend } from './system.ts';
-import { vaultLongestWaitMs, vaultRetryAfterMs } from './vault-access.ts';
+import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
+import type { BookChange, Entry } from './plan/claim-book.ts';
+import { ClaimBook } from './plan/claim-book.ts';
+import { Cycles } from './plan/cycles.ts';
+import { backendOf, type ResourceKey, type RuleKey } from './model/keys.ts';
+import { ownerByMark, placedOwner } from './plan/marks.ts';
+import type { Observed } from './model/observed.ts';
+import { type Failure, failureOf, isPassing } from './model/failure.ts';
+import type { OwnerFate } from './plan/plan.ts';
+import type { Evaluation, RuleReconciler, TargetBackend } from './rule-reconciler.ts';
+import { vaultLongestWaitMs, vaultRetryAfterMs } from './vault/access.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
@@ -39,7 +39,7 @@ export interface EngineOptions {
     retryInMs: number | undefined,
   ) => void;
   /** Sources that claims ask for begin and cease to be followed. */
-  readonly onSource: (source: HolderKey, wanted: boolean) => void;
+  readonly onSource: (source: ResourceKey, wanted: boolean) => void;
 }
 
 /** Failures that pass by themselves become a rule's business only after this many tries in a row (about 5 s). */
@@ -82,7 +82,7 @@ export class Engine {
     },
   });
   readonly #options: EngineOptions;
-  readonly #systems = new Map<string, RuleSystem>();
+  readonly #systems = new Map<string, RuleReconciler>();
   readonly #backends = new Map<string, TargetBackend>();
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
@@ -95,7 +95,7 @@ export class Engine {
   readonly #evaluating = new Set<RuleKey>();
   /** Rules that have taken long. */
   readonly #heavy = new Set<RuleKey>();
-  readonly #owned = new Map<RuleKey, Set<HolderKey>>();
+  readonly #owned = new Map<RuleKey, Set<ResourceKey>>();
   readonly #writes = new Map<RuleKey, number>();
   /** Of rules whose runs fail, once there was patience enough. */
   readonly #failures = new Map<RuleKey, Failure>();
@@ -140,7 +140,7 @@ export class Engine {
     });
   }
 
-  addSystem(system: RuleSystem): void {
+  addReconciler(system: RuleReconciler): void {
     this.#systems.set(system.name, system);
   }
 
@@ -197,7 +197,7 @@ export class Engine {
    * What a rule is going to ask for. Before the start it is listed along with all the rest, so that nobody has to look for it
    * object by object afterwards; from the start on the rule's evaluation says it.
    */
-  expectSources(rule: RuleKey, sources: readonly HolderKey[]): void {
+  expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
 
@@ -208,24 +208,24 @@ export class Engine {
   }
 
   /** A target may not be as it should. */
-  touchTarget(target: HolderKey, priority: Priority = 'normal'): void {
+  touchTarget(target: ResourceKey, priority: Priority = 'normal'): void {
     this.#queueOf(target).add(target, { priority });
   }
 
   /** As `touchTarget`, but what made it fail before may be over: it does not wait for its next try. */
-  retryTarget(target: HolderKey): void {
+  retryTarget(target: ResourceKey): void {
     const queue = this.#queueOf(target);
     queue.forget(target);
     queue.add(target);
   }
 
-  #queueOf(target: HolderKey): KeyedQueue {
+  #queueOf(target: ResourceKey): KeyedQueue {
     const lane = this.#backends.get(backendOf(target))?.laneOf?.(target);
     return lane === undefined ? this.#targets : this.#lanes.of(lane);
   }
 
   /** A source may hold something else. */
-  touchSource(source: HolderKey, priority: Priority = 'normal'): void {
+  touchSource(source: ResourceKey, priority: Priority = 'normal'): void {
     if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.touched(target);
     this.#touchTargets(this.book.targetsOf(source), priority);
     // Of a rule that is still to be evaluated nothing can be said but that.
@@ -233,7 +233,7 @@ export class Engine {
   }
 
   /** What one rule or source with thousands of targets sets off must not hold up those of all others. */
-  #touchTargets(targets: Iterable<HolderKey>, priority: Priority): void {
+  #touchTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
     let touched = 0;
     for (const target of targets) this.touchTarget(target, ++touched > WIDE ? 'low' : priority);
   }
@@ -243,7 +243,7 @@ export class Engine {
   }
 
   /** An object changed that may be source, target or both. Keeps the index of marks, enqueues what it concerns. */
-  objectChanged(key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
+  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
     const was = before && placedOwner(this.#systems.values(), before, key);
     const is = after && placedOwner(this.#systems.values(), after, key);
     if (was !== is) {
@@ -257,11 +257,11 @@ export class Engine {
   }
 
   /** The rule whose mark on the object counts, whichever system made it. */
-  ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined {
+  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     return ownerByMark(this.#systems.values(), this.book, observed, target);
   }
 
-  ownedBy(rule: RuleKey): Iterable<HolderKey> {
+  ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule) ?? [];
   }
 
@@ -275,21 +275,21 @@ export class Engine {
   /** Whether a rule whose mark stands on an unclaimed target is gone, or is there and does not want it. Asks the server. */
   async fateOf(
     rule: RuleKey,
-    target: HolderKey,
+    target: ResourceKey,
     observed: Observed,
     signal: AbortSignal,
   ): Promise<OwnerFate | 'later'> {
-    const system = this.#systemOf(rule);
+    const system = this.#reconcilerOf(rule);
     // Nothing can be said yet, so that nobody need be asked: a rule that cannot be prepared may have thousands of copies.
     if (this.#isUnsettled(rule)) return 'later';
-    const state = await system.lookUp(rule, signal);
-    if (state.state === 'gone') return system.dispose(rule, observed, false);
+    const state = await system.getLive(rule, signal);
+    if (state.state === 'gone') return system.orphanPolicy(rule, observed, false);
     // What the server has is not what the claims were made from: the watch is behind, and will enqueue the rule.
     if (this.#evaluated.get(rule) !== state.version) return 'later';
     // A namespace that has come may bring copies along (a backup), before the rule has claimed them.
     if (this.#isUnsettled(rule)) return 'later';
     if (this.book.claims(rule, target)) return 'later';
-    return system.dispose(rule, observed, true);
+    return system.orphanPolicy(rule, observed, true);
   }
 
   /** @param limitMs how long the evaluation may take here, ms */
@@ -298,7 +298,7 @@ export class Engine {
       this.#heavyRules.add(rule);
       return undefined;
     }
-    const system = this.#systemOf(rule);
+    const system = this.#reconcilerOf(rule);
     let claimed: Claimed;
     try {
       await this.slices.pause();
@@ -330,7 +330,7 @@ export class Engine {
   }
 
   /** What happens to the rule meanwhile touches it again; and until its claims are in the book nobody may say what it does not want. */
-  async #claim(system: RuleSystem, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<Claimed> {
+  async #claim(system: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<Claimed> {
     this.#touched.delete(rule);
     this.#evaluating.add(rule);
     try {
@@ -364,14 +364,14 @@ export class Engine {
     for (const source of droppedSources) this.#options.onSource(source, false);
   }
 
-  async #runTarget(target: HolderKey, signal: AbortSignal): Promise<RunResult | undefined> {
+  async #runTarget(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
     // Whatever can close or open a cycle touches a target of it; from here all others concerned are touched.
     this.cycles.refresh();
     await this.slices.pause();
     return await this.#backendOf(target).reconcile(target, signal);
   }
 
-  #backendOf(target: HolderKey): TargetBackend {
+  #backendOf(target: ResourceKey): TargetBackend {
     const backend = this.#backends.get(backendOf(target));
     if (backend === undefined) throw new Error(`no backend for the target ${target}`);
     return backend;
@@ -381,27 +381,27 @@ export class Engine {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
     const news = { writes, evaluated: this.#evaluated.get(rule), failure: this.#failures.get(rule) };
-    const result = await this.#systemOf(rule).report(rule, this.book.of(rule), news, signal);
+    const result = await this.#reconcilerOf(rule).updateStatus(rule, this.book.of(rule), news, signal);
     const rest = (this.#writes.get(rule) ?? 0) - writes;
     if (rest > 0) this.#writes.set(rule, rest);
     else this.#writes.delete(rule);
     return result;
   }
 
-  #systemOf(rule: RuleKey): RuleSystem {
+  #reconcilerOf(rule: RuleKey): RuleReconciler {
     const name = rule.slice(0, rule.indexOf(':'));
     const system = this.#systems.get(name);
     if (system === undefined) throw new Error(`no system for the rule ${rule}`);
     return system;
   }
 
-  #own(rule: RuleKey, target: HolderKey): void {
+  #own(rule: RuleKey, target: ResourceKey): void {
     const targets = this.#owned.get(rule);
     if (targets === undefined) this.#owned.set(rule, new Set([target]));
     else targets.add(target);
   }
 
-  #disown(rule: RuleKey, target: HolderKey): void {
+  #disown(rule: RuleKey, target: ResourceKey): void {
     const targets = this.#owned.get(rule);
     targets?.delete(target);
     if (targets?.size === 0) this.#owned.delete(rule);

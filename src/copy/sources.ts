@@ -1,22 +1,22 @@
 /** Where content comes from: the seam between targets and the many kinds of source, and the switch between these. */
-import type { SourceView } from './claim.ts';
-import type { Content } from './content.ts';
-import { backendOf, type HolderKey } from './keys.ts';
-import type { Gist } from './plan.ts';
+import type { SourceView } from './model/claim.ts';
+import type { Content } from './model/content.ts';
+import { backendOf, type ResourceKey } from './model/keys.ts';
+import type { Fingerprint } from './plan/plan.ts';
 
 export interface SourceReader {
   /** What is known of a source without any I/O. */
-  view(source: HolderKey | undefined): SourceView;
-  /** The gist of its content at the version of its view, if it has been read. */
-  gist(source: HolderKey | undefined): Gist | undefined;
-  /** The content at the version of its view or newer; after it, view and gist are as new. `undefined`: it is gone. */
-  load(source: HolderKey, signal: AbortSignal): Promise<Content | undefined>;
+  view(source: ResourceKey | undefined): SourceView;
+  /** The fingerprint of its content at the version of its view, if it has been read. */
+  fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
+  /** The content at the version of its view or newer; after it, view and fingerprint are as new. `undefined`: it is gone. */
+  load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
 }
 
 /** A reader that has to be told what to follow. */
 export interface SourceProvider extends SourceReader {
-  want(source: HolderKey): void;
-  forget(source: HolderKey): void;
+  want(source: ResourceKey): void;
+  forget(source: ResourceKey): void;
 }
 
 const NONE: SourceView = { state: 'unknown' };
@@ -30,31 +30,31 @@ export class SourceRouter implements SourceProvider {
     this.#providers.set(backend, provider);
   }
 
-  view(source: HolderKey | undefined): SourceView {
+  view(source: ResourceKey | undefined): SourceView {
     return source === undefined ? NONE : (this.#find(source)?.view(source) ?? NONE);
   }
 
-  gist(source: HolderKey | undefined): Gist | undefined {
-    return source === undefined ? undefined : this.#find(source)?.gist(source);
+  fingerprint(source: ResourceKey | undefined): Fingerprint | undefined {
+    return source === undefined ? undefined : this.#find(source)?.fingerprint(source);
   }
 
-  async load(source: HolderKey, signal: AbortSignal): Promise<Content | undefined> {
+  async load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined> {
     return await this.#get(source).load(source, signal);
   }
 
-  want(source: HolderKey): void {
+  want(source: ResourceKey): void {
     this.#get(source).want(source);
   }
 
-  forget(source: HolderKey): void {
+  forget(source: ResourceKey): void {
     this.#get(source).forget(source);
   }
 
-  #find(source: HolderKey): SourceProvider | undefined {
+  #find(source: ResourceKey): SourceProvider | undefined {
     return this.#providers.get(backendOf(source));
   }
 
-  #get(source: HolderKey): SourceProvider {
+  #get(source: ResourceKey): SourceProvider {
     const provider = this.#find(source);
     if (provider === undefined) throw new Error(`nobody provides the source ${source}`);
     return provider;

@@ -12,7 +12,7 @@
  */
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
-import { KeyedQueue } from '../runtime/keyed-queue.ts';
+import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import type { KubeApi } from './api.ts';
 import { ApiError, isAlreadyExists, isNotFound, isServerTrouble, retryAfterMs } from './errors.ts';
 import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';

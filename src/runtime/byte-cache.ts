@@ -4,7 +4,7 @@
  * Invariants: `#bytes` is the sum of all sizes and never above the limit after a call; the order of `#entries` is the
  * order of last use. A value larger than the whole limit is not kept at all.
  */
-import { FifoMap } from './fifo-map.ts';
+import { FifoMap } from './queue/fifo-map.ts';
 
 /** Why an entry left: pushed out by others, replaced by a new value, or taken out on request. */
 export type Departure = 'evicted' | 'replaced' | 'deleted';

@@ -4,7 +4,7 @@
  *
  * Invariant: each group stands in the order of its next turn, and has a key.
  */
-import { FifoMap } from './fifo-map.ts';
+import { FifoMap } from './queue/fifo-map.ts';
 
 export class Turns {
   readonly #groupOf: (key: string) => string;

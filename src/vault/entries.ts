@@ -25,7 +25,7 @@ import {
 } from './kv-answers.ts';
 import { revokeLease } from './leases.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
-import type { VaultCaller } from './session.ts';
+import type { VaultCaller } from './session/session.ts';
 import type { VaultValues } from './values.ts';
 
 export interface VaultEntriesOptions {

@@ -3,7 +3,7 @@
  */
 import type { VaultResponse } from './answer.ts';
 import { booleanMember, type JsonObject, numberMember, objectMember, stringMember } from './json.ts';
-import type { SessionResponse } from './session.ts';
+import type { SessionResponse } from './session/session.ts';
 import { VaultValues } from './values.ts';
 
 /** A lease as it was granted with values. Times are wall-clock ms since 1970. */

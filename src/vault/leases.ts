@@ -3,7 +3,7 @@
  */
 import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
-import type { VaultCaller } from './session.ts';
+import type { VaultCaller } from './session/session.ts';
 
 export interface LeaseRenewal {
   /** From the time of asking; shorter than asked for where `max_ttl` is near. */

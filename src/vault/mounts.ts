@@ -10,7 +10,7 @@ import { SingleFlight } from '../runtime/single-flight.ts';
 import { isVaultError, VaultError } from './errors.ts';
 import { objectMember, stringMember } from './json.ts';
 import { normalizePath, VaultPathError } from './path.ts';
-import type { VaultCaller } from './session.ts';
+import type { VaultCaller } from './session/session.ts';
 
 export type MountKind = 'kv1' | 'kv2' | 'other';
 

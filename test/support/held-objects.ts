@@ -1,6 +1,6 @@
 /** A sink for a watch that keeps the versions of what it is told of. */
 import type { KubeObject } from '../../src/kube/api.ts';
-import { objectKey, type WatchSink } from '../../src/kube/watcher.ts';
+import { objectKey, type WatchSink } from '../../src/kube/watch/watcher.ts';
 
 /** A sink that holds what the server should have, and what was said. */
 export class HeldObjects implements WatchSink {

@@ -1,6 +1,6 @@
 /** The operator's own client of the API server, for tests of parts that take one. */
 import { createKubeApi, type HttpKubeApi } from '../../src/kube/http.ts';
-import { loadKubeconfig } from '../../src/kube/kubeconfig.ts';
+import { loadKubeconfig } from '../../src/kube/auth/kubeconfig.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 
 /** As the administrator. To be disposed by whoever asked. */

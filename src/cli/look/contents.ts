@@ -1,12 +1,12 @@
 /**
- * What objects hold, for comparing: the content is read, reduced to its gist and dropped. Many objects are read by lists, few
+ * What objects hold, for comparing: the content is read, reduced to its fingerprint and dropped. Many objects are read by lists, few
  * by GETs.
  */
-import { Content } from '../../copy/content.ts';
-import { type HolderKey, holderKey, parseHolderKey } from '../../copy/keys.ts';
-import type { Kind } from '../../copy/kind.ts';
-import { gistOf } from '../../copy/kube-store.ts';
-import type { Gist } from '../../copy/plan.ts';
+import { Content } from '../../copy/model/content.ts';
+import { type ResourceKey, resourceKey, parseResourceKey } from '../../copy/model/keys.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import { fingerprintOf } from '../../copy/cluster/store.ts';
+import type { Fingerprint } from '../../copy/plan/plan.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
@@ -14,7 +14,7 @@ import { type Listed, listEach } from '../../kube/list-each.ts';
 
 export interface Found {
   readonly resourceVersion: string;
-  readonly gist: Gist;
+  readonly fingerprint: Fingerprint;
   readonly immutable: boolean;
 }
 
@@ -29,7 +29,7 @@ export class Contents {
   readonly #api: KubeApi;
   readonly #kinds: ReadonlyMap<string, Kind>;
   /** `null`: it is not there. */
-  readonly #found = new Map<HolderKey, Found | null>();
+  readonly #found = new Map<ResourceKey, Found | null>();
 
   constructor(api: KubeApi, kinds: readonly Kind[]) {
     this.#api = api;
@@ -37,7 +37,7 @@ export class Contents {
   }
 
   /** `undefined`: not read yet; `null`: it was not there. */
-  of(key: HolderKey): Found | null | undefined {
+  of(key: ResourceKey): Found | null | undefined {
     return this.#found.get(key);
   }
 
@@ -45,7 +45,7 @@ export class Contents {
    * Reads those that have not been read yet.
    * @throws what `api.request` throws
    */
-  async read(keys: Iterable<HolderKey>, signal: AbortSignal | undefined): Promise<void> {
+  async read(keys: Iterable<ResourceKey>, signal: AbortSignal | undefined): Promise<void> {
     let rest = [...new Set(keys)].filter((key) => !this.#found.has(key));
     rest = await this.#readGroups(rest, 'name', MANY_OF_A_NAME, signal);
     rest = await this.#readGroups(rest, 'namespace', MANY_OF_A_NAMESPACE, signal);
@@ -58,16 +58,16 @@ export class Contents {
 
   /** @returns the keys of groups that are too small for a list */
   async #readGroups(
-    keys: readonly HolderKey[],
+    keys: readonly ResourceKey[],
     by: 'name' | 'namespace',
     least: number,
     signal: AbortSignal | undefined,
-  ): Promise<HolderKey[]> {
+  ): Promise<ResourceKey[]> {
     const groups = Map.groupBy(keys, (key) => {
-      const place = parseHolderKey(key);
+      const place = parseResourceKey(key);
       return `${place.kind} ${place[by]}`;
     });
-    const rest: HolderKey[] = [];
+    const rest: ResourceKey[] = [];
     for (const group of groups.values()) {
       const [first] = group;
       if (first === undefined || group.length < least) rest.push(...group);
@@ -77,18 +77,18 @@ export class Contents {
   }
 
   async #list(
-    first: HolderKey,
+    first: ResourceKey,
     by: 'name' | 'namespace',
-    wanted: ReadonlySet<HolderKey>,
+    wanted: ReadonlySet<ResourceKey>,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    const { namespace, name } = parseHolderKey(first);
+    const { namespace, name } = parseResourceKey(first);
     const kind = this.#kindOf(first);
     const options = { withContent: true, signal };
     for (const key of wanted) this.#found.set(key, null);
     const take = (item: Listed): void => {
       const { metadata } = item;
-      const key = holderKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
+      const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
       if (wanted.has(key)) this.#found.set(key, foundIn(kind, item));
     };
     if (by === 'namespace') {
@@ -99,8 +99,8 @@ export class Contents {
     }
   }
 
-  async #get(key: HolderKey, signal: AbortSignal | undefined): Promise<Found | null> {
-    const { namespace, name } = parseHolderKey(key);
+  async #get(key: ResourceKey, signal: AbortSignal | undefined): Promise<Found | null> {
+    const { namespace, name } = parseResourceKey(key);
     const kind = this.#kindOf(key);
     const path = `${kind.groupPath}/namespaces/${namespace}/${kind.plural}/${name}`;
     try {
@@ -112,8 +112,8 @@ export class Contents {
     }
   }
 
-  #kindOf(key: HolderKey): Kind {
-    const { kind } = parseHolderKey(key);
+  #kindOf(key: ResourceKey): Kind {
+    const { kind } = parseResourceKey(key);
     const known = this.#kinds.get(kind);
     if (known === undefined) throw new TypeError(`the kind ${kind} is not looked at`);
     return known;
@@ -122,6 +122,6 @@ export class Contents {
 
 function foundIn(kind: Kind, item: Listed): Found {
   const { resourceVersion } = item.metadata;
-  const gist = gistOf(Content.ofObject(kind, item, resourceVersion));
-  return { resourceVersion, gist, immutable: item['immutable'] === true };
+  const fingerprint = fingerprintOf(Content.ofObject(kind, item, resourceVersion));
+  return { resourceVersion, fingerprint, immutable: item['immutable'] === true };
 }

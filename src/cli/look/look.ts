@@ -6,23 +6,23 @@
  */
 import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR_PLURAL } from '../../controllers/mirrors/api.ts';
 import { MirrorStore } from '../../controllers/mirrors/mirror-store.ts';
-import { MirrorSystem } from '../../controllers/mirrors/system.ts';
+import { MirrorSystem } from '../../controllers/mirrors/reconciler.ts';
 import { annotationNames } from '../../controllers/replicator/annotations.ts';
 import { REPLICATED_KINDS } from '../../controllers/replicator/controller.ts';
 import { readRule, type ReplicationRule, type RuleSettings } from '../../controllers/replicator/rule.ts';
-import { ReplicatorSystem } from '../../controllers/replicator/system.ts';
-import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/claim.ts';
-import { ClaimBook } from '../../copy/claim-book.ts';
-import { Cycles, flowOf } from '../../copy/cycles.ts';
-import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
-import { ownerByMark, placedOwner } from '../../copy/marks.ts';
-import { Namespaces } from '../../copy/namespaces.ts';
-import { observe, type Observed } from '../../copy/observed.ts';
-import { outcomesOf } from '../../copy/outcomes.ts';
-import { PatternCache, type RegexMode } from '../../copy/patterns.ts';
-import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks } from '../../copy/plan.ts';
-import type { Evaluation, RuleSystem } from '../../copy/system.ts';
+import { ReplicatorReconciler } from '../../controllers/replicator/reconciler.ts';
+import { type Claim, type Outcome, PENDING, type SourceView } from '../../copy/model/claim.ts';
+import { ClaimBook } from '../../copy/plan/claim-book.ts';
+import { Cycles, flowOf } from '../../copy/plan/cycles.ts';
+import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
+import { ownerByMark, placedOwner } from '../../copy/plan/marks.ts';
+import { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { observe, type Observed } from '../../copy/model/observed.ts';
+import { outcomesOf } from '../../copy/plan/outcomes.ts';
+import { PatternCache, type RegexMode } from '../../controllers/common/namespace-patterns.ts';
+import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks } from '../../copy/plan/plan.ts';
+import type { Evaluation, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { ReplicatorReading } from '../actions.ts';
 import { finish } from '../../runtime/slices.ts';
@@ -69,12 +69,12 @@ export class Look {
   readonly patterns: PatternCache;
   readonly settings: RuleSettings;
   readonly mirrorSystem: MirrorSystem;
-  readonly replicator: ReplicatorSystem;
+  readonly replicator: ReplicatorReconciler;
   readonly #options: LookOptions;
-  readonly #systems: ReadonlyMap<string, RuleSystem>;
+  readonly #systems: ReadonlyMap<string, RuleReconciler>;
   readonly #reach = new Map<string, Reach>();
-  readonly #objects = new Map<HolderKey, Observed>();
-  readonly #owned = new Map<RuleKey, HolderKey[]>();
+  readonly #objects = new Map<ResourceKey, Observed>();
+  readonly #owned = new Map<RuleKey, ResourceKey[]>();
   readonly #rules = new Map<RuleKey, Evaluation>();
   /** Rules that are still to be evaluated. */
   readonly #outdated = new Set<RuleKey>();
@@ -89,7 +89,7 @@ export class Look {
     onChange: () => undefined,
   });
   readonly #contents: Contents;
-  readonly #decisions = new Map<HolderKey, Decision>();
+  readonly #decisions = new Map<ResourceKey, Decision>();
 
   private constructor(options: LookOptions) {
     const { api, regexMode, replicator, now } = options;
@@ -120,7 +120,7 @@ export class Look {
       synced: async () => await Promise.resolve(),
       now: () => now,
     });
-    this.replicator = new ReplicatorSystem({
+    this.replicator = new ReplicatorReconciler({
       api,
       settings: this.settings,
       kinds: replicator.runReplicators.map((kind) => REPLICATED_KINDS[kind]),
@@ -129,7 +129,7 @@ export class Look {
       recordEvent: () => undefined,
       onRoom: (rule) => this.#outdated.add(rule),
     });
-    this.#systems = new Map<string, RuleSystem>(
+    this.#systems = new Map<string, RuleReconciler>(
       [this.mirrorSystem, this.replicator].map((system) => [system.name, system]),
     );
   }
@@ -173,12 +173,12 @@ export class Look {
   }
 
   /** Everything there is, by key. */
-  get objects(): ReadonlyMap<HolderKey, Observed> {
+  get objects(): ReadonlyMap<ResourceKey, Observed> {
     return this.#objects;
   }
 
   /** What rules have made, by the marks that have their place. */
-  get owned(): ReadonlyMap<RuleKey, readonly HolderKey[]> {
+  get owned(): ReadonlyMap<RuleKey, readonly ResourceKey[]> {
     return this.#owned;
   }
 
@@ -187,42 +187,42 @@ export class Look {
     return this.#rules;
   }
 
-  key({ kind }: Kind, namespace: string, name: string): HolderKey {
-    return holderKey(this.#options.api.cluster, kind, namespace, name);
+  key({ kind }: Kind, namespace: string, name: string): ResourceKey {
+    return resourceKey(this.#options.api.cluster, kind, namespace, name);
   }
 
   /** The rule whose mark on the object counts, whichever system made it. */
-  ownerOf(observed: Observed, target: HolderKey): RuleKey | undefined {
+  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     return ownerByMark(this.#systems.values(), this.book, observed, target);
   }
 
   /** The claims on a target, and what decides between them. */
-  contestOf(target: HolderKey): Contest {
+  contestOf(target: ResourceKey): Contest {
     return this.#contest(target, (claim) => this.#cycles.of(claim) ?? this.#view(claim));
   }
 
   /** What the annotations of an object ask for; where that is refused, why. */
-  askedBy(key: HolderKey, { annotations }: Observed): ReplicationRule | undefined {
+  askedBy(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
     const rule = this.replicator.ruleOf(key);
     const refusal = rule === undefined ? undefined : this.replicator.refusalOf(rule);
     if (refusal !== undefined) return { kind: 'broken', refusal };
-    return readRule(this.settings, parseHolderKey(key), annotations);
+    return readRule(this.settings, parseResourceKey(key), annotations);
   }
 
   /** What becomes of a copy that its rule does not claim. */
   fateOf(owner: RuleKey, observed: Observed): OwnerFate {
-    return this.#systemOf(owner).dispose(owner, observed, this.#rules.has(owner));
+    return this.#reconcilerOf(owner).orphanPolicy(owner, observed, this.#rules.has(owner));
   }
 
   /**
    * Decides targets, as the engine would. Reads what is needed for all of them together.
    * @throws what `api.request` throws
    */
-  async decide(targets: Iterable<HolderKey>): Promise<void> {
+  async decide(targets: Iterable<ResourceKey>): Promise<void> {
     let open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
     for (let round = 1; open.length > 0; round += 1) {
-      const wanted = new Set<HolderKey>();
-      const undecided: HolderKey[] = [];
+      const wanted = new Set<ResourceKey>();
+      const undecided: ResourceKey[] = [];
       for (const target of open) {
         const decision = this.#plan(target);
         const needs = decision.do === 'need' ? this.#readable(decision, target) : [];
@@ -239,7 +239,7 @@ export class Look {
   }
 
   /** What `decide` came to. @throws TypeError for a target that it was not asked for */
-  decisionOn(target: HolderKey): Decision {
+  decisionOn(target: ResourceKey): Decision {
     const decision = this.#decisions.get(target);
     if (decision === undefined) throw new TypeError(`not decided: ${target}`);
     return decision;
@@ -247,7 +247,7 @@ export class Look {
 
   /** Decides the targets of these rules, and tells their claims what came of it. @throws what `api.request` throws */
   async settle(rules: Iterable<RuleKey>): Promise<void> {
-    const targets = new Set<HolderKey>();
+    const targets = new Set<ResourceKey>();
     for (const rule of rules) for (const { claim } of this.book.of(rule)) targets.add(claim.target);
     await this.decide(targets);
     for (const target of targets) {
@@ -256,13 +256,13 @@ export class Look {
     }
   }
 
-  #contest(target: HolderKey, viewOf: Contest['viewOf']): Contest {
+  #contest(target: ResourceKey, viewOf: Contest['viewOf']): Contest {
     const observed = this.#objects.get(target);
     const markedBy = observed && this.ownerOf(observed, target);
     return { entries: this.book.on(target), markedBy, viewOf, now: this.#options.now };
   }
 
-  #systemOf(rule: RuleKey): RuleSystem {
+  #reconcilerOf(rule: RuleKey): RuleReconciler {
     const system = this.#systems.get(rule.slice(0, rule.indexOf(':')));
     if (system === undefined) throw new TypeError(`no system for the rule ${rule}`);
     return system;
@@ -280,7 +280,7 @@ export class Look {
   }
 
   #claim(): void {
-    const view = { ownedBy: (rule: RuleKey): Iterable<HolderKey> => this.#owned.get(rule) ?? [] };
+    const view = { ownedBy: (rule: RuleKey): Iterable<ResourceKey> => this.#owned.get(rule) ?? [] };
     const rules: RuleKey[] = Array.from(this.mirrors.all(), ([rule]) => rule);
     for (const key of this.#objects.keys()) {
       const rule = this.replicator.ruleOf(key);
@@ -290,14 +290,14 @@ export class Look {
     // An older rule may leave no room for a younger one that was evaluated before it.
     for (const rule of this.#outdated) {
       this.#outdated.delete(rule);
-      const evaluation = finish(this.#systemOf(rule).evaluate(rule, view));
+      const evaluation = finish(this.#reconcilerOf(rule).evaluate(rule, view));
       if (evaluation === undefined) continue;
       this.#rules.set(rule, evaluation);
       this.#cycles.changed(this.book.replace(rule, evaluation.claims, evaluation.sources));
     }
   }
 
-  #plan(target: HolderKey): Plan {
+  #plan(target: ResourceKey): Plan {
     const observed = this.#objects.get(target);
     const contest = this.contestOf(target);
     const { markedBy } = contest;
@@ -310,9 +310,9 @@ export class Look {
       observed,
       usedBy: this.book.userOf(target),
       goingAway: false,
-      gistOf: ({ source }) => (source === undefined ? undefined : this.#contents.of(source)?.gist),
+      fingerprintOf: ({ source }) => (source === undefined ? undefined : this.#contents.of(source)?.fingerprint),
       held,
-      type: parseHolderKey(target).kind === SECRET.kind ? held?.gist.type : '',
+      type: parseResourceKey(target).kind === SECRET.kind ? held?.fingerprint.type : '',
       ownerFate,
       frozen: held?.immutable ?? false,
     });
@@ -324,9 +324,9 @@ export class Look {
   }
 
   /** What has to be read for a plan, and was not read yet. */
-  #readable(need: Extract<Plan, { do: 'need' }>, target: HolderKey): HolderKey[] {
+  #readable(need: Extract<Plan, { do: 'need' }>, target: ResourceKey): ResourceKey[] {
     const keys = need.fact === 'source' ? [need.claim.source] : need.fact === 'target' ? [target] : [];
-    return keys.filter((key) => key !== undefined && this.#contents.of(key) === undefined) as HolderKey[];
+    return keys.filter((key) => key !== undefined && this.#contents.of(key) === undefined) as ResourceKey[];
   }
 
   #view({ source }: Claim): SourceView {
@@ -336,7 +336,7 @@ export class Look {
       const { resourceVersion, labels, annotations } = found;
       return { state: 'present', version: resourceVersion, labels, annotations };
     }
-    const { kind, namespace, name } = parseHolderKey(source);
+    const { kind, namespace, name } = parseResourceKey(source);
     if (!this.isWhole(kind) && namespace !== this.#options.namespace) return { state: 'unknown' };
     const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
     return { state: 'missing', reason: `No${kind}`, message };

@@ -1,7 +1,7 @@
 /** What an object would be after `kubectl apply` of a manifest: what the manifest says, over what is there. Pure. */
-import type { Kind } from '../../copy/kind.ts';
-import { SECRET } from '../../copy/kind.ts';
-import { LAST_APPLIED } from '../../copy/observed.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import { LAST_APPLIED } from '../../copy/model/observed.ts';
 import { isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
 
 type Fields = Readonly<Record<string, unknown>>;

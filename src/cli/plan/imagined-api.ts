@@ -10,7 +10,7 @@ import {
   SECRET_MIRROR_KIND,
   SECRET_MIRROR_PLURAL,
 } from '../../controllers/mirrors/api.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { KubeApi, KubeObject, KubeRequest, KubeResponse, KubeStream, ObjectMeta } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';

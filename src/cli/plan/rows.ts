@@ -1,11 +1,11 @@
 /** Which targets the manifests concern, and what would become of each: a row for what decides it, and one for each rule that loses. */
 import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
 import { MIRRORS_SYSTEM } from '../../controllers/mirrors/api.ts';
-import { type HolderKey, holderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
-import type { Outcome } from '../../copy/claim.ts';
-import type { Entry } from '../../copy/claim-book.ts';
-import { outcomesOf } from '../../copy/outcomes.ts';
-import { winnerOf } from '../../copy/plan.ts';
+import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Outcome } from '../../copy/model/claim.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { outcomesOf } from '../../copy/plan/outcomes.ts';
+import { winnerOf } from '../../copy/plan/plan.ts';
 import type { Look } from '../look/look.ts';
 import type { Given } from './imagined-api.ts';
 import type { PlannedTarget } from './report.ts';
@@ -13,17 +13,17 @@ import { told } from './told.ts';
 
 /** What the manifests name. */
 export class Named {
-  readonly objects: ReadonlySet<HolderKey>;
+  readonly objects: ReadonlySet<ResourceKey>;
   readonly mirrors: ReadonlySet<RuleKey>;
   readonly namespaces: ReadonlySet<string>;
 
   constructor(cluster: string, given: readonly Given[]) {
-    const objects = new Set<HolderKey>();
+    const objects = new Set<ResourceKey>();
     const mirrors = new Set<RuleKey>();
     const namespaces = new Set<string>();
     for (const { manifest, planned, namespace } of given) {
       const { name } = manifest.metadata;
-      if (planned.content !== undefined) objects.add(holderKey(cluster, planned.content.kind, namespace, name));
+      if (planned.content !== undefined) objects.add(resourceKey(cluster, planned.content.kind, namespace, name));
       else if (planned.namespaced) mirrors.add(mirrorRule(namespace, name));
       else namespaces.add(name);
     }
@@ -34,17 +34,17 @@ export class Named {
 }
 
 export interface Touched {
-  readonly targets: ReadonlySet<HolderKey>;
+  readonly targets: ReadonlySet<ResourceKey>;
   /** Given objects that are rules, sources or targets. */
-  readonly concerned: ReadonlySet<HolderKey>;
+  readonly concerned: ReadonlySet<ResourceKey>;
   /** Rules that are given. */
   readonly rules: ReadonlySet<RuleKey>;
 }
 
 /** What the manifests concern. */
 export function touchedBy(look: Look, named: Named): Touched {
-  const targets = new Set<HolderKey>();
-  const concerned = new Set<HolderKey>();
+  const targets = new Set<ResourceKey>();
+  const concerned = new Set<ResourceKey>();
   const rules = new Set<RuleKey>(named.mirrors);
   for (const object of named.objects) {
     const rule = look.replicator.ruleOf(object);
@@ -58,7 +58,7 @@ export function touchedBy(look: Look, named: Named): Touched {
       const { target, source } = claim;
       const fromGiven = source !== undefined && named.objects.has(source);
       if (fromGiven) concerned.add(source);
-      const isNew = named.namespaces.has(parseHolderKey(target).namespace);
+      const isNew = named.namespaces.has(parseResourceKey(target).namespace);
       if (isGiven || fromGiven || isNew || named.objects.has(target)) targets.add(target);
     }
   }
@@ -81,8 +81,8 @@ export async function rowsOf(
   const rows = [...targets].toSorted().flatMap((target) => rowsOn(target));
   return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
 
-  function rowsOn(target: HolderKey): { row: PlannedTarget; isNews: boolean }[] {
-    const { kind, namespace, name } = parseHolderKey(target);
+  function rowsOn(target: ResourceKey): { row: PlannedTarget; isNews: boolean }[] {
+    const { kind, namespace, name } = parseResourceKey(target);
     const contest = look.contestOf(target);
     const { entries, markedBy } = contest;
     const marker = markedBy === undefined ? '' : titleOf(look, markedBy);

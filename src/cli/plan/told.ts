@@ -1,6 +1,6 @@
 /** What a decision of `plan` is in the words of `keyferry plan`. */
-import { type HolderKey, parseHolderKey } from '../../copy/keys.ts';
-import type { Plan } from '../../copy/plan.ts';
+import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
+import type { Plan } from '../../copy/plan/plan.ts';
 import type { PlannedTarget } from './report.ts';
 
 type Told = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
@@ -11,8 +11,11 @@ export function told(decision: Plan, marker: string): Told {
     case 'create':
       return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
     case 'update':
-      if (decision.withData && decision.wish.data === 'minimal') {
-        const { reason, message } = decision.wish.remark ?? { reason: 'Cleared', message: 'its source is not for it' };
+      if (decision.withData && decision.desired.data === 'minimal') {
+        const { reason, message } = decision.desired.remark ?? {
+          reason: 'Cleared',
+          message: 'its source is not for it',
+        };
         return { action: 'update', reason: `its data are cleared: ${reason}: ${message}`, lost: true };
       }
       return {
@@ -38,8 +41,8 @@ export function told(decision: Plan, marker: string): Told {
   }
 }
 
-function sourceOf(source: HolderKey | undefined): string {
+function sourceOf(source: ResourceKey | undefined): string {
   if (source === undefined) return 'nothing';
-  const { namespace, name } = parseHolderKey(source);
+  const { namespace, name } = parseResourceKey(source);
   return `${namespace}/${name}`;
 }

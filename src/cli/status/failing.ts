@@ -1,6 +1,6 @@
 /** The targets of a rule that are not as they should be. */
-import type { RuleKey } from '../../copy/keys.ts';
-import { parseHolderKey } from '../../copy/keys.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
 import { type Look, NOT_ASKED } from '../look/look.ts';
 import { byName, type FailingTarget } from './report.ts';
 
@@ -10,7 +10,7 @@ export function failingOf(look: Look, rule: RuleKey): FailingTarget[] {
   for (const { claim, outcome } of look.book.of(rule)) {
     const { state, reason, message } = outcome;
     if (state === 'synced' || state === 'released') continue;
-    const { kind, namespace, name } = parseHolderKey(claim.target);
+    const { kind, namespace, name } = parseResourceKey(claim.target);
     const place = { kind, namespace, name };
     if (state === 'waiting' && claim.source === undefined && reason === NOT_ASKED.reason) {
       // Of a copy that is there it cannot be told here whether it holds what Vault has.

@@ -10,8 +10,8 @@ import {
 import { mirrorName } from '../../controllers/mirrors/mirror-store.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.ts';
 import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
-import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
-import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/marks.ts';
+import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import type { Look } from '../look/look.ts';
 import { failingOf } from './failing.ts';
 import { fateOfOrphan, STAYS } from './orphan.ts';
@@ -35,8 +35,8 @@ export async function mirrorsStatus(look: Look, namespace: string | undefined): 
   };
 }
 
-function copyOf(look: Look, key: HolderKey): CopyStatus {
-  const { kind, namespace, name } = parseHolderKey(key);
+function copyOf(look: Look, key: ResourceKey): CopyStatus {
+  const { kind, namespace, name } = parseResourceKey(key);
   const annotations = look.objects.get(key)?.annotations;
   return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
 }
@@ -44,7 +44,7 @@ function copyOf(look: Look, key: HolderKey): CopyStatus {
 /** Copies that no mirror asks for. */
 function orphansOf(look: Look): OrphanStatus[] {
   const orphans: OrphanStatus[] = [];
-  const add = (key: HolderKey, owner: string, reason: string): void => {
+  const add = (key: ResourceKey, owner: string, reason: string): void => {
     orphans.push({ system: MIRRORS_SYSTEM, ...copyOf(look, key), owner, reason });
   };
   for (const [key, observed] of look.objects) {
@@ -59,7 +59,7 @@ function orphansOf(look: Look): OrphanStatus[] {
     } else if (labels[COPY_LABEL] === MIRRORS_SYSTEM) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
       if (mark === undefined) add(key, '', 'its mark was taken off; it is left alone');
-      else if (isMarkedElsewhere(annotations, parseHolderKey(key))) {
+      else if (isMarkedElsewhere(annotations, parseResourceKey(key))) {
         add(key, mark, `it was cloned from the copy ${annotations[PLACE_ANNOTATION]}; it is left alone`);
       }
     }
@@ -68,14 +68,14 @@ function orphansOf(look: Look): OrphanStatus[] {
 }
 
 /** `undefined`: that cannot be told. */
-function whyUnwanted(look: Look, owner: RuleKey, key: HolderKey): string | undefined {
+function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | undefined {
   const mirror = look.mirrors.get(owner);
   if (mirror === undefined) {
     const isKnown = look.isWhole(SECRET_MIRROR_KIND) || look.namespaces.has(mirrorName(owner).split('/')[0] ?? '');
     return isKnown ? 'its SecretMirror is gone' : undefined;
   }
   const spec = effectiveSpec(mirror, look.patterns);
-  const { namespace, name } = parseHolderKey(key);
+  const { namespace, name } = parseResourceKey(key);
   if (spec.sourceName !== name) return `its SecretMirror now makes copies named ${spec.sourceName}`;
   if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
     return 'a pattern matches only a part of the name of its namespace, which was enough for the original (--mirrors-regex=search)';

@@ -1,12 +1,12 @@
 /** What becomes of an object that carries the mark of a rule which does not claim it, in words. */
-import type { HolderKey, RuleKey } from '../../copy/keys.ts';
-import { PLACE_ANNOTATION } from '../../copy/marks.ts';
-import type { Observed } from '../../copy/observed.ts';
+import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { Look } from '../look/look.ts';
 
 export const STAYS = 'it stays';
 
-export function fateOfOrphan(look: Look, rule: RuleKey, key: HolderKey, observed: Observed): string {
+export function fateOfOrphan(look: Look, rule: RuleKey, key: ResourceKey, observed: Observed): string {
   // Made by an original: nothing shows that it is a copy for this place.
   if (!(PLACE_ANNOTATION in observed.annotations)) return STAYS;
   const user = look.book.userOf(key);

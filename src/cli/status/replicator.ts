@@ -3,10 +3,10 @@ import { type AnnotationNames, listItems } from '../../controllers/replicator/an
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
 import { remarksOn } from '../../controllers/replicator/report.ts';
 import type { ReplicationRule } from '../../controllers/replicator/rule.ts';
-import { REPLICATOR_SYSTEM } from '../../controllers/replicator/system.ts';
-import type { Entry } from '../../copy/claim-book.ts';
-import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
-import type { Observed } from '../../copy/observed.ts';
+import { REPLICATOR_SYSTEM } from '../../controllers/replicator/reconciler.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { Look } from '../look/look.ts';
 import { failingOf } from './failing.ts';
 import { fateOfOrphan } from './orphan.ts';
@@ -22,11 +22,11 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
   for (const [key, observed] of look.objects) {
-    const place = parseHolderKey(key);
+    const place = parseResourceKey(key);
     const rule = look.replicator.ruleOf(key);
     if (!asked(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
-    const wish = look.askedBy(key, observed);
-    if (wish !== undefined) annotated.push({ key, observed, wish, rule });
+    const replication = look.askedBy(key, observed);
+    if (replication !== undefined) annotated.push({ key, observed, replication, rule });
   }
   await look.settle(annotated.flatMap(({ rule }) => rule ?? []));
   const rules = annotated.map(({ rule, ...one }) =>
@@ -41,38 +41,44 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
 }
 
 interface Annotated {
-  readonly key: HolderKey;
+  readonly key: ResourceKey;
   readonly observed: Observed;
-  readonly wish: ReplicationRule;
+  readonly replication: ReplicationRule;
 }
 
 /** What stands in the object, whoever follows it. */
-function wishOf(
+function replicationOf(
   names: AnnotationNames,
-  { key, observed, wish }: Annotated,
+  { key, observed, replication }: Annotated,
 ): Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
-  const { kind, namespace, name } = parseHolderKey(key);
-  const from = wish.kind === 'broken' ? undefined : wish.from;
+  const { kind, namespace, name } = parseResourceKey(key);
+  const from = replication.kind === 'broken' ? undefined : replication.from;
   return {
     system: REPLICATOR_SYSTEM,
     kind,
     namespace,
     name,
     source: `${kind.toLowerCase()} ${from ?? `${namespace}/${name}`}`,
-    destinations: wish.kind === 'pull' ? [`${namespace}/${name}`] : destinationsOf(names, observed),
+    destinations: replication.kind === 'pull' ? [`${namespace}/${name}`] : destinationsOf(names, observed),
   };
 }
 
 /** An object of a kind that the replicator does not run for. */
 function ignoredStatus(names: AnnotationNames, annotated: Annotated): RuleStatus {
-  const wish = wishOf(names, annotated);
-  const message = `the replicator does not run for ${wish.kind}s (--run-replicators)`;
+  const replication = replicationOf(names, annotated);
+  const message = `the replicator does not run for ${replication.kind}s (--run-replicators)`;
   const state = { state: 'Ignored', ready: false, reason: 'NotRun', message };
-  return { ...wish, ...state, lastSyncTime: annotated.observed.annotations[names.at] ?? null, copies: [], failing: [] };
+  return {
+    ...replication,
+    ...state,
+    lastSyncTime: annotated.observed.annotations[names.at] ?? null,
+    copies: [],
+    failing: [],
+  };
 }
 
 function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & { readonly rule: RuleKey }): RuleStatus {
-  const { rule, wish } = annotated;
+  const { rule, replication } = annotated;
   const entries = [...look.book.of(rule)];
   const copies: CopyStatus[] = [];
   let lastSyncTime: string | null = null;
@@ -86,8 +92,8 @@ function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & {
     if (at !== undefined && (lastSyncTime === null || at > lastSyncTime)) lastSyncTime = at;
   }
   return {
-    ...wishOf(names, annotated),
-    ...stateOf(look, wish, entries),
+    ...replicationOf(names, annotated),
+    ...stateOf(look, replication, entries),
     lastSyncTime,
     copies: copies.toSorted(byName),
     failing: failingOf(look, rule),
@@ -101,16 +107,21 @@ function destinationsOf(names: AnnotationNames, { annotations }: Observed): stri
 
 function stateOf(
   look: Look,
-  wish: ReplicationRule,
+  replication: ReplicationRule,
   entries: readonly Entry[],
 ): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
   const [pending, told] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
-  const [first, ...more] = remarksOn(wish.kind === 'broken' ? wish.refusal : undefined, told) ?? [];
+  const [first, ...more] = remarksOn(replication.kind === 'broken' ? replication.refusal : undefined, told) ?? [];
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
-    return { state: wish.kind === 'broken' ? 'Suspended' : 'Error', ready: false, reason: first.reason, message };
+    return {
+      state: replication.kind === 'broken' ? 'Suspended' : 'Error',
+      ready: false,
+      reason: first.reason,
+      message,
+    };
   }
-  if (isHidden(look, wish, entries)) {
+  if (isHidden(look, replication, entries)) {
     const message = 'other namespaces would have to be looked at, and these rights do not reach there';
     return { state: 'Unknown', ready: false, reason: LIMITED, message };
   }
@@ -127,12 +138,12 @@ function stateOf(
 }
 
 /** Whether the rule reaches into namespaces that could not be looked at. */
-function isHidden(look: Look, wish: ReplicationRule, entries: readonly Entry[]): boolean {
+function isHidden(look: Look, replication: ReplicationRule, entries: readonly Entry[]): boolean {
   if (look.isWhole('Namespace') && look.isWhole('Secret') && look.isWhole('ConfigMap')) return false;
-  if (wish.kind === 'push') return true;
+  if (replication.kind === 'push') return true;
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
-    const { kind, namespace } = parseHolderKey(claim.source);
+    const { kind, namespace } = parseResourceKey(claim.source);
     return !look.isWhole(kind) && !look.namespaces.has(namespace);
   });
 }
@@ -159,7 +170,7 @@ function orphansOf(look: Look, names: AnnotationNames): OrphanStatus[] {
   return orphans;
 }
 
-function copyOf(names: AnnotationNames, key: HolderKey, { annotations }: Observed): CopyStatus {
-  const { kind, namespace, name } = parseHolderKey(key);
+function copyOf(names: AnnotationNames, key: ResourceKey, { annotations }: Observed): CopyStatus {
+  const { kind, namespace, name } = parseResourceKey(key);
   return { kind, namespace, name, sourceVersion: annotations[names.version] ?? '' };
 }

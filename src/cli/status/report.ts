@@ -2,7 +2,7 @@
  * What `keyferry status` tells, whatever system it is of. The JSON and YAML output is this, as it stands; fields are only ever
  * added. Its schema is docs/schemas/status.json.
  */
-import type { Outcome } from '../../copy/claim.ts';
+import type { Outcome } from '../../copy/model/claim.ts';
 
 /** A rule that a user wrote, and what became of it. */
 export interface RuleStatus {

@@ -1,23 +1,23 @@
 /** Puts the SecretMirror system on an engine: its watches, its system, its metrics and events. */
 import type { Engine } from '../../copy/engine.ts';
-import type { Cluster } from '../../copy/cluster.ts';
-import type { Watcher } from '../../kube/watcher.ts';
-import { SECRET } from '../../copy/kind.ts';
+import type { Cluster } from '../../copy/cluster/cluster.ts';
+import type { Watcher } from '../../kube/watch/watcher.ts';
+import { SECRET } from '../../copy/model/kind.ts';
 import type { VaultAddresses } from '../../vault/addresses.ts';
-import type { VaultBackend } from '../../copy/vault-backend.ts';
-import { isVaultKey } from '../../copy/vault-holder.ts';
+import type { VaultBackend } from '../../copy/vault/backend.ts';
+import { isVaultKey } from '../../copy/vault/locations.ts';
 import type { MirrorsConfig } from '../../config/config.ts';
 import type { Log } from '../../observe/log.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRRORS_API_PATH, MIRRORS_SYSTEM, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
 import { LeftBehind } from './left-behind.ts';
 import { MirrorStore } from './mirror-store.ts';
-import { NamespaceNews } from '../../copy/namespace-news.ts';
+import { NamespaceNews } from '../common/namespace-news.ts';
 import type { Steps } from '../../runtime/slices.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { COPY_LABEL } from './shape.ts';
 import type { MirrorEvent } from './status.ts';
-import { MirrorSystem } from './system.ts';
+import { MirrorSystem } from './reconciler.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { places } from './verdict.ts';
 
@@ -116,7 +116,7 @@ export function startMirrors(options: MirrorsControllerOptions): MirrorsControll
     system.recount();
     if (!there) patterns.forgetNamespace(name);
   });
-  engine.addSystem(system);
+  engine.addReconciler(system);
   const mirrorWatch = cluster.watch(
     { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
     mirrors.sink,

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { type Outcome, PENDING } from '../../copy/claim.ts';
-import { holderKey } from '../../copy/keys.ts';
-import { Namespaces } from '../../copy/namespaces.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import { type Outcome, PENDING } from '../../copy/model/claim.ts';
+import { resourceKey } from '../../copy/model/keys.ts';
+import { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from './api.ts';
 import { MirrorStore, ruleVersion } from './mirror-store.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
-import { MirrorSystem } from './system.ts';
+import { MirrorSystem } from './reconciler.ts';
 
 const RULE = 'mirrors:default/db';
 
@@ -49,7 +49,7 @@ describe('a mirror that is being deleted, when the time for its copies is over',
       mirrors,
       namespaces: new Namespaces(() => undefined),
       patterns: new PatternCache('full'),
-      secretKey: (namespace, name) => holderKey('c', 'Secret', namespace, name),
+      secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
       viewOf: unused,
       recordEvent: (_mirror, { reason }) => events.push(reason),
       onSynced: unused,
@@ -63,7 +63,7 @@ describe('a mirror that is being deleted, when the time for its copies is over',
     const mode = retain ? 'own' : 'release';
     const claim = { owner, target: 'c:Secret/team/db', mode, source: undefined, shape } as const;
     const news = { writes: 0, evaluated: ruleVersion(mirror) };
-    await made.report(RULE, [{ claim, outcome }], news, new AbortController().signal);
+    await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);
     return [goes, events];
   }
 

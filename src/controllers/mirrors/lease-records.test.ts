@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import type { SourceView } from '../../copy/claim.ts';
-import { PatternCache } from '../../copy/patterns.ts';
-import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault-sources.ts';
+import type { SourceView } from '../../copy/model/claim.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
+import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault/sources.ts';
 import type { VaultBlock } from './api.ts';
 import { foldLeases, type LeaseNews, type LeaseStatus } from './lease-records.ts';
 import { type EffectiveSpec, effectiveSpec } from './spec.ts';

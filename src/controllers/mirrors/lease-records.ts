@@ -8,8 +8,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { SourceView } from '../../copy/claim.ts';
-import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault-sources.ts';
+import type { SourceView } from '../../copy/model/claim.ts';
+import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault/sources.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';

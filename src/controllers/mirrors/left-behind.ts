@@ -6,9 +6,9 @@
  */
 import type { KubeApi } from '../../kube/api.ts';
 import { listEach } from '../../kube/list-each.ts';
-import type { RuleKey } from '../../copy/keys.ts';
-import { PLACE_ANNOTATION } from '../../copy/marks.ts';
-import type { Namespaces } from '../../copy/namespaces.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
+import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 

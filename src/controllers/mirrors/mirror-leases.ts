@@ -13,13 +13,13 @@
  * Which leases a mirror has is said by its status and by what this process was granted, never by the annotations of copies: whoever may
  * write a copy could name somebody else's lease there.
  */
-import type { Entry } from '../../copy/claim-book.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Engine } from '../../copy/engine.ts';
-import type { RuleKey } from '../../copy/keys.ts';
-import { parseHolderKey } from '../../copy/keys.ts';
-import type { KubeStore } from '../../copy/kube-store.ts';
-import type { VaultBackend } from '../../copy/vault-backend.ts';
-import { isVaultKey, type VaultLocation } from '../../copy/vault-holder.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
+import type { KubeStore } from '../../copy/cluster/store.ts';
+import type { VaultBackend } from '../../copy/vault/backend.ts';
+import { isVaultKey, type VaultLocation } from '../../copy/vault/locations.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus, type VaultBlock } from './api.ts';
 import type { LeaseNews } from './lease-records.ts';
 import { mirrorName } from './mirror-store.ts';
@@ -42,7 +42,7 @@ const REVOKE_LIMIT_MS = 3000;
 const RETRY = { first: 5000, longest: 300_000 };
 
 /** Of one mirror; one that comes under its name has its own. */
-interface Farewell {
+interface Revocation {
   readonly uid: string;
   done: boolean;
 }
@@ -56,7 +56,7 @@ interface Ending {
 
 export class MirrorLeases {
   readonly #options: MirrorLeasesOptions;
-  readonly #farewells = new Map<RuleKey, Farewell>();
+  readonly #revocations = new Map<RuleKey, Revocation>();
   readonly #endings = new Map<RuleKey, Map<string, Ending>>();
 
   constructor(options: MirrorLeasesOptions) {
@@ -65,7 +65,7 @@ export class MirrorLeases {
 
   /** The mirror is gone. */
   forget(rule: RuleKey): void {
-    this.#farewells.delete(rule);
+    this.#revocations.delete(rule);
     this.#endings.delete(rule);
     this.#options.backend.releaseLeases(rule);
   }
@@ -114,17 +114,17 @@ export class MirrorLeases {
   }
 
   /** @returns whether the mirror may go; if not, its status is touched when it may */
-  farewell(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
-    const known = this.#farewells.get(rule);
+  revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
+    const known = this.#revocations.get(rule);
     if (known?.uid === mirror.metadata.uid) return known.done;
     const { engine } = this.#options;
     const leases = this.#leasesToEnd(rule, mirror, spec);
     if (leases.size === 0) return true;
-    const farewell: Farewell = { uid: mirror.metadata.uid, done: false };
-    this.#farewells.set(rule, farewell);
+    const revocation: Revocation = { uid: mirror.metadata.uid, done: false };
+    this.#revocations.set(rule, revocation);
     void this.#endAll(rule, leases).finally(() => {
       // Kept for as long as the mirror is there, which somebody may have let go meanwhile.
-      farewell.done = true;
+      revocation.done = true;
       engine.touchStatus(rule);
     });
     return false;
@@ -190,7 +190,7 @@ export class MirrorLeases {
   #isOnCopies(rule: RuleKey, leaseId: string): boolean {
     const { engine, secrets } = this.#options;
     for (const copy of engine.ownedBy(rule)) {
-      const { namespace, name } = parseHolderKey(copy);
+      const { namespace, name } = parseResourceKey(copy);
       if (secrets.index.get(namespace, name)?.annotations[MIRROR_ANNOTATIONS.vaultLeaseId] === leaseId) return true;
     }
     return false;

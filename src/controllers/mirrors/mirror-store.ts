@@ -1,8 +1,8 @@
 /** The SecretMirrors of the cluster, as a watch brings them and as our own writes answer. */
 import type { KubeObject } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
-import type { WatchSink } from '../../kube/watcher.ts';
-import type { RuleKey } from '../../copy/keys.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 import { MIRRORS_SYSTEM, type SecretMirror } from './api.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 

@@ -2,19 +2,19 @@
  * What SecretMirrors from and to Vault need besides copying: which entries they use, the traces, events and metrics of their leases.
  */
 import type { Engine } from '../../copy/engine.ts';
-import type { HolderKey, RuleKey } from '../../copy/keys.ts';
-import { parseHolderKey } from '../../copy/keys.ts';
-import type { KubeStore } from '../../copy/kube-store.ts';
-import type { VaultTrouble } from '../../copy/vault-access.ts';
-import type { LeaseKeeper, VaultBackend } from '../../copy/vault-backend.ts';
+import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
+import type { KubeStore } from '../../copy/cluster/store.ts';
+import type { VaultTrouble } from '../../copy/vault/access.ts';
+import type { LeaseKeeper, VaultBackend } from '../../copy/vault/backend.ts';
 import {
   isVaultKey,
   vaultLeaseOrigin,
   type VaultLocation,
   vaultSourceKey,
   type VaultUse,
-} from '../../copy/vault-holder.ts';
-import type { LeaseEvent, LeaseTrace } from '../../copy/vault-leases.ts';
+} from '../../copy/vault/locations.ts';
+import type { LeaseEvent, LeaseTrace } from '../../copy/vault/leases.ts';
 import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
@@ -50,20 +50,20 @@ export class MirrorVault implements LeaseKeeper {
     options.backend.setKeeper(this);
   }
 
-  sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): HolderKey | undefined {
+  sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): ResourceKey | undefined {
     return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
-  targetOf({ destinationLocation }: EffectiveSpec): HolderKey | undefined {
-    return destinationLocation === undefined ? undefined : this.#options.backend.holders.placeOf(destinationLocation);
+  targetOf({ destinationLocation }: EffectiveSpec): ResourceKey | undefined {
+    return destinationLocation === undefined ? undefined : this.#options.backend.locations.placeOf(destinationLocation);
   }
 
   /** What the source is called as a target. */
-  placeOf({ sourceLocation }: EffectiveSpec): HolderKey | undefined {
-    return sourceLocation === undefined ? undefined : this.#options.backend.holders.placeOf(sourceLocation);
+  placeOf({ sourceLocation }: EffectiveSpec): ResourceKey | undefined {
+    return sourceLocation === undefined ? undefined : this.#options.backend.locations.placeOf(sourceLocation);
   }
 
-  trouble(source: HolderKey): VaultTrouble | undefined {
+  trouble(source: ResourceKey): VaultTrouble | undefined {
     return this.#options.backend.trouble(source);
   }
 
@@ -75,22 +75,22 @@ export class MirrorVault implements LeaseKeeper {
       uses.push({ key: vaultSourceKey(sourceLocation, rule), location: sourceLocation, pollSeconds });
     }
     if (destinationLocation !== undefined) {
-      const key = this.#options.backend.holders.placeOf(destinationLocation);
+      const key = this.#options.backend.locations.placeOf(destinationLocation);
       uses.push({ key, location: destinationLocation, pollSeconds });
     }
-    this.#options.backend.holders.set(rule, uses);
+    this.#options.backend.locations.set(rule, uses);
   }
 
   /** The mirror uses nothing any more. */
   release(rule: RuleKey): void {
-    this.#options.backend.holders.set(rule, []);
+    this.#options.backend.locations.set(rule, []);
     if (this.#options.mirrors.get(rule) === undefined) this.leases.forget(rule);
   }
 
-  *tracesOf(key: HolderKey): Iterable<LeaseTrace> {
+  *tracesOf(key: ResourceKey): Iterable<LeaseTrace> {
     const { backend, mirrors } = this.#options;
-    const location = backend.holders.get(key);
-    const [rule] = backend.holders.users(key);
+    const location = backend.locations.get(key);
+    const [rule] = backend.locations.users(key);
     const mirror = rule === undefined ? undefined : mirrors.get(rule);
     if (location === undefined || rule === undefined || mirror === undefined) return;
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
@@ -121,12 +121,12 @@ export class MirrorVault implements LeaseKeeper {
   }
 
   /** The copies of a rule with credentials of this origin, by lease. */
-  #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: HolderKey[] }> {
+  #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: ResourceKey[] }> {
     const { engine, secrets } = this.#options;
     const origin = vaultLeaseOrigin(location);
-    const leases = new Map<string, { durationSeconds: number; copies: HolderKey[] }>();
+    const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
     for (const copy of engine.ownedBy(rule)) {
-      const { namespace, name } = parseHolderKey(copy);
+      const { namespace, name } = parseResourceKey(copy);
       const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
       const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
       if (leaseId === undefined) continue;
@@ -144,7 +144,7 @@ export class MirrorVault implements LeaseKeeper {
     return leases;
   }
 
-  #entriesOf(rule: RuleKey): HolderKey[] {
+  #entriesOf(rule: RuleKey): ResourceKey[] {
     return Array.from(this.#options.engine.book.of(rule), ({ claim }) => claim.target).filter(isVaultKey);
   }
 
@@ -153,10 +153,10 @@ export class MirrorVault implements LeaseKeeper {
     return other !== undefined && vaultLeaseOrigin(other) === vaultLeaseOrigin(location);
   }
 
-  onLease(key: HolderKey, event: LeaseEvent): void {
+  onLease(key: ResourceKey, event: LeaseEvent): void {
     const { engine, backend, mirrors, metrics, recordEvent } = this.#options;
-    const addr = backend.holders.get(key)?.target.addr ?? '';
-    for (const rule of backend.holders.users(key)) {
+    const addr = backend.locations.get(key)?.target.addr ?? '';
+    for (const rule of backend.locations.users(key)) {
       const mirror = mirrors.get(rule);
       if (mirror === undefined) continue;
       const name = mirrorName(rule);

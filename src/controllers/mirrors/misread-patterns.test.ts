@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PatternCache } from '../../copy/patterns.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { misreadPatterns, type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 
 const NAMESPACES = ['default', 'team-a', 'team-b', 'db1'];

@@ -2,7 +2,7 @@
  * Patterns that match no namespace because their author had something else in mind than a regular expression: a glob (`team-*`) or
  * a list in one text (`a,b`). They mean what they say, as in the original; the mirror's users are told. Pure.
  */
-import type { NamespacePattern } from '../../copy/patterns.ts';
+import type { NamespacePattern } from '../common/namespace-patterns.ts';
 
 /** A pattern that looks like something else than a regular expression. */
 export interface SuspectPattern {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { RE2JS } from 're2js';
 import type { SecretMirror } from './api.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { effectiveSpec } from './spec.ts';
 import { withinCpu } from '../../../test/support/yardstick.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { annotationNames } from '../replicator/annotations.ts';
-import { observe } from '../../copy/observed.ts';
+import { observe } from '../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from './api.ts';
 import { COPY_LABEL, isCopied, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
@@ -13,9 +13,9 @@ describe('a copy of a SecretMirror', () => {
       const annotations = Object.fromEntries(Object.values(names).map((name) => [name, 'true']));
       const shape = new MirrorShape({ owner: 'default/m', retain: false });
       const source = { state: 'present', version: '1', labels: {}, annotations } as const;
-      const desire = shape.desire(source, undefined, 0);
-      assert.equal(desire.kind, 'be');
-      const carried = desire.kind === 'be' ? Object.keys(desire.annotations) : [];
+      const desired = shape.desiredState(source, undefined, 0);
+      assert.equal(desired.kind, 'be');
+      const carried = desired.kind === 'be' ? Object.keys(desired.annotations) : [];
       assert.deepEqual(
         carried.filter((name) => name in annotations),
         [],
@@ -31,22 +31,22 @@ describe('a copy of a SecretMirror', () => {
 });
 
 describe('a copy that is retained', () => {
-  const wish = (annotations: Record<string, string>) => {
+  const desired = (annotations: Record<string, string>) => {
     const labels = { [COPY_LABEL]: 'mirrors', team: 'a' };
     const marks = { [MIRROR_ANNOTATIONS.ownedBy]: 'default/m', ...annotations };
     const meta = { uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', labels, annotations: marks };
-    const desire = new RetainShape('default/m').desire({ state: 'unknown' }, observe(meta));
-    assert.ok(desire.kind === 'be');
-    return [desire.annotations[RETAIN_ANNOTATION], desire.annotations[MIRROR_ANNOTATIONS.ownedBy], desire.labels];
+    const desired = new RetainShape('default/m').desiredState({ state: 'unknown' }, observe(meta));
+    assert.ok(desired.kind === 'be');
+    return [desired.annotations[RETAIN_ANNOTATION], desired.annotations[MIRROR_ANNOTATIONS.ownedBy], desired.labels];
   };
   const note = 'x'.repeat(256 * 1024 - 100);
 
   it('is marked so', () => {
-    assert.deepEqual(wish({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
+    assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
   });
 
   it('becomes nobody’s where there is no room for that mark, and only there', () => {
-    assert.deepEqual(wish({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
-    assert.deepEqual(wish({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
+    assert.deepEqual(desired({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
+    assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
   });
 });

@@ -1,7 +1,7 @@
 /** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
-import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
-import { LEASE_ID, LEASE_ORIGIN, LEASE_SECONDS } from '../../copy/vault-sources.ts';
-import { LAST_APPLIED, lengthProblem, MAX_KEPT, type Observed } from '../../copy/observed.ts';
+import type { DesiredState, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
+import { LEASE_ID, LEASE_ORIGIN, LEASE_SECONDS } from '../../copy/vault/sources.ts';
+import { LAST_APPLIED, lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
 import { annotationNames } from '../replicator/annotations.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
@@ -53,7 +53,7 @@ export function isReadOfCopies(annotation: string): boolean {
 }
 
 /** So many annotations of a copy are not known that nobody can say whether those are there which should be. */
-const TOO_LARGE: Desire = {
+const TOO_LARGE: DesiredState = {
   kind: 'fail',
   reason: 'TooLarge',
   message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations of its own; it is left as it is`,
@@ -71,7 +71,7 @@ export class MirrorShape implements Shape {
   readonly id: string;
   readonly #options: MirrorShapeOptions;
   /** The last source seen, and what its copies carry: the same for all of them. */
-  #last: { version: string; labels: Wanted; annotations: Wanted } | undefined;
+  #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
 
   constructor(options: MirrorShapeOptions) {
     this.#options = options;
@@ -79,7 +79,7 @@ export class MirrorShape implements Shape {
     this.id = `mirror ${owner} ${retain ? 'retain' : 'delete'}${vaultPath === undefined ? '' : ` ${vaultPath}`}`;
   }
 
-  desire(source: SourceView, observed: Observed | undefined, now: number): Desire {
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
     if (observed?.trimmed === true) return TOO_LARGE;
     switch (source.state) {
       case 'unknown':
@@ -109,7 +109,7 @@ export class MirrorShape implements Shape {
       kind: 'be',
       labels: this.#last.labels,
       annotations: this.#last.annotations,
-      stamps: { ...this.#stamps(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
+      bookkeeping: { ...this.#bookkeeping(source), [MIRROR_ANNOTATIONS.lastSyncAt]: goTime(now) },
       data: 'source',
     };
   }
@@ -119,7 +119,7 @@ export class MirrorShape implements Shape {
     return observed.annotations[mark];
   }
 
-  #origin(annotations: Readonly<Record<string, string>>): Wanted {
+  #origin(annotations: Readonly<Record<string, string>>): FieldPatch {
     const { vaultPath } = this.#options;
     const lease: Readonly<Record<string, string>> = vaultPath === undefined ? {} : annotations;
     return {
@@ -131,7 +131,7 @@ export class MirrorShape implements Shape {
   }
 
   /** A lease's duration changes with its renewals, which are no reason to write copies. */
-  #stamps({ version, annotations }: Extract<SourceView, { state: 'present' }>): Wanted {
+  #bookkeeping({ version, annotations }: Extract<SourceView, { state: 'present' }>): FieldPatch {
     if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
     return {
       [MIRROR_ANNOTATIONS.parentVersion]: '',
@@ -153,7 +153,7 @@ export class RetainShape implements Shape {
     this.id = `retain ${owner}`;
   }
 
-  desire(_source: SourceView, observed: Observed | undefined): Desire {
+  desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
     if (observed === undefined) return { kind: 'wait', reason: 'Gone', message: 'there is no copy to retain' };
     const { labels, annotations } = observed;
     const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
@@ -164,7 +164,7 @@ export class RetainShape implements Shape {
         ...annotations,
         ...(isDisowned ? { [MIRROR_ANNOTATIONS.ownedBy]: null } : { [RETAIN_ANNOTATION]: 'true' }),
       },
-      stamps: {},
+      bookkeeping: {},
       data: 'keep',
       type: '',
     };

@@ -3,7 +3,7 @@
  * another value for it gets a conflict with us. So what we wrote into a spec is given up right after it was written.
  */
 import type { ManagedFieldsEntry } from '../../kube/api.ts';
-import { FIELD_MANAGER } from '../../copy/observed.ts';
+import { FIELD_MANAGER } from '../../copy/model/observed.ts';
 
 const SPEC = 'f:spec';
 

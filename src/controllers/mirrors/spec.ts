@@ -12,12 +12,17 @@ import {
   type VaultBlock,
 } from './api.ts';
 import type { VaultAddresses } from '../../vault/addresses.ts';
-import type { VaultLocation } from '../../copy/vault-holder.ts';
+import type { VaultLocation } from '../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 import { nameProblems } from './names.ts';
-import { NamespaceSet } from '../../copy/namespace-set.ts';
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
+import { NamespaceSet } from '../common/namespace-set.ts';
+import {
+  LEAST_PATTERN_SIZE,
+  MAX_PATTERN_SIZE,
+  type NamespacePattern,
+  type PatternCache,
+} from '../common/namespace-patterns.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;

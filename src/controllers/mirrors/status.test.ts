@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Entry } from '../../copy/claim-book.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
-import { type Outcome, PENDING, RELEASED, type SourceView, SYNCED } from '../../copy/claim.ts';
+import { type Outcome, PENDING, RELEASED, type SourceView, SYNCED } from '../../copy/model/claim.ts';
 import type { SecretMirror, SecretMirrorStatus } from './api.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { MirrorShape } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
 import { foldStatus, sameStatus, type StatusOutput } from './status.ts';

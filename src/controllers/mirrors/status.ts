@@ -4,11 +4,11 @@
  * `mirrorStatus` is the original's word and keeps the original's meaning: a target that is somebody else's does not make it anything
  * but Active. The condition `Ready` says the whole truth.
  */
-import type { Entry } from '../../copy/claim-book.ts';
-import type { SourceView } from '../../copy/claim.ts';
-import type { Failure } from '../../copy/failure.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import type { SourceView } from '../../copy/model/claim.ts';
+import type { Failure } from '../../copy/model/failure.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import type { VaultTrouble } from '../../copy/vault-access.ts';
+import type { VaultTrouble } from '../../copy/vault/access.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import { foldLeases, type LeaseNews, type LeaseStatus, sameLeases } from './lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';

@@ -5,7 +5,7 @@
 import type { VaultAddresses } from '../../vault/addresses.ts';
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseTarget, VaultTargetError } from '../../vault/target.ts';
-import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault-holder.ts';
+import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault/locations.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
 import { nameProblems } from './names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts';

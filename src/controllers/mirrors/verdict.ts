@@ -1,7 +1,7 @@
 /** What is to be said of a mirror, from the outcomes of its claims and the state of its source. Pure. */
-import type { Entry } from '../../copy/claim-book.ts';
-import { type OutcomeState, PENDING, type SourceView } from '../../copy/claim.ts';
-import { parseHolderKey } from '../../copy/keys.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { type OutcomeState, PENDING, type SourceView } from '../../copy/model/claim.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { DestinationType, MirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 import type { MirrorEvent, StatusInput } from './status.ts';
@@ -15,7 +15,7 @@ const MAX_DETAIL = 2048;
 /** Longest message of problems: a condition's may have 32,768 characters, and there may be a thousand of them. */
 const MAX_PROBLEMS = 16_384;
 
-/** What a copy may wait for that is no matter of its source (see `plan` and `KubeTargets`). */
+/** What a copy may wait for that is no matter of its source (see `plan` and `TargetReconciler`). */
 const WAITS_FOR_TARGET: ReadonlySet<string> = new Set(['Terminating', 'NamespaceTerminating']);
 /** The same for an entry in Vault (see `VaultTargets`). */
 const WAITS_FOR_VAULT: ReadonlySet<string> = new Set(['VaultAuthMissing', 'NoData']);
@@ -156,7 +156,7 @@ export function tallyOf(entries: Iterable<Entry>, destination: DestinationType):
     const key = `${state} ${reason} ${message}`;
     let group = groups.get(key);
     if (group === undefined) groups.set(key, (group = { state, reason, message, namespaces: [] }));
-    group.namespaces.push(destination === 'vault' ? '' : parseHolderKey(claim.target).namespace);
+    group.namespaces.push(destination === 'vault' ? '' : parseResourceKey(claim.target).namespace);
   }
   const all = [...groups.values()];
   for (const group of all) group.namespaces.sort();

@@ -2,8 +2,8 @@
  * The annotations of k8s-replicator v1.3.0 under a prefix that can be chosen: seven that users write, five that the
  * controller writes. Objects marked by the original are understood, and the original understands ours.
  */
-import { PLACE_ANNOTATION } from '../../copy/marks.ts';
-import { lengthProblem } from '../../copy/observed.ts';
+import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
+import { lengthProblem } from '../../copy/model/observed.ts';
 import { parseBool } from '../../runtime/go-bool.ts';
 
 export type Annotations = Readonly<Record<string, string>>;

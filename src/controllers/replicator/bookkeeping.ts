@@ -1,6 +1,6 @@
 /** The annotations that the controller writes, and when they are reason enough to write. */
-import type { Wanted } from '../../copy/claim.ts';
-import type { Observed } from '../../copy/observed.ts';
+import type { FieldPatch } from '../../copy/model/claim.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { AnnotationNames } from './annotations.ts';
 
 /**
@@ -11,20 +11,20 @@ export function versionMark(
   names: AnnotationNames,
   observed: Observed | undefined,
   version: string,
-): { readonly annotations: Wanted; readonly stamps: Wanted } {
+): { readonly annotations: FieldPatch; readonly bookkeeping: FieldPatch } {
   const mark = { [names.version]: version };
   const ours = observed === undefined || observed.ownAnnotations.includes(names.version);
-  return ours ? { annotations: {}, stamps: mark } : { annotations: mark, stamps: {} };
+  return ours ? { annotations: {}, bookkeeping: mark } : { annotations: mark, bookkeeping: {} };
 }
 
-/** The bookkeeping of a target as it stands, as a wish: none of it is touched. */
-export function kept(names: AnnotationNames, { annotations }: Observed): Wanted {
-  const wish: Record<string, string> = {};
+/** The bookkeeping of a target as it stands, as a patch: none of it is touched. */
+export function kept(names: AnnotationNames, { annotations }: Observed): FieldPatch {
+  const patch: Record<string, string> = {};
   for (const name of [names.at, names.version, names.onceVersion, names.origin, names.inherited]) {
     const value = annotations[name];
-    if (value !== undefined) wish[name] = value;
+    if (value !== undefined) patch[name] = value;
   }
-  return wish;
+  return patch;
 }
 
 /**

@@ -1,19 +1,19 @@
 /** Puts the replicator system on an engine: its watches, its system, its resync. */
 import type { ReplicatorConfig } from '../../config/config.ts';
 import type { Engine } from '../../copy/engine.ts';
-import type { Cluster } from '../../copy/cluster.ts';
-import { type HolderKey, parseHolderKey, type RuleKey } from '../../copy/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../copy/kind.ts';
-import type { Observed } from '../../copy/observed.ts';
-import { NamespaceNews } from '../../copy/namespace-news.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import type { Cluster } from '../../copy/cluster/cluster.ts';
+import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import { NamespaceNews } from '../common/namespace-news.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { annotationNames, isAnnotated } from './annotations.ts';
 import { Bursts } from './bursts.ts';
 import type { ReplicatorEvent } from './report.ts';
 import type { RuleSettings } from './rule.ts';
-import { ReplicatorSystem, type RuleObject } from './system.ts';
+import { ReplicatorReconciler, type RuleObject } from './reconciler.ts';
 
 /** The source component of its events. */
 export const REPLICATOR_EVENT_COMPONENT = 'k8s-replicator';
@@ -38,7 +38,7 @@ export interface ReplicatorController {
   /** A namespace came or went. */
   namespaceChanged(name: string, there: boolean, initial: boolean): void;
   /** An object came, went or changed. */
-  objectChanged(key: HolderKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void;
+  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void;
   stop(): void;
 }
 
@@ -57,7 +57,7 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     createWithLabels: config.createWithLabels,
     patterns: new PatternCache('full'),
   };
-  const system = new ReplicatorSystem({
+  const system = new ReplicatorReconciler({
     api: cluster.api,
     settings,
     kinds,
@@ -75,10 +75,10 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
     system.recount();
     if (!there) system.forgetNamespace(name);
   });
-  engine.addSystem(system);
-  const matters = ({ annotations }: { readonly annotations?: Readonly<Record<string, string>> }): boolean =>
+  engine.addReconciler(system);
+  const isRelevant = ({ annotations }: { readonly annotations?: Readonly<Record<string, string>> }): boolean =>
     isAnnotated(names, annotations);
-  for (const kind of kinds) cluster.watchAll(kind, matters);
+  for (const kind of kinds) cluster.watchAll(kind, isRelevant);
   const timer = startResync(options, kinds, system);
   const concerned = new Bursts<RuleKey>(options.clock ?? systemClock, NAMESPACES_REST_MS, (rule) => {
     engine.touchRule(rule);
@@ -107,7 +107,7 @@ export function startReplicator(options: ReplicatorControllerOptions): Replicato
 function startResync(
   { engine, cluster, config, clock = systemClock }: ReplicatorControllerOptions,
   kinds: readonly Kind[],
-  system: ReplicatorSystem,
+  system: ReplicatorReconciler,
 ): { cancel(): void } | undefined {
   if (config.resyncPeriodMs <= 0) return undefined;
   let timer: { cancel(): void } | undefined;
@@ -117,7 +117,7 @@ function startResync(
         for (const kind of kinds) {
           for (const key of cluster.store(kind).index.keys()) {
             const rule = system.ruleOf(key);
-            const { namespace, name } = parseHolderKey(key);
+            const { namespace, name } = parseResourceKey(key);
             const observed = cluster.store(kind).index.get(namespace, name);
             if (rule !== undefined && observed !== undefined && system.versionOf(observed) !== undefined)
               engine.touchRule(rule, 'low');

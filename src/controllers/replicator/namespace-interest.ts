@@ -1,7 +1,7 @@
 /** Which rules a namespace concerns: found without asking every rule, because namespaces come in hundreds. */
-import type { NamespacePattern } from '../../copy/patterns.ts';
-import type { RuleKey } from '../../copy/keys.ts';
-import type { NamespaceSet } from '../../copy/namespace-set.ts';
+import type { NamespacePattern } from '../common/namespace-patterns.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import type { NamespaceSet } from '../common/namespace-set.ts';
 import type { Steps } from '../../runtime/slices.ts';
 
 /** Invariant: a rule stands in the indexes exactly for the namespaces and patterns of its last `set`. */

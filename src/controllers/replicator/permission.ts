@@ -1,5 +1,5 @@
 /** Whether a source lets itself be pulled by `replicate-from`, and what of that a copy hands on to its own copies. */
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type PatternCache } from '../../copy/patterns.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type PatternCache } from '../common/namespace-patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,

@@ -1,9 +1,9 @@
 /** What an author of `replicate-from` is told of a source in another namespace: nothing that its own words do not say, unless it is allowed. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Desire, SourceView } from '../../copy/claim.ts';
-import { observe } from '../../copy/observed.ts';
-import { PatternCache } from '../../copy/patterns.ts';
+import type { DesiredState, SourceView } from '../../copy/model/claim.ts';
+import { observe } from '../../copy/model/observed.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { type Annotations, annotationNames } from './annotations.ts';
 import { PullShape } from './pull-shape.ts';
 
@@ -25,7 +25,7 @@ function present(annotations: Annotations): SourceView {
   return { state: 'present', version: '7', labels: {}, annotations };
 }
 
-function ask(source: SourceView, from: string, filled: boolean, namespace = 'me'): Desire {
+function ask(source: SourceView, from: string, filled: boolean, namespace = 'me'): DesiredState {
   const [home = '', name = ''] = from.split('/');
   const target = observe({
     name: 'x',
@@ -35,7 +35,7 @@ function ask(source: SourceView, from: string, filled: boolean, namespace = 'me'
     creationTimestamp: '',
     annotations: { [names.from]: from, ...(filled ? { [names.version]: '1' } : {}) },
   });
-  return new PullShape(settings, { kind: 'Secret', namespace, name: 'x' }, { namespace: home, name }).desire(
+  return new PullShape(settings, { kind: 'Secret', namespace, name: 'x' }, { namespace: home, name }).desiredState(
     source,
     target,
     0,

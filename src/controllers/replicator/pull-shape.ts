@@ -2,10 +2,10 @@
  * How an object with `replicate-from` is filled: with its source's data, if that is there and allows it; else it is cleared, if it
  * has ever been filled. Labels, type and other annotations are its owner's.
  */
-import type { Desire, Remark, Shape, SourceView, Wanted } from '../../copy/claim.ts';
-import { SECRET } from '../../copy/kind.ts';
-import { isMarkedElsewhere } from '../../copy/marks.ts';
-import type { Observed } from '../../copy/observed.ts';
+import type { DesiredState, Remark, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from '../mirrors/api.ts';
 import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
@@ -14,7 +14,7 @@ import { isFrozen } from './once.ts';
 import { inheritance, permission, type Place } from './permission.ts';
 import { type RuleSettings, unknownOn } from './rule.ts';
 
-const PENDING: Desire = { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
+const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
 
 export class PullShape implements Shape {
   readonly id: string;
@@ -29,7 +29,7 @@ export class PullShape implements Shape {
     this.id = `pull ${source.namespace}/${source.name}`;
   }
 
-  desire(source: SourceView, observed: Observed | undefined, now: number): Desire {
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
     if (observed === undefined || !this.#isCurrent(observed)) return PENDING;
     const refusal = unknownOn(this.#settings, 'the object', observed.annotations);
     if (refusal !== undefined) return { kind: 'fail', ...refusal };
@@ -71,7 +71,7 @@ export class PullShape implements Shape {
     return sourcePath(names, this.#target, value) === `${this.#source.namespace}/${this.#source.name}`;
   }
 
-  #from(source: Annotations, version: string, observed: Observed, now: number): Desire {
+  #from(source: Annotations, version: string, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     const where = `source ${this.#source.namespace}/${this.#source.name}`;
     const refusal = unknownOn(this.#settings, where, source);
@@ -98,7 +98,7 @@ export class PullShape implements Shape {
       (value): value is Refusal => typeof value === 'object',
     );
     if (problem !== undefined) return { kind: 'fail', ...problem };
-    const handedOn: Wanted = {
+    const handedOn: FieldPatch = {
       [names.inherited]: inheritance(this.#settings, source),
       [names.origin]: once === true ? null : this.#originOf(source),
     };
@@ -107,7 +107,7 @@ export class PullShape implements Shape {
         kind: 'be',
         labels: {},
         annotations: handedOn,
-        stamps: { [names.at]: rfc3339(now) },
+        bookkeeping: { [names.at]: rfc3339(now) },
         data: 'keep',
         type: '',
       };
@@ -117,7 +117,7 @@ export class PullShape implements Shape {
       kind: 'be',
       labels: {},
       annotations: { ...handedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
-      stamps: { ...mark.stamps, [names.at]: rfc3339(now) },
+      bookkeeping: { ...mark.bookkeeping, [names.at]: rfc3339(now) },
       data: 'source',
       type: '',
     };
@@ -145,7 +145,7 @@ export class PullShape implements Shape {
   }
 
   /** The target may not hold the data, or there are none. What was never filled is its owner's and stays. */
-  #without(remark: Remark, observed: Observed, now: number): Desire {
+  #without(remark: Remark, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {
       const { state, reason, message } = remark;
@@ -155,7 +155,7 @@ export class PullShape implements Shape {
       kind: 'be',
       labels: {},
       annotations: { [names.version]: null, [names.onceVersion]: null, [names.inherited]: null, [names.origin]: null },
-      stamps: { [names.at]: rfc3339(now) },
+      bookkeeping: { [names.at]: rfc3339(now) },
       data: 'minimal',
       remark,
     };

@@ -4,8 +4,8 @@
  *
  * The mode is read from the source's annotations at each turn, so that a change of them is a change of wish and not of claim.
  */
-import type { Desire, Shape, SourceView, Wanted } from '../../copy/claim.ts';
-import type { Observed } from '../../copy/observed.ts';
+import type { DesiredState, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { Annotations } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import { kept, versionMark } from './bookkeeping.ts';
@@ -13,7 +13,7 @@ import { isFrozen } from './once.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 import type { Place } from './permission.ts';
 
-const PENDING: Desire = { kind: 'wait', reason: 'Pending', message: 'the source is about to be looked at again' };
+const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source is about to be looked at again' };
 
 export class PushShape implements Shape {
   readonly id: string;
@@ -30,7 +30,7 @@ export class PushShape implements Shape {
     this.id = `push ${this.#owner}`;
   }
 
-  desire(source: SourceView, observed: Observed | undefined, now: number): Desire {
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState {
     if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
     if (source.state !== 'present') return PENDING;
     const rule = this.#rule(source.annotations);
@@ -59,7 +59,7 @@ export class PushShape implements Shape {
   }
 
   /** A copy with the source's data. */
-  #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): Desire {
+  #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
     if (this.#isMine(observed) && !(names.from in observed.annotations)) {
@@ -67,7 +67,7 @@ export class PushShape implements Shape {
       if (typeof frozen === 'object') return { kind: 'fail', ...frozen };
       if (frozen) {
         const annotations = { ...kept(names, observed), ...common.annotations };
-        return { kind: 'be', ...common, annotations, stamps: {}, data: 'keep' };
+        return { kind: 'be', ...common, annotations, bookkeeping: {}, data: 'keep' };
       }
     }
     const mark = versionMark(names, observed, version);
@@ -82,18 +82,18 @@ export class PushShape implements Shape {
         [names.inherited]: null,
         [names.origin]: null,
       },
-      stamps: { ...mark.stamps, [names.at]: rfc3339(now) },
+      bookkeeping: { ...mark.bookkeeping, [names.at]: rfc3339(now) },
       data: 'source',
     };
   }
 
   /** A target that is filled by a `replicate-from` of its own. */
-  #shell(source: Annotations, from: string, observed: Observed | undefined, now: number): Desire {
+  #shell(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
-    const annotations: Wanted = { ...common.annotations, [names.from]: from };
+    const annotations: FieldPatch = { ...common.annotations, [names.from]: from };
     if (observed === undefined) {
-      return { kind: 'be', ...common, annotations, stamps: { [names.at]: rfc3339(now) }, data: 'minimal' };
+      return { kind: 'be', ...common, annotations, bookkeeping: { [names.at]: rfc3339(now) }, data: 'minimal' };
     }
     const mine = this.#isMine(observed);
     const anew =
@@ -105,7 +105,7 @@ export class PushShape implements Shape {
         kind: 'be',
         ...common,
         annotations: { ...kept(names, observed), ...annotations },
-        stamps: {},
+        bookkeeping: {},
         data: 'keep',
       };
     }
@@ -115,7 +115,7 @@ export class PushShape implements Shape {
       kind: 'be',
       ...common,
       annotations: { ...annotations, ...dropped },
-      stamps: { [names.at]: rfc3339(now) },
+      bookkeeping: { [names.at]: rfc3339(now) },
       data: mine ? 'keep' : 'minimal',
     };
   }
@@ -124,7 +124,7 @@ export class PushShape implements Shape {
   #common(
     source: Annotations,
     observed: Observed | undefined,
-  ): { readonly labels: Wanted; readonly annotations: Wanted } {
+  ): { readonly labels: FieldPatch; readonly annotations: FieldPatch } {
     const { names, createWithLabels } = this.#settings;
     const labels: Record<string, string> = observed === undefined ? { ...createWithLabels } : {};
     for (const key of observed?.ownLabels ?? []) {

@@ -1,6 +1,6 @@
 /** What a rule's user is told: refusals and failures, by reason, each naming what it is about. Pure. */
-import type { Entry } from '../../copy/claim-book.ts';
-import { parseHolderKey } from '../../copy/keys.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { Refusal } from './annotations.ts';
 
 export interface ReplicatorEvent {
@@ -24,7 +24,7 @@ export function remarksOn(refusal: Refusal | undefined, entries: Iterable<Entry>
   for (const { claim, outcome } of entries) {
     if (outcome.state === 'pending') return undefined;
     if (outcome.state !== 'error' && outcome.state !== 'conflict') continue;
-    const { namespace, name } = parseHolderKey(claim.target);
+    const { namespace, name } = parseResourceKey(claim.target);
     const target = claim.mode === 'fill' ? '' : `${namespace}/${name}`;
     const id = `${outcome.reason} ${outcome.message}`;
     const group = groups.get(id);

@@ -1,7 +1,7 @@
 /** What one object's annotations ask for: the replicator's rules. Pure. */
-import type { Claim } from '../../copy/claim.ts';
-import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/marks.ts';
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../../copy/patterns.ts';
+import type { Claim } from '../../copy/model/claim.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
+import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../common/namespace-patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,

@@ -1,7 +1,7 @@
 /** The rules of k8s-replicator v1.3.0 as tables: permissions, what is handed on, once, and targets. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PatternCache } from '../../copy/patterns.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
 import { isFrozen } from './once.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';

@@ -1,8 +1,13 @@
 /** Which targets `replicate-to` and `replicate-to-namespaces` mean together. */
-import { NamespaceSet } from '../../copy/namespace-set.ts';
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type NamespacePattern, type PatternCache } from '../../copy/patterns.ts';
-import type { Namespaces } from '../../copy/namespaces.ts';
-import { MAX_TARGETS } from '../../copy/target-ledger.ts';
+import { NamespaceSet } from '../common/namespace-set.ts';
+import {
+  LEAST_PATTERN_SIZE,
+  MAX_PATTERN_SIZE,
+  type NamespacePattern,
+  type PatternCache,
+} from '../common/namespace-patterns.ts';
+import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { MAX_TARGETS } from '../common/target-ledger.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import {
   type AnnotationNames,

@@ -86,14 +86,14 @@ it('a page that is not found is no object that is gone', async () => {
     fault: NO_SUCH_PAGE,
     times: 1,
   });
-  const farewell = proxy.rule({
+  const revocation = proxy.rule({
     match: { method: 'PATCH', path: '/secretmirrors/page' },
     fault: NO_SUCH_PAGE,
     times: 1,
   });
   await scene.api.delete(mirrorPath('page'));
   await scene.gone(secretPath('page', 'page'), mirrorPath('page'));
-  assert.deepEqual([deletion.hits, farewell.hits], [1, 1]);
+  assert.deepEqual([deletion.hits, revocation.hits], [1, 1]);
   await operator.stop();
 });
 

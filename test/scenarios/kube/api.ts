@@ -1,6 +1,6 @@
 /** The program's own client on a test's control plane. */
 import { type HttpKubeApi, createKubeApi } from '../../../src/kube/http.ts';
-import { loadKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 
 /** Close it (`await using`). */
 export async function kubeApi(kubeconfigPath: string): Promise<HttpKubeApi> {

@@ -6,15 +6,15 @@ import { after, before, describe, test } from 'node:test';
 
 import type { Connection } from '../../../src/kube/connection.ts';
 import { createKubeApi } from '../../../src/kube/http.ts';
-import { inClusterConnection } from '../../../src/kube/in-cluster.ts';
+import { inClusterConnection } from '../../../src/kube/auth/in-cluster.ts';
 import { parseJson } from '../../../src/kube/json.ts';
-import { loadKubeconfig } from '../../../src/kube/kubeconfig.ts';
+import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 import type { Certificate } from '../../servers/certificates.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { ConnectProxy } from '../../support/connect-proxy.ts';
 import { HeldObjects } from '../../support/held-objects.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { Watcher } from '../../../src/kube/watcher.ts';
+import { Watcher } from '../../../src/kube/watch/watcher.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';
 

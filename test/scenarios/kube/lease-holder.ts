@@ -2,7 +2,7 @@
  * A process that takes part in an election with the default times until it is killed: `KUBECONFIG IDENTITY`.
  * Prints `leading` once it leads.
  */
-import { LeaderElector } from '../../../src/kube/lease.ts';
+import { LeaderElector } from '../../../src/kube/leader-election/elector.ts';
 import { kubeApi } from './api.ts';
 
 const [kubeconfig = '', identity = ''] = process.argv.slice(2);

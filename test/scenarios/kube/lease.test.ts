@@ -6,8 +6,8 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
-import type { LeaderElectorOptions } from '../../../src/kube/lease-options.ts';
-import { LeaderElector, LeadershipLostError } from '../../../src/kube/lease.ts';
+import type { LeaderElectorOptions } from '../../../src/kube/leader-election/options.ts';
+import { LeaderElector, LeadershipLostError } from '../../../src/kube/leader-election/elector.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';

@@ -6,7 +6,7 @@ import { after, before, it } from 'node:test';
 import { clientOf } from '../../support/kube-client.ts';
 import { Operator } from '../../../src/cli/operator.ts';
 import { daemonOf } from '../../../src/config/daemons.ts';
-import type { Kind } from '../../../src/copy/kind.ts';
+import type { Kind } from '../../../src/copy/model/kind.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { createLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -47,7 +47,7 @@ before(async () => {
     log: createLog({ level: 'error' }),
     metrics: createMetrics('test'),
     extraKinds: [SETTINGS],
-    onSetBack: (what) => assert.fail(what),
+    onRollback: (what) => assert.fail(what),
   });
   await operator.open(stop.signal);
   await operator.work(stop.signal);

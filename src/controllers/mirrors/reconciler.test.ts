@@ -1,0 +1,113 @@
+/** What the SecretMirror system says of marks, and of copies that their mirror does not want. */
+import assert from 'node:assert/strict';
+import { describe, it, test } from 'node:test';
+
+import { resourceKey } from '../../copy/model/keys.ts';
+import { Namespaces } from '../../copy/cluster/namespaces.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
+import { finish } from '../../runtime/slices.ts';
+import type { SecretMirror } from './api.ts';
+import { MAX_LIST, MirrorStore } from './mirror-store.ts';
+import { MirrorSystem } from './reconciler.ts';
+
+const RULE = 'mirrors:default/db';
+const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };
+const PLACE = { 'keyferry.dev/target': 'team/db' };
+const LABEL = { 'keyferry.dev/copy': 'mirrors' };
+const RETAIN = { 'keyferry.dev/retain': 'true' };
+
+const unused = (): never => assert.fail('nothing is asked of the server, and nothing is told');
+
+function system(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorSystem {
+  const mirrors = new MirrorStore(() => undefined);
+  if (deletePolicy !== undefined) {
+    const mirror: SecretMirror = {
+      metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },
+      spec: { deletePolicy, destination: { namespaces: patterns } },
+    };
+    mirrors.put(mirror);
+  }
+  return new MirrorSystem({
+    api: { cluster: 'c', request: unused, stream: unused },
+    mirrors,
+    namespaces: new Namespaces(() => undefined),
+    patterns: new PatternCache('full'),
+    secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
+    viewOf: unused,
+    recordEvent: unused,
+    onSynced: unused,
+    onGone: unused,
+    deletionTimeoutMs: 0,
+    synced: unused,
+    now: unused,
+  });
+}
+
+const object = (
+  annotations: Readonly<Record<string, string>>,
+  labels: Readonly<Record<string, string>> = LABEL,
+): Observed => ({
+  uid: 'u',
+  resourceVersion: '5',
+  created: '',
+  deleting: false,
+  labels,
+  annotations,
+  ownKeys: undefined,
+  ownLabels: [],
+  ownAnnotations: [],
+});
+
+describe('a mark names its mirror', () => {
+  const mirrors = system();
+  const rows: readonly (readonly [string, Readonly<Record<string, string>>, string, string | undefined])[] = [
+    ['on a Secret of its cluster', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
+    ['without a place', OWNED_BY, 'c:Secret/team/db', RULE],
+    ['not on a ConfigMap', { ...OWNED_BY, ...PLACE }, 'c:ConfigMap/team/db', undefined],
+    ['not in another cluster', { ...OWNED_BY, ...PLACE }, 'd:Secret/team/db', undefined],
+    ['not in another namespace', { ...OWNED_BY, ...PLACE }, 'c:Secret/other/db', undefined],
+    ['not under another name', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/other', undefined],
+    ['not of three parts', { 'mirrors.kts.studio/owned-by': 'a/b/c', ...PLACE }, 'c:Secret/team/db', undefined],
+  ];
+  for (const [title, annotations, target, expected] of rows) {
+    it(title, () => assert.equal(mirrors.ownerOf(object(annotations), target), expected));
+  }
+});
+
+test('an unwanted copy goes only if it is ours by its label too, and neither it nor its mirror says that it stays', () => {
+  const copy = object({ ...OWNED_BY, ...PLACE });
+  const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
+  const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
+  for (const there of [undefined, 'delete', 'retain'] as const) {
+    const fate = (observed: Observed): string => system(there).orphanPolicy(RULE, observed, there !== undefined);
+    assert.equal(fate(copy), there === 'retain' ? 'keep' : 'delete');
+    assert.equal(fate(unlabelled), 'keep');
+    assert.equal(fate(object(copy.annotations, { 'keyferry.dev/copy': 'other' })), 'keep');
+    assert.equal(fate(retained), 'keep');
+  }
+});
+
+test('a mirror that asks for too much keeps copies that it did not claim, until it is gone', () => {
+  const copy = object({ ...OWNED_BY, ...PLACE });
+  const mirrors = system('delete', ['x'.repeat(MAX_LIST + 1)]);
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
+  assert.deepEqual(evaluation?.claims, []);
+  assert.match(mirrors.refusalOf(RULE) ?? '', /characters long/);
+  assert.equal(mirrors.orphanPolicy(RULE, copy, true), 'keep');
+  assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
+});
+
+test('a mirror with a mistake in its spec keeps every copy that it has made, and says why nothing is written there', () => {
+  const mirrors = system('delete', ['team-a', '(']);
+  const made = resourceKey('c', 'Secret', 'left', 'db');
+  const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
+  const claims = evaluation?.claims.map(({ target, mode, shape }) => [
+    target,
+    mode,
+    shape.desiredState({ state: 'unknown' }, undefined, 0),
+  ]);
+  const message = 'the spec of its mirror has a mistake';
+  assert.deepEqual(claims, [[made, 'own', { kind: 'fail', reason: 'InvalidSpec', message }]]);
+  assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
+});

@@ -1,0 +1,69 @@
+/** What the replicator says of a rule whose copies are in question. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { SECRET } from '../../copy/model/kind.ts';
+import { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { observe } from '../../copy/model/observed.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
+import { finish } from '../../runtime/slices.ts';
+import { annotationNames } from './annotations.ts';
+import { ruleVersion } from './rule.ts';
+import { ReplicatorReconciler } from './reconciler.ts';
+
+const RULE = 'replicator:Secret/default/db';
+const METADATA = {
+  name: 'db',
+  namespace: 'default',
+  uid: 'u',
+  resourceVersion: '1',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+  annotations: { 'k8s-replicator/replicate-to-namespaces': 'team-.*' },
+};
+const SETTINGS = {
+  names: annotationNames('k8s-replicator'),
+  allowAll: false,
+  ignoreUnknown: false,
+  createWithLabels: {},
+  patterns: new PatternCache('full'),
+};
+
+const unused = (): never => assert.fail('nothing is watched, and nothing is told');
+
+test('a rule that is there counts as evaluated only if no namespace has come or gone since', async () => {
+  const { signal } = new AbortController();
+  let isNamespaceNews = false;
+  const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
+  const answer = { status: 200, headers: {}, body };
+  const system = new ReplicatorReconciler({
+    api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
+    settings: SETTINGS,
+    kinds: [SECRET],
+    namespaces: new Namespaces(() => undefined),
+    observed: () => observe(METADATA),
+    recordEvent: unused,
+    isNamespaceNews: () => isNamespaceNews,
+  });
+  const evaluate = (): string | undefined => finish(system.evaluate(RULE, { ownedBy: () => [] }))?.version;
+  const isEvaluated = async (version: string | undefined): Promise<boolean> => {
+    const state = await system.getLive(RULE, signal);
+    return state.state === 'there' && state.version === version;
+  };
+  const version = evaluate();
+  assert.equal(await isEvaluated(version), true);
+  system.outdated(RULE);
+  assert.equal(await isEvaluated(version), false);
+  evaluate();
+  assert.equal(await isEvaluated(version), true);
+  isNamespaceNews = true;
+  assert.equal(await isEvaluated(version), false);
+});
+
+test('a rule has another version when a mark on it counts, or counts no more', () => {
+  const { names } = SETTINGS;
+  const pushed = { ...METADATA.annotations, [names.by]: 'other/db' };
+  const versions = [METADATA.annotations, pushed, { ...pushed, 'keyferry.dev/target': 'else/db' }].map((annotations) =>
+    ruleVersion(SETTINGS, 'u', annotations),
+  );
+  assert.equal(new Set(versions).size, 3);
+});

@@ -1,0 +1,52 @@
+/**
+ * The namespaces of one cluster, held by name: what patterns are matched against. A namespace that is being deleted counts as
+ * not there, because nothing can be created in it.
+ */
+import type { KubeObject } from '../../kube/api.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
+
+/** A namespace has come (or is new under an old name), or has gone (or begun to go). */
+export type OnNamespace = (name: string, there: boolean, initial: boolean) => void;
+
+export class Namespaces {
+  readonly #uids = new Map<string, string>();
+  readonly #onChange: OnNamespace;
+
+  constructor(onChange: OnNamespace) {
+    this.#onChange = onChange;
+  }
+
+  get size(): number {
+    return this.#uids.size;
+  }
+
+  has(name: string): boolean {
+    return this.#uids.has(name);
+  }
+
+  names(): Iterable<string> {
+    return this.#uids.keys();
+  }
+
+  /** For the watch of the cluster's namespaces; metadata is enough. */
+  readonly sink: WatchSink = {
+    upsert: ({ metadata }: KubeObject, initial) => {
+      if (metadata.deletionTimestamp !== undefined) this.#drop(metadata.name);
+      else if (this.#uids.get(metadata.name) !== metadata.uid) {
+        this.#uids.set(metadata.name, metadata.uid);
+        this.#onChange(metadata.name, true, initial);
+      }
+      return true;
+    },
+    remove: ({ metadata }) => {
+      this.#drop(metadata.name);
+    },
+    prune: (keys) => {
+      for (const name of this.#uids.keys()) if (!keys.has(name)) this.#drop(name);
+    },
+  };
+
+  #drop(name: string): void {
+    if (this.#uids.delete(name)) this.#onChange(name, false, false);
+  }
+}

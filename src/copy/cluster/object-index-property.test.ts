@@ -1,0 +1,179 @@
+/**
+ * The index over any history: users and we write, three watches bring it in their own time (one selects by label, one follows a name,
+ * one sees everything and keeps what is labelled so), answers to our writes come whenever they like, and lists are repeated. When all
+ * has arrived, the index is what the server has.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { array, assert as check, asyncProperty, constantFrom, record } from 'fast-check';
+import type { ObjectMeta } from '../../kube/api.ts';
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { type Expectation, type ObjectFeed, ObjectIndex } from './object-index.ts';
+
+const NAMES = ['a', 'b', 'c'] as const;
+/** Followed by name, whatever its labels. */
+const FOLLOWED = 'a';
+
+type Event =
+  | { readonly type: 'upsert' | 'list' | 'remove'; readonly meta: ObjectMeta }
+  | { readonly type: 'complete'; readonly version: string };
+
+interface Watch {
+  /** What the server tells it of. */
+  readonly selects: (meta: ObjectMeta) => boolean;
+  /** What it keeps of that. */
+  readonly keeps: (meta: ObjectMeta) => boolean;
+  readonly feed: ObjectFeed;
+  readonly queue: Event[];
+  /** Of the list under way. */
+  readonly listed: Set<string>;
+}
+
+const isCopy = (meta: ObjectMeta): boolean => meta.labels?.['copy'] !== undefined;
+const isFollowed = (meta: ObjectMeta): boolean => meta.name === FOLLOWED;
+
+class World {
+  readonly objects = new Map<string, ObjectMeta>();
+  readonly index: ObjectIndex;
+  readonly clock = new ManualClock();
+  /** What changes told of the index add up to. */
+  readonly told = new Map<string, string>();
+  readonly #watches: readonly Watch[];
+  readonly #answers: { readonly expectation: Expectation; readonly meta: ObjectMeta }[] = [];
+  #version = 10;
+  #uid = 0;
+
+  constructor() {
+    this.index = new ObjectIndex(
+      'c',
+      'Secret',
+      (key, before, after) => {
+        const name = key.slice(key.lastIndexOf('/') + 1);
+        assert.equal(this.told.get(name), before?.resourceVersion, 'changes follow from each other');
+        if (after === undefined) this.told.delete(name);
+        else this.told.set(name, after.resourceVersion);
+      },
+      { clock: this.clock, onRollback: (key) => assert.fail(`${key} is taken for set back`) },
+    );
+    const everything = (): boolean => true;
+    this.#watches = [
+      { selects: isCopy, keeps: everything, feed: this.index.feed(), queue: [], listed: new Set() },
+      { selects: isFollowed, keeps: everything, feed: this.index.feed(), queue: [], listed: new Set() },
+      { selects: everything, keeps: isCopy, feed: this.index.feed(isCopy), queue: [], listed: new Set() },
+    ];
+  }
+
+  /** Replaces or creates; the watches hear of it as an API server tells them. */
+  put(name: string, labelled: boolean): ObjectMeta {
+    const before = this.objects.get(name);
+    this.#version += 1;
+    const meta: ObjectMeta = {
+      name,
+      namespace: 'n',
+      uid: before?.uid ?? `u${(this.#uid += 1)}`,
+      resourceVersion: String(this.#version),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...(labelled ? { labels: { copy: 'yes' } } : {}),
+    };
+    this.objects.set(name, meta);
+    this.#tell(before, meta);
+    return meta;
+  }
+
+  delete(name: string): void {
+    const before = this.objects.get(name);
+    if (before === undefined) return;
+    this.#version += 1;
+    this.objects.delete(name);
+    this.#tell(before, undefined);
+  }
+
+  /** A write of ours: done now, answered later. */
+  write(name: string): void {
+    const expectation = this.index.expect('n', name);
+    this.#answers.push({ expectation, meta: this.put(name, true) });
+  }
+
+  answer(): void {
+    const next = this.#answers.shift();
+    next?.expectation.learn(next.meta);
+    next?.expectation[Symbol.dispose]();
+  }
+
+  deliver(watch: number): boolean {
+    const { queue, feed, listed } = this.#watches[watch] ?? assert.fail();
+    const event = queue.shift();
+    if (event === undefined) return false;
+    if (event.type === 'complete') {
+      feed.sink.prune(listed, event.version);
+    } else if (event.type === 'remove') {
+      feed.sink.remove({ metadata: event.meta });
+    } else if (feed.sink.upsert({ metadata: event.meta }, event.type === 'list')) {
+      listed.add(`n/${event.meta.name}`);
+    }
+    return true;
+  }
+
+  /** What was under way is lost, and all is listed as it is now. */
+  relist(watch: number): void {
+    const { queue, listed, selects } = this.#watches[watch] ?? assert.fail();
+    queue.length = 0;
+    listed.clear();
+    for (const meta of this.objects.values()) if (selects(meta)) queue.push({ type: 'list', meta });
+    queue.push({ type: 'complete', version: String(this.#version) });
+  }
+
+  async settle(): Promise<void> {
+    for (const watch of this.#watches.keys()) while (this.deliver(watch));
+    while (this.#answers.length > 0) this.answer();
+    await this.clock.advance(60_000);
+  }
+
+  /** What the index should hold in the end. */
+  get visible(): Record<string, string> {
+    const seen = [...this.objects.values()].filter((meta) =>
+      this.#watches.some(({ selects, keeps }) => selects(meta) && keeps(meta)),
+    );
+    return Object.fromEntries(seen.map(({ name, resourceVersion }) => [name, resourceVersion]));
+  }
+
+  #tell(before: ObjectMeta | undefined, after: ObjectMeta | undefined): void {
+    for (const { selects, queue } of this.#watches) {
+      if (after !== undefined && selects(after)) queue.push({ type: 'upsert', meta: after });
+      else if (before !== undefined && selects(before)) {
+        queue.push({ type: 'remove', meta: { ...before, resourceVersion: String(this.#version) } });
+      }
+    }
+  }
+}
+
+test('property: when all has arrived, the index holds what the server has', async () => {
+  const step = record({
+    do: constantFrom('label', 'unlabel', 'delete', 'write', 'answer', 'deliver', 'deliver', 'deliver', 'relist'),
+    name: constantFrom(...NAMES),
+    watch: constantFrom(0, 1, 2),
+  });
+  await check(
+    asyncProperty(array(step, { maxLength: 60, size: 'max' }), async (steps) => {
+      const world = new World();
+      for (const { do: what, name, watch } of steps) {
+        if (what === 'label' || what === 'unlabel') world.put(name, what === 'label');
+        else if (what === 'delete') world.delete(name);
+        else if (what === 'write') world.write(name);
+        else if (what === 'answer') world.answer();
+        else if (what === 'deliver') world.deliver(watch);
+        else world.relist(watch);
+      }
+      await world.settle();
+      const held = NAMES.flatMap((name) => {
+        const version = world.index.get('n', name)?.resourceVersion;
+        return version === undefined ? [] : [[name, version] as const];
+      });
+      assert.deepEqual(Object.fromEntries(held), world.visible);
+      assert.deepEqual(Object.fromEntries(world.told), world.visible);
+      assert.equal(world.index.size, held.length);
+      assert.equal(world.clock.pendingTimers, 0);
+    }),
+    { numRuns: 600 },
+  );
+});

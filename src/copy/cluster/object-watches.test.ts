@@ -1,0 +1,215 @@
+/** The watches of objects on a real API server: objects pass from single watches to a wide one and back, and none is lost on the way. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { clientOf } from '../../../test/support/kube-client.ts';
+import { startControlPlane, type ControlPlane } from '../../../test/servers/control-plane.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import type { HttpKubeApi } from '../../kube/http.ts';
+import { ApiError, apiErrorOf } from '../../kube/errors.ts';
+import { ObjectWatches } from './object-watches.ts';
+import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../../kube/api.ts';
+import { SECRET } from '../model/kind.ts';
+import { ObjectIndex } from './object-index.ts';
+
+const LIMIT = 8;
+const path = (n: number): string => `/api/v1/namespaces/default/secrets/s${n}`;
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+const create = async (n: number): Promise<unknown> =>
+  await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
+
+/** The same API, whose watches forget where they were, and whose lists are held up before they are handed out, when told to. */
+class HeldLists implements KubeApi {
+  readonly cluster = 'local';
+  forgetful = false;
+  /** A list was read, and waits for `release`. */
+  held = false;
+  readonly #api: KubeApi;
+  #asked: Promise<KubeResponse> | undefined;
+  readonly #released = Promise.withResolvers<void>();
+
+  constructor(inner: KubeApi) {
+    this.#api = inner;
+  }
+
+  release(): void {
+    this.#released.resolve();
+  }
+
+  async request(request: KubeRequest): Promise<KubeResponse> {
+    const answer = this.#api.request(request);
+    if (request.query?.['limit'] === undefined) this.#asked = answer;
+    else if (this.forgetful) {
+      await answer;
+      this.held = true;
+      await this.#released.promise;
+      this.forgetful = false;
+    }
+    return await answer;
+  }
+
+  /** Settles when what was asked last is answered. */
+  async answered(): Promise<void> {
+    await Promise.allSettled([this.#asked]);
+  }
+
+  async stream(request: KubeRequest): Promise<KubeStream> {
+    if (!this.forgetful) return await this.#api.stream(request);
+    if (request.query?.['resourceVersion'] !== undefined) {
+      const { method, path: where } = request;
+      throw new ApiError({ method, path: where, cluster: this.cluster }, 410, {
+        reason: 'Expired',
+        message: 'too old',
+        causes: [],
+      });
+    }
+    return await this.#api.stream(request);
+  }
+}
+
+test('what is wanted while a list is under way that has passed it over is not taken for gone at its end', async () => {
+  const held = new HeldLists(api);
+  const seen: string[] = [];
+  const index = new ObjectIndex('local', 'Secret', (_, earlier, later) =>
+    seen.push(`${earlier === undefined ? 'absent' : 'there'} > ${later === undefined ? 'absent' : 'there'}`),
+  );
+  const objectWatches = new ObjectWatches({ api: held, kind: SECRET, index, onKnown: () => undefined });
+  const key = 'local:Secret/default/s50';
+  try {
+    await create(50);
+    await objectWatches.watchAll(() => false).synced;
+    held.forgetful = true;
+    objectWatches.reopenSilent(0);
+    await waitFor(() => held.held, { message: 'the list to be repeated' });
+    objectWatches.want(key);
+    await held.answered();
+    held.release();
+    await waitFor(() => objectWatches.isKnown(key), { message: 'it to be known' });
+    await waitFor(() => objectWatches.health.every(({ connected }) => connected), {
+      message: 'the list to be complete',
+    });
+    assert.deepEqual(seen, ['absent > there']);
+    await plane.api.delete(path(50));
+    await waitFor(() => index.get('default', 's50') === undefined, { message: 'its deletion to be seen' });
+  } finally {
+    held.release();
+    await objectWatches.stop();
+    index.stop();
+  }
+});
+
+test('known or not, there or not: before, while and after one watch takes the place of many', async () => {
+  const index = new ObjectIndex('local', 'Secret', () => undefined);
+  const known: string[] = [];
+  const objectWatches = new ObjectWatches({
+    api,
+    kind: SECRET,
+    index,
+    singlesLimit: LIMIT,
+    onKnown: (key) => known.push(key),
+  });
+  const key = (n: number): string => `local:Secret/default/s${n}`;
+  /** Waits until every wanted object is known, and is in the index if it is on the server. */
+  const right = async (there: readonly number[], notThere: readonly number[]): Promise<void> => {
+    const look = (): boolean =>
+      [...there, ...notThere].every((n) => objectWatches.isKnown(key(n))) &&
+      there.every((n) => index.get('default', `s${n}`) !== undefined) &&
+      notThere.every((n) => index.get('default', `s${n}`) === undefined);
+    await waitFor(look, {
+      message: () => `${there.join()} there, ${notThere.join()} not; there is ${[...index.keys()].join()}`,
+    });
+  };
+  const watches = (): number => objectWatches.health.length;
+  try {
+    await create(0);
+    objectWatches.want(key(0));
+    objectWatches.want(key(1));
+    assert.equal(objectWatches.isKnown(key(0)), false);
+    await right([0], [1]);
+    await create(1);
+    await plane.api.delete(path(0));
+    await right([1], [0]);
+    assert.equal(watches(), 2);
+
+    await create(2);
+    for (let n = 2; n < 10; n += 1) objectWatches.want(key(n));
+    await right([1, 2], [0, 3, 4, 5, 6, 7, 8, 9]);
+    await waitFor(() => watches() === 1, { message: 'the wide watch to be the only one' });
+    await create(3);
+    await create(99);
+    await plane.api.delete(path(2));
+    await right([1, 3], [0, 2, 4]);
+    assert.equal(index.get('default', 's99'), undefined);
+    objectWatches.want(key(99));
+    await right([99], []);
+    await plane.api.delete(path(99));
+    await right([], [99]);
+
+    objectWatches.want(key(1));
+    objectWatches.unwant(key(1));
+    assert.equal(objectWatches.isKnown(key(1)), true, 'still wanted by the other');
+    objectWatches.unwant(key(99));
+    for (let n = 3; n < 10; n += 1) objectWatches.unwant(key(n));
+    assert.equal(objectWatches.isKnown(key(3)), false);
+    assert.equal(index.get('default', 's3'), undefined);
+    await waitFor(() => watches() === 3 && objectWatches.health.every(({ connected }) => connected));
+    await plane.api.delete(path(1));
+    await create(0);
+    await right([0], [1, 2]);
+    assert.equal(known.filter((one) => one === key(0)).length, 1);
+  } finally {
+    await objectWatches.stop();
+    index.stop();
+  }
+});
+
+test('a page that is not found is no object that is gone', async () => {
+  let pages = 0;
+  const odd: KubeApi = {
+    cluster: api.cluster,
+    stream: (request) => api.stream(request),
+    request: async (request) => {
+      if (!request.path.endsWith('/secrets/s60')) return await api.request(request);
+      if (pages++ > 0) return await api.request(request);
+      const { method, path: where } = request;
+      throw apiErrorOf(
+        { method, path: where, cluster: 'local' },
+        404,
+        Buffer.from('404 page not found\n'),
+        undefined,
+        0,
+      );
+    },
+  };
+  const index = new ObjectIndex('local', 'Secret', () => undefined);
+  const key = 'local:Secret/default/s60';
+  let found: boolean | undefined;
+  const onKnown = (): void => {
+    found = index.get('default', 's60') !== undefined;
+  };
+  const watcher = { reconnect: { baseMs: 10, maxMs: 10, stableMs: 10 } };
+  const objectWatches = new ObjectWatches({ api: odd, kind: SECRET, index, onKnown, watcher });
+  try {
+    await create(60);
+    await objectWatches.watchAll(() => false).synced;
+    objectWatches.want(key);
+    await waitFor(() => objectWatches.isKnown(key), { message: 'it to be known' });
+    assert.equal(found, true);
+    assert.equal(pages, 2);
+  } finally {
+    await objectWatches.stop();
+    index.stop();
+  }
+});

@@ -1,0 +1,214 @@
+/**
+ * The writes to one kind of object in one cluster. Each is one request, and each carries what it rests on: a create cannot
+ * overwrite, an update and a delete name the version that they were planned for.
+ */
+import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../../kube/api.ts';
+import { METADATA_ONLY } from '../../kube/api.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { FieldPatch } from '../model/claim.ts';
+import { Content } from '../model/content.ts';
+import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { isForbiddenType } from '../model/kind.ts';
+import type { KubeStore } from './store.ts';
+import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
+import type { DesiredObject } from '../plan/plan.ts';
+import { withoutDetails, redactApiError } from './redact-api-error.ts';
+
+const QUERY = { fieldManager: FIELD_MANAGER };
+
+export interface CreateOptions {
+  /** The server says what it would say, and creates nothing. */
+  readonly dryRun?: boolean;
+  readonly immutable?: boolean;
+  /** Asks for what was stored, data included. */
+  readonly proof?: boolean;
+}
+
+/** What the server answered to a write. */
+export interface Written {
+  readonly meta: ObjectMeta;
+  /** The content that it stored, if that was asked for. */
+  readonly stored?: Content;
+}
+
+export class ObjectWriter {
+  readonly #store: KubeStore;
+
+  constructor(store: KubeStore) {
+    this.#store = store;
+  }
+
+  /** Creates the target. @throws ApiError AlreadyExists, whoever's it is */
+  async create(
+    key: ResourceKey,
+    desired: DesiredObject,
+    content: Content,
+    signal: AbortSignal,
+    { dryRun = false, immutable = false, proof = false }: CreateOptions = {},
+  ): Promise<Written> {
+    const { kind } = this.#store;
+    const { namespace, name } = parseResourceKey(key);
+    const type = desired.type ?? content.type;
+    if (isForbiddenType(type)) throw new TypeError(`refused to create a Secret of type ${type}`);
+    const metadata = {
+      name,
+      namespace,
+      labels: present(desired.labels),
+      annotations: present({ ...desired.annotations, ...desired.bookkeeping }),
+    };
+    const head = JSON.stringify({
+      apiVersion: kind.apiVersion,
+      kind: kind.kind,
+      metadata,
+      ...(type === '' ? {} : { type }),
+      ...(immutable ? { immutable } : {}),
+    });
+    const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
+    for (const { field, json } of content.pieces) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
+    pieces.push(Buffer.from('}'));
+    const request = {
+      method: 'POST',
+      path: this.#store.path(key, 'collection'),
+      contentType: 'application/json',
+      query: dryRun ? { ...QUERY, dryRun: 'All' } : QUERY,
+    } as const;
+    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun, proof);
+  }
+
+  /**
+   * Changes what differs, and the data as a whole where `content` is given. Labels and annotations that are not named in the
+   * desired stay as they are.
+   * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
+   */
+  async update(
+    key: ResourceKey,
+    observed: Observed,
+    desired: DesiredObject,
+    content: Content | undefined,
+    signal: AbortSignal,
+    { proof = false }: Pick<CreateOptions, 'proof'> = {},
+  ): Promise<Written> {
+    // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
+    // guards the uid as well.
+    const operations: unknown[] = [
+      { op: 'replace', path: '/metadata/resourceVersion', value: observed.resourceVersion },
+      ...changes('/metadata/labels', observed.labels, desired.labels),
+      ...changes('/metadata/annotations', observed.annotations, { ...desired.annotations, ...desired.bookkeeping }),
+    ];
+    if (content !== undefined && content.type !== '' && desired.type !== '') {
+      // The type cannot be changed; naming it makes the server say so instead of leaving a copy of the wrong type.
+      operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
+    }
+    const text = JSON.stringify(operations);
+    const pieces: Buffer[] = [Buffer.from(text.slice(0, -1))];
+    if (content !== undefined) {
+      for (const { name } of this.#store.kind.fields) {
+        const json = content.pieces.find(({ field }) => field === name)?.json.bytes() ?? Buffer.from('{}');
+        pieces.push(Buffer.from(`,{"op":"add","path":"/${name}","value":`), json, Buffer.from('}'));
+      }
+    }
+    pieces.push(Buffer.from(']'));
+    const request = {
+      method: 'PATCH',
+      path: this.#store.path(key),
+      contentType: 'application/json-patch+json',
+      query: QUERY,
+    } as const;
+    return await this.#write(key, { ...request, body: pieces, signal }, content, true, proof);
+  }
+
+  /**
+   * Deletes the target as it was observed. Being gone already is as good.
+   * @returns whether it is gone; if not, somebody's finalizer holds it
+   * @throws ApiError Conflict if it changed since
+   */
+  async delete(key: ResourceKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
+    const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
+    const request = { method: 'DELETE', path: this.#store.path(key), body, accept: METADATA_ONLY, signal } as const;
+    try {
+      const answer = await this.#send(key, request, undefined, true);
+      // The object itself where it is still there, else a Status.
+      return (parseJson(answer.body, `the answer to DELETE ${request.path}`) as KubeObject).kind === 'Status';
+    } catch (error) {
+      if (isObjectGone(error, parseResourceKey(key).name)) return true;
+      throw error;
+    }
+  }
+
+  async #write(
+    key: ResourceKey,
+    request: KubeRequest,
+    content: Content | undefined,
+    there: boolean,
+    proof: boolean,
+  ): Promise<Written> {
+    const asked = proof ? request : { ...request, accept: METADATA_ONLY };
+    const { body } = await this.#send(key, asked, content, there);
+    const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
+      Readonly<Record<string, unknown>>;
+    const { metadata: meta } = object;
+    return proof ? { meta, stored: Content.ofObject(this.#store.kind, object, meta.resourceVersion) } : { meta };
+  }
+
+  /**
+   * @param content what the request carries
+   * @param there whether there is an object already
+   * @throws ApiError without a value of either
+   */
+  async #send(
+    key: ResourceKey,
+    request: KubeRequest,
+    content: Content | undefined,
+    there: boolean,
+  ): Promise<KubeResponse> {
+    try {
+      return await this.#store.api.request(request);
+    } catch (error) {
+      if (!(error instanceof ApiError) || isRoutine(error)) throw error;
+      throw await this.#redactApiError(error, key, content, there, request.signal);
+    }
+  }
+
+  async #redactApiError(
+    error: ApiError,
+    key: ResourceKey,
+    content: Content | undefined,
+    there: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<ApiError> {
+    const contents = content === undefined ? [] : [content];
+    try {
+      const read = there ? await this.#store.read(key, signal) : undefined;
+      if (read !== undefined) contents.push(read.content);
+    } catch {
+      // It is the refused write that is told, and what cannot be read cannot be looked for in its words.
+      return withoutDetails(error);
+    }
+    return redactApiError(error, this.#store.kind, contents);
+  }
+}
+
+/** The server's own words, and not those of somebody who was shown the object. */
+function isRoutine(error: ApiError): boolean {
+  return !error.isStatus || isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isThrottled(error);
+}
+
+function present(wanted: FieldPatch): Record<string, string> {
+  return Object.fromEntries(Object.entries(wanted).filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+/** JSON patch operations (RFC 6902) that turn `actual` into what is wanted of it. */
+function changes(path: string, actual: Readonly<Record<string, string>>, wanted: FieldPatch): unknown[] {
+  const differing = Object.entries(wanted).filter(([key, value]) =>
+    value === null ? Object.hasOwn(actual, key) : actual[key] !== value,
+  );
+  if (differing.length === 0) return [];
+  // An operation on a member of a map that is not there fails, so an empty one is added as a whole.
+  if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(wanted) }];
+  return differing.map(([key, value]) => {
+    const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    return value === null ? { op: 'remove', path: member } : { op: 'add', path: member, value };
+  });
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ObjectMeta } from '../../kube/api.ts';
+import { Content } from '../model/content.ts';
+import { SECRET } from '../model/kind.ts';
+import { isOverwritten, ProofBudget, withMark } from './overwritten.ts';
+import { OVERWRITTEN_MARK, type DesiredObject } from '../plan/plan.ts';
+
+const content = (text: string, type = 'Opaque'): Content =>
+  Content.ofFields(SECRET, { data: { a: Buffer.from(text).toString('base64') } }, type, '1');
+const WISH: DesiredObject = {
+  kind: 'be',
+  labels: { team: 'a' },
+  annotations: { gone: null },
+  bookkeeping: { at: '1' },
+  data: 'source',
+};
+const META: ObjectMeta = {
+  name: 'x',
+  uid: 'u',
+  resourceVersion: '2',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+  labels: { team: 'a', more: 'b' },
+  annotations: { at: '0' },
+};
+
+test('what was stored is compared with what was written: values, type, labels and annotations', () => {
+  const is = (meta: Partial<ObjectMeta>, stored: Content | undefined, desired: DesiredObject = WISH): boolean =>
+    isOverwritten({ meta: { ...META, ...meta }, ...(stored === undefined ? {} : { stored }) }, desired, content('1'));
+  assert.equal(is({}, content('1')), false);
+  assert.equal(is({}, undefined), false, 'nothing is known of the data');
+  assert.equal(is({}, content('2')), true);
+  assert.equal(is({}, content('1', 'example.com/other')), true);
+  assert.equal(is({}, content('1', 'example.com/other'), { ...WISH, type: '' }), false, 'the type is not ours to say');
+  assert.equal(is({ labels: { team: 'b' } }, undefined), true);
+  assert.equal(is({ annotations: { gone: 'x' } }, undefined), true);
+  assert.equal(is({}, content('1'), withMark(WISH)), true, 'the mark was dropped');
+  assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withMark(WISH)), false);
+});
+
+test('of a burst each content is proven once, and beyond that what the budget allows; it grows again with time', () => {
+  let now = 1_000_000;
+  const budget = new ProofBudget(() => now);
+  const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));
+  const proven = (): number => contents.filter((one) => budget.isDue(one)).length;
+  assert.equal(proven(), 100);
+  const rest = proven();
+  assert.equal(rest, 0);
+  now += 2000;
+  const later = proven();
+  assert.ok(later > 0 && later < 10, `${later} after two seconds`);
+  now -= 3_600_000;
+  assert.equal(proven(), 0, 'a clock that was set back');
+});
+
+test('everyday writes of small Secrets are all proven', () => {
+  const budget = new ProofBudget(() => 0);
+  const one = content('1');
+  for (let n = 0; n < 20; n += 1) assert.ok(budget.isDue(one), String(n));
+});

@@ -1,0 +1,51 @@
+/** What is decided by a server's words stays true when a value is taken out of them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import {
+  apiErrorOf,
+  type ApiError,
+  isFrozen,
+  isNamespaceTerminating,
+  isQuotaExceeded,
+  isTooLarge,
+} from '../../kube/errors.ts';
+import { Content } from '../model/content.ts';
+import { SECRET } from '../model/kind.ts';
+import { withoutDetails, redactApiError } from './redact-api-error.ts';
+
+const CALL = { cluster: 'c', method: 'PATCH', path: '/x' };
+const errorOf = (status: number, more: object): ApiError =>
+  apiErrorOf(CALL, status, Buffer.from(JSON.stringify({ kind: 'Status', ...more })), undefined, 0);
+
+const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
+  [
+    errorOf(422, {
+      reason: 'Invalid',
+      message: 'Secret "x" is invalid: data: Forbidden: field is immutable when `immutable` is set',
+      details: { causes: [{ field: 'data', message: 'Forbidden: field is immutable when `immutable` is set' }] },
+    }),
+    isFrozen,
+  ],
+  [
+    errorOf(403, { reason: 'Forbidden', message: 'namespace a: because it is being terminated' }),
+    isNamespaceTerminating,
+  ],
+  [errorOf(403, { reason: 'Forbidden', message: 'exceeded quota: q' }), isQuotaExceeded],
+  [errorOf(500, { reason: 'InternalError', message: 'etcdserver: request is too large' }), isTooLarge],
+];
+
+test('without the values that are words of it', () => {
+  const words = ['data', 'immutable', 'terminated', 'because', 'exceeded', 'quota', 'request', 'large', 'etcdserver'];
+  const data = Object.fromEntries(words.map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
+  const content = Content.ofFields(SECRET, { data }, 'Opaque', '1');
+  for (const [error, is] of ANSWERS) {
+    const told = redactApiError(error, SECRET, [content]);
+    assert.notEqual(told.statusMessage, error.statusMessage);
+    assert.ok(is(told), `${is.name} of ${told.message}`);
+  }
+});
+
+test('without any word of it', () => {
+  for (const [error, is] of ANSWERS) assert.ok(is(withoutDetails(error)), is.name);
+});

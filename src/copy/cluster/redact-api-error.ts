@@ -1,0 +1,50 @@
+/**
+ * The words of a server that refused a write, fit to be told. Whoever has a say in a write (an admission webhook, a policy) sees the whole
+ * object, as it is to be and as it was, and may quote a value of it.
+ */
+import { ApiError } from '../../kube/errors.ts';
+import { redact } from '../../runtime/redact.ts';
+import type { SecretBytes } from '../../runtime/secret-bytes.ts';
+import { NotUtf8Error } from '../../runtime/secret-bytes.ts';
+import type { Content } from '../model/content.ts';
+import type { Kind } from '../model/kind.ts';
+
+/** @param contents what the object held, and was to hold */
+export function redactApiError(error: ApiError, kind: Kind, contents: readonly Content[]): ApiError {
+  const values = contents.flatMap((content) => [...content.values(kind).values()].map(textOf));
+  return reworded(error, (text) => redact(text, values));
+}
+
+/** For when it is not known what the words may quote. */
+export function withoutDetails(error: ApiError): ApiError {
+  return reworded(error, () => '[left out, because it may quote a value]');
+}
+
+/** Another error, because the stack and the message of the old one have the words as well. */
+function reworded(
+  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs, told }: ApiError,
+  reword: (text: string) => string,
+): ApiError {
+  return new ApiError(call, status, {
+    reason: reword(reason) === reason ? reason : 'Unknown',
+    message: reword(statusMessage),
+    causes: causes.map(({ field, message, ...rest }) => ({
+      ...rest,
+      ...(field === undefined ? {} : { field: reword(field) }),
+      ...(message === undefined ? {} : { message: reword(message) }),
+    })),
+    isStatus,
+    // What is decided by the server's words is decided by those that it said.
+    told,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+function textOf(value: SecretBytes): string {
+  try {
+    return value.utf8();
+  } catch (error) {
+    if (!(error instanceof NotUtf8Error)) throw error;
+    return value.base64();
+  }
+}

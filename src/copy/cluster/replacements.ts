@@ -1,0 +1,126 @@
+/**
+ * Copies that cannot be changed (another type, immutable, another system's) are deleted and made anew. The server may refuse the new one: a
+ * policy, a quota, a webhook. So that the old copy is not lost by that:
+ *
+ *   ask ──refused──▶ the old copy stays
+ *    └─allowed──▶ keep the old copy here ──▶ delete ──▶ create ──done──▶ forget
+ *                                                        └─refused──▶ put back
+ *
+ * - A copy is kept from before its deletion until an object stands in its place, or nobody wants one there.
+ * - A kept copy may be lost (a crash; more bytes than `KEPT_BYTES` wait for finalizers). Then the rule still makes the new one, or says
+ *   why it cannot.
+ */
+import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../kube/errors.ts';
+import { ByteCache } from '../../runtime/byte-cache.ts';
+import type { Claim } from '../model/claim.ts';
+import type { Content } from '../model/content.ts';
+import { failureOf } from '../model/failure.ts';
+import { type ResourceKey, parseResourceKey } from '../model/keys.ts';
+import type { KubeStore } from './store.ts';
+import type { ObjectWriter } from './object-writer.ts';
+import { LAST_APPLIED, observe, type Observed } from '../model/observed.ts';
+import type { DesiredObject } from '../plan/plan.ts';
+
+/** Old copies that are kept at most, in bytes: eight writes at once, each with the largest Secret that etcd takes (1.5 MiB). */
+const KEPT_BYTES = 12 * 1024 * 1024;
+
+interface OldCopy {
+  readonly uid: string;
+  /** As they were read: of what is observed, long values are cut out. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly content: Content;
+  readonly immutable: boolean;
+}
+
+export interface ReplacementsOptions {
+  readonly store: KubeStore;
+  readonly writer: ObjectWriter;
+  /** A creation was tried. */
+  readonly onCreate: (target: ResourceKey, ok: boolean, claim: Claim | undefined) => void;
+}
+
+export class Replacements {
+  readonly #options: ReplacementsOptions;
+  readonly #old = new ByteCache<OldCopy>({ maxBytes: KEPT_BYTES });
+
+  constructor(options: ReplacementsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Asks whether the server would take the new object, and keeps the old one as it is.
+   * @param observed the old copy
+   * @returns what is there, as it was read: another version than observed was not kept; `null`: it is gone
+   * @throws ApiError of the refusal
+   */
+  async prepare(
+    target: ResourceKey,
+    observed: Observed,
+    { claim, desired, content }: { readonly claim: Claim; readonly desired: DesiredObject; readonly content: Content },
+    signal: AbortSignal,
+  ): Promise<Observed | null> {
+    const { store, writer, onCreate } = this.#options;
+    try {
+      // The server runs admission before it looks whether the name is free, also in a dry run: AlreadyExists says that all else is right.
+      await writer.create(target, desired, content, signal, { dryRun: true });
+    } catch (error) {
+      if (!isAlreadyExists(error)) {
+        if (!isNamespaceTerminating(error)) onCreate(target, false, claim);
+        throw error;
+      }
+    }
+    const read = await store.read(target, signal);
+    if (read === undefined) return null;
+    const there = observe(read.object.metadata);
+    if (there.resourceVersion === observed.resourceVersion) {
+      const { content: held, immutable, object } = read;
+      const { uid, labels = {}, annotations = {} } = object.metadata;
+      const { [LAST_APPLIED]: _, ...kept } = annotations;
+      this.#old.set(target, { uid, labels, annotations: kept, content: held, immutable }, held.weight);
+    }
+    return there;
+  }
+
+  /**
+   * Creates the old copy again.
+   * @param refused why the new one cannot be made, if the server said so
+   * @returns whether one was kept
+   * @throws what the server said of the old copy too
+   */
+  async putBack(target: ResourceKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
+    const { store, writer, onCreate } = this.#options;
+    const old = this.#old.get(target);
+    if (old === undefined) return false;
+    const { labels, annotations } = old;
+    const desired: DesiredObject = { kind: 'be', labels, annotations, bookkeeping: {}, data: 'source' };
+    const { namespace, name } = parseResourceKey(target);
+    using answer = store.index.expect(namespace, name);
+    try {
+      const { meta } = await writer.create(target, desired, old.content, signal, { immutable: old.immutable });
+      onCreate(target, true, undefined);
+      answer.learn(meta);
+    } catch (error) {
+      onCreate(target, false, undefined);
+      throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;
+    }
+    this.forget(target);
+    return true;
+  }
+
+  /** Whether an old copy is kept whose place is empty, as far as is known. @param there what stands in its place */
+  isAway(target: ResourceKey, there: Observed | undefined): boolean {
+    const old = this.#old.get(target);
+    if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);
+    return old !== undefined && there === undefined;
+  }
+
+  forget(target: ResourceKey): void {
+    this.#old.delete(target);
+  }
+}
+
+function bothRefused({ call, status, reason, statusMessage, causes, isStatus, told }: ApiError, old: string): ApiError {
+  const message = `${statusMessage}; and the old copy could not be put back: ${old}`;
+  return new ApiError(call, status, { reason, message, causes, isStatus, told });
+}

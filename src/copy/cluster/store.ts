@@ -1,0 +1,216 @@
+/**
+ * Everything that is known of the objects of one kind in one cluster, and the only place that reads their content: the
+ * index (metadata), the watches (which objects it follows), and a small cache of contents by version.
+ */
+import { ByteCache } from '../../runtime/byte-cache.ts';
+import { SingleFlight } from '../../runtime/single-flight.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { ConnectionError, isObjectGone } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import { isOlder } from '../../kube/resource-version.ts';
+import type { SourceView } from '../model/claim.ts';
+import { Content } from '../model/content.ts';
+import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
+import { resourceKey, parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import type { Kind } from '../model/kind.ts';
+import { ObjectIndex, type ObjectIndexOptions, type OnChange } from './object-index.ts';
+import type { Fingerprint } from '../plan/plan.ts';
+
+/** Contents kept for the copies that are still to be written, in bytes. */
+const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
+/** How many versions of a source are remembered by their fingerprint. */
+const FINGERPRINTS_KEPT = 4;
+
+export interface KubeStoreOptions {
+  readonly api: KubeApi;
+  readonly kind: Kind;
+  readonly onChange: OnChange;
+  readonly onKnown: (key: ResourceKey) => void;
+  readonly watcher?: ObjectWatchesOptions['watcher'];
+  readonly singlesLimit?: number;
+  /** @see ObjectIndexOptions.onLate */
+  readonly onLate?: (sinceMs: number) => void;
+  /** @see ObserveOptions.isRead */
+  readonly isRead?: ObjectIndexOptions['isRead'];
+  /** @see ObjectIndexOptions.onRollback */
+  readonly onRollback?: (key: ResourceKey) => void;
+}
+
+/** An object as it was read, with its content. */
+export interface ReadObject {
+  readonly key: ResourceKey;
+  readonly content: Content;
+  readonly immutable: boolean;
+  readonly object: KubeObject;
+}
+
+export class KubeStore {
+  readonly kind: Kind;
+  readonly api: KubeApi;
+  readonly index: ObjectIndex;
+  readonly watches: ObjectWatches;
+  readonly #onRollback: (key: ResourceKey) => void;
+  readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
+  readonly #loads = new SingleFlight<ReadObject | undefined>();
+  readonly #fingerprints = new Map<ResourceKey, Map<string, Fingerprint>>();
+
+  constructor(options: KubeStoreOptions) {
+    const { onLate, isRead, onRollback = () => undefined } = options;
+    this.kind = options.kind;
+    this.api = options.api;
+    this.#onRollback = onRollback;
+    this.index = new ObjectIndex(
+      options.api.cluster,
+      options.kind.kind,
+      (key, before, after, initial) => {
+        // Not every source was asked to be followed, so not every one is told to be forgotten.
+        if (after === undefined) this.#fingerprints.delete(key);
+        options.onChange(key, before, after, initial);
+      },
+      { onRollback, ...(onLate === undefined ? {} : { onLate }), ...(isRead === undefined ? {} : { isRead }) },
+    );
+    this.watches = new ObjectWatches({
+      api: options.api,
+      kind: options.kind,
+      index: this.index,
+      onKnown: options.onKnown,
+      ...(options.watcher === undefined ? {} : { watcher: options.watcher }),
+      ...(options.singlesLimit === undefined ? {} : { singlesLimit: options.singlesLimit }),
+    });
+  }
+
+  get cachedBytes(): number {
+    return this.#contents.bytes;
+  }
+
+  key(namespace: string, name: string): ResourceKey {
+    return resourceKey(this.api.cluster, this.kind.kind, namespace, name);
+  }
+
+  /** Follows a source. @see forget */
+  want(key: ResourceKey): void {
+    this.watches.want(key);
+  }
+
+  forget(key: ResourceKey): void {
+    this.watches.unwant(key);
+    this.#fingerprints.delete(key);
+  }
+
+  /** What is known of a source without reading it. */
+  view(key: ResourceKey): SourceView {
+    const { namespace, name } = parseResourceKey(key);
+    const record = this.index.get(namespace, name);
+    if (record !== undefined) {
+      return {
+        state: 'present',
+        version: record.resourceVersion,
+        labels: record.labels,
+        annotations: record.annotations,
+      };
+    }
+    if (!this.watches.isKnown(key)) return { state: 'unknown' };
+    const what = this.kind.kind.toLowerCase();
+    return {
+      state: 'missing',
+      reason: `No${this.kind.kind}`,
+      message: `${what} ${namespace}/${name} not found, waiting to appear`,
+    };
+  }
+
+  /** The fingerprint of a source at one version, if this process has read it. */
+  fingerprint(key: ResourceKey, version: string): Fingerprint | undefined {
+    return this.#fingerprints.get(key)?.get(version);
+  }
+
+  /**
+   * The content of a source, at `version` or newer. Reads it once however many ask, and takes note of what else it learns: the
+   * index is as new as the content afterwards.
+   * @returns undefined if it is not there any more
+   */
+  async load(key: ResourceKey, version: string, signal?: AbortSignal): Promise<Content | undefined> {
+    const cached = this.#contents.get(`${key}@${version}`);
+    if (cached !== undefined) {
+      // The fingerprint goes when nobody wants the source any more, the content may still be here when somebody does again.
+      this.#remember(key, cached);
+      return cached;
+    }
+    const read = await this.#loads.run(key, (signal) => this.#readAndLearn(key, signal), signal);
+    if (read === undefined) return undefined;
+    const { content } = read;
+    this.#contents.set(`${key}@${content.version}`, content, content.weight);
+    this.#remember(key, content);
+    return content;
+  }
+
+  async #readAndLearn(key: ResourceKey, signal: AbortSignal): Promise<ReadObject | undefined> {
+    const { namespace, name } = parseResourceKey(key);
+    using answer = this.index.expect(namespace, name);
+    const read = await this.read(key, signal);
+    if (read !== undefined) answer.learn(read.object.metadata);
+    return read;
+  }
+
+  /**
+   * Reads one object with its content, past all caches.
+   * @throws ConnectionError `EROLLBACK` where the server has gone back to an older state than it had
+   */
+  async read(key: ResourceKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
+    const { namespace, name } = parseResourceKey(key);
+    const before = this.index.get(namespace, name);
+    try {
+      const { body } = await this.api.request({
+        method: 'GET',
+        path: this.path(key),
+        ...(signal === undefined ? {} : { signal }),
+      });
+      const object = parseJson(body, `the answer to GET ${this.path(key)}`) as KubeObject &
+        Readonly<Record<string, unknown>>;
+      const { metadata } = object;
+      if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
+        this.#onRollback(key);
+        const text = 'the server has an older state of it than before, as after the restoring of a backup';
+        throw new ConnectionError('EROLLBACK', `GET ${this.path(key)}: ${text}`);
+      }
+      return {
+        key,
+        content: Content.ofObject(this.kind, object, metadata.resourceVersion),
+        immutable: object['immutable'] === true,
+        object: { metadata },
+      };
+    } catch (error) {
+      if (isObjectGone(error, name)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Path of an object; of its collection without a name. */
+  path(key: ResourceKey, part: 'object' | 'collection' = 'object'): string {
+    const { namespace, name } = parseResourceKey(key);
+    const collection = `${this.kind.groupPath}/namespaces/${namespace}/${this.kind.plural}`;
+    return part === 'object' ? `${collection}/${name}` : collection;
+  }
+
+  async stop(): Promise<void> {
+    this.index.stop();
+    await this.watches.stop();
+    this.#contents.clear();
+  }
+
+  #remember(key: ResourceKey, content: Content): void {
+    const { namespace, name } = parseResourceKey(key);
+    // It went while it was read: nobody would ever take the fingerprint away.
+    if (this.index.get(namespace, name) === undefined) return;
+    let versions = this.#fingerprints.get(key);
+    if (versions === undefined) this.#fingerprints.set(key, (versions = new Map()));
+    versions.set(content.version, fingerprintOf(content));
+    for (const oldest of versions.keys()) {
+      if (versions.size <= FINGERPRINTS_KEPT) break;
+      versions.delete(oldest);
+    }
+  }
+}
+
+export function fingerprintOf(content: Content): Fingerprint {
+  return { digest: content.digest, keys: content.keys, type: content.type };
+}

@@ -1,0 +1,163 @@
+/** What becomes of a copy where something changes while the server is asked, on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { type ControlPlane, startControlPlane } from '../../../test/servers/control-plane.ts';
+import { clientOf } from '../../../test/support/kube-client.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import type { HttpKubeApi } from '../../kube/http.ts';
+import type { Claim, DesiredState } from '../model/claim.ts';
+import { ClaimBook } from '../plan/claim-book.ts';
+import type { RuleKey } from '../model/keys.ts';
+import { SECRET } from '../model/kind.ts';
+import { KubeStore } from './store.ts';
+import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
+import type { Observed } from '../model/observed.ts';
+import { SourceRouter } from '../sources.ts';
+
+const MARK = 'example.com/owner';
+const STAYS = 'example.com/stays';
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+let store: KubeStore;
+/** What happens before the next request of a method. */
+const interruptions = new Map<string, () => Promise<unknown>>();
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  const interrupted: KubeApi = {
+    cluster: api.cluster,
+    stream: async (request) => await api.stream(request),
+    request: async (request) => {
+      const interrupt = interruptions.get(request.method);
+      interruptions.delete(request.method);
+      await interrupt?.();
+      return await api.request(request);
+    },
+  };
+  store = new KubeStore({ api: interrupted, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
+  await store.watches.watchAll(({ annotations }) => annotations?.[MARK] !== undefined).synced;
+});
+after(async () => {
+  await store.stop();
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+const path = (name: string): string => `/api/v1/namespaces/default/secrets/${name}`;
+
+const targetsOf = (book: ClaimBook, fateOf: TargetReconcilerOptions['fateOf']): TargetReconciler =>
+  new TargetReconciler({
+    store,
+    book,
+    sources: new SourceRouter(),
+    cycleOf: () => undefined,
+    ownerOf: ({ annotations }) => annotations[MARK],
+    fateOf,
+    onOutcome: () => undefined,
+    onWrite: () => undefined,
+    now: () => Date.now(),
+  });
+
+/** A copy of `gone`, and what is said of each owner: `gone` wants nothing, and changes meanwhile as `edit` says. */
+async function unwanted(name: string, edit: Readonly<Record<string, string>>): Promise<readonly RuleKey[]> {
+  const asked: RuleKey[] = [];
+  const targets = targetsOf(new ClaimBook(), async (rule: RuleKey, _target, observed: Observed) => {
+    asked.push(rule);
+    if (asked.length === 1) {
+      await plane.api.patch(path(name), { metadata: { annotations: edit } });
+      const [[key, value] = ['', '']] = Object.entries(edit);
+      await waitFor(() => store.index.get('default', name)?.annotations[key] === value, { message: 'the edit' });
+    }
+    return rule === 'rules:gone' && observed.annotations[STAYS] !== 'true' ? 'delete' : 'keep';
+  });
+  await plane.api.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace: 'default', annotations: { [MARK]: 'rules:gone' } },
+  });
+  await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
+  await targets.reconcile(store.key('default', name), new AbortController().signal);
+  return asked;
+}
+
+describe('a copy whose owner is gone, changed while that was found out', () => {
+  it('stays, if it says so by now', async () => {
+    await unwanted('told-to-stay', { [STAYS]: 'true' });
+    assert.ok(await plane.api.find(path('told-to-stay')));
+  });
+
+  it('stays, if it is another owner’s by now', async () => {
+    const asked = await unwanted('handed-on', { [MARK]: 'rules:there' });
+    assert.ok(await plane.api.find(path('handed-on')));
+    assert.deepEqual(asked, ['rules:gone', 'rules:there']);
+  });
+
+  it('goes, if the change says nothing of that', async () => {
+    await unwanted('touched', { 'example.com/other': 'x' });
+    assert.equal(await plane.api.find(path('touched')), undefined);
+  });
+});
+
+describe('a copy that is to be replaced, because it is immutable', () => {
+  const RULE = 'rules:there';
+  const { signal } = new AbortController();
+
+  /** The copy, what it is wanted to be, and a run of its target. */
+  async function replacing(name: string, desired: () => DesiredState) {
+    const book = new ClaimBook();
+    const owner = { key: RULE, title: RULE, rank: '' };
+    const shape = { id: '', desiredState: desired, heldVersion: () => undefined };
+    const claim: Claim = { owner, target: store.key('default', name), mode: 'own', source: undefined, shape };
+    book.replace(RULE, [claim], []);
+    const targets = targetsOf(book, async () => await Promise.resolve('keep'));
+    const { metadata } = await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace: 'default', annotations: { [MARK]: RULE } },
+      data: { a: 'b2xk' },
+      immutable: true,
+    });
+    await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
+    const run = async () => await targets.reconcile(claim.target, signal);
+    return { book, uid: metadata.uid, run };
+  }
+  const wished: DesiredState = {
+    kind: 'be',
+    labels: {},
+    annotations: { [MARK]: RULE },
+    bookkeeping: {},
+    data: 'minimal',
+    type: 'Opaque',
+  };
+
+  it('stays, if its rule has left it meanwhile', async () => {
+    const { book, uid, run } = await replacing('left', () => wished);
+    // The dry run.
+    interruptions.set('POST', async () => {
+      await Promise.resolve();
+      book.replace(RULE, [], []);
+    });
+    await run();
+    assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
+  });
+
+  it('does not come back when its user deletes it, if it was not replaced after all', async () => {
+    let wanted = true;
+    const waits: DesiredState = { kind: 'wait', reason: 'NoSecret', message: 'its source is gone' };
+    const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
+    interruptions.set('DELETE', async () => {
+      await plane.api.patch(path('edited'), { metadata: { annotations: { 'example.com/other': 'x' } } });
+      wanted = false;
+    });
+    await run();
+    assert.equal((await plane.api.find(path('edited')))?.metadata.uid, uid);
+    await plane.api.delete(path('edited'));
+    await waitFor(() => store.index.get('default', 'edited') === undefined, { message: 'it to be gone' });
+    await run();
+    assert.equal(await plane.api.find(path('edited')), undefined);
+  });
+});

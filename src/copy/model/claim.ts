@@ -1,0 +1,102 @@
+/**
+ * A claim is data: *owner wants target to hold the content of source, shaped so*. Controllers make claims from rules; the
+ * engine makes them true and notes the outcome.
+ */
+import type { ResourceKey, RuleKey } from './keys.ts';
+import type { Observed } from './observed.ts';
+
+export interface Owner {
+  readonly key: RuleKey;
+  /** For people: `SecretMirror default/mysecret-mirror`. */
+  readonly title: string;
+  /** Orders owners that claim one target: creationTimestamp, then uid. The smallest wins. */
+  readonly rank: string;
+}
+
+/**
+ * - `own`: we create the target and delete it.
+ * - `fill`: the target is somebody's; we fill its data.
+ * - `release`: the target goes if it is the owner's, whatever it holds (the owner is being deleted).
+ */
+export type ClaimMode = 'own' | 'fill' | 'release';
+
+export interface Claim {
+  readonly owner: Owner;
+  readonly target: ResourceKey;
+  readonly mode: ClaimMode;
+  readonly source: ResourceKey | undefined;
+  /** What the source is called as a target, where that is another key. */
+  readonly sourcePlace?: ResourceKey | undefined;
+  readonly shape: Shape;
+}
+
+/** Where the content of a claim comes from, by the key that this has as a target; `undefined`: from nowhere. */
+export function placeOf({ mode, source, sourcePlace }: Claim): ResourceKey | undefined {
+  return mode === 'release' ? undefined : (sourcePlace ?? source);
+}
+
+/** What a source is, as far as it is known without reading its content. */
+export type SourceView =
+  | { readonly state: 'unknown' }
+  | { readonly state: 'missing'; readonly reason: string; readonly message: string }
+  | { readonly state: 'failed'; readonly reason: string; readonly message: string }
+  | {
+      readonly state: 'present';
+      /** Another version may mean other content. */
+      readonly version: string;
+      readonly labels: Readonly<Record<string, string>>;
+      readonly annotations: Readonly<Record<string, string>>;
+    };
+
+/** `null`: this key must not be there. Keys that are not named are not ours to touch. */
+export type FieldPatch = Readonly<Record<string, string | null>>;
+
+/** A word for a user on a target that needs nothing done. */
+export interface Remark {
+  readonly state: 'waiting' | 'error';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** How the target should look. `wait` and `fail` leave it as it is. */
+export type DesiredState =
+  | { readonly kind: 'wait'; readonly reason: string; readonly message: string }
+  | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
+  | {
+      readonly kind: 'be';
+      readonly labels: FieldPatch;
+      readonly annotations: FieldPatch;
+      /** Written along with any write, but a difference in them alone is no reason to write. */
+      readonly bookkeeping: FieldPatch;
+      /** `source`: the source's content. `keep`: whatever is there. `minimal`: the least that the type allows. */
+      readonly data: 'source' | 'keep' | 'minimal';
+      /** Type of the target; `undefined`: the source's (of `minimal` in a target that is there: its own); '': not ours to say. */
+      readonly type?: string;
+      /** Why the target, though as it should be, is not what its user hoped for. */
+      readonly remark?: Remark;
+    };
+
+/** A system's pure rule of how targets look. One object is shared by all claims of a rule that are shaped alike. */
+export interface Shape {
+  /** Two shapes with the same id want the same. */
+  readonly id: string;
+  desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
+  /** Which version of its source the target says that it holds. */
+  heldVersion(observed: Observed): string | undefined;
+}
+
+/**
+ * - `pending`: not tried yet. `waiting`: cannot be done until something else happens. `synced`: as it should be.
+ * - `conflict`: somebody else's. `error`: tried and failed, will be tried again. `released`: a release claim is done.
+ */
+export type OutcomeState = 'pending' | 'waiting' | 'synced' | 'conflict' | 'error' | 'released';
+
+export interface Outcome {
+  readonly state: OutcomeState;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export const PENDING: Outcome = { state: 'pending', reason: 'Pending', message: '' };
+export const SYNCED: Outcome = { state: 'synced', reason: 'Synced', message: '' };
+export const RELEASED: Outcome = { state: 'released', reason: 'Released', message: '' };

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
+import { joinKeys, LAST_APPLIED, lengthProblem, MAX_KEPT, MAX_VALUE, observe } from './observed.ts';
+
+const META: ObjectMeta = {
+  name: 'x',
+  namespace: 'n',
+  uid: 'u',
+  resourceVersion: '7',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+};
+
+const OURS: ManagedFieldsEntry = {
+  manager: 'keyferry',
+  operation: 'Update',
+  fieldsV1: {
+    'f:data': { '.': {}, 'f:password': {}, 'f:user': {} },
+    'f:metadata': { 'f:annotations': { '.': {}, 'f:a': {} }, 'f:labels': { '.': {}, 'f:l': {} } },
+    'f:type': {},
+  },
+};
+
+test('what could hold values is dropped on arrival', () => {
+  const observed = observe({
+    ...META,
+    annotations: { [LAST_APPLIED]: '{"data":{"password":"hunter2"}}', kept: 'yes' },
+  });
+  assert.deepEqual(observed.annotations, { kept: 'yes' });
+  assert.doesNotMatch(JSON.stringify(observed), /hunter2/);
+});
+
+test('who wrote the data, by the managed fields', () => {
+  const cases: readonly [string, readonly ManagedFieldsEntry[] | undefined, string | undefined][] = [
+    ['only we', [OURS], 'password,user'],
+    ['nobody that is known', undefined, undefined],
+    [
+      'somebody else a key',
+      [OURS, { manager: 'kubectl-edit', fieldsV1: { 'f:data': { 'f:password': {} } } }],
+      undefined,
+    ],
+    ['somebody else the immutability', [OURS, { manager: 'kubectl-edit', fieldsV1: { 'f:immutable': {} } }], undefined],
+    [
+      'somebody else only metadata',
+      [OURS, { manager: 'argocd', fieldsV1: { 'f:metadata': { 'f:labels': {} } } }],
+      'password,user',
+    ],
+    ['we, but no data', [{ manager: 'keyferry', fieldsV1: { 'f:type': {} } }], ''],
+    ['somebody else alone', [{ manager: 'manager', fieldsV1: { 'f:data': {} } }], undefined],
+  ];
+  for (const [name, managedFields, expected] of cases) {
+    const observed = observe({ ...META, ...(managedFields === undefined ? {} : { managedFields }) });
+    assert.equal(observed.ownKeys, expected, name);
+  }
+  assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownLabels, ['l']);
+  assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownAnnotations, ['a']);
+});
+
+test('keys are joined in one order', () => {
+  assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
+});
+
+test('of an object with huge labels and annotations little is kept, and all that a system reads', () => {
+  const many = (count: number, value: string): Record<string, string> =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
+  const options = { isRead: (annotation: string) => annotation.startsWith('ours/') };
+  const size = (map: Readonly<Record<string, string>>): number =>
+    Object.entries(map).reduce((sum, [key, value]) => sum + key.length + value.length, 0);
+  const labels = many(20_000, 'x'.repeat(40));
+  const annotations = {
+    ...many(5000, 'x'.repeat(40)),
+    'ours/list': 'a,'.repeat(1000),
+    'ours/huge': 'a,'.repeat(100_000),
+  };
+  const observed = observe({ ...META, labels, annotations }, options);
+  assert.equal(observed.trimmed, true);
+  assert.ok(size(observed.labels) <= MAX_KEPT && size(observed.annotations) <= MAX_KEPT + 2500);
+  assert.equal(observed.annotations['ours/list'], 'a,'.repeat(1000));
+  assert.match(
+    lengthProblem(observed.annotations['ours/huge'] ?? '') ?? '',
+    /200000 characters long, and may have 32768/u,
+  );
+  assert.equal(lengthProblem('a,b'), undefined);
+  // Another value is another, also where it is not kept.
+  const other = observe({ ...META, annotations: { 'ours/huge': 'b,'.repeat(100_000) } }, options);
+  assert.notEqual(other.annotations['ours/huge'], observed.annotations['ours/huge']);
+});
+
+test('a map of which nothing fits is not taken for one that is not there', () => {
+  const options = { isRead: () => false };
+  const observed = observe({ ...META, annotations: { note: 'x'.repeat(MAX_KEPT) } }, options);
+  assert.deepEqual(Object.keys(observed.annotations), ['note']);
+  assert.ok(lengthProblem(observed.annotations['note'] ?? '') !== undefined && observed.trimmed === true);
+  const ordinary = observe({ ...META, annotations: { note: 'x'.repeat(1000) }, labels: { a: 'b' } }, options);
+  assert.deepEqual(
+    [ordinary.annotations, ordinary.labels, ordinary.trimmed],
+    [{ note: 'x'.repeat(1000) }, { a: 'b' }, undefined],
+  );
+  assert.equal(
+    lengthProblem(observe({ ...META, annotations: { a: 'x'.repeat(MAX_VALUE) } }).annotations['a'] ?? ''),
+    undefined,
+  );
+});
+
+test('thousands of data keys are remembered by their digest', () => {
+  const keys = Array.from({ length: 4000 }, (_, index) => `key-${index}-${'x'.repeat(200)}`);
+  assert.ok(joinKeys(keys).length < 100);
+  assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
+  assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
+});
+
+test('tells of an object that has hardly room for another annotation, in bytes', () => {
+  const full = (annotations: Record<string, string>): boolean =>
+    observe({ uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', annotations }).full === true;
+  assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 14) }), false);
+  assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 13) }), true);
+  assert.equal(full({ a: 'é'.repeat(128 * 1024 - 10) }), true);
+  assert.equal(full({ a: '…'.repeat(80 * 1024), b: 'y'.repeat(1024) }), false);
+});

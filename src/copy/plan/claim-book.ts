@@ -1,0 +1,283 @@
+/**
+ * All claims there are, found by rule, by target and by source, each with its outcome.
+ *
+ * Invariants: a claim stands in all three indexes or in none; of one rule there is at most one claim of a mode on a target;
+ * no index keeps an empty set. The book is derived state: it can be thrown away and filled again from the rules.
+ *
+ * Any user can make a rule with thousands of claims, and thousands of rules with a claim on one target. So no step costs more than
+ * in proportion to the claims that it is about, and a claim that is alone on its target needs no set.
+ */
+import { type Claim, type ClaimMode, type Outcome, type Owner, PENDING, placeOf } from '../model/claim.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+
+/** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
+export interface Entry {
+  readonly claim: Claim;
+  outcome: Outcome;
+}
+
+/** What a change of a rule's claims or sources touched. */
+export interface BookChange {
+  /** Targets on which a claim came, went or changed. */
+  readonly targets: readonly ResourceKey[];
+  /** Claims that came, and claims that went. */
+  readonly added: readonly Entry[];
+  readonly removed: readonly Entry[];
+  /** Sources that no rule depended on before. */
+  readonly addedSources: readonly ResourceKey[];
+  /** Sources that no rule depends on any more. */
+  readonly droppedSources: readonly ResourceKey[];
+  /** Objects from which no rule makes copies any more. @see ClaimBook.userOf */
+  readonly unusedSources: readonly ResourceKey[];
+}
+
+/** Of one rule: the target, with the mode before it where that is not `own` (no key of a target has a blank). */
+type ClaimId = string;
+
+/** The claims on one target: nearly always one. */
+type Claims = Entry | Set<Entry>;
+
+export class ClaimBook {
+  readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
+  readonly #byTarget = new Map<ResourceKey, Claims>();
+  readonly #bySource = new Map<ResourceKey, Set<Entry>>();
+  /** Claims whose source has another key as a target, by that. */
+  readonly #byPlace = new Map<ResourceKey, Set<Entry>>();
+  readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
+  readonly #rulesOn = new Map<ResourceKey, Set<RuleKey>>();
+  /** How many claims of a rule nothing can be said of yet. */
+  readonly #pending = new Map<RuleKey, number>();
+
+  /**
+   * Makes `claims` the claims of the rule; an empty list forgets them. Outcomes of claims that stay as they were stay.
+   * @param sources what the rule depends on, whether it has claims or not
+   */
+  replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly ResourceKey[]): BookChange {
+    const before = this.#byRule.get(rule) ?? new Map<ClaimId, Entry>();
+    const after = new Map<ClaimId, Entry>();
+    const targets: ResourceKey[] = [];
+    const added: Entry[] = [];
+    const removed: Entry[] = [];
+    for (const claim of claims) {
+      const id = idOf(claim);
+      if (after.has(id)) continue;
+      const old = before.get(id);
+      if (old !== undefined && same(old.claim, claim)) {
+        after.set(id, old);
+        continue;
+      }
+      const entry: Entry = { claim, outcome: PENDING };
+      after.set(id, entry);
+      added.push(entry);
+      targets.push(claim.target);
+    }
+    const left = new Set(this.#sourcesOf.get(rule));
+    for (const source of sources) left.delete(source);
+    for (const entry of added) this.#insert(entry);
+    for (const [id, entry] of before) {
+      if (after.get(id) === entry) continue;
+      if (!after.has(id)) targets.push(entry.claim.target);
+      this.#remove(entry);
+      removed.push(entry);
+      if (entry.claim.mode === 'own' && entry.claim.source !== undefined) left.add(entry.claim.source);
+    }
+    if (after.size > 0) this.#byRule.set(rule, after);
+    else this.#byRule.delete(rule);
+    const depends = this.#depend(rule, sources);
+    const unusedSources = [...left].filter((source) => this.userOf(source) === undefined);
+    return { targets, added, removed, ...depends, unusedSources };
+  }
+
+  /**
+   * A rule that makes copies from what `holder` holds, for people: as long as there is one the object is never deleted. An object that is
+   * only filled from `holder` is no reason to keep it: whoever may annotate an object could name any other one.
+   */
+  userOf(holder: ResourceKey): string | undefined {
+    for (const { claim } of this.#bySource.get(holder) ?? []) if (claim.mode === 'own') return claim.owner.title;
+    // A rule that has no target yet.
+    for (const rule of this.#rulesOn.get(holder) ?? []) if (!this.#byRule.has(rule)) return rule;
+    return undefined;
+  }
+
+  #depend(rule: RuleKey, sources: readonly ResourceKey[]): Pick<BookChange, 'addedSources' | 'droppedSources'> {
+    const before = this.#sourcesOf.get(rule) ?? [];
+    const kept = new Set(sources);
+    const addedSources: ResourceKey[] = [];
+    const droppedSources: ResourceKey[] = [];
+    for (const source of sources) {
+      const rules = this.#rulesOn.get(source);
+      if (rules !== undefined) rules.add(rule);
+      else {
+        this.#rulesOn.set(source, new Set([rule]));
+        addedSources.push(source);
+      }
+    }
+    for (const source of before) {
+      if (kept.has(source)) continue;
+      const rules = this.#rulesOn.get(source);
+      rules?.delete(rule);
+      if (rules?.size === 0) {
+        this.#rulesOn.delete(source);
+        droppedSources.push(source);
+      }
+    }
+    if (sources.length > 0) this.#sourcesOf.set(rule, sources);
+    else this.#sourcesOf.delete(rule);
+    return { addedSources, droppedSources };
+  }
+
+  /** Rules that depend on `source`. */
+  rulesOn(source: ResourceKey): Iterable<RuleKey> {
+    return this.#rulesOn.get(source) ?? [];
+  }
+
+  /** Claims on `target`, in no order. */
+  on(target: ResourceKey): readonly Entry[] {
+    const claims = this.#byTarget.get(target);
+    if (claims === undefined) return [];
+    return claims instanceof Set ? [...claims] : [claims];
+  }
+
+  /** Whether there is a claim on `target`. */
+  isClaimed(target: ResourceKey): boolean {
+    return this.#byTarget.has(target);
+  }
+
+  /** Whether `rule` has a claim on `target`. */
+  claims(rule: RuleKey, target: ResourceKey): boolean {
+    const claims = this.#byRule.get(rule);
+    return claims !== undefined && MODES.some((mode) => claims.has(idOf({ mode, target })));
+  }
+
+  /** Targets that should hold the content of `source`. */
+  *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
+    for (const entry of this.#bySource.get(source) ?? []) yield entry.claim.target;
+  }
+
+  /** Claims that copy from `place`, a source by the key that it has as a target. */
+  *from(place: ResourceKey): Iterable<Entry> {
+    for (const entry of this.#bySource.get(place) ?? []) if (placeOf(entry.claim) === place) yield entry;
+    yield* this.#byPlace.get(place) ?? [];
+  }
+
+  /** Whether something is copied from `place`. */
+  isSource(place: ResourceKey): boolean {
+    return this.#bySource.has(place) || this.#byPlace.has(place);
+  }
+
+  /** Claims of `rule`. */
+  of(rule: RuleKey): Iterable<Entry> {
+    return this.#byRule.get(rule)?.values() ?? [];
+  }
+
+  /** Of some claim of the rule nothing can be said yet. */
+  isUnderWay(rule: RuleKey): boolean {
+    return this.#pending.has(rule);
+  }
+
+  has(rule: RuleKey): boolean {
+    return this.#byRule.has(rule);
+  }
+
+  /** Notes what became of a claim. @returns whether that is news */
+  settle(entry: Entry, outcome: Outcome): boolean {
+    const { state, reason, message } = entry.outcome;
+    if (state === outcome.state && reason === outcome.reason && message === outcome.message) return false;
+    // A run may end after its claim has left the book.
+    if (this.#byRule.get(entry.claim.owner.key)?.get(idOf(entry.claim)) === entry) {
+      this.#count(entry, Number(isPending(outcome)) - Number(isPending(entry.outcome)));
+    }
+    entry.outcome = outcome;
+    return true;
+  }
+
+  #count({ claim }: Entry, more: number): void {
+    const { key } = claim.owner;
+    const count = (this.#pending.get(key) ?? 0) + more;
+    if (count > 0) this.#pending.set(key, count);
+    else this.#pending.delete(key);
+  }
+
+  /** How many claims are in each state, for metrics. */
+  counts(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const [rule, entries] of this.#byRule) {
+      const system = rule.slice(0, rule.indexOf(':'));
+      for (const { outcome } of entries.values()) {
+        const key = `${system} ${outcome.state}`;
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
+    }
+    return counts;
+  }
+
+  #insert(entry: Entry): void {
+    const { target, source } = entry.claim;
+    const others = this.#byTarget.get(target);
+    if (others === undefined) this.#byTarget.set(target, entry);
+    else if (others instanceof Set) others.add(entry);
+    else this.#byTarget.set(target, new Set([others, entry]));
+    this.#count(entry, Number(isPending(entry.outcome)));
+    const place = placeOf(entry.claim);
+    if (source !== undefined) addTo(this.#bySource, source, entry);
+    if (place !== undefined && place !== source) addTo(this.#byPlace, place, entry);
+  }
+
+  #remove(entry: Entry): void {
+    const { target, source } = entry.claim;
+    const claims = this.#byTarget.get(target);
+    if (!(claims instanceof Set)) this.#byTarget.delete(target);
+    else {
+      claims.delete(entry);
+      const [last] = claims;
+      if (claims.size === 1 && last !== undefined) this.#byTarget.set(target, last);
+    }
+    this.#count(entry, -Number(isPending(entry.outcome)));
+    const place = placeOf(entry.claim);
+    if (source !== undefined) takeFrom(this.#bySource, source, entry);
+    if (place !== undefined && place !== source) takeFrom(this.#byPlace, place, entry);
+  }
+}
+
+function addTo(index: Map<ResourceKey, Set<Entry>>, key: ResourceKey, entry: Entry): void {
+  const entries = index.get(key);
+  if (entries === undefined) index.set(key, new Set([entry]));
+  else entries.add(entry);
+}
+
+function takeFrom(index: Map<ResourceKey, Set<Entry>>, key: ResourceKey, entry: Entry): void {
+  const entries = index.get(key);
+  entries?.delete(entry);
+  if (entries?.size === 0) index.delete(key);
+}
+
+/** Not tried yet, or its source has not been looked up yet. */
+function isPending({ reason }: Outcome): boolean {
+  return reason === PENDING.reason;
+}
+
+const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];
+
+function idOf({ mode, target }: Pick<Claim, 'mode' | 'target'>): ClaimId {
+  return mode === 'own' ? target : `${mode} ${target}`;
+}
+
+function same(a: Claim, b: Claim): boolean {
+  return (
+    a.source === b.source &&
+    a.sourcePlace === b.sourcePlace &&
+    a.shape.id === b.shape.id &&
+    a.owner.rank === b.owner.rank &&
+    a.owner.title === b.owner.title
+  );
+}
+
+/** The order in which owners come first to a target that several want. */
+export function byRank(
+  a: { readonly claim: { readonly owner: Owner } },
+  b: { readonly claim: { readonly owner: Owner } },
+): number {
+  const [left, right] = [a.claim.owner, b.claim.owner];
+  if (left.rank !== right.rank) return left.rank < right.rank ? -1 : 1;
+  return left.key < right.key ? -1 : Number(left.key > right.key);
+}

@@ -1,0 +1,385 @@
+/**
+ * The claim book and the plan together, over any history: rules come, go and change, sources change, users edit, delete and create
+ * objects, the process is restarted. After every step the targets are worked on until nothing is left to do. Then
+ * - a process that has just started, knowing nothing but the rules and the objects, has nothing to do either;
+ * - every target is what the rules say, and what is somebody else's is as its owner left it.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import type { Claim, DesiredState, Shape, SourceView } from '../model/claim.ts';
+import { ClaimBook } from './claim-book.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { Observed } from '../model/observed.ts';
+import { ownerByMark, PLACE_ANNOTATION } from './marks.ts';
+import { type Contest, type Facts, type Fingerprint, type Held, type OwnerFate, plan, winnerOf } from './plan.ts';
+
+const TARGETS: readonly ResourceKey[] = ['t0', 't1', 't2', 't3'].map((name) => `c:Secret/${name}/x`);
+const SOURCES: readonly ResourceKey[] = ['s0', 's1'].map((name) => `c:Secret/${name}/x`);
+const OWNER = 'owner';
+const VERSION = 'version';
+const RETAIN = 'retain';
+const LABEL = 'team';
+const SYSTEM = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => annotations[OWNER] };
+
+interface Rule {
+  readonly targets: readonly number[];
+  readonly source: number;
+  readonly retain: boolean;
+}
+
+interface Thing {
+  uid: number;
+  rv: number;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  fingerprint: Fingerprint;
+  /** We were the last to write its data. */
+  ours: boolean;
+}
+
+class TestShape implements Shape {
+  readonly id: string;
+  readonly #rule: RuleKey;
+  readonly #retain: boolean;
+
+  constructor(rule: RuleKey, retain: boolean) {
+    this.id = `${rule} ${retain}`;
+    this.#rule = rule;
+    this.#retain = retain;
+  }
+
+  desiredState(source: SourceView): DesiredState {
+    if (source.state !== 'present') return { kind: 'wait', reason: 'NoSecret', message: '' };
+    return {
+      kind: 'be',
+      labels: source.labels,
+      annotations: { [OWNER]: this.#rule, [RETAIN]: this.#retain ? 'true' : null },
+      bookkeeping: { [VERSION]: source.version },
+      data: 'source',
+    };
+  }
+
+  heldVersion(observed: Observed): string | undefined {
+    return observed.annotations[VERSION];
+  }
+}
+
+/** A cluster, and a process that works on it with the real book and plan. */
+class World {
+  readonly rules = new Map<RuleKey, Rule>();
+  readonly sources = new Map<
+    ResourceKey,
+    { view: Extract<SourceView, { state: 'present' }>; fingerprint: Fingerprint }
+  >();
+  readonly things = new Map<ResourceKey, Thing>();
+  book = new ClaimBook();
+  held = new Map<ResourceKey, Held>();
+  writes = 0;
+  #counter = 0;
+
+  next(): number {
+    return (this.#counter += 1);
+  }
+
+  /** The process is killed and started. */
+  restart(): void {
+    this.book = new ClaimBook();
+    this.held = new Map();
+    for (const rule of this.rules.keys()) this.evaluate(rule);
+  }
+
+  evaluate(key: RuleKey): void {
+    const rule = this.rules.get(key);
+    const claims: Claim[] = [];
+    const source = SOURCES[rule?.source ?? 0];
+    const shape = new TestShape(key, rule?.retain ?? false);
+    for (const index of rule?.targets ?? []) {
+      const target = TARGETS[index];
+      if (target !== undefined)
+        claims.push({ owner: { key, title: key, rank: key }, target, mode: 'own', source, shape });
+    }
+    this.book.replace(key, claims, source === undefined ? [] : [source]);
+  }
+
+  /** @returns how many writes it took until nothing was left to do */
+  settle(): number {
+    const before = this.writes;
+    for (const target of TARGETS) {
+      for (let round = 0; this.#step(target); round += 1) assert.ok(round < 12, `${target} does not come to rest`);
+    }
+    return this.writes - before;
+  }
+
+  #step(target: ResourceKey): boolean {
+    const thing = this.things.get(target);
+    const found: { held?: Held; ownerFate?: OwnerFate } = {};
+    for (let round = 0; round < 6; round += 1) {
+      const decision = plan(this.#facts(target, thing, found));
+      switch (decision.do) {
+        case 'need':
+          if (decision.fact === 'owner') found.ownerFate = this.#fate(thing);
+          else if (decision.fact === 'target' && thing !== undefined) this.held.set(target, heldOf(thing));
+          else assert.fail(`asks for ${decision.fact}`);
+          continue;
+        case 'create':
+        case 'update': {
+          const source = this.sources.get(decision.claim.source ?? '');
+          assert.ok(source);
+          const next: Thing = thing ?? {
+            uid: this.next(),
+            rv: 0,
+            labels: {},
+            annotations: {},
+            fingerprint: source.fingerprint,
+            ours: true,
+          };
+          assert.equal(decision.do, thing === undefined ? 'create' : 'update');
+          apply(next.labels, decision.desired.labels);
+          apply(next.annotations, { ...decision.desired.annotations, ...decision.desired.bookkeeping });
+          next.rv = this.next();
+          if (decision.withData) {
+            next.fingerprint = source.fingerprint;
+            next.ours = true;
+          }
+          this.things.set(target, next);
+          this.held.set(target, heldOf(next));
+          this.writes += 1;
+          return true;
+        }
+        case 'delete':
+        case 'replace':
+          this.things.delete(target);
+          this.held.delete(target);
+          this.writes += 1;
+          return true;
+        case 'nothing':
+        case 'wait':
+        case 'fail':
+        case 'conflict':
+          return false;
+        default:
+          return decision satisfies never;
+      }
+    }
+    return assert.fail('a plan that only asks');
+  }
+
+  #fate(thing: Thing | undefined): OwnerFate {
+    return thing?.annotations[RETAIN] === 'true' ? 'keep' : 'delete';
+  }
+
+  contest(target: ResourceKey): Contest {
+    const thing = this.things.get(target);
+    return {
+      entries: this.book.on(target),
+      markedBy: thing && ownerByMark([SYSTEM], this.book, observedOf(thing), target),
+      viewOf: (claim) =>
+        this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', reason: 'NoSecret', message: '' },
+      now: 0,
+    };
+  }
+
+  #facts(target: ResourceKey, thing: Thing | undefined, found: { ownerFate?: OwnerFate }): Facts {
+    const fingerprintOf = (claim: Claim): Fingerprint | undefined => this.sources.get(claim.source ?? '')?.fingerprint;
+    return {
+      ...this.contest(target),
+      usedBy: this.book.userOf(target),
+      presence: thing === undefined ? 'absent' : 'present',
+      observed: thing === undefined ? undefined : observedOf(thing),
+      goingAway: false,
+      fingerprintOf,
+      held: this.held.get(target),
+      type: this.held.get(target)?.fingerprint.type,
+      ownerFate: found.ownerFate,
+      frozen: false,
+    };
+  }
+}
+
+function heldOf(thing: Thing): Held {
+  return { resourceVersion: String(thing.rv), fingerprint: thing.fingerprint };
+}
+
+function observedOf(thing: Thing): Observed {
+  return {
+    uid: String(thing.uid),
+    resourceVersion: String(thing.rv),
+    created: '',
+    deleting: false,
+    labels: { ...thing.labels },
+    annotations: { ...thing.annotations },
+    ownKeys: thing.ours ? thing.fingerprint.keys : undefined,
+    ownLabels: [LABEL],
+    ownAnnotations: [OWNER, PLACE_ANNOTATION, VERSION, RETAIN],
+  };
+}
+
+function apply(map: Record<string, string>, wanted: Readonly<Record<string, string | null>>): void {
+  for (const [key, value] of Object.entries(wanted)) {
+    if (value === null) delete map[key];
+    else map[key] = value;
+  }
+}
+
+type Step =
+  | { do: 'rule'; rule: number; spec: Rule | undefined }
+  | { do: 'source'; source: number; content: number | undefined; type: string; label: boolean }
+  | { do: 'edit' | 'dropKey' | 'delete' | 'unmark'; target: number }
+  | { do: 'foreign'; target: number }
+  | { do: 'clone'; from: number; target: number }
+  | { do: 'restart' };
+
+const index = fc.nat({ max: TARGETS.length - 1 });
+/** Some steps happen before we get to work: they fall together, or we were down. */
+const histories = fc.array(
+  fc.array(
+    fc.oneof(
+      fc.record({
+        do: fc.constant('rule' as const),
+        rule: fc.nat({ max: 2 }),
+        spec: fc.option(
+          fc.record({ targets: fc.uniqueArray(index), source: fc.nat({ max: 1 }), retain: fc.boolean() }),
+          { nil: undefined, freq: 4 },
+        ),
+      }),
+      fc.record({
+        do: fc.constant('source' as const),
+        source: fc.nat({ max: 1 }),
+        content: fc.option(fc.nat({ max: 3 }), { nil: undefined, freq: 6 }),
+        type: fc.constantFrom('Opaque', 'Opaque', 'kubernetes.io/tls'),
+        label: fc.boolean(),
+      }),
+      fc.record({
+        do: fc.constantFrom('edit' as const, 'dropKey' as const, 'delete' as const, 'unmark' as const),
+        target: index,
+      }),
+      fc.record({ do: fc.constant('foreign' as const), target: index }),
+      fc.record({ do: fc.constant('clone' as const), from: index, target: index }),
+      fc.record({ do: fc.constant('restart' as const) }),
+    ),
+    { minLength: 1, maxLength: 3 },
+  ),
+  { maxLength: 30, size: 'max' },
+) as fc.Arbitrary<Step[][]>;
+
+function carryOut(world: World, step: Step): void {
+  switch (step.do) {
+    case 'rule': {
+      const key = `mirrors:r/${step.rule}`;
+      if (step.spec === undefined) world.rules.delete(key);
+      else world.rules.set(key, step.spec);
+      world.evaluate(key);
+      break;
+    }
+    case 'source': {
+      const key = SOURCES[step.source] ?? '';
+      if (step.content === undefined) world.sources.delete(key);
+      else {
+        const labels: Record<string, string> = step.label ? { [LABEL]: 'a' } : {};
+        const view = { state: 'present' as const, version: String(world.next()), labels, annotations: {} };
+        world.sources.set(key, {
+          view,
+          fingerprint: { digest: `d${step.content}`, keys: `k${step.content}`, type: step.type },
+        });
+      }
+      break;
+    }
+    case 'edit':
+    case 'dropKey':
+    case 'unmark': {
+      const thing = world.things.get(TARGETS[step.target] ?? '');
+      if (thing === undefined) break;
+      thing.rv = world.next();
+      if (step.do === 'unmark') delete thing.annotations[OWNER];
+      else if (step.do === 'dropKey') {
+        // Removing a key makes nobody else an owner of the data.
+        thing.fingerprint = { ...thing.fingerprint, digest: 'less', keys: '' };
+      } else {
+        thing.fingerprint = { ...thing.fingerprint, digest: 'tampered' };
+        thing.ours = false;
+      }
+      break;
+    }
+    case 'delete':
+      world.things.delete(TARGETS[step.target] ?? '');
+      break;
+    case 'foreign':
+      world.things.set(TARGETS[step.target] ?? '', {
+        uid: world.next(),
+        rv: world.next(),
+        labels: {},
+        annotations: {},
+        fingerprint: { digest: 'foreign', keys: 'f', type: 'Opaque' },
+        ours: false,
+      });
+      break;
+    case 'clone': {
+      const thing = world.things.get(TARGETS[step.from] ?? '');
+      if (thing === undefined || step.from === step.target) break;
+      const { labels, annotations, fingerprint } = thing;
+      world.things.set(TARGETS[step.target] ?? '', {
+        uid: world.next(),
+        rv: world.next(),
+        labels: { ...labels },
+        annotations: { ...annotations },
+        fingerprint,
+        ours: false,
+      });
+      break;
+    }
+    case 'restart':
+      world.restart();
+      break;
+    default:
+      assert.fail(step satisfies never);
+  }
+}
+
+function checkTruth(world: World, foreign: ReadonlyMap<ResourceKey, string>): void {
+  for (const target of TARGETS) {
+    const thing = world.things.get(target);
+    const untouched = foreign.get(target);
+    if (untouched !== undefined) {
+      assert.equal(JSON.stringify(thing), untouched, `${target} is somebody else's and was touched`);
+      continue;
+    }
+    const winner = winnerOf(world.contest(target))?.claim;
+    if (winner === undefined) {
+      assert.ok(thing === undefined || thing.annotations[RETAIN] === 'true', `${target} is wanted by nobody and there`);
+      continue;
+    }
+    const source = world.sources.get(winner.source ?? '');
+    if (source === undefined) continue;
+    if (thing?.annotations[RETAIN] === 'true' && thing.annotations[OWNER] !== winner.owner.key) continue;
+    assert.deepEqual(thing?.fingerprint, source.fingerprint, `${target} does not hold its source`);
+    assert.equal(thing?.annotations[OWNER], winner.owner.key);
+    assert.deepEqual(thing.labels, source.view.labels, `${target} has other labels than its source`);
+  }
+}
+
+test('from any history the end state is the one that a fresh start computes', () => {
+  fc.assert(
+    fc.property(histories, (history) => {
+      const world = new World();
+      for (const together of history) {
+        for (const step of together) carryOut(world, step);
+        const foreign = new Map<ResourceKey, string>();
+        for (const [target, thing] of world.things) {
+          const { [OWNER]: owner, [PLACE_ANNOTATION]: place } = thing.annotations;
+          const cloned = place !== undefined && !target.endsWith(`/${place}`);
+          if (owner === undefined || cloned) foreign.set(target, JSON.stringify(thing));
+        }
+        world.settle();
+        assert.equal(world.settle(), 0, 'settling twice writes again');
+        checkTruth(world, foreign);
+        const { book, held } = world;
+        world.restart();
+        assert.equal(world.settle(), 0, 'a fresh start has something to do');
+        world.book = book;
+        world.held = held;
+      }
+    }),
+    { numRuns: 400 },
+  );
+});

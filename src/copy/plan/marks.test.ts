@@ -1,0 +1,133 @@
+/** Whose an object is, by the marks on it, its place and the claims. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { Claim, ClaimMode } from '../model/claim.ts';
+import { ClaimBook } from './claim-book.ts';
+import { ownerByMark, PLACE_ANNOTATION, placedOwner } from './marks.ts';
+import type { Observed } from '../model/observed.ts';
+
+const TARGET = 'c:Secret/team/db';
+const VERSION = 'version';
+
+/** Two systems; each reads an annotation of its name. */
+const SYSTEMS = ['mirrors', 'push'].map((name) => ({
+  ownerOf: ({ annotations }: Observed) => annotations[name] && `${name}:${annotations[name]}`,
+}));
+
+const object = (annotations: Readonly<Record<string, string>>): Observed => ({
+  uid: 'u',
+  resourceVersion: '5',
+  created: '',
+  deleting: false,
+  labels: {},
+  annotations,
+  ownKeys: undefined,
+  ownLabels: [],
+  ownAnnotations: [],
+});
+
+const claim = (key: string, mode: ClaimMode, target = TARGET, source?: string): Claim => ({
+  owner: { key, title: key, rank: '' },
+  target,
+  mode,
+  source,
+  shape: {
+    id: key,
+    desiredState: () => ({ kind: 'wait', reason: '', message: '' }),
+    heldVersion: ({ annotations }) => annotations[VERSION],
+  },
+});
+
+const book = (...claims: readonly Claim[]): ClaimBook => {
+  const made = new ClaimBook();
+  for (const one of claims) made.replace(one.owner.key, [one], []);
+  return made;
+};
+
+const HERE = { [PLACE_ANNOTATION]: 'team/db' };
+const ELSEWHERE = { [PLACE_ANNOTATION]: 'other/db' };
+const USER = claim('mirrors:user', 'own', 'c:Secret/next/db', TARGET);
+
+describe('a mark', () => {
+  const rows: readonly (readonly [string, Readonly<Record<string, string>>, ClaimBook, string | undefined])[] = [
+    ['in its place counts, whoever claims the target', { mirrors: 'a', ...HERE }, book(), 'mirrors:a'],
+    ['in its place counts on a source', { mirrors: 'a', ...HERE }, book(USER), 'mirrors:a'],
+    ['of another place does not count', { mirrors: 'a', ...ELSEWHERE }, book(), undefined],
+    [
+      'of another place does not count for its rule',
+      { mirrors: 'a', ...ELSEWHERE },
+      book(claim('mirrors:a', 'own')),
+      undefined,
+    ],
+    [
+      'with an empty place does not count',
+      { mirrors: 'a', [PLACE_ANNOTATION]: '' },
+      book(claim('mirrors:a', 'own')),
+      undefined,
+    ],
+    [
+      'without a place counts where its rule wants the target',
+      { mirrors: 'a' },
+      book(claim('mirrors:a', 'own')),
+      'mirrors:a',
+    ],
+    ['without a place counts where its rule goes', { mirrors: 'a' }, book(claim('mirrors:a', 'release')), 'mirrors:a'],
+    ['without a place does not count where its rule fills', { push: 'a' }, book(claim('push:a', 'fill')), undefined],
+    ['without a place does not count for another rule', { mirrors: 'a' }, book(claim('mirrors:b', 'own')), undefined],
+    ['without a place does not count where nobody wants the target', { mirrors: 'a' }, book(), undefined],
+    ['without a place does not count on a source', { mirrors: 'a' }, book(claim('mirrors:a', 'own'), USER), undefined],
+    [
+      'without a place counts on a source that says which version it holds',
+      { mirrors: 'a', [VERSION]: '1' },
+      book(claim('mirrors:a', 'own'), USER),
+      'mirrors:a',
+    ],
+    [
+      'without a place does not release a source',
+      { mirrors: 'a', [VERSION]: '1' },
+      book(claim('mirrors:a', 'release'), USER),
+      undefined,
+    ],
+    [
+      'of the system that claims the target counts before another',
+      { mirrors: 'x', push: 'a', ...HERE },
+      book(claim('push:a', 'own')),
+      'push:a',
+    ],
+    ['that is none', HERE, book(claim('mirrors:a', 'own')), undefined],
+  ];
+  for (const [title, annotations, claims, expected] of rows) {
+    it(title, () => {
+      assert.equal(ownerByMark(SYSTEMS, claims, object(annotations), TARGET), expected);
+    });
+  }
+
+  it('belongs to a rule whatever is claimed only in its place', () => {
+    assert.equal(placedOwner(SYSTEMS, object({ push: 'a', ...HERE }), TARGET), 'push:a');
+    assert.equal(placedOwner(SYSTEMS, object({ push: 'a', ...ELSEWHERE }), TARGET), undefined);
+    assert.equal(placedOwner(SYSTEMS, object({ push: 'a' }), TARGET), undefined);
+  });
+});
+
+describe('what copies are made from', () => {
+  it('is used by whoever makes copies of it, and by a rule that is yet to have a target', () => {
+    assert.equal(book(USER).userOf(TARGET), 'mirrors:user');
+    const waiting = book();
+    waiting.replace('mirrors:waiting', [], [TARGET]);
+    assert.equal(waiting.userOf(TARGET), 'mirrors:waiting');
+  });
+
+  it('is not used by what is only filled from it', () => {
+    const filling = book();
+    filling.replace('push:a', [claim('push:a', 'fill', 'c:Secret/next/db', TARGET)], [TARGET]);
+    assert.equal(filling.userOf(TARGET), undefined);
+  });
+
+  it('is told to be free with the last rule that uses it, and not before', () => {
+    const claims = book(USER);
+    claims.replace('mirrors:waiting', [], [TARGET]);
+    assert.deepEqual(claims.replace('mirrors:user', [], []).unusedSources, []);
+    assert.deepEqual(claims.replace('mirrors:waiting', [], []).unusedSources, [TARGET]);
+  });
+});

@@ -1,0 +1,539 @@
+/** What is decided of a target, fact by fact: a table of the whole decision, and what holds for any facts. */
+import assert from 'node:assert/strict';
+import { describe, it, test } from 'node:test';
+import * as fc from 'fast-check';
+
+import type { Claim, ClaimMode, DesiredState, Shape, SourceView } from '../model/claim.ts';
+import { PENDING } from '../model/claim.ts';
+import type { Entry } from './claim-book.ts';
+import { PLACE_ANNOTATION } from './marks.ts';
+import type { Observed } from '../model/observed.ts';
+import {
+  type Facts,
+  type Fingerprint,
+  OVERWRITTEN_MARK,
+  type OwnerFate,
+  plan,
+  type Plan,
+  SPARED,
+  winnerOf,
+} from './plan.ts';
+
+const TARGET = 'c:Secret/team/db';
+const OWNER = 'owner';
+const VERSION = 'version';
+const GIST: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
+const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
+const MISSING: SourceView = { state: 'missing', reason: 'NoSecret', message: 'not there' };
+
+/** Rules are named by their age: `mirrors:a` is older than `mirrors:b`, and than `push:b`. */
+class TestShape implements Shape {
+  readonly id: string;
+  readonly #owner: string;
+  readonly #mode: ClaimMode;
+
+  constructor(owner: string, mode: ClaimMode) {
+    this.id = `${owner} ${mode}`;
+    this.#owner = owner;
+    this.#mode = mode;
+  }
+
+  desiredState(source: SourceView): DesiredState {
+    if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
+    if (source.state !== 'present') return { kind: 'wait', reason: 'NoSecret', message: 'not there' };
+    const own = this.#mode === 'own';
+    return {
+      kind: 'be',
+      labels: {},
+      annotations: own ? { [OWNER]: this.#owner } : {},
+      bookkeeping: { [VERSION]: source.version },
+      data: 'source',
+      ...(own ? {} : { type: '' }),
+    };
+  }
+
+  heldVersion({ annotations }: Observed): string | undefined {
+    return annotations[VERSION];
+  }
+}
+
+const entry = (key: string, mode: ClaimMode = 'own'): Entry => {
+  const owner = { key, title: `the rule ${key}`, rank: key.slice(key.indexOf(':') + 1) };
+  const source = mode === 'release' ? undefined : `c:Secret/home/${key}`;
+  return { claim: { owner, target: TARGET, mode, source, shape: new TestShape(key, mode) }, outcome: PENDING };
+};
+
+const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed => ({
+  uid: 'u',
+  resourceVersion: '5',
+  created: '',
+  deleting: false,
+  labels: {},
+  annotations,
+  ownKeys: undefined,
+  ownLabels: [],
+  ownAnnotations: [],
+  ...more,
+});
+
+/** A copy of the rule that holds the version of its source, and that nobody else had a hand in. */
+const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>
+  object({ [OWNER]: rule, [PLACE_ANNOTATION]: 'team/db', [VERSION]: '7' }, { ownKeys: 'k', ...more });
+
+const facts = (given: Partial<Facts>): Facts => ({
+  entries: [],
+  presence: given.observed === undefined ? 'absent' : 'present',
+  observed: undefined,
+  markedBy: given.observed?.annotations[PLACE_ANNOTATION] === 'team/db' ? given.observed.annotations[OWNER] : undefined,
+  usedBy: undefined,
+  goingAway: false,
+  viewOf: () => PRESENT,
+  fingerprintOf: () => GIST,
+  held: undefined,
+  type: 'Opaque',
+  ownerFate: undefined,
+  frozen: false,
+  now: 0,
+  ...given,
+});
+
+/** In a word: `update mirrors:a with data`. */
+function word(decision: Plan): string {
+  switch (decision.do) {
+    case 'create':
+    case 'update':
+    case 'replace':
+      return `${decision.do} ${decision.claim.owner.key}${decision.withData ? ' with data' : ''}`;
+    case 'need':
+      return `need ${decision.fact}`;
+    case 'wait':
+    case 'fail':
+      return `${decision.do} ${decision.reason}`;
+    case 'nothing':
+    case 'delete':
+    case 'conflict':
+      return decision.do;
+    default:
+      return decision satisfies never;
+  }
+}
+
+const [A, B, PUSH] = [entry('mirrors:a'), entry('mirrors:b'), entry('push:b')];
+const [LEAVING, PULL] = [entry('mirrors:a', 'release'), entry('push:z', 'fill')];
+const foreign = object();
+const overwritten = copyOf('mirrors:a', {
+  annotations: { ...copyOf('mirrors:a').annotations, [OVERWRITTEN_MARK]: 'true' },
+});
+const stale = {
+  fingerprintOf: () => ({ ...GIST, digest: 'new' }),
+  held: { resourceVersion: '5', fingerprint: GIST },
+} as const;
+const without = (...rules: readonly string[]): Pick<Facts, 'viewOf'> => ({
+  viewOf: ({ owner }: Claim) => (rules.includes(owner.key) ? MISSING : PRESENT),
+});
+
+const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>, string])[]>> = {
+  'one rule that wants it': [
+    ['not there', { entries: [A] }, 'create mirrors:a with data'],
+    ['perhaps there', { entries: [A], presence: 'unknown' }, 'create mirrors:a with data'],
+    ['not there, nor its source', { entries: [A], viewOf: () => MISSING }, 'wait NoSecret'],
+    ['not there, its source not read', { entries: [A], fingerprintOf: () => undefined }, 'need source'],
+    ['not there, its old copy still going', { entries: [A], goingAway: true }, 'wait Pending'],
+    ['its copy, as it should be', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
+    ['its copy, overwritten by the server, and not read', { entries: [A], observed: overwritten }, 'need target'],
+    [
+      'its copy, of an older version',
+      { entries: [A], observed: copyOf('mirrors:a'), ...stale },
+      'update mirrors:a with data',
+    ],
+    [
+      'its copy, touched by others',
+      { entries: [A], observed: copyOf('mirrors:a', { ownKeys: undefined }) },
+      'need target',
+    ],
+    ['its copy, keys removed', { entries: [A], observed: copyOf('mirrors:a', { ownKeys: '' }) }, 'need target'],
+    [
+      'its copy, without its source',
+      { entries: [A], observed: copyOf('mirrors:a'), viewOf: () => MISSING },
+      'wait NoSecret',
+    ],
+    [
+      'its copy, being deleted',
+      { entries: [A], observed: copyOf('mirrors:a', { deleting: true }) },
+      'wait Terminating',
+    ],
+    [
+      'its copy, frozen',
+      { entries: [A], observed: copyOf('mirrors:a'), ...stale, frozen: true },
+      'replace mirrors:a with data',
+    ],
+    [
+      'its copy, of another type than the source',
+      { entries: [A], observed: copyOf('mirrors:a'), ...stale, type: 'kubernetes.io/tls' },
+      'replace mirrors:a with data',
+    ],
+    [
+      'its copy without a place',
+      {
+        entries: [A],
+        observed: object({ [OWNER]: 'mirrors:a', [VERSION]: '7' }, { ownKeys: 'k' }),
+        markedBy: 'mirrors:a',
+      },
+      'update mirrors:a',
+    ],
+    ['somebody else’s object', { entries: [A], observed: foreign }, 'conflict'],
+    ['somebody else’s object, frozen', { entries: [A], observed: foreign, frozen: true }, 'conflict'],
+    ['a clone', { entries: [A], observed: object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' }) }, 'conflict'],
+    ['a source', { entries: [A], observed: foreign, usedBy: 'the rule' }, 'conflict'],
+    ['another rule’s copy', { entries: [A], observed: copyOf('mirrors:x') }, 'need owner'],
+    ['another rule’s copy, unwanted', { entries: [A], observed: copyOf('mirrors:x'), ownerFate: 'delete' }, 'delete'],
+    ['another rule’s copy, to be kept', { entries: [A], observed: copyOf('mirrors:x'), ownerFate: 'keep' }, 'conflict'],
+    [
+      'another rule’s copy, unwanted, and a source',
+      {
+        entries: [A],
+        observed: copyOf('mirrors:x', { ownKeys: undefined }),
+        ownerFate: 'delete',
+        usedBy: 'the rule',
+        ...stale,
+      },
+      'update mirrors:a with data',
+    ],
+    [
+      'another rule’s copy, unwanted, a source, and frozen',
+      { entries: [A], observed: copyOf('mirrors:x'), ownerFate: 'delete', usedBy: 'the rule', frozen: true },
+      'conflict',
+    ],
+    [
+      'another rule’s copy, unwanted, a source, and of another type',
+      {
+        entries: [A],
+        observed: copyOf('mirrors:x'),
+        ownerFate: 'delete',
+        usedBy: 'the rule',
+        ...stale,
+        type: 'kubernetes.io/tls',
+      },
+      'conflict',
+    ],
+    [
+      'another system’s copy, unwanted, and a source',
+      { entries: [A], observed: copyOf('push:x'), ownerFate: 'delete', usedBy: 'the rule' },
+      'conflict',
+    ],
+    [
+      'a type that is never copied',
+      { entries: [A], fingerprintOf: () => ({ ...GIST, type: 'bootstrap.kubernetes.io/token' }) },
+      'fail RefusedType',
+    ],
+  ],
+  'several rules that want it': [
+    ['not there', { entries: [B, A] }, 'create mirrors:a with data'],
+    [
+      'not there, the older without its source',
+      { entries: [A, B], ...without('mirrors:a') },
+      'create mirrors:b with data',
+    ],
+    ['not there, none with its source', { entries: [B, A], viewOf: () => MISSING }, 'wait NoSecret'],
+    ['the younger one’s copy', { entries: [A, B], observed: copyOf('mirrors:b') }, 'nothing'],
+    [
+      'the younger one’s copy, without its source',
+      { entries: [A, B], observed: copyOf('mirrors:b'), ...without('mirrors:b') },
+      'wait NoSecret',
+    ],
+    [
+      'the older one’s copy, of an older version',
+      { entries: [B, A], observed: copyOf('mirrors:a'), ...stale },
+      'update mirrors:a with data',
+    ],
+    ['the younger one’s copy, of another system', { entries: [A, PUSH], observed: copyOf('push:b') }, 'nothing'],
+    ['somebody else’s object', { entries: [A, B], observed: foreign }, 'conflict'],
+  ],
+  'a rule that goes': [
+    ['not there', { entries: [LEAVING] }, 'nothing'],
+    ['perhaps there', { entries: [LEAVING], presence: 'unknown' }, 'need target'],
+    ['its copy', { entries: [LEAVING], observed: copyOf('mirrors:a') }, 'delete'],
+    [
+      'its copy, being deleted',
+      { entries: [LEAVING], observed: copyOf('mirrors:a', { deleting: true }) },
+      'wait Terminating',
+    ],
+    ['its copy, and a source', { entries: [LEAVING], observed: copyOf('mirrors:a'), usedBy: 'the rule' }, 'nothing'],
+    ['another rule’s copy', { entries: [LEAVING], observed: copyOf('mirrors:x'), ownerFate: 'delete' }, 'nothing'],
+    ['somebody else’s object', { entries: [LEAVING], observed: foreign }, 'nothing'],
+    [
+      'its copy, wanted by another',
+      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale },
+      'update mirrors:b with data',
+    ],
+    [
+      'its copy, wanted by another without a source',
+      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), viewOf: () => MISSING },
+      'delete',
+    ],
+    [
+      'its copy, which another could not take over',
+      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale, failed: true },
+      'delete',
+    ],
+    [
+      'its copy, wanted by another system',
+      { entries: [LEAVING, PUSH], observed: copyOf('mirrors:a') },
+      'replace push:b with data',
+    ],
+    [
+      'its copy, a source, and wanted by another system',
+      { entries: [LEAVING, PUSH], observed: copyOf('mirrors:a'), usedBy: 'the rule' },
+      'conflict',
+    ],
+    [
+      'its copy, a source, frozen, and wanted by another',
+      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale, frozen: true, usedBy: 'the rule' },
+      'conflict',
+    ],
+    ['the copy of the one that wants it', { entries: [LEAVING, B], observed: copyOf('mirrors:b') }, 'nothing'],
+  ],
+  nobody: [
+    ['not there', {}, 'nothing'],
+    ['a copy', { observed: copyOf('mirrors:x') }, 'need owner'],
+    ['a copy whose rule is gone', { observed: copyOf('mirrors:x'), ownerFate: 'delete' }, 'delete'],
+    ['a copy that is to be kept', { observed: copyOf('mirrors:x'), ownerFate: 'keep' }, 'nothing'],
+    [
+      'a copy that is being deleted',
+      { observed: copyOf('mirrors:x', { deleting: true }), ownerFate: 'delete' },
+      'nothing',
+    ],
+    ['a copy that we are deleting', { observed: copyOf('mirrors:x'), goingAway: true, ownerFate: 'delete' }, 'nothing'],
+    [
+      'a copy whose rule is gone, and a source',
+      { observed: copyOf('mirrors:x'), ownerFate: 'delete', usedBy: 'the rule' },
+      'nothing',
+    ],
+    ['somebody else’s object', { observed: foreign, ownerFate: 'delete' }, 'nothing'],
+  ],
+  'a rule that fills it': [
+    ['not there', { entries: [PULL] }, 'nothing'],
+    ['a user’s object', { entries: [PULL], observed: foreign, ...stale }, 'update push:z with data'],
+    ['a user’s object, frozen', { entries: [PULL], observed: foreign, ...stale, frozen: true }, 'fail Immutable'],
+    [
+      'a user’s object, being deleted',
+      { entries: [PULL], observed: object({}, { deleting: true }), ...stale },
+      'nothing',
+    ],
+    [
+      'a user’s object that a rule wants',
+      { entries: [A, PULL], observed: foreign, ...stale },
+      'update push:z with data',
+    ],
+    ['the copy of another system', { entries: [A, PULL], observed: copyOf('mirrors:a') }, 'nothing'],
+  ],
+};
+
+for (const [who, rows] of Object.entries(TABLE)) {
+  describe(`a target, and ${who}`, () => {
+    for (const [title, given, expected] of rows) {
+      it(`${title}: ${expected}`, () => {
+        assert.equal(word(plan(facts(given))), expected);
+      });
+    }
+  });
+}
+
+describe('what is said of it', () => {
+  it('of a clone: where its mark belongs is not here', () => {
+    const observed = object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' });
+    const decision = plan(facts({ entries: [A], observed }));
+    assert.match(decision.do === 'conflict' ? decision.message : '', /cloned from a copy .*keyferry\.dev\/target/);
+  });
+
+  it('of a source: who makes copies from it', () => {
+    const decision = plan(facts({ entries: [A], observed: foreign, usedBy: 'SecretMirror x/y' }));
+    assert.match(decision.do === 'conflict' ? decision.message : '', /SecretMirror x\/y makes copies/);
+  });
+
+  it('of a copy that stays although its rule goes: why', () => {
+    const spared = { entries: [LEAVING], observed: copyOf('mirrors:a'), usedBy: 'the rule' };
+    const decision = plan(facts(spared));
+    assert.equal(decision.do === 'nothing' && decision.remarks?.release, SPARED);
+    const waiting = plan(facts({ ...spared, entries: [LEAVING, B], viewOf: () => MISSING }));
+    assert.equal(waiting.do === 'wait' && waiting.remarks?.release, SPARED);
+  });
+
+  it('of the filling of another system’s copy: that it is not done', () => {
+    const decision = plan(facts({ entries: [A, PULL], observed: copyOf('mirrors:a') }));
+    assert.equal(decision.do === 'nothing' && decision.remarks?.fill?.reason, 'Conflict');
+  });
+});
+
+const RULES = ['mirrors:a', 'mirrors:b', 'mirrors:c', 'push:a', 'push:b'] as const;
+const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];
+const VIEWS: readonly SourceView[] = [
+  PRESENT,
+  MISSING,
+  { state: 'unknown' },
+  { state: 'failed', reason: 'Denied', message: 'no' },
+];
+const GISTS: readonly (Fingerprint | undefined)[] = [
+  GIST,
+  { ...GIST, digest: 'new' },
+  { ...GIST, type: 'kubernetes.io/tls' },
+  { ...GIST, type: 'kubernetes.io/service-account-token' },
+  undefined,
+];
+
+/** Facts as they can be: one claim of a rule, marks that count or not, and all that may be known or unknown. */
+const shots = fc.record({
+  claims: fc.uniqueArray(fc.record({ rule: fc.constantFrom(...RULES), mode: fc.constantFrom(...MODES) }), {
+    selector: ({ rule }) => rule,
+    maxLength: 4,
+  }),
+  there: fc.constantFrom('absent', 'unknown', 'present', 'deleting'),
+  mark: fc.option(fc.constantFrom(...RULES, 'mirrors:x', 'push:x'), { nil: undefined }),
+  place: fc.constantFrom('team/db', 'other/db', undefined),
+  counts: fc.boolean(),
+  usedBy: fc.constantFrom('the rule', undefined),
+  goingAway: fc.boolean(),
+  views: fc.array(fc.constantFrom(...VIEWS), { minLength: RULES.length, maxLength: RULES.length }),
+  fingerprints: fc.array(fc.constantFrom(...GISTS), { minLength: RULES.length, maxLength: RULES.length }),
+  held: fc.constantFrom(GIST, { ...GIST, digest: 'new' }, undefined),
+  type: fc.constantFrom('Opaque', 'kubernetes.io/tls', undefined),
+  ownerFate: fc.constantFrom<OwnerFate | undefined>('delete', 'keep', undefined),
+  frozen: fc.boolean(),
+  failed: fc.boolean(),
+  ownKeys: fc.constantFrom('k', undefined),
+});
+
+type Shot = typeof shots extends fc.Arbitrary<infer T> ? T : never;
+
+function factsOf({ claims, there, mark, place, counts, views, fingerprints, held, ownKeys, ...rest }: Shot): Facts {
+  const annotations = {
+    ...(mark === undefined ? {} : { [OWNER]: mark }),
+    ...(place === undefined ? {} : { [PLACE_ANNOTATION]: place }),
+  };
+  const observed =
+    there === 'present' || there === 'deleting'
+      ? object(annotations, { deleting: there === 'deleting', ownKeys })
+      : undefined;
+  // As `ownerByMark` would have it (marks.test.ts).
+  const marked = observed !== undefined && place !== 'other/db' && (counts || place === 'team/db');
+  return {
+    entries: claims.map(({ rule, mode }) => entry(rule, mode)),
+    presence: observed !== undefined ? 'present' : there === 'unknown' ? 'unknown' : 'absent',
+    observed,
+    markedBy: marked ? mark : undefined,
+    viewOf: ({ owner }) => views[RULES.findIndex((rule) => rule === owner.key)] ?? MISSING,
+    fingerprintOf: ({ owner }) => fingerprints[RULES.findIndex((rule) => rule === owner.key)],
+    held: held === undefined ? undefined : { resourceVersion: '5', fingerprint: held },
+    now: 0,
+    ...rest,
+  };
+}
+
+const anyFacts = shots.map(factsOf);
+
+const always = (what: string, holds: (given: Facts, decision: Plan) => void): void => {
+  test(`whatever the facts, ${what}`, () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        holds(given, plan(given));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+};
+
+const reconcilerOf = (rule: string | undefined): string | undefined => rule?.split(':')[0];
+
+always('only what carries a mark that counts is deleted or made anew', ({ markedBy, observed }, decision) => {
+  if (decision.do !== 'delete' && decision.do !== 'replace') return;
+  assert.ok(observed !== undefined && markedBy !== undefined);
+});
+
+always('what carries no mark that counts is only filled', ({ markedBy, observed }, decision) => {
+  if (decision.do !== 'update' || observed === undefined || markedBy !== undefined) return;
+  assert.equal(decision.claim.mode, 'fill');
+});
+
+always('a copy is deleted only if its rule goes, or was looked up and does not want it', (given, decision) => {
+  if (decision.do !== 'delete') return;
+  const claims = given.entries.filter(({ claim }) => claim.owner.key === given.markedBy);
+  assert.ok(!claims.some(({ claim }) => claim.mode === 'own'), 'its rule claims it');
+  assert.ok(claims.some(({ claim }) => claim.mode === 'release') || given.ownerFate === 'delete');
+});
+
+always('a source is never deleted, and made anew only for its own rule', ({ usedBy, markedBy }, decision) => {
+  if (usedBy === undefined) return;
+  assert.notEqual(decision.do, 'delete');
+  if (decision.do === 'replace') assert.equal(decision.claim.owner.key, markedBy);
+});
+
+always('nothing is done to what is being deleted', ({ observed, goingAway }, decision) => {
+  if (observed?.deleting !== true && !goingAway) return;
+  assert.ok(['nothing', 'wait', 'conflict', 'need'].includes(decision.do), decision.do);
+});
+
+always('what is there is not created, and what is not there is not changed', ({ observed }, decision) => {
+  if (decision.do === 'create') assert.equal(observed, undefined);
+  if (['update', 'replace', 'delete'].includes(decision.do)) assert.notEqual(observed, undefined);
+});
+
+always('a rule that has the target keeps it as long as it claims it', ({ entries, markedBy }, decision) => {
+  const holds = entries.some(({ claim }) => claim.mode === 'own' && claim.owner.key === markedBy);
+  if (!holds || !('claim' in decision) || decision.claim.mode !== 'own') return;
+  assert.equal(decision.claim.owner.key, markedBy);
+});
+
+always('a free target goes to the oldest rule that can make it', (given, decision) => {
+  if (decision.do !== 'create') return;
+  const able = given.entries.filter(({ claim }) => claim.mode === 'own' && given.viewOf(claim).state === 'present');
+  const ranks = able.map(({ claim: { owner } }) => `${owner.rank} ${owner.key}`).sort();
+  const { owner } = decision.claim;
+  assert.equal(`${owner.rank} ${owner.key}`, ranks[0]);
+});
+
+always('the marks of another system are not written over', ({ markedBy }, decision) => {
+  if (decision.do !== 'update' || decision.claim.mode !== 'own' || markedBy === undefined) return;
+  assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
+});
+
+always('what another system has made is not filled', ({ entries, markedBy }, decision) => {
+  if (decision.do !== 'update' || decision.claim.mode !== 'fill' || markedBy === undefined) return;
+  const wanted = entries.some(({ claim }) => claim.mode === 'own');
+  if (wanted) assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
+});
+
+always('a copy says whose it is and where its place is', (_given, decision) => {
+  if (!('desired' in decision) || decision.claim.mode !== 'own') return;
+  assert.equal(decision.desired.annotations[OWNER], decision.claim.owner.key);
+  assert.equal(decision.desired.annotations[PLACE_ANNOTATION], 'team/db');
+});
+
+always('what is filled gets no mark', ({ entries }, decision) => {
+  if (!('desired' in decision) || decision.claim.mode !== 'fill') return;
+  if (entries.some(({ claim }) => claim.mode === 'own')) return;
+  assert.ok(!(OWNER in decision.desired.annotations) && !(PLACE_ANNOTATION in decision.desired.annotations));
+});
+
+always('no content of a type that is never copied is written', ({ fingerprintOf }, decision) => {
+  if (!('desired' in decision) || decision.desired.data !== 'source') return;
+  assert.notEqual(fingerprintOf(decision.claim)?.type, 'kubernetes.io/service-account-token');
+});
+
+always('a rule that could do nothing is told, and does not keep another from going', (given, decision) => {
+  const going = given.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === given.markedBy);
+  if (!going || given.observed?.deleting !== false || given.goingAway || given.usedBy !== undefined) return;
+  assert.ok(['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
+});
+
+test('whatever the facts, the order of the claims does not matter', () => {
+  fc.assert(
+    fc.property(anyFacts, (given) => {
+      // Of several that fill one target it is the first: a target has one, because it fills itself.
+      fc.pre(given.entries.filter(({ claim }) => claim.mode === 'fill').length < 2);
+      const turned = { ...given, entries: given.entries.toReversed() };
+      assert.equal(winnerOf(turned), winnerOf(given));
+      assert.equal(word(plan(turned)), word(plan(given)));
+    }),
+    { numRuns: 3000 },
+  );
+});

@@ -1,0 +1,103 @@
+/**
+ * Two controllers that both put an object right never come to rest. A copy that is changed or deleted again and again, though its
+ * source is not, is put right at once some times, and then ever more slowly, so that neither the server nor we are kept busy by it.
+ * After a quiet minute all is forgotten.
+ */
+import type { Claim, Outcome } from '../model/claim.ts';
+import type { Facts } from './plan.ts';
+
+export interface Repairs {
+  readonly count: number;
+  /** When the last one was, wall clock, ms. */
+  readonly at: number;
+}
+
+/** What is remembered of a target for this. */
+export interface RepairMemory {
+  repairs?: Repairs;
+  /** Writes in a row of which the server stored something else. */
+  overwritten?: Repairs;
+  /** By mode of the claim: the version of the source in the last write. */
+  wrote?: Partial<Record<Claim['mode'], string>>;
+}
+
+/** Repairs that follow each other without a pause. */
+const AT_ONCE = 10;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+/** After this long without a repair the next one is the first again, ms. */
+const QUIET_MS = 60_000;
+
+/** After the second write of which something else was stored; then twice as long each time. */
+const OVERWRITTEN_PAUSE_MS = 5000;
+const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
+
+/** What users are told meanwhile. */
+export const CONTESTED: Outcome = {
+  state: 'error',
+  reason: 'Contested',
+  message: 'another client keeps changing or deleting it; Keyferry repairs it at growing intervals',
+};
+
+/** A write about to be done. */
+export interface Move {
+  readonly mode: Claim['mode'];
+  /** Of the source; `undefined`: it has none to speak of. */
+  readonly version: string | undefined;
+  /** It brings nothing new. */
+  readonly isRepair: boolean;
+  /** The target is not there. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Whether a write brings nothing new: the target says that it holds its source as that is, or held it after our last write. The
+ * target's word alone would not do: who changes it may take that away, or the target with it.
+ */
+export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): Move {
+  const { observed } = facts;
+  const { mode, shape } = claim;
+  const view = facts.viewOf(claim);
+  const version = view.state === 'present' ? view.version : undefined;
+  const says = observed === undefined ? undefined : shape.heldVersion(observed);
+  const isRepair = version !== undefined && (says === version || memory?.wrote?.[mode] === version);
+  return { mode, version, isRepair, isNew: observed === undefined };
+}
+
+/** How long a write has to wait, ms. */
+export function pauseBefore({ isRepair, isNew }: Move, memory: RepairMemory | undefined, now: number): number {
+  if (!isRepair) return 0;
+  const pause = pauseOf(memory?.repairs, now);
+  return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
+}
+
+/** How long a target rests in which something else was stored, ms. The first time it is written again at once, with a mark. */
+export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: number): number {
+  if (overwritten === undefined || overwritten.count < 2) return 0;
+  const pause = Math.min(OVERWRITTEN_PAUSE_MS * 2 ** (overwritten.count - 2), LONGEST_OVERWRITTEN_PAUSE_MS);
+  return Math.min(pause, Math.max(0, overwritten.at + pause - now));
+}
+
+/** The server stored something else than was written. */
+export function afterOverwritten(memory: RepairMemory, now: number): void {
+  memory.overwritten = { count: (memory.overwritten?.count ?? 0) + 1, at: now };
+}
+
+/** The write was done. */
+export function afterWrite({ mode, version, isRepair }: Move, memory: RepairMemory, now: number): void {
+  if (isRepair) memory.repairs = afterRepair(memory.repairs, now);
+  if (version !== undefined && memory.wrote?.[mode] !== version) memory.wrote = { ...memory.wrote, [mode]: version };
+}
+
+/** How long the next repair has to wait, ms. */
+export function pauseOf(repairs: Repairs | undefined, now: number): number {
+  if (repairs === undefined || repairs.count < AT_ONCE || now - repairs.at >= QUIET_MS) return 0;
+  const pause = Math.min(FIRST_PAUSE_MS * 2 ** (repairs.count - AT_ONCE), LONGEST_PAUSE_MS);
+  // A wall clock that was set back must not make the pause any longer.
+  return Math.min(pause, Math.max(0, repairs.at + pause - now));
+}
+
+/** A repair was done. */
+export function afterRepair(repairs: Repairs | undefined, now: number): Repairs {
+  return { count: repairs === undefined || now - repairs.at >= QUIET_MS ? 1 : repairs.count + 1, at: now };
+}

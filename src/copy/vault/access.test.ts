@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { VaultError, type VaultErrorKind } from '../../vault/errors.ts';
+import { LONGEST_WAIT_MS, saysNothingNew, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './access.ts';
+import { VaultAuthMissingError } from './auth-missing.ts';
+import type { VaultLocation } from './locations.ts';
+
+const LOCATION: VaultLocation = {
+  target: { addr: 'https://v' },
+  auth: {
+    method: 'approle',
+    secret: { namespace: 'a', name: 'b' },
+    mount: 'approle',
+    roleIdKey: 'r',
+    secretIdKey: 's',
+  },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: 'Opaque',
+};
+const failure = (kind: VaultErrorKind, more: object = {}): VaultError =>
+  new VaultError('words of Vault', { kind, addr: 'https://v', path: LOCATION.path, ...more });
+
+describe('troubleOf', () => {
+  it('waits for a credential that is missing, however deep it is told', () => {
+    const missing = new VaultAuthMissingError('secret a/b for vault approle login not found');
+    for (const error of [missing, failure('connection', { cause: new Error('x', { cause: missing }) })]) {
+      const trouble = troubleOf(error, LOCATION, 'reading from');
+      assert.deepEqual(trouble, { pending: true, reason: 'VaultAuthMissing', message: missing.message });
+    }
+  });
+
+  it('says that a login was refused, also where no such login is mounted', () => {
+    for (const error of [
+      failure('authFailed'),
+      failure('tokenInvalid'),
+      failure('invalidPath', { path: 'auth/nowhere/login' }),
+    ]) {
+      const { pending, reason, message } = troubleOf(error, LOCATION, 'reading from');
+      assert.deepEqual([pending, reason], [false, 'VaultAuthInvalid']);
+      assert.match(message, /^error logging in to vault via approle: vault https:\/\/v: .*words of Vault$/);
+    }
+  });
+
+  it('says of the rest what was being done, where, and Vault’s words', () => {
+    for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
+      const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
+      assert.deepEqual([pending, reason], [false, 'VaultError']);
+      assert.equal(message, 'Error syncing to vault: vault https://v: GET secret/data/app: words of Vault');
+    }
+  });
+
+  it('repeats nothing of what was thrown and is no error', () => {
+    assert.equal(troubleOf('hunter2', LOCATION, 'reading from').message, 'Error reading from vault: unknown');
+  });
+});
+
+it('that Vault is left alone is no news; that it asked for it is', () => {
+  assert.ok(saysNothingNew(failure('circuitOpen')));
+  assert.ok(saysNothingNew(failure('throttled')));
+  assert.ok(!saysNothingNew(failure('throttled', { status: 429 })));
+  assert.ok(!saysNothingNew(failure('sealed')));
+  assert.ok(!saysNothingNew(new Error('circuitOpen')));
+});
+
+it('what passes by itself is tried again within seconds, and the rest by the growing wait of its queue', () => {
+  for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
+    const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
+    assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
+  }
+  for (const error of [failure('permissionDenied'), failure('invalidPath'), new Error('sealed')]) {
+    assert.equal(vaultLongestWaitMs(error), undefined);
+  }
+});
+
+it('a wait that Vault asked for is passed on', () => {
+  assert.equal(vaultRetryAfterMs(failure('throttled', { retryAfterMs: 1500 })), 1500);
+  assert.equal(vaultRetryAfterMs(failure('sealed')), undefined);
+  assert.equal(vaultRetryAfterMs(new Error('x')), undefined);
+});

@@ -1,0 +1,144 @@
+/**
+ * Who we are to a Vault, out of the Secrets and ServiceAccounts that rules name.
+ *
+ * Credential Secrets are followed like sources (a watch of their metadata) and read when their version moved; the identity made of
+ * one version is one object, so that "the same object" means "nothing has changed". None of it is kept longer than a location
+ * is followed.
+ */
+import type { SecretBytes } from '../../runtime/secret-bytes.ts';
+import type { VaultIdentity } from '../../vault/session/identity.ts';
+import type { Content } from '../model/content.ts';
+import type { ResourceKey } from '../model/keys.ts';
+import { SECRET } from '../model/kind.ts';
+import type { KubeStore } from '../cluster/store.ts';
+import { ServiceAccountTokens } from './service-account-tokens.ts';
+import { VaultAuthMissingError } from './auth-missing.ts';
+import type { VaultAuthRef } from './locations.ts';
+
+/** The watch of a credential Secret has not been listed yet; its first word wakes whoever waits. */
+export class NotKnownYetError extends Error {
+  override readonly name = 'NotKnownYetError';
+}
+
+interface Made {
+  readonly version: string;
+  readonly identity: VaultIdentity;
+}
+
+export class VaultCredentials {
+  readonly #store: KubeStore;
+  /** By the auth reference, of those that are followed. */
+  readonly #made = new Map<string, Made>();
+  readonly #tokens: ServiceAccountTokens;
+  /** Which keys log in by a Secret, or as a ServiceAccount, and in how many ways. */
+  readonly #users = new Map<string, Map<ResourceKey, number>>();
+
+  constructor(store: KubeStore) {
+    this.#store = store;
+    this.#tokens = new ServiceAccountTokens(store.api);
+  }
+
+  /** Follows what `auth` names, for the location `user`. Counts: as many `unfollow` calls end it. */
+  follow(user: ResourceKey, auth: VaultAuthRef): void {
+    const holder = this.#holderOf(auth);
+    let users = this.#users.get(holder);
+    if (users === undefined) {
+      this.#users.set(holder, (users = new Map()));
+      if (auth.method !== 'kubernetes') this.#store.want(holder);
+    }
+    users.set(user, (users.get(user) ?? 0) + 1);
+  }
+
+  unfollow(user: ResourceKey, auth: VaultAuthRef): void {
+    const holder = this.#holderOf(auth);
+    const users = this.#users.get(holder);
+    const count = users?.get(user);
+    if (users === undefined || count === undefined) return;
+    // Who else logs in so is given another object of the same identity, and with it the same session.
+    this.#made.delete(idOf(holder, auth));
+    if (count > 1) users.set(user, count - 1);
+    else users.delete(user);
+    if (users.size > 0) return;
+    this.#users.delete(holder);
+    if (auth.method !== 'kubernetes') this.#store.forget(holder);
+  }
+
+  /** The locations that log in by a Secret. */
+  usersOf(secret: ResourceKey): Iterable<ResourceKey> {
+    return this.#users.get(secret)?.keys() ?? [];
+  }
+
+  /**
+   * The identity that `auth` means now. The same object as long as nothing has changed, if it is followed.
+   * @throws VaultAuthMissingError, NotKnownYetError, what the API server answers
+   */
+  async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
+    if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
+    const secret = this.#holderOf(auth);
+    const view = this.#users.has(secret) ? this.#store.view(secret) : undefined;
+    if (view?.state === 'unknown') throw new NotKnownYetError(`not looked up yet: ${secret}`);
+    if (view?.state === 'missing') throw missingSecret(auth);
+    const id = idOf(secret, auth);
+    const made = this.#made.get(id);
+    if (made !== undefined && view?.state === 'present' && made.version === view.version) return made.identity;
+    const content =
+      view?.state === 'present'
+        ? await this.#store.load(secret, view.version, signal)
+        : (await this.#store.read(secret, signal))?.content;
+    if (content === undefined) throw missingSecret(auth);
+    const identity = identityFrom(auth, content);
+    if (this.#users.has(secret)) this.#made.set(id, { version: content.version, identity });
+    return identity;
+  }
+
+  /** The Secret that `auth` names, or a name for the ServiceAccount. */
+  #holderOf(auth: VaultAuthRef): string {
+    if (auth.method !== 'kubernetes') return this.#store.key(auth.secret.namespace, auth.secret.name);
+    return `kubernetes ${auth.serviceAccount.namespace}/${auth.serviceAccount.name}`;
+  }
+
+  #serviceAccount(auth: Extract<VaultAuthRef, { method: 'kubernetes' }>): VaultIdentity {
+    const holder = this.#holderOf(auth);
+    const id = idOf(holder, auth);
+    const made = this.#made.get(id);
+    if (made !== undefined) return made.identity;
+    const { mount, role, serviceAccount, audiences, apiTokens } = auth;
+    const identity: VaultIdentity = {
+      method: 'kubernetes',
+      mount,
+      role,
+      subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
+      jwt: (signal) => this.#tokens.request(serviceAccount, { audiences, apiTokens }, signal),
+    };
+    if (this.#users.has(holder)) this.#made.set(id, { version: '', identity });
+    return identity;
+  }
+}
+
+function idOf(holder: string, auth: VaultAuthRef): string {
+  return `${holder} ${JSON.stringify(auth)}`;
+}
+
+function missingSecret({ method, ...auth }: Exclude<VaultAuthRef, { method: 'kubernetes' }>): VaultAuthMissingError {
+  const what = method === 'token' ? 'token' : 'approle login';
+  const { namespace, name } = auth.secret;
+  return new VaultAuthMissingError(`secret ${namespace}/${name} for vault ${what} not found`);
+}
+
+function identityFrom(auth: Exclude<VaultAuthRef, { method: 'kubernetes' }>, content: Content): VaultIdentity {
+  const values = content.values(SECRET);
+  const pick = (what: string, key: string): SecretBytes => {
+    const value = values.get(key);
+    if (value !== undefined && value.length > 0) return value;
+    const { namespace, name } = auth.secret;
+    const text = `cannot find ${what} under secret ${namespace}/${name} and key ${key}`;
+    throw new VaultAuthMissingError(text);
+  };
+  if (auth.method === 'token') return { method: 'token', token: pick('token', auth.tokenKey) };
+  return {
+    method: 'approle',
+    mount: auth.mount,
+    roleId: pick('roleID', auth.roleIdKey),
+    secretId: pick('secretID', auth.secretIdKey),
+  };
+}

@@ -1,0 +1,290 @@
+/** When a lease is looked after, taken up again and let go, whatever the wall clock says. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
+import { VaultEntries } from '../../vault/entries.ts';
+import { VaultError } from '../../vault/errors.ts';
+import type { VaultSession } from '../../vault/session/session.ts';
+import { Content } from '../model/content.ts';
+import { SECRET } from '../model/kind.ts';
+import type { VaultConnection } from './access.ts';
+import { type Lease, type LeaseTrace, VaultLeases, leaseVersion } from './leases.ts';
+
+const HOUR_MS = 3_600_000;
+const LESSEE = { key: 'vault:x', rule: 'mirrors:default/x' };
+const OTHER = { key: 'vault:y', rule: 'mirrors:default/y' };
+const { signal } = new AbortController();
+const content = (text: string): Content =>
+  Content.ofFields(SECRET, { data: { password: SecretBytes.fromUtf8(text).base64() } }, 'Opaque', '1');
+
+/** Leases of an hour, the paths that Vault would have been asked, and what is held of its session. */
+class Scene {
+  readonly clock = new ManualClock();
+  readonly asked: string[] = [];
+  readonly forgotten: string[] = [];
+  readonly left: string[] = [];
+  holds = 0;
+  traces: LeaseTrace[] = [];
+  /** Of the copies. */
+  copied: Content | undefined;
+  #lost: ((id: string) => void)[] = [];
+  readonly doubts: string[] = [];
+  deadline = Infinity;
+  refusal: VaultError | undefined;
+  readonly session = {
+    tokenDeadline: () => this.deadline,
+    tokenEndWithoutUs: () => undefined,
+    watchTokens: (listener: (id: string) => void) => {
+      this.#lost.push(listener);
+      return { [Symbol.dispose]: () => (this.#lost = this.#lost.filter((one) => one !== listener)) };
+    },
+    forgetLease: (id: string) => this.forgotten.push(id),
+    request: async ({ path }: { readonly path: string }) => {
+      this.asked.push(path);
+      if (this.refusal !== undefined) throw this.refusal;
+      const data = { issue_time: '', expire_time: new Date(this.clock.now() + HOUR_MS).toISOString(), renewable: true };
+      return await Promise.resolve({ leaseSeconds: 3600, renewable: true, data });
+    },
+  } as unknown as VaultSession;
+  readonly connection: VaultConnection = {
+    session: this.session,
+    entries: undefined as never,
+    hold: () => {
+      this.holds++;
+      const release = (): void => void this.holds--;
+      return { session: this.session, key: '', release, [Symbol.dispose]: release };
+    },
+  };
+  readonly leases = new VaultLeases({
+    clock: this.clock,
+    random: () => 0,
+    tracesOf: () => this.traces,
+    readCopy: async () => await Promise.resolve(this.copied),
+    onEvent: () => undefined,
+    onDoubt: (key) => this.doubts.push(key),
+    onLeft: (_, leaseId) => this.left.push(leaseId),
+  });
+
+  granted(leaseId = 'l', lessee = LESSEE): Lease {
+    const grant = { leaseId, durationSeconds: 3600, renewable: true, issuedAt: this.clock.now(), tokenId: 't' };
+    return this.leases.granted(lessee, this.connection, grant, content(leaseId));
+  }
+
+  trace(leaseId: string, more: Partial<LeaseTrace> = {}): void {
+    this.traces = [
+      { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: ['local:Secret/a/b'], ...more },
+    ];
+  }
+
+  recall(lessee = LESSEE, type = 'Opaque'): Promise<Lease | undefined> {
+    return this.leases.recall(lessee, this.connection, type, signal);
+  }
+
+  loseToken(id: string): void {
+    for (const listener of this.#lost) listener(id);
+  }
+}
+
+describe('a lease of an hour', () => {
+  for (const jumpMs of [0, -10 * HOUR_MS, 10 * HOUR_MS]) {
+    it(`is renewed after 40 minutes, and not before, with a clock that was set by ${jumpMs / HOUR_MS} h`, async () => {
+      const scene = new Scene();
+      const lease = scene.granted();
+      scene.clock.jump(jumpMs);
+      await scene.clock.advance(HOUR_MS / 2);
+      assert.equal(await scene.leases.tend(lease, 10 * HOUR_MS, signal), HOUR_MS / 6);
+      assert.deepEqual(scene.asked, []);
+      await scene.clock.advance(HOUR_MS / 6);
+      await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+      assert.deepEqual(scene.asked, ['sys/leases/renew']);
+    });
+  }
+
+  it('lives from the moment at which it was asked for, however long the answer took', async () => {
+    const clock = new ManualClock();
+    const caller = {
+      addr: 'https://v',
+      forgetLease: () => undefined,
+      request: async ({ path }: { readonly path: string }) => {
+        const answer = { status: 200, leaseId: '', leaseSeconds: 0, renewable: false, auth: undefined, warnings: [] };
+        if (path.startsWith('sys/')) {
+          return { ...answer, data: { path: 'database/', type: 'database' }, tokenId: 't' };
+        }
+        await clock.advance(50_000);
+        return { ...answer, data: { username: 'u' }, leaseId: 'l', leaseSeconds: 60, renewable: true, tokenId: 't' };
+      },
+    };
+    const begin = clock.now();
+    const entry = await new VaultEntries(caller, { clock }).read('database/creds/app');
+    assert.ok(entry.state === 'found' && entry.lease !== undefined);
+    assert.equal(entry.lease.issuedAt, begin);
+    const scene = new Scene();
+    await scene.clock.advance(50_000);
+    const grant = { ...entry.lease, issuedAt: scene.clock.now() - 50_000 };
+    const lease = scene.leases.granted(LESSEE, scene.connection, grant, content('l'));
+    assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
+  });
+
+  it('is renewed from the moment at which that was asked for', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    await scene.clock.advance(HOUR_MS * 0.7);
+    const asked = scene.clock.monotonic();
+    const request = scene.session.request.bind(scene.session);
+    scene.session.request = async (call) => {
+      await scene.clock.advance(9000);
+      return await request(call);
+    };
+    await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+    assert.equal(lease.expiresAt, asked + HOUR_MS);
+  });
+
+  it('is looked at when its token is lost, and only by whom it is for', () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.loseToken('other');
+    assert.deepEqual(scene.doubts, []);
+    scene.loseToken('t');
+    assert.deepEqual(scene.doubts, [LESSEE.key]);
+    scene.leases.dropped(lease);
+    scene.loseToken('t');
+    assert.equal(scene.doubts.length, 1);
+  });
+});
+
+describe('a lease that nobody renews any more', () => {
+  for (const how of ['replaced', 'dropped'] as const) {
+    it(`is forgotten before its time when its rule leaves one after the other (${how})`, () => {
+      const scene = new Scene();
+      const of = (): string[] => Array.from(scene.leases.of(LESSEE.rule), ({ leaseId }) => leaseId);
+      scene.leases[how](scene.granted('other', OTHER));
+      for (let number = 1; number <= 50; number++) scene.leases[how](scene.granted(`l${number}`));
+      assert.deepEqual(
+        of(),
+        Array.from({ length: 10 }, (_, index) => `l${index + 41}`),
+      );
+      assert.equal(scene.holds, 11);
+      assert.equal(scene.forgotten.length, 40);
+      assert.equal(scene.leases.find('other')?.state, how);
+    });
+  }
+
+  it('does not keep its credentials when it was replaced', () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    assert.equal(lease.content.keyCount, 1);
+    scene.leases.replaced(lease);
+    assert.equal(scene.leases.find('l')?.content.keyCount, 0);
+  });
+
+  for (const how of ['replaced', 'dropped'] as const) {
+    it(`because it was ${how} is held to its end, and neither revoked nor its token let go before`, async () => {
+      const scene = new Scene();
+      // Its token was replaced: the session would revoke it as soon as no lease hangs on it.
+      const lease = scene.granted();
+      scene.deadline = scene.clock.now() + HOUR_MS;
+      scene.leases[how](lease);
+      await scene.clock.advance(HOUR_MS - 1);
+      assert.deepEqual([scene.asked, scene.forgotten, scene.holds], [[], [], 1]);
+      assert.equal(scene.leases.find('l')?.state, how);
+      await scene.clock.advance(1);
+      assert.deepEqual([scene.asked, scene.forgotten, scene.holds], [[], ['l'], 0]);
+      assert.equal(scene.leases.find('l'), undefined);
+      assert.equal(scene.clock.pendingTimers, 0);
+    });
+  }
+
+  it('is over at once when it was ended, and leaves no timer', () => {
+    const scene = new Scene();
+    scene.leases.dropped(scene.granted());
+    scene.leases.ended('l');
+    assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
+  });
+
+  it('is looked at at once when it was ended after its rule had taken it up again', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.leases.ended('l');
+    assert.deepEqual([scene.doubts, scene.forgotten], [[LESSEE.key], []]);
+    await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+    assert.deepEqual(scene.asked, ['sys/leases/lookup']);
+  });
+
+  it('keeps its token from being revoked also when its rule is gone', () => {
+    const scene = new Scene();
+    scene.leases.dropped(scene.granted());
+    scene.leases.release(LESSEE.rule);
+    assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
+  });
+
+  it('is taken up again by its rule, with its content in the type that is wanted now', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    await scene.clock.advance(HOUR_MS / 4);
+    scene.leases.dropped(lease);
+    scene.trace('l', { copies: [] });
+    const again = await scene.recall({ ...LESSEE, key: 'vault:z' }, 'kubernetes.io/basic-auth');
+    assert.deepEqual([again?.content.type, again?.content.digest], ['kubernetes.io/basic-auth', lease.content.digest]);
+    assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
+    assert.deepEqual([scene.asked, scene.clock.pendingTimers], [[], 0]);
+    // It may have been ended by others meanwhile.
+    assert.ok(again);
+    await scene.leases.tend(again, 10 * HOUR_MS, signal);
+    assert.deepEqual(scene.asked, ['sys/leases/lookup']);
+  });
+
+  it('is taken up neither by another rule, nor while it is being ended', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    scene.copied = content('l');
+    scene.trace('l');
+    assert.equal(await scene.recall(OTHER), undefined, 'it lives for another');
+    scene.leases.dropped(lease);
+    assert.equal(await scene.recall(OTHER), undefined);
+    lease.state = 'ending';
+    assert.equal(await scene.recall(), undefined);
+    assert.deepEqual(scene.asked, []);
+  });
+});
+
+describe('a lease from before a restart', () => {
+  it('is recalled where it lives and a copy has its content', async () => {
+    const scene = new Scene();
+    scene.trace('l');
+    scene.copied = content('before');
+    const lease = await scene.recall(LESSEE, 'x');
+    assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
+    assert.deepEqual([scene.asked, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
+  });
+
+  it('is not, without a copy, or when Vault does not know it', async () => {
+    const scene = new Scene();
+    scene.trace('l');
+    assert.equal(await scene.recall(), undefined);
+    scene.copied = content('before');
+    scene.refusal = new VaultError('lease not found', { kind: 'leaseGone', addr: 'https://v' });
+    assert.equal(await scene.recall(), undefined);
+    assert.equal(scene.holds, 0);
+  });
+
+  it('is of one rule, also where two recall it at a time', async () => {
+    const scene = new Scene();
+    scene.trace('l');
+    scene.copied = content('before');
+    const [one, two] = await Promise.all([scene.recall(), scene.recall(OTHER)]);
+    assert.deepEqual([one?.rule, two], [LESSEE.rule, undefined]);
+    assert.ok(scene.leases.isLiveFor('l', OTHER.rule));
+    assert.ok(!scene.leases.isLiveFor('l', LESSEE.rule));
+  });
+});
+
+it('credentials that nobody can use are revoked, and it is told when they cannot be', async () => {
+  const scene = new Scene();
+  await scene.leases.discard(LESSEE, scene.connection, 'l');
+  assert.deepEqual([scene.asked, scene.left], [['sys/leases/revoke'], []]);
+  scene.refusal = new VaultError('no', { kind: 'permissionDenied', addr: 'https://v' });
+  await scene.leases.discard(LESSEE, scene.connection, 'm');
+  assert.deepEqual(scene.left, ['m']);
+});

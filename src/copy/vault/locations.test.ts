@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { EntryPath } from '../../vault/mounts.ts';
+import {
+  isVaultKey,
+  laneOf,
+  VaultLocations,
+  type VaultLocation,
+  vaultLeaseOrigin,
+  vaultPollKey,
+  vaultSourceKey,
+  vaultTargetKey,
+  type VaultUse,
+} from './locations.ts';
+
+const secret = { namespace: 'default', name: 'vault-token' };
+const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
+  target: { addr: 'https://vault.example:8200' },
+  auth: { method: 'token', secret, tokenKey: 'token' },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: 'Opaque',
+  ...change,
+});
+const otherAuth = at({ auth: { method: 'token', secret: { ...secret, namespace: 'other' }, tokenKey: 'token' } });
+
+describe('the key of an entry', () => {
+  it('is the same however address and path are written', () => {
+    for (const change of [{ path: '/secret//data/app' }, { target: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
+      assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
+      assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
+    }
+  });
+
+  it('is another for another server, Vault namespace or path', () => {
+    const changes: readonly Partial<VaultLocation>[] = [
+      { path: 'secret/data/app2' },
+      { target: { addr: 'https://vault.example' } },
+      { target: { addr: 'http://vault.example:8200' } },
+      { target: { addr: 'https://vault.example:8200', namespace: 'team' } },
+    ];
+    const keys = [at(), ...changes.map(at)];
+    assert.equal(new Set(keys.map(vaultPollKey)).size, keys.length);
+    assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
+  });
+
+  it('as a source is of one rule', () => {
+    assert.equal(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/one'));
+    assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/two'));
+    assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultPollKey(at()));
+    assert.equal(laneOf(vaultSourceKey(at(), 'mirrors:a/one')), 'https://vault.example:8200');
+  });
+
+  it('of a poll is shared only by rules that read it as the same identity, in the same way', () => {
+    const caBundle = '';
+    assert.equal(vaultPollKey(at()), vaultPollKey(at({ target: { addr: at().target.addr, caBundle } })));
+    const named = { addr: at().target.addr, tlsServerName: 'vault' };
+    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ target: named })]) {
+      assert.notEqual(vaultPollKey(other), vaultPollKey(at()));
+    }
+  });
+
+  it('as a target is the same for everybody: only one may write', () => {
+    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
+      assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
+    }
+  });
+
+  it('tells the server whose calls it costs', () => {
+    assert.equal(laneOf(vaultPollKey(at())), 'https://vault.example:8200');
+    assert.equal(
+      laneOf(vaultTargetKey(at({ target: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
+      'http://[::1]:8200',
+    );
+    assert.ok(isVaultKey(vaultPollKey(at())));
+    assert.ok(!isVaultKey('local:Secret/default/vault'));
+  });
+});
+
+describe('the origin of a lease', () => {
+  const { addr } = at().target;
+  it('is the same however the connection is made, and whatever type the copies are', () => {
+    for (const same of [
+      at({ secretType: 'kubernetes.io/tls' }),
+      at({ target: { addr, tlsServerName: 'vault' } }),
+      at({ target: { addr: `${addr}/v1/` }, path: '/secret/data/app' }),
+    ]) {
+      assert.equal(vaultLeaseOrigin(same), vaultLeaseOrigin(at()));
+    }
+  });
+
+  it('is another for another address, Vault namespace, path, login or encoding', () => {
+    const others = [
+      at({ target: { addr: 'https://other.example:8200' } }),
+      at({ target: { addr, namespace: 'team' } }),
+      at({ path: 'secret/data/other' }),
+      otherAuth,
+      at({ auth: { method: 'token', secret, tokenKey: 'other' } }),
+      at({ encoding: 'base64' }),
+    ];
+    assert.equal(new Set([at(), ...others].map(vaultLeaseOrigin)).size, others.length + 1);
+  });
+});
+
+describe('VaultLocations', () => {
+  const use = (pollSeconds: number, location = at()): VaultUse => ({ key: 'vault:k', location, pollSeconds });
+  const make = (): { locations: VaultLocations; hurried: string[] } => {
+    const hurried: string[] = [];
+    return { locations: new VaultLocations((key) => hurried.push(key)), hurried };
+  };
+
+  it('polls as often as the most impatient of its users wants, and not at all without any', () => {
+    const { locations } = make();
+    assert.equal(locations.pollMs('vault:k'), Infinity);
+    locations.set('mirrors:a/slow', [use(180)]);
+    locations.set('mirrors:a/fast', [use(2)]);
+    assert.equal(locations.pollMs('vault:k'), 2000);
+    locations.set('mirrors:a/fast', []);
+    assert.equal(locations.pollMs('vault:k'), 180_000);
+    locations.set('mirrors:a/slow', []);
+    assert.equal(locations.pollMs('vault:k'), Infinity);
+    assert.equal(locations.get('vault:k'), undefined);
+    assert.deepEqual([...locations.users('vault:k')], []);
+  });
+
+  it('looks at once where somebody wants it sooner or otherwise, and only then', () => {
+    const { locations, hurried } = make();
+    locations.set('mirrors:a/one', [use(180)]);
+    locations.set('mirrors:a/one', [use(180)]);
+    locations.set('mirrors:a/two', [use(180)]);
+    locations.set('mirrors:a/two', [use(300)]);
+    assert.deepEqual(hurried, []);
+    locations.set('mirrors:a/two', [use(1)]);
+    assert.deepEqual(hurried, ['vault:k']);
+    locations.set('mirrors:a/two', [use(1, otherAuth)]);
+    assert.deepEqual(hurried, ['vault:k', 'vault:k']);
+  });
+
+  it('tells each rule its own location, and lets go of what a rule uses no more', () => {
+    const { locations } = make();
+    locations.set('mirrors:a/one', [use(180)]);
+    locations.set('mirrors:a/two', [use(180, otherAuth), { ...use(180), key: 'vault:l' }]);
+    assert.equal(locations.get('vault:k', 'mirrors:a/two'), otherAuth);
+    assert.equal(locations.get('vault:k', 'mirrors:a/three'), undefined);
+    assert.deepEqual([...locations.users('vault:k')], ['mirrors:a/one', 'mirrors:a/two']);
+    locations.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
+    assert.deepEqual([...locations.users('vault:k')], ['mirrors:a/one']);
+    assert.deepEqual([...locations.users('vault:l')], ['mirrors:a/two']);
+  });
+
+  describe('calls a place by the path that Vault has told of', () => {
+    const kv2 = (dataPath: string): EntryPath => ({
+      mount: { path: 'secret/', kind: 'kv2' },
+      known: true,
+      dataPath,
+      metadataPath: undefined,
+    });
+    const short = at({ path: 'secret/app' });
+    const moved: string[] = [];
+    const named = (): VaultLocations => {
+      moved.length = 0;
+      const locations = new VaultLocations(
+        () => undefined,
+        (rule) => moved.push(rule),
+      );
+      locations.set('mirrors:a/one', [use(180, short)]);
+      locations.set('mirrors:a/two', [use(180, short), { ...use(180), key: 'vault:l' }]);
+      return locations;
+    };
+
+    it('and tells all rules that name it, once', () => {
+      const locations = named();
+      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+      assert.equal(locations.learn(short, kv2('secret/data/app')), true);
+      assert.deepEqual(moved, ['mirrors:a/one', 'mirrors:a/two']);
+      assert.equal(locations.placeOf(short), vaultTargetKey(at()));
+      assert.equal(locations.learn(short, kv2('secret/data/app')), false);
+      assert.equal(locations.learn(at(), kv2('secret/data/app')), false, 'it is called so already');
+      assert.equal(moved.length, 2);
+    });
+
+    it('and by what is written where Vault does not tell, or something else is mounted there', () => {
+      const locations = named();
+      assert.equal(locations.learn(short, { ...kv2('secret/data/app'), known: false }), false);
+      assert.equal(
+        locations.learn(short, { ...kv2('secret/data/app'), mount: { path: 'secret/', kind: 'other' } }),
+        false,
+      );
+      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+    });
+
+    it('and otherwise when the mount has changed', () => {
+      const locations = named();
+      locations.learn(short, kv2('secret/data/app'));
+      assert.equal(locations.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
+      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+    });
+
+    it('and forgets that when no rule names it any more', () => {
+      const locations = named();
+      locations.learn(short, kv2('secret/data/app'));
+      locations.set('mirrors:a/one', []);
+      assert.equal(locations.placeOf(short), vaultTargetKey(at()));
+      locations.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
+      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+      assert.equal(locations.learn(short, kv2('secret/data/app')), false);
+    });
+  });
+});

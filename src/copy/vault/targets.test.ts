@@ -1,0 +1,86 @@
+/** When an entry in Vault is looked at, and when it is written. With Vault's answers by hand: the real one is in test/scenarios. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { Claim, SourceView } from '../model/claim.ts';
+import { ClaimBook } from '../plan/claim-book.ts';
+import { Content } from '../model/content.ts';
+import { SECRET } from '../model/kind.ts';
+import { fingerprintOf } from '../cluster/store.ts';
+import type { VaultAccess, VaultConnection } from './access.ts';
+import type { VaultCredentials } from './credentials.ts';
+import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';
+import { VaultTargets } from './targets.ts';
+
+const RULE = 'mirrors:default/mirror';
+const SOURCE = 'c:Secret/default/db';
+const LOCATION: VaultLocation = {
+  target: { addr: 'http://v' },
+  auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
+  path: 'secret/data/app',
+  encoding: 'plain',
+  secretType: undefined,
+};
+const TARGET = vaultTargetKey(LOCATION);
+
+test('an entry is written again when it is not the version that was written last, though it has its number', async () => {
+  const entry = { version: 0, createdTime: '' };
+  let looks = 0;
+  let updates = 0;
+  const entries = {
+    resolve: async () =>
+      await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
+    readVersion: async () => {
+      looks += 1;
+      return await Promise.resolve({ head: { state: 'found', ...entry } });
+    },
+    update: async () => {
+      updates += 1;
+      entry.version += 1;
+      entry.createdTime = `ours ${updates}`;
+      return await Promise.resolve({ written: true, ...entry });
+    },
+  };
+  const connection = { session: { addr: 'http://v' }, entries } as unknown as VaultConnection;
+  const content = Content.ofObject(SECRET, { data: { k: 'dg==' } }, '1');
+  const view: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
+  const owner = { key: RULE, title: 'SecretMirror default/mirror', rank: '' };
+  const desired = { kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' } as const;
+  const shape = { id: '', desiredState: () => desired, heldVersion: () => undefined };
+  const claim: Claim = { owner, target: TARGET, mode: 'own', source: SOURCE, shape };
+  const book = new ClaimBook();
+  book.replace(RULE, [claim], [SOURCE]);
+  const locations = new VaultLocations(() => undefined);
+  locations.set(RULE, [{ key: TARGET, location: LOCATION, pollSeconds: 1 }]);
+  const targets = new VaultTargets({
+    book,
+    sources: {
+      view: () => view,
+      fingerprint: () => fingerprintOf(content),
+      load: async () => await Promise.resolve(content),
+    },
+    cycleOf: () => undefined,
+    locations,
+    access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
+    credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+    random: () => 0,
+    now: () => 0,
+    onOutcome: () => undefined,
+    onWrite: () => undefined,
+  });
+  const { signal } = new AbortController();
+  const run = async (): Promise<void> => void (await targets.reconcile(TARGET, signal));
+  await run();
+  assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 ours 1']);
+  await run();
+  assert.deepEqual([updates, looks], [1, 1], 'its metadata say that it is as it was left');
+  // Deleted with all its versions, and made by somebody else.
+  entry.createdTime = 'theirs';
+  await run();
+  assert.equal(updates, 2);
+  entry.version += 1;
+  await run();
+  assert.equal(updates, 3);
+  await run();
+  assert.equal(updates, 3);
+});

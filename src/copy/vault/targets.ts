@@ -1,0 +1,316 @@
+/**
+ * Makes entries in Vault true: compares, and writes one version where something differs.
+ *
+ * An entry in Vault carries no mark of ours, so it is never deleted, and whoever claims it may write it; of several claims the oldest
+ * wins. What we wrote or found last (`held`: digest and version) saves reading: as long as both stand, one look at the
+ * metadata every poll period is all. It can be lost at any time; then the entry is read and compared.
+ */
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { isVaultError, VaultError } from '../../vault/errors.ts';
+import {
+  toSecretData,
+  toVaultValues,
+  ValueConversionError,
+  type ValueEncoding,
+  type VaultValues,
+} from '../../vault/values.ts';
+import { type Claim, type Outcome, type SourceView, SYNCED } from '../model/claim.ts';
+import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
+import { Content } from '../model/content.ts';
+import type { Flow } from '../plan/cycles.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { SECRET } from '../model/kind.ts';
+import { oldestOf } from '../plan/plan.ts';
+import type { SourceReader } from '../sources.ts';
+import type { TargetBackend } from '../rule-reconciler.ts';
+import { saysNothingNew, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
+import { VaultAuthMissingError } from './auth-missing.ts';
+import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
+import { laneOf, type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
+
+export interface VaultTargetsOptions {
+  readonly book: ClaimBook;
+  readonly sources: SourceReader;
+  /** Why a claim that is part of a cycle is not carried out. */
+  readonly cycleOf: (claim: Claim) => SourceView | undefined;
+  readonly locations: VaultLocations;
+  readonly access: VaultAccess;
+  readonly credentials: VaultCredentials;
+  /** 0 ≤ r < 1. */
+  readonly random: () => number;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+  /** A claim's outcome is news, or a write was done for it. */
+  readonly onOutcome: (entry: Entry, wrote: boolean) => void;
+  /** A version was written. `addr` is the server's. */
+  readonly onWrite: (target: ResourceKey, addr: string, entry: Entry) => void;
+}
+
+/** What a target holds, as far as we know. */
+export interface Written {
+  /** Of the source. */
+  readonly sourceVersion: string;
+  /** Of the entry, with the time at which it was made: no other has the same; `undefined` where Vault counts none. */
+  readonly entryVersion: string | undefined;
+}
+
+interface Held {
+  /** Of the source's content. */
+  readonly digest: string;
+  sourceVersion: string;
+  /** The entry's; `undefined` where Vault counts none. */
+  readonly version?: number | undefined;
+  /** Of that version: a deleted entry that somebody made anew counts from 1 again. */
+  readonly createdTime?: string | undefined;
+  /** Of the location: with another encoding the same content is another entry. */
+  readonly encoding: string;
+}
+
+interface Memory {
+  held?: Held;
+  /** Whose credential is followed. */
+  auth?: VaultAuthRef;
+  /** The credential changed while a run was under way. */
+  anew?: boolean;
+}
+
+/** What a run came to: an outcome, and when to look again where that is not the poll period. */
+interface Verdict {
+  readonly outcome: Outcome;
+  readonly wrote?: boolean;
+  readonly requeueAfterMs?: number;
+}
+
+/** The source's content is on its way. */
+const LATER_MS = 1000;
+
+export class VaultTargets implements TargetBackend {
+  readonly #options: VaultTargetsOptions;
+  readonly #memory = new Map<ResourceKey, Memory>();
+
+  constructor(options: VaultTargetsOptions) {
+    this.#options = options;
+  }
+
+  laneOf(target: ResourceKey): string {
+    return `vault ${laneOf(target)}`;
+  }
+
+  /** One run of the target loop. @throws VaultError, to be called again */
+  async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { book, locations, random } = this.#options;
+    const winner = oldestOf(book.on(target));
+    const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
+    if (winner === undefined || location === undefined) {
+      this.#leave(target);
+      return undefined;
+    }
+    const memory = this.#follow(target, location.auth);
+    memory.anew = false;
+    try {
+      const verdict = await this.#bringAbout(target, winner, location, memory, signal);
+      if (verdict === undefined) return { requeueAfterMs: LATER_MS };
+      this.#settle(target, verdict.outcome, verdict.wrote ?? false);
+      const pollMs = locations.pollMs(target);
+      // Given up while it was written: whoever did that asks for another run.
+      return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * random()) } : undefined;
+    } catch (error) {
+      // Its watch wakes us.
+      if (error instanceof NotKnownYetError) return undefined;
+      if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
+      delete memory.held;
+      const { pending, reason, message } = troubleOf(error, location, 'syncing to');
+      const told = winner.outcome.state === 'error' && saysNothingNew(error);
+      if (!told) this.#settle(target, { state: pending ? 'waiting' : 'error', reason, message }, false);
+      if (memory.anew) return { requeueAfterMs: 0 };
+      if (error instanceof VaultAuthMissingError) return undefined;
+      throw error;
+    }
+  }
+
+  /** @see TargetBackend.flowOf */
+  flowOf(claim: Claim): Flow {
+    const { book, sources, now } = this.#options;
+    if (oldestOf(book.on(claim.target))?.claim !== claim) return 'rests';
+    const view = sources.view(claim.source);
+    if (view.state === 'unknown') return 'unknown';
+    return claim.shape.desiredState(view, undefined, now()).kind === 'be' ? 'flows' : 'rests';
+  }
+
+  /** Failures of ours were told when they happened; this one is the source's. */
+  failed(target: ResourceKey, error: unknown): void {
+    if (isVaultError(error)) return;
+    const message = error instanceof Error ? error.message : String(error);
+    this.#settle(target, { state: 'error', reason: 'SyncError', message }, false);
+  }
+
+  /** Targets that log in by a credential that changed: what failed before may work now. */
+  anew(target: ResourceKey): void {
+    const memory = this.#memory.get(target);
+    if (memory !== undefined) memory.anew = true;
+  }
+
+  /** What the target was last seen to hold. */
+  written(target: ResourceKey): Written | undefined {
+    const { held } = this.#memory.get(target) ?? {};
+    return held && { sourceVersion: held.sourceVersion, entryVersion: entryVersionOf(held) };
+  }
+
+  /**
+   * What an entry holds that `rule` writes, if it is still of the version `entryVersion`: as content of no version.
+   * @throws VaultError, VaultAuthMissingError
+   */
+  async readBack(
+    target: ResourceKey,
+    rule: RuleKey,
+    entryVersion: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Content | undefined> {
+    const { access, locations } = this.#options;
+    const location = locations.get(target, rule);
+    if (location === undefined || entryVersion === undefined) return undefined;
+    const visitor = `read back ${target} for ${rule}`;
+    try {
+      const { entries } = await access.open(visitor, location, signal);
+      const entry = await entries.read(location.path, signal);
+      if (entry.state !== 'found' || entryVersionOf(entry) !== entryVersion) return undefined;
+      return contentFrom(entry.values, location.encoding);
+    } catch (error) {
+      if (error instanceof NotKnownYetError) {
+        const { addr } = location.target;
+        throw new VaultError(error.message, { kind: 'unavailable', addr, cause: error });
+      }
+      if (!isVaultError(error) || error.transient) throw error;
+      return undefined;
+    } finally {
+      access.close(visitor);
+    }
+  }
+
+  /** @returns undefined while the source's content is not there yet */
+  async #bringAbout(
+    target: ResourceKey,
+    { claim }: Entry,
+    location: VaultLocation,
+    memory: Memory,
+    signal: AbortSignal,
+  ): Promise<Verdict | undefined> {
+    const { access, locations, sources, cycleOf, now } = this.#options;
+    const { source } = claim;
+    const view = cycleOf(claim) ?? sources.view(source);
+    const desired = claim.shape.desiredState(view, undefined, now());
+    if (source === undefined || desired.kind !== 'be') return { outcome: standstill(desired, view) };
+    const { entries } = await access.open(target, location, signal);
+    // Another rule may write the same entry by another path, or read it and lead back here: the claims say so when they are made anew.
+    if (locations.learn(location, await entries.resolve(location.path, signal))) return undefined;
+    const { held } = memory;
+    const holds = async (digest: string | undefined, version: string): Promise<boolean> => {
+      if (held === undefined || digest !== held.digest) return false;
+      if (!(await isUntouched(await access.open(target, location, signal), location, held, signal))) return false;
+      held.sourceVersion = version;
+      return true;
+    };
+    const known = sources.fingerprint(source)?.digest;
+    if (view.state === 'present' && (await holds(known, view.version))) return { outcome: SYNCED };
+    const content = await sources.load(source, signal);
+    if (content === undefined) return undefined;
+    // The source has another version, and may still have the same content.
+    if (content.digest !== known && (await holds(content.digest, content.version))) return { outcome: SYNCED };
+    if (content.keyCount === 0) {
+      const message = 'no data in source secret; nothing is written';
+      return { outcome: { state: 'waiting', reason: 'NoData', message } };
+    }
+    let values: VaultValues;
+    try {
+      values = toVaultValues(content.values(SECRET), location.encoding);
+    } catch (error) {
+      if (!(error instanceof ValueConversionError)) throw error;
+      const message = `Error syncing to vault: ${error.message}`;
+      return { outcome: { state: 'error', reason: 'VaultError', message } };
+    }
+    const connection = await access.open(target, location, signal);
+    const { encoding } = location;
+    const nestedInKv1 = encoding === 'base64';
+    const update = await connection.entries.update(location.path, () => values, signal, { nestedInKv1 });
+    const { written, version, createdTime } = update;
+    memory.held = { digest: content.digest, sourceVersion: content.version, version, createdTime, encoding };
+    if (written) this.#wrote(target, connection);
+    return { outcome: SYNCED, wrote: written };
+  }
+
+  #wrote(target: ResourceKey, connection: VaultConnection): void {
+    const winner = oldestOf(this.#options.book.on(target));
+    if (winner !== undefined) this.#options.onWrite(target, connection.session.addr, winner);
+  }
+
+  #follow(target: ResourceKey, auth: VaultAuthRef): Memory {
+    let memory = this.#memory.get(target);
+    if (memory === undefined) this.#memory.set(target, (memory = {}));
+    if (JSON.stringify(memory.auth) === JSON.stringify(auth)) return memory;
+    this.#options.credentials.follow(target, auth);
+    if (memory.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
+    memory.auth = auth;
+    return memory;
+  }
+
+  /** Nobody claims it any more: it stays as it is. */
+  #leave(target: ResourceKey): void {
+    const memory = this.#memory.get(target);
+    this.#memory.delete(target);
+    if (memory?.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
+    this.#options.access.close(target);
+  }
+
+  #settle(target: ResourceKey, outcome: Outcome, wrote: boolean): void {
+    const entries = this.#options.book.on(target);
+    const winner = oldestOf(entries);
+    for (const entry of entries) {
+      const mine = entry === winner ? outcome : lost(winner);
+      const news = this.#options.book.settle(entry, mine);
+      const wroteForIt = wrote && entry === winner;
+      if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
+    }
+  }
+}
+
+/** `undefined`: Vault counts no versions there. */
+function entryVersionOf({ version, createdTime }: Pick<Held, 'version' | 'createdTime'>): string | undefined {
+  return version === undefined || createdTime === undefined ? undefined : `${version} ${createdTime}`;
+}
+
+/** `undefined`: that is not what we wrote. */
+function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | undefined {
+  try {
+    const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
+    return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, '', '');
+  } catch (error) {
+    if (!(error instanceof ValueConversionError)) throw error;
+    return undefined;
+  }
+}
+
+function lost(winner: Entry | undefined): Outcome {
+  const title = winner?.claim.owner.title ?? 'another rule';
+  return { state: 'conflict', reason: 'Conflict', message: `${title} claims the same vault entry and is older` };
+}
+
+function standstill(
+  desired: { readonly kind: string; readonly reason?: string; readonly message?: string },
+  view: SourceView,
+): Outcome {
+  const { reason = 'Pending', message = 'the source has not been looked up yet' } = desired;
+  const failed = desired.kind === 'fail' || view.state === 'failed';
+  return { state: failed ? 'error' : 'waiting', reason, message };
+}
+
+/** Whether the entry is as we left it, by its metadata alone where Vault counts versions. */
+async function isUntouched(
+  { entries }: VaultConnection,
+  { path, encoding }: VaultLocation,
+  held: Held,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (held.version === undefined || held.encoding !== encoding) return false;
+  const { head } = await entries.readVersion(path, signal);
+  return head.state === 'found' && head.version === held.version && head.createdTime === held.createdTime;
+}

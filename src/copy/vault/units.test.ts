@@ -1,0 +1,282 @@
+/** Which rules share a poll, and who gets the credentials that it makes. With Vault's answers by hand: none of it depends on more. */
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { VaultError } from '../../vault/errors.ts';
+import type { KvEntry } from '../../vault/kv-answers.ts';
+import { VaultValues, type ValueEncoding } from '../../vault/values.ts';
+import type { VaultAccess, VaultConnection } from './access.ts';
+import type { VaultCredentials } from './credentials.ts';
+import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.ts';
+import { type LeaseTrace, VaultLeases } from './leases.ts';
+import { VaultSources } from './sources.ts';
+
+const ONE = 'mirrors:default/one';
+const TWO = 'mirrors:default/two';
+const POLL_MS = 1000;
+
+function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
+  const auth = { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' } as const;
+  return { target: { addr: 'http://v' }, auth, path: 'there/app', encoding, secretType: 'Opaque' };
+}
+
+describe('a source in Vault', () => {
+  let clock: ManualClock;
+  let kind: 'kv2' | 'other';
+  /** Whether Vault tells what is mounted. */
+  let known: boolean;
+  /** Key of the values. */
+  let field: string;
+  let value: string;
+  /** Id of the lease of a read. */
+  let leaseId: (read: number) => string;
+  let reads: number;
+  let looks: number;
+  let revoked: string[];
+  /** Calls that ask for a lease. */
+  let lookUps: number;
+  /** What Vault answers to these. */
+  let refusal: VaultError | undefined;
+  let traces: LeaseTrace[];
+  let onRead: () => void;
+  let errors: unknown[];
+  let locations: VaultLocations;
+  let sources: VaultSources;
+  let leases: VaultLeases;
+
+  const entry = (read: number): KvEntry => {
+    const values = new VaultValues([[field, value]]);
+    if (kind === 'kv2') return { state: 'found', values, version: 1, createdTime: 't' };
+    const grant = { durationSeconds: 3600, renewable: true, issuedAt: clock.now(), tokenId: 't' };
+    return { state: 'found', values, lease: { ...grant, leaseId: leaseId(read) } };
+  };
+  const session = {
+    addr: 'http://v',
+    tokenDeadline: () => Infinity,
+    tokenEndWithoutUs: () => undefined,
+    watchTokens: () => ({ [Symbol.dispose]: () => undefined }),
+    forgetLease: () => undefined,
+    request: async ({ path, body }: { readonly path: string; readonly body?: Buffer }) => {
+      if (path === 'sys/leases/revoke') revoked.push((JSON.parse(String(body)) as { lease_id: string }).lease_id);
+      if (path === 'sys/leases/lookup') {
+        lookUps++;
+        if (refusal !== undefined) throw refusal;
+      }
+      return await Promise.resolve({ leaseSeconds: 3600, renewable: true, data: {} });
+    },
+  };
+  const connection = {
+    session,
+    hold: () => ({ session, key: '', release: () => undefined }),
+    entries: {
+      resolve: async () => await Promise.resolve({ mount: { path: 'there/', kind }, known }),
+      read: async () => {
+        const read = ++reads;
+        await Promise.resolve();
+        onRead();
+        return entry(read);
+      },
+      readVersion: async () => {
+        looks++;
+        return await Promise.resolve({ head: { state: 'found', version: 1, createdTime: 't' } });
+      },
+    },
+  } as unknown as VaultConnection;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    [kind, known, field, reads, looks, revoked, traces] = ['kv2', true, 'a', 0, 0, [], []];
+    [lookUps, refusal] = [0, undefined];
+    value = 'x';
+    leaseId = (read) => `lease-${read}`;
+    onRead = () => undefined;
+    errors = [];
+    locations = new VaultLocations(() => undefined);
+    leases = new VaultLeases({
+      clock,
+      random: () => 0,
+      tracesOf: () => traces,
+      readCopy: async () => await Promise.resolve(undefined),
+      onEvent: () => undefined,
+      onDoubt: () => undefined,
+      onLeft: () => undefined,
+    });
+    sources = new VaultSources({
+      locations,
+      access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
+      credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
+      leases,
+      clock,
+      random: () => 0,
+      onChange: () => undefined,
+      onError: (_key, error) => errors.push(error),
+    });
+  });
+
+  function want(rule: string, location = locationOf()): string {
+    const key = vaultSourceKey(location, rule);
+    locations.set(rule, [{ key, location, pollSeconds: POLL_MS / 1000 }]);
+    sources.want(key);
+    return key;
+  }
+
+  /** Lets what is due happen. */
+  async function settle(ms = 0): Promise<void> {
+    for (let turn = 0; turn < 20; turn++) await clock.advance(0);
+    if (ms > 0) await clock.advance(ms);
+    for (let turn = 0; turn < 20; turn++) await clock.advance(0);
+  }
+
+  const leaseOf = (key: string): string | undefined => {
+    const view = sources.view(key);
+    return view.state === 'present' ? view.version : undefined;
+  };
+
+  it('in a KV store is read once for all rules, and looked at once a period', async () => {
+    const keys = [want(ONE), want(TWO)];
+    assert.notEqual(keys[0], keys[1]);
+    await settle();
+    for (const key of keys) assert.deepEqual([leaseOf(key), sources.fingerprint(key)?.keys], ['1 t', 'a']);
+    assert.deepEqual([reads, looks], [1, 0]);
+    await settle(POLL_MS);
+    assert.deepEqual([reads, looks], [1, 1]);
+  });
+
+  it('that its rule gives up while it is read is no failure', async () => {
+    onRead = () => {
+      locations.set(ONE, []);
+    };
+    const key = want(ONE);
+    await settle();
+    assert.equal(reads, 1);
+    sources.forget(key);
+    await settle(10 * POLL_MS);
+    assert.deepEqual([errors, reads, looks], [[], 1, 0]);
+  });
+
+  it('in a KV store stays with those who are left, and is forgotten with the last', async () => {
+    const [one, two] = [want(ONE), want(TWO)];
+    await settle();
+    sources.forget(one);
+    assert.deepEqual([sources.view(one).state, sources.view(two).state], ['unknown', 'present']);
+    await settle(POLL_MS);
+    assert.equal(looks, 1);
+    sources.forget(two);
+    await settle(10 * POLL_MS);
+    assert.equal(looks, 1);
+  });
+
+  it('of dynamic credentials is each rule’s own, and none are made before that is known', async () => {
+    kind = 'other';
+    const keys = [want(ONE), want(TWO)];
+    await settle();
+    assert.deepEqual(new Set(keys.map(leaseOf)), new Set(['lease lease-1', 'lease lease-2']));
+    assert.deepEqual([reads, revoked], [2, []]);
+    assert.equal([...leases.of(ONE)].length, 1);
+  });
+
+  it('whose mount Vault does not tell gives the credentials of its first answer to a rule', async () => {
+    [kind, known] = ['other', false];
+    const keys = [want(ONE), want(TWO)];
+    await settle();
+    assert.deepEqual(new Set(keys.map(leaseOf)), new Set(['lease lease-1', 'lease lease-2']));
+    assert.deepEqual([reads, revoked], [2, []]);
+  });
+
+  it('of which a lease is written down is looked after by that, whether Vault tells the mount or not', async () => {
+    [kind, known] = ['other', false];
+    traces = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
+    const keys = [want(ONE), want(TWO)];
+    await settle();
+    assert.equal(new Set(keys.map(leaseOf)).size, 2);
+    assert.equal(reads, 2);
+  });
+
+  it('that is no KV store is not read as base64', async () => {
+    kind = 'other';
+    const key = want(ONE, locationOf('base64'));
+    await settle(10 * POLL_MS);
+    const view = sources.view(key);
+    assert.deepEqual([view.state, reads], ['failed', 0]);
+    assert.ok(view.state === 'failed' && view.reason === 'InvalidValues');
+  });
+
+  for (const told of [true, false]) {
+    it(`whose credentials nobody can use ends them, and waits longer each time (${told ? 'told' : 'not told'})`, async () => {
+      [kind, known, field] = ['other', told, 'no/key'];
+      const key = want(ONE);
+      await settle();
+      assert.deepEqual([reads, revoked, sources.view(key).state], [1, ['lease-1'], 'failed']);
+      await settle(59_000);
+      assert.equal(reads, 1);
+      await settle(1000);
+      assert.deepEqual([reads, revoked], [2, ['lease-1', 'lease-2']]);
+      await settle(119_000);
+      assert.equal(reads, 2);
+      await settle(1000);
+      assert.equal(reads, 3);
+      field = 'a';
+      await settle(240_000);
+      assert.equal(leaseOf(key), 'lease lease-4');
+      assert.equal(revoked.length, 3);
+    });
+
+    it(`that is forgotten while credentials are made ends them (${told ? 'told' : 'not told'})`, async () => {
+      [kind, known] = ['other', told];
+      const key = want(ONE);
+      onRead = () => {
+        locations.set(ONE, []);
+        sources.forget(key);
+      };
+      await settle();
+      assert.deepEqual([reads, revoked], [1, ['lease-1']]);
+      assert.equal([...leases.of(ONE)].length, 0);
+    });
+  }
+
+  for (const [what, told, enlarge] of [
+    ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
+    ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
+  ] as const) {
+    it(`whose server answers with ${what} larger than any Vault makes does not hold them`, async () => {
+      kind = 'other';
+      enlarge();
+      const key = want(ONE);
+      await settle();
+      const view = sources.view(key);
+      assert.ok(view.state === 'failed' && view.reason === 'InvalidValues', view.state);
+      assert.match(view.message, told);
+      assert.deepEqual(revoked, [leaseId(1)]);
+      assert.equal([...leases.of(ONE)].length, 0);
+    });
+  }
+
+  it('that is forgotten leaves its lease to its rule', async () => {
+    kind = 'other';
+    const key = want(ONE);
+    await settle();
+    sources.forget(key);
+    assert.deepEqual(
+      Array.from(leases.of(ONE), ({ leaseId, state }) => [leaseId, state]),
+      [['lease-1', 'dropped']],
+    );
+    assert.deepEqual(revoked, []);
+  });
+
+  it('whose lease Vault cannot tell of is looked at again soon, but not before the time that Vault asks for', async () => {
+    kind = 'other';
+    want(ONE);
+    await settle();
+    refusal = new VaultError('overloaded', { kind: 'throttled', addr: 'http://v', retryAfterMs: 60_000 });
+    await settle(POLL_MS);
+    assert.equal(lookUps, 1);
+    refusal = new VaultError('overloaded', { kind: 'throttled', addr: 'http://v' });
+    await settle(59_000);
+    assert.equal(lookUps, 1);
+    await settle(1000);
+    assert.equal(lookUps, 2);
+    await settle(5000);
+    assert.equal(lookUps, 3);
+  });
+});

@@ -1,0 +1,265 @@
+/** Credentials that change while we run: files that are replaced, programs that are asked again. */
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { systemClock } from '../../runtime/clock.ts';
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { RenewingCredentials } from './credentials.ts';
+import { CredentialError } from '../errors.ts';
+import { ExecPlugin, type ExecSpec, parseExecCredential } from './exec-credential.ts';
+import { FileValue } from './file-value.ts';
+import { inClusterConnection } from './in-cluster.ts';
+import { loadKubeconfig } from './kubeconfig.ts';
+
+const V1 = 'client.authentication.k8s.io/v1';
+let dir = '';
+let clock = new ManualClock();
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'keyferry-credentials-'));
+  clock = new ManualClock();
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const at = (name: string): string => join(dir, name);
+
+/** Replaces a file as the kubelet does: never half-written. */
+function put(name: string, content: string): void {
+  writeFileSync(at(`${name}.new`), content);
+  renameSync(at(`${name}.new`), at(name));
+}
+
+describe('in a Pod', () => {
+  const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
+
+  test('server, namespace, token and CA come from the service account', async () => {
+    put('token', 'one\n');
+    put('ca.crt', 'CA');
+    put('namespace', 'keyferry');
+    const connection = await inClusterConnection({ env, dir, clock });
+    assert.equal(connection?.server.href, 'https://10.0.0.1/');
+    assert.equal(connection.namespace, 'keyferry');
+    assert.deepEqual(await connection.credentials.headers(), { Authorization: 'Bearer one' });
+    assert.deepEqual(await connection.credentials.tls(), { ca: Buffer.from('CA'), rejectUnauthorized: true });
+  });
+
+  test('a token is at most a minute old, and read again at once after a refusal', async () => {
+    put('token', 'one');
+    const connection = await inClusterConnection({ env, dir, clock });
+    const headers = async (): Promise<unknown> => connection?.credentials.headers();
+    const first = await headers();
+    put('token', 'two');
+    await clock.advance(59_000);
+    assert.equal(await headers(), first);
+    await clock.advance(1000);
+    assert.deepEqual(await headers(), { Authorization: 'Bearer two' });
+    put('token', 'three');
+    connection?.credentials.invalidate();
+    assert.deepEqual(await headers(), { Authorization: 'Bearer three' });
+  });
+
+  test('outside of a Pod there is no connection; without a token the call that needs it says so', async () => {
+    assert.equal(await inClusterConnection({ env: {}, dir }), undefined);
+    const connection = await inClusterConnection({ env, dir, clock });
+    await assert.rejects(async () => connection?.credentials.headers(), {
+      name: 'CredentialError',
+      message: `in-cluster token: cannot read ${at('token')}: ENOENT`,
+    });
+  });
+});
+
+test('a file that vanishes keeps its last content, and the same bytes keep the same object', async () => {
+  put('ca', 'CA');
+  const value = new FileValue(at('ca'), 'field', clock);
+  const first = await value.get();
+  assert.equal(value.get(), first);
+  unlinkSync(at('ca'));
+  await clock.advance(60_000);
+  assert.equal(await value.get(), first);
+  put('ca', 'CA');
+  await clock.advance(5000);
+  assert.equal(await value.get(), first);
+  put('ca', 'NEW');
+  value.invalidate();
+  const [a, b] = await Promise.all([value.get(), value.get()]);
+  assert.equal(a, b);
+  assert.equal(a.toString(), 'NEW');
+});
+
+test('TLS material is a new object only when a file changed', async () => {
+  for (const name of ['ca', 'cert', 'key']) put(name, name);
+  const file = (name: string): FileValue => new FileValue(at(name), name, clock);
+  const credentials = new RenewingCredentials({ ca: file('ca'), cert: file('cert'), key: file('key') });
+  const first = await credentials.tls();
+  await clock.advance(60_000);
+  assert.equal(await credentials.tls(), first);
+  put('cert', 'renewed');
+  await clock.advance(60_000);
+  const second = await credentials.tls();
+  assert.notEqual(second, first);
+  assert.equal(String(second.cert), 'renewed');
+});
+
+/** A plugin that notes each run, and prints what `answer` (a shell command) prints. */
+function plugin(answer: string, more: Partial<ExecSpec> = {}): ExecSpec {
+  writeFileSync(at('plugin.sh'), `#!/bin/sh\necho run >> ${at('runs')}\n${answer}\n`, { mode: 0o755 });
+  return {
+    field: 'users[name=u].user.exec',
+    apiVersion: V1,
+    command: at('plugin.sh'),
+    args: [],
+    env: process.env,
+    ...more,
+  };
+}
+
+const runs = (): number => (existsSync(at('runs')) ? readFileSync(at('runs'), 'utf8').trim().split('\n').length : 0);
+
+function answer(status: object): string {
+  return JSON.stringify({ apiVersion: V1, kind: 'ExecCredential', status });
+}
+
+describe('an exec plugin', () => {
+  test('is run once for all who ask, and again shortly before its credential expires', async () => {
+    const expirationTimestamp = new Date(clock.now() + 3_600_000).toISOString();
+    put('answer', answer({ token: 'one', expirationTimestamp }));
+    const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`cat ${at('answer')}`), clock) });
+    const all = await Promise.all([credentials.headers(), credentials.headers(), credentials.tls()]);
+    assert.deepEqual(all[1], { Authorization: 'Bearer one' });
+    assert.equal(runs(), 1);
+    await clock.advance(3_569_000);
+    assert.equal(credentials.headers(), all[0]);
+    put('answer', answer({ token: 'two' }));
+    await clock.advance(1000);
+    assert.deepEqual(await credentials.headers(), { Authorization: 'Bearer two' });
+    await clock.advance(86_400_000);
+    assert.deepEqual(credentials.headers(), { Authorization: 'Bearer two' });
+    assert.equal(runs(), 2);
+  });
+
+  test('is asked again after a refusal, but not more often than every 5 s', async () => {
+    const exec = new ExecPlugin(plugin(`echo '${answer({ token: 'same' })}'`), clock);
+    const first = await exec.get();
+    exec.invalidate();
+    assert.equal(await exec.get(), first);
+    assert.equal(runs(), 1);
+    await clock.advance(5000);
+    assert.equal(await exec.get(), first, 'the same credential stays the same object');
+    assert.equal(runs(), 2);
+  });
+
+  test('may give a client certificate, which goes into the TLS material', async () => {
+    const status = { clientCertificateData: 'CERT', clientKeyData: 'KEY' };
+    const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`echo '${answer(status)}'`), clock) });
+    assert.deepEqual(await credentials.headers(), {});
+    assert.deepEqual(await credentials.tls(), { cert: 'CERT', key: 'KEY', rejectUnauthorized: true });
+  });
+
+  test('that fails is named with what it says on stderr and the hint, and not run again at once', async () => {
+    const spec = plugin(`echo s3cret; echo 'please log in' >&2; exit 3`, { installHint: 'See https://example.com' });
+    const exec = new ExecPlugin(spec, clock);
+    const expected = {
+      name: 'CredentialError',
+      message: `users[name=u].user.exec: "${spec.command}" ended with code 3: please log in\nSee https://example.com`,
+    };
+    await assert.rejects(async () => exec.get(), expected);
+    await assert.rejects(async () => exec.get(), expected);
+    assert.equal(runs(), 1);
+    await clock.advance(5000);
+    await assert.rejects(async () => exec.get(), expected);
+    assert.equal(runs(), 2);
+  });
+
+  test('that does not exist, hangs or floods ends with an error', async () => {
+    const get = (spec: ExecSpec, limitMs?: number): Promise<unknown> =>
+      (async () => new ExecPlugin(spec, systemClock, limitMs).get())();
+    await assert.rejects(
+      get(plugin('', { command: 'keyferry-no-such-plugin' })),
+      /"keyferry-no-such-plugin" was not found/u,
+    );
+    await assert.rejects(get(plugin('exec sleep 60'), 50), /gave no answer within 50 ms/u);
+    await assert.rejects(get(plugin('exec head -c 2000000 /dev/zero')), /printed more than 1048576 bytes|ended with/u);
+  });
+
+  test('what it prints is checked, and never quoted', () => {
+    const table: readonly [unknown, RegExp][] = [
+      ['s3cret', /it is not JSON/u],
+      [{ kind: 'Secret' }, /kind is not/u],
+      [{ kind: 'ExecCredential', apiVersion: 'client.authentication.k8s.io/v1beta1' }, /apiVersion is not/u],
+      [{ kind: 'ExecCredential', apiVersion: V1 }, /status is missing/u],
+      [{ kind: 'ExecCredential', apiVersion: V1, status: {} }, /neither a token nor/u],
+      [{ kind: 'ExecCredential', apiVersion: V1, status: { token: 5 } }, /status\.token is not a string/u],
+      [{ kind: 'ExecCredential', apiVersion: V1, status: { token: 's3cret\nX: 1' } }, /characters no token has/u],
+      [{ kind: 'ExecCredential', apiVersion: V1, status: { clientKeyData: 's3cret' } }, /only one of/u],
+      [
+        { kind: 'ExecCredential', apiVersion: V1, status: { token: 's3cret', expirationTimestamp: 'x' } },
+        /not a time/u,
+      ],
+    ];
+    for (const [output, expected] of table) {
+      const text = typeof output === 'string' ? output : JSON.stringify(output);
+      assert.throws(
+        () => parseExecCredential(text, { field: 'f', command: 'c', apiVersion: V1 }),
+        (error: unknown) => {
+          assert.ok(error instanceof CredentialError);
+          assert.match(error.message, expected);
+          assert.doesNotMatch(`${error.message}${String(error.cause)}`, /s3cret/u);
+          return true;
+        },
+      );
+    }
+  });
+
+  test('gets arguments, environment and the cluster as the kubeconfig says', async () => {
+    const script = plugin(
+      `echo "$1 $MARK" > ${at('seen')}; echo "$KUBERNETES_EXEC_INFO" >> ${at('seen')}; echo '${answer({ token: 't' })}'`,
+    );
+    appendFileSync(
+      at('config'),
+      `
+current-context: x
+contexts: [{name: x, context: {cluster: c, user: u}}]
+clusters:
+- name: c
+  cluster:
+    server: https://a
+    certificate-authority: ca.crt
+    tls-server-name: n
+    extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: z}}]
+users:
+- name: u
+  user:
+    exec: {apiVersion: ${V1}, command: ./plugin.sh, args: [one], env: [{name: MARK, value: two}], interactiveMode: IfAvailable, provideClusterInfo: true}
+`,
+    );
+    put('ca.crt', 'CA');
+    assert.ok(script.command.endsWith('plugin.sh'));
+    const { credentials } = await loadKubeconfig({ path: at('config'), env: process.env });
+    assert.deepEqual(await credentials.headers(), { Authorization: 'Bearer t' });
+    const [line, info] = readFileSync(at('seen'), 'utf8').split('\n');
+    assert.equal(line, 'one two');
+    assert.deepEqual(JSON.parse(info ?? ''), {
+      apiVersion: V1,
+      kind: 'ExecCredential',
+      spec: {
+        interactive: false,
+        cluster: {
+          server: 'https://a',
+          'tls-server-name': 'n',
+          'certificate-authority-data': 'Q0E=',
+          config: { audience: 'z' },
+        },
+      },
+    });
+  });
+});

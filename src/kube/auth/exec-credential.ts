@@ -1,0 +1,202 @@
+/**
+ * Credentials from a program: the `exec` of a kubeconfig's user (client.authentication.k8s.io v1 and v1beta1).
+ *
+ * State: none → running → held until shortly before it expires → running …; a failure is held for a few seconds, so that a
+ * queue full of work does not start the program for every item. One run at a time, shared by all who ask.
+ * What the program prints on stdout is a secret and is in no message.
+ */
+import { spawn } from 'node:child_process';
+import { type Clock } from '../../runtime/clock.ts';
+import type { CredentialPlugin, PluginCredential } from './credentials.ts';
+import { CredentialError } from '../errors.ts';
+
+export interface ExecSpec {
+  /** `users[name=x].user.exec`, for messages. */
+  readonly field: string;
+  readonly apiVersion: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Whole environment of the program but `KUBERNETES_EXEC_INFO`. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly installHint?: string;
+  /** `spec.cluster` of `KUBERNETES_EXEC_INFO`, where the kubeconfig says `provideClusterInfo`. */
+  readonly clusterInfo?: () => Promise<Readonly<Record<string, unknown>>>;
+}
+
+/** Longest run, in ms. Programs that wait for a human cannot be used: there is none. */
+const RUN_LIMIT_MS = 30_000;
+/** A program is not started more often than this, in ms, whatever the server thinks of its credentials. */
+const MIN_INTERVAL_MS = 5_000;
+/** Renewed this long before they expire, in ms, but not before nine tenths of their life. */
+const EXPIRY_MARGIN_MS = 30_000;
+const MAX_OUTPUT = 1024 * 1024;
+const MAX_COMPLAINT = 300;
+
+interface Run {
+  readonly at: number;
+  readonly outcome: PluginCredential | CredentialError;
+  /** On the monotonic clock, in ms. */
+  readonly freshUntil: number;
+}
+
+export class ExecPlugin implements CredentialPlugin {
+  readonly #spec: ExecSpec;
+  readonly #clock: Clock;
+  readonly #runLimitMs: number;
+  #last: Run | undefined;
+  #running: Promise<PluginCredential> | undefined;
+
+  constructor(spec: ExecSpec, clock: Clock, runLimitMs: number = RUN_LIMIT_MS) {
+    this.#spec = spec;
+    this.#clock = clock;
+    this.#runLimitMs = runLimitMs;
+  }
+
+  get(): PluginCredential | Promise<PluginCredential> {
+    const last = this.#last;
+    if (last !== undefined && this.#clock.monotonic() < last.freshUntil) {
+      return last.outcome instanceof CredentialError ? Promise.reject(last.outcome) : last.outcome;
+    }
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  invalidate(): void {
+    const last = this.#last;
+    if (last === undefined) return;
+    this.#last = { ...last, freshUntil: Math.min(last.freshUntil, last.at + MIN_INTERVAL_MS) };
+  }
+
+  async #run(): Promise<PluginCredential> {
+    try {
+      const output = await this.#output();
+      const { credential, expiresAt } = parseExecCredential(output, this.#spec);
+      const at = this.#clock.monotonic();
+      const life = expiresAt === undefined ? Infinity : expiresAt - this.#clock.now();
+      const freshUntil = at + Math.max(life - EXPIRY_MARGIN_MS, life * 0.9, MIN_INTERVAL_MS);
+      this.#last = { at, outcome: this.#sameAsBefore(credential), freshUntil };
+      return this.#last.outcome as PluginCredential;
+    } catch (error) {
+      const outcome = error instanceof CredentialError ? error : this.#failure(String(error), error);
+      const at = this.#clock.monotonic();
+      this.#last = { at, outcome, freshUntil: at + MIN_INTERVAL_MS };
+      throw outcome;
+    }
+  }
+
+  #sameAsBefore(credential: PluginCredential): PluginCredential {
+    const before = this.#last?.outcome;
+    if (before === undefined || before instanceof CredentialError) return credential;
+    const same = before.token === credential.token && before.cert === credential.cert && before.key === credential.key;
+    return same ? before : credential;
+  }
+
+  async #output(): Promise<string> {
+    const { command, args, env, apiVersion, clusterInfo } = this.#spec;
+    const cluster = await clusterInfo?.();
+    const info = {
+      apiVersion,
+      kind: 'ExecCredential',
+      spec: { interactive: false, ...(cluster === undefined ? {} : { cluster }) },
+    };
+    return await new Promise<string>((resolve, reject) => {
+      const child = spawn(command, args, {
+        env: { ...env, KUBERNETES_EXEC_INFO: JSON.stringify(info) },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        windowsHide: true,
+      });
+      const output: Buffer[] = [];
+      let size = 0;
+      let complaint = '';
+      const end = (outcome: string | CredentialError): void => {
+        timer.cancel();
+        // A grandchild may hold the pipes open after the child is gone.
+        child.stdout.destroy();
+        child.stderr.destroy();
+        if (typeof outcome === 'string') resolve(outcome);
+        else reject(outcome);
+      };
+      const timer = this.#clock.setTimeout(() => {
+        child.kill('SIGKILL');
+        end(this.#failure(`gave no answer within ${this.#runLimitMs} ms`));
+      }, this.#runLimitMs);
+      child.stdout.on('data', (piece: Buffer) => {
+        size += piece.length;
+        if (size <= MAX_OUTPUT) output.push(piece);
+        else child.kill('SIGKILL');
+      });
+      child.stderr.on('data', (piece: Buffer) => {
+        complaint = (complaint + piece.toString('utf8')).slice(-MAX_COMPLAINT);
+      });
+      child.on('error', (error) => {
+        const missing = 'code' in error && error.code === 'ENOENT';
+        end(this.#failure(missing ? 'was not found' : `could not be started: ${error.message}`, error));
+      });
+      child.on('close', (code, signal) => {
+        if (size > MAX_OUTPUT) end(this.#failure(`printed more than ${MAX_OUTPUT} bytes`));
+        else if (code === 0) end(Buffer.concat(output).toString('utf8'));
+        else end(this.#failure(`ended with ${code === null ? signal : `code ${code}`}: ${complaint.trim()}`));
+      });
+    });
+  }
+
+  #failure(what: string, cause?: unknown): CredentialError {
+    const { field, command, installHint } = this.#spec;
+    const hint = installHint === undefined ? '' : `\n${installHint}`;
+    return new CredentialError(`${field}: ${JSON.stringify(command)} ${what}${hint}`, { cause });
+  }
+}
+
+/**
+ * Reads what the program printed.
+ * @returns the credential, and when it expires in ms since 1970
+ * @throws CredentialError naming the field, never with the output
+ */
+export function parseExecCredential(
+  output: string,
+  { field, command, apiVersion }: Pick<ExecSpec, 'field' | 'command' | 'apiVersion'>,
+): { credential: PluginCredential; expiresAt: number | undefined } {
+  const refuse = (why: string): CredentialError =>
+    new CredentialError(`${field}: ${JSON.stringify(command)} printed no usable ExecCredential: ${why}`);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(output);
+  } catch {
+    // The parser's own message quotes what it read, which may be a token.
+    throw refuse('it is not JSON');
+  }
+  if (!isRecord(parsed) || parsed['kind'] !== 'ExecCredential') throw refuse('kind is not "ExecCredential"');
+  if (parsed['apiVersion'] !== apiVersion) throw refuse(`apiVersion is not ${JSON.stringify(apiVersion)}`);
+  const status = parsed['status'];
+  if (!isRecord(status)) throw refuse('status is missing');
+  const string = (name: string): string | undefined => {
+    const value = status[name];
+    if (value === undefined || value === null || value === '') return undefined;
+    if (typeof value !== 'string') throw refuse(`status.${name} is not a string`);
+    return value;
+  };
+  const token = string('token');
+  const cert = string('clientCertificateData');
+  const key = string('clientKeyData');
+  if ((cert === undefined) !== (key === undefined)) {
+    throw refuse('status has only one of clientCertificateData and clientKeyData');
+  }
+  if (token === undefined && cert === undefined) throw refuse('status has neither a token nor a client certificate');
+  if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token)) throw refuse('status.token has characters no token has');
+  const expiry = string('expirationTimestamp');
+  const expiresAt = expiry === undefined ? undefined : Date.parse(expiry);
+  if (Number.isNaN(expiresAt)) throw refuse('status.expirationTimestamp is not a time');
+  return {
+    credential: {
+      ...(token === undefined ? {} : { token }),
+      ...(cert === undefined || key === undefined ? {} : { cert, key }),
+    },
+    expiresAt,
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,61 @@
+/**
+ * The content of a file that somebody else renews: a Pod's token, a rotated certificate.
+ *
+ * Invariants: a content is at most `maxAgeMs` old when it is handed out (as long as the file can be read); one read at a time; the
+ * same bytes keep the same Buffer, so that users can compare by identity. A file that vanishes for a moment (as while it
+ * is replaced) does no harm: the last content stays, and the file is looked for again soon.
+ */
+import { readFile } from 'node:fs/promises';
+import { type Clock } from '../../runtime/clock.ts';
+import { CredentialError } from '../errors.ts';
+
+/** Kubelet renews tokens and certificates long before they expire; a minute is what client-go allows as well. */
+const MAX_AGE_MS = 60_000;
+const RETRY_MS = 5_000;
+
+export class FileValue {
+  readonly path: string;
+  /** What the file is for, in messages: `users[name=x].user.tokenFile`. */
+  readonly #field: string;
+  readonly #clock: Clock;
+  #content: Buffer | undefined;
+  #freshUntil = -Infinity;
+  #reading: Promise<Buffer> | undefined;
+
+  constructor(path: string, field: string, clock: Clock) {
+    this.path = path;
+    this.#field = field;
+    this.#clock = clock;
+  }
+
+  /** @throws CredentialError naming field and path, if there never was a content */
+  get(): Buffer | Promise<Buffer> {
+    if (this.#content !== undefined && this.#clock.monotonic() < this.#freshUntil) return this.#content;
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** The next `get` reads the file. */
+  invalidate(): void {
+    this.#freshUntil = -Infinity;
+  }
+
+  async #read(): Promise<Buffer> {
+    try {
+      const content = await readFile(this.path);
+      this.#freshUntil = this.#clock.monotonic() + MAX_AGE_MS;
+      if (this.#content === undefined || !this.#content.equals(content)) this.#content = content;
+      return this.#content;
+    } catch (error) {
+      if (this.#content === undefined) {
+        const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+        throw new CredentialError(`${this.#field}: cannot read ${this.path}: ${code}`, { cause: error });
+      }
+      // The old content may well be valid still, and the server says so if it is not.
+      this.#freshUntil = this.#clock.monotonic() + RETRY_MS;
+      return this.#content;
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/** A kubeconfig's user: which parts make its credentials. */
+import type { Clock } from '../../runtime/clock.ts';
+import type { AuthHeaders } from '../connection.ts';
+import { basicAuth, type CredentialParts, type CredentialPlugin, type PluginCredential } from './credentials.ts';
+import type { ExecSpec } from './exec-credential.ts';
+import type { FileValue } from './file-value.ts';
+import { Fields } from './kubeconfig-fields.ts';
+import { bytesOrFile, fileValue, relativeTo } from './kubeconfig-files.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface UserSurroundings {
+  readonly cluster: Fields;
+  readonly ca: Buffer | FileValue | undefined;
+  readonly env: Environment;
+  readonly clock: Clock;
+}
+
+const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
+/** Where a cluster entry keeps what it has to say to exec plugins. */
+const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
+
+/** @throws KubeconfigError where kubectl refuses the user as well, or for what we cannot do */
+export function userParts(user: Fields, surroundings: UserSurroundings): CredentialParts {
+  const { clock } = surroundings;
+  if (user.has('auth-provider')) {
+    throw user.wrong('auth-provider', 'is no longer supported, as in kubectl since 1.26; use an exec plugin instead');
+  }
+  const token = user.string('token');
+  if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token)) {
+    throw user.wrong('token', 'has characters that no token has');
+  }
+  const tokenFile = user.string('tokenFile');
+  const username = user.string('username');
+  const password = user.string('password');
+  if ((token ?? tokenFile) !== undefined && (username ?? password) !== undefined) {
+    throw user.wrong('', 'more than one way to authenticate: a token and a username; only one is allowed');
+  }
+  const cert = bytesOrFile(user, 'client-certificate', clock);
+  const key = bytesOrFile(user, 'client-key', clock);
+  if ((cert === undefined) !== (key === undefined)) {
+    const missing = cert === undefined ? 'client-certificate' : 'client-key';
+    throw user.wrong(missing, 'is missing: a client certificate needs its key');
+  }
+  const exec = user.has('exec') ? execSpec(user.fields('exec'), surroundings) : undefined;
+  const basic =
+    (username ?? password) === undefined ? {} : { Authorization: basicAuth(username ?? '', password ?? '') };
+  return {
+    headers: { ...impersonation(user), ...basic },
+    ...(token === undefined ? {} : { token }),
+    ...(tokenFile === undefined ? {} : { tokenFile: fileValue(user, 'tokenFile', tokenFile, clock) }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+    // As in kubectl, what stands in the file goes before what a program would give.
+    ...(exec === undefined || 'Authorization' in basic ? {} : { plugin: new LazyExecPlugin(exec, clock) }),
+  };
+}
+
+function impersonation(user: Fields): AuthHeaders {
+  const as = user.string('as');
+  const uid = user.string('as-uid');
+  const groups = user.strings('as-groups');
+  const extra = user.stringLists('as-user-extra');
+  if (as === undefined) {
+    if (uid === undefined && groups.length === 0 && extra.length === 0) return {};
+    throw user.wrong('as', 'is missing: groups, uid and extra cannot be impersonated without a user');
+  }
+  return {
+    'Impersonate-User': as,
+    ...(uid === undefined ? {} : { 'Impersonate-Uid': uid }),
+    ...(groups.length === 0 ? {} : { 'Impersonate-Group': groups }),
+    ...Object.fromEntries(extra.map(([name, values]) => [`Impersonate-Extra-${encodeURIComponent(name)}`, values])),
+  };
+}
+
+function execSpec(exec: Fields, { cluster, ca, env }: UserSurroundings): ExecSpec {
+  const apiVersion = exec.required('apiVersion');
+  if (!EXEC_API_VERSIONS.includes(apiVersion)) {
+    const known = EXEC_API_VERSIONS.join(' or ');
+    throw exec.wrong('apiVersion', `must be ${known}, is ${JSON.stringify(apiVersion)}`);
+  }
+  const mode = exec.string('interactiveMode');
+  if (mode === undefined ? apiVersion.endsWith('/v1') : !['Never', 'IfAvailable', 'Always'].includes(mode)) {
+    throw exec.wrong(
+      'interactiveMode',
+      `must be Never or IfAvailable, is ${mode === undefined ? 'missing' : JSON.stringify(mode)}`,
+    );
+  }
+  if (mode === 'Always') throw exec.wrong('interactiveMode', 'is Always, but nobody is here to answer the plugin');
+  const command = exec.required('command');
+  const given = exec.list('env').map((value, index) => {
+    const entry = new Fields(exec.file, exec.at(`env[${index}]`), value);
+    return [entry.required('name'), entry.string('value') ?? ''] as const;
+  });
+  const installHint = exec.string('installHint');
+  return {
+    field: `${exec.file}: ${exec.path}`,
+    apiVersion,
+    // A bare name is looked for in PATH, anything with a slash beside the kubeconfig.
+    command: command.includes('/') ? relativeTo(exec.file, command) : command,
+    args: exec.strings('args'),
+    env: { ...env, ...Object.fromEntries(given) },
+    ...(installHint === undefined ? {} : { installHint }),
+    ...(exec.boolean('provideClusterInfo') ? { clusterInfo: () => clusterInfo(cluster, ca) } : {}),
+  };
+}
+
+async function clusterInfo(cluster: Fields, ca: Buffer | FileValue | undefined): Promise<Record<string, unknown>> {
+  const bytes = ca === undefined || Buffer.isBuffer(ca) ? ca : await ca.get();
+  const servername = cluster.string('tls-server-name');
+  const proxy = cluster.string('proxy-url');
+  const extensions = cluster.list('extensions').map((value, index) => {
+    return new Fields(cluster.file, cluster.at(`extensions[${index}]`), value);
+  });
+  const config = extensions.find((entry) => entry.string('name') === EXEC_EXTENSION)?.raw('extension');
+  return {
+    server: cluster.required('server'),
+    ...(servername === undefined ? {} : { 'tls-server-name': servername }),
+    ...(cluster.boolean('insecure-skip-tls-verify') ? { 'insecure-skip-tls-verify': true } : {}),
+    ...(bytes === undefined ? {} : { 'certificate-authority-data': bytes.toString('base64') }),
+    ...(proxy === undefined ? {} : { 'proxy-url': proxy }),
+    ...(config === undefined ? {} : { config }),
+  };
+}
+
+/** Loads `node:child_process` only where a program is to be run. */
+class LazyExecPlugin implements CredentialPlugin {
+  readonly #spec: ExecSpec;
+  readonly #clock: Clock;
+  #plugin: CredentialPlugin | undefined;
+  #loading: Promise<CredentialPlugin> | undefined;
+
+  constructor(spec: ExecSpec, clock: Clock) {
+    this.#spec = spec;
+    this.#clock = clock;
+  }
+
+  get(): PluginCredential | Promise<PluginCredential> {
+    return this.#plugin?.get() ?? this.#load();
+  }
+
+  invalidate(): void {
+    this.#plugin?.invalidate();
+  }
+
+  async #load(): Promise<PluginCredential> {
+    this.#loading ??= import('./exec-credential.ts').then(({ ExecPlugin }) => new ExecPlugin(this.#spec, this.#clock));
+    this.#plugin = await this.#loading;
+    return await this.#plugin.get();
+  }
+}

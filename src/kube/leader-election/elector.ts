@@ -1,0 +1,255 @@
+/**
+ * Leader election on a Lease: of several replicas one works, and none works whose lease another may have taken.
+ *
+ *   standby ──lease is free or ran out──▶ leading ──signal──▶ draining ──work ended──▶ released
+ *      ▲                                     │ renewDeadline passed, or another holds it
+ *      └───────────── work ended ────────────┘
+ *
+ * - **standby** looks every `retryMs` (jittered), and at the moment the present holder's lease would run out.
+ * - **leading** renews every `retryMs`. Its time is counted from *before* the last successful renewal was sent, while the
+ *   others count from after they saw it; with `renewDeadlineMs` < `leaseDurationMs` the work's signal is therefore aborted
+ *   before anybody else can start, whatever the clocks say. This holds by a timer, also while a request hangs.
+ * - **draining** still renews until the work has ended; only then is the lease given up, so that the next holder starts
+ *   on settled ground.
+ *
+ * The request limit is half the renew deadline: one stalled request does not cost the lease.
+ */
+import { anySignal, sleep } from '../../runtime/abort.ts';
+import { type Clock, systemClock } from '../../runtime/clock.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
+import { LeaseClient } from './lease-client.ts';
+import type { ElectionOptions, LeaderElectorOptions } from './options.ts';
+import { decide, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
+import { ExitLimit, Watchdog } from './timers.ts';
+
+/** Why the work's signal was aborted, if not by the run's own end. */
+export class LeadershipLostError extends Error {
+  override readonly name = 'LeadershipLostError';
+}
+
+/** Retries are spread over this share of the period; client-go's 120 % would make a hand-over take up to 4.4 s. */
+const JITTER = 0.25;
+/** Standbys that all saw the last renewal at once do not all come at once, ms. */
+const EXPIRY_SPREAD_MS = 200;
+
+export class LeaderElector {
+  readonly #options: LeaderElectorOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #durationMs: number;
+  readonly #renewDeadlineMs: number;
+  readonly #retryMs: number;
+  readonly #client: LeaseClient;
+  /** As last read or written. */
+  #lease: Lease | undefined;
+  #sighting: Sighting | undefined;
+  #leader: string | undefined;
+  /** Monotonic ms; we lead until then. */
+  #heldUntil = -Infinity;
+  #running = false;
+
+  /** @throws RangeError if the three times are not retry < deadline < duration */
+  constructor(options: LeaderElectorOptions) {
+    const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2000 } = options;
+    if (!(retryMs > 0 && retryMs * (1 + JITTER) < renewDeadlineMs && renewDeadlineMs < leaseDurationMs))
+      throw new RangeError(
+        `retryMs (${retryMs}) must be well below renewDeadlineMs (${renewDeadlineMs}), and that below leaseDurationMs (${leaseDurationMs})`,
+      );
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#durationMs = leaseDurationMs;
+    this.#renewDeadlineMs = renewDeadlineMs;
+    this.#retryMs = retryMs;
+    this.#client = new LeaseClient({ ...options, durationMs: leaseDurationMs, timeoutMs: renewDeadlineMs / 2 });
+  }
+
+  get isLeader(): boolean {
+    return this.#clock.monotonic() < this.#heldUntil;
+  }
+
+  /** The holder seen last, ourselves included. */
+  get leader(): string | undefined {
+    return this.#leader;
+  }
+
+  /**
+   * Stands by and leads, as often as it comes to that, until the signal is aborted; then releases the lease.
+   * @throws what the work rejected with while leading; Error if this is running already
+   */
+  async run(options: ElectionOptions): Promise<void> {
+    if (this.#running) throw new Error(`the election for lease ${this.#options.name} is running already`);
+    this.#running = true;
+    const exit = new ExitLimit(this.#options.exitLimitMs ?? 2000, this.#clock);
+    const onAbort = (): void => {
+      // The leader's time begins when its work has ended.
+      if (!this.isLeader) exit.begin();
+    };
+    options.signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      while (!options.signal.aborted) {
+        await this.#attempt(exit.signal);
+        if (this.isLeader && options.signal.aborted) await this.#release(exit.signal);
+        else if (this.isLeader) await this.#lead(options, exit);
+        else await this.#pause(this.#standbyMs(), options.signal);
+      }
+    } finally {
+      options.signal.removeEventListener('abort', onAbort);
+      exit.cancel();
+      this.#running = false;
+    }
+  }
+
+  async #lead({ onStartedLeading, onStoppedLeading, signal }: ElectionOptions, exit: ExitLimit): Promise<void> {
+    using leading = anySignal(signal);
+    const renewals = new AbortController();
+    let lost = false;
+    const lose = (why: string): void => {
+      lost = true;
+      this.#heldUntil = -Infinity;
+      leading.abort(new LeadershipLostError(why));
+      renewals.abort();
+    };
+    const renewing = this.#renew(renewals.signal, exit.signal, lose);
+    try {
+      await onStartedLeading(leading.signal);
+      if (!leading.signal.aborted)
+        await new Promise((resolve) => leading.signal.addEventListener('abort', resolve, { once: true }));
+    } catch (error) {
+      if (!leading.signal.aborted) throw error;
+      this.#options.onError(error);
+    } finally {
+      leading.abort();
+      onStoppedLeading?.();
+      renewals.abort();
+      if (!lost || signal.aborted) exit.begin();
+      await renewing;
+      // Lost and held again by a late answer: then the next turn leads again.
+      if (this.isLeader && (!lost || signal.aborted)) await this.#release(exit.signal);
+    }
+  }
+
+  /** Renews until told to stop, and says so once when the lease is lost. */
+  async #renew(stop: AbortSignal, cut: AbortSignal, lose: (why: string) => void): Promise<void> {
+    const watchdog = new Watchdog(this.#clock, () => {
+      lose(`the lease ${this.#options.name} could not be renewed for ${this.#renewDeadlineMs} ms`);
+    });
+    watchdog.set(this.#heldUntil);
+    while (await this.#pause(this.#retryMs, stop)) {
+      await this.#attempt(cut);
+      if (stop.aborted) break;
+      if (!this.isLeader) lose(`the lease ${this.#options.name} is held by ${this.#leader ?? 'nobody'}`);
+      watchdog.set(this.#heldUntil);
+    }
+    watchdog.cancel();
+  }
+
+  /** One try to get or to keep the lease; the outcome shows in `isLeader`, `heldUntil` and `sighting`. */
+  async #attempt(signal: AbortSignal): Promise<void> {
+    try {
+      if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
+      const lease = await this.#client.read(signal);
+      if (lease !== undefined) this.#see(lease);
+      await this.#write(lease, signal);
+    } catch (error) {
+      // Another was faster: not a failure, and the next try sees whom.
+      if (!isConflict(error) && !isAlreadyExists(error)) this.#options.onError(error);
+    }
+  }
+
+  /** The leader's short way: no read as long as nobody else writes. @returns false if the lease has to be read anew */
+  async #renewKnown(lease: Lease, signal: AbortSignal): Promise<boolean> {
+    const startedAt = this.#clock.monotonic();
+    try {
+      this.#hold(await this.#client.renew(lease, this.#clock.now(), signal), startedAt);
+      return true;
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
+    const startedAt = this.#clock.monotonic();
+    const { identity } = this.#options;
+    const decision = decide({
+      lease: read,
+      sighting: this.#sighting,
+      identity,
+      defaultDurationMs: this.#durationMs,
+      now: startedAt,
+    });
+    const now = this.#clock.now();
+    switch (decision.do) {
+      case 'wait':
+        this.#heldUntil = -Infinity;
+        return;
+      case 'create':
+        this.#hold(await this.#client.create(now, signal), startedAt);
+        return;
+      case 'renew':
+        this.#hold(await this.#client.renew(decision.lease, now, signal), startedAt);
+        return;
+      case 'take':
+        if (this.isLeader) {
+          // Somebody else wrote it, and may have led meanwhile: the work must be told before it is taken again.
+          this.#heldUntil = -Infinity;
+          return;
+        }
+        this.#hold(await this.#client.take(decision.lease, now, signal), startedAt);
+        return;
+      default:
+        decision satisfies never;
+    }
+  }
+
+  #hold(lease: Lease, startedAt: number): void {
+    this.#see(lease);
+    // An answer that took too long is worth nothing: another may have waited long enough meanwhile.
+    this.#heldUntil = startedAt + this.#renewDeadlineMs;
+  }
+
+  #see(lease: Lease): void {
+    this.#lease = lease;
+    this.#sighting = sight(lease, this.#sighting, this.#clock.monotonic());
+    const leader = holderOf(lease);
+    if (leader === this.#leader) return;
+    this.#leader = leader;
+    this.#options.onLeader?.(leader);
+  }
+
+  async #release(signal: AbortSignal): Promise<void> {
+    this.#heldUntil = -Infinity;
+    try {
+      // A renewal that was cut off may have been carried out, so the version known here need not be the last.
+      const lease = await this.#client.read(signal);
+      if (lease === undefined || holderOf(lease) !== this.#options.identity) return;
+      this.#see(await this.#client.release(lease, this.#clock.now(), signal));
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+
+  #standbyMs(): number {
+    const retry = this.#retryMs * (1 + this.#random() * JITTER);
+    if (this.#lease === undefined) return retry;
+    const now = this.#clock.monotonic();
+    const { identity } = this.#options;
+    const input = { lease: this.#lease, sighting: this.#sighting, identity, defaultDurationMs: this.#durationMs, now };
+    const decision = decide(input);
+    if (decision.do !== 'wait') return retry;
+    return Math.min(retry, decision.until - now + this.#random() * EXPIRY_SPREAD_MS);
+  }
+
+  /** @returns false if aborted */
+  async #pause(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) return false;
+    try {
+      await sleep(ms, signal, this.#clock);
+      return true;
+    } catch (error) {
+      if (signal.aborted) return false;
+      throw error;
+    }
+  }
+}

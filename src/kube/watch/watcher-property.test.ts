@@ -1,0 +1,191 @@
+/** The watcher over any history: whatever changes and however its streams end, its sink ends with what the server has. */
+import assert from 'node:assert/strict';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import {
+  array,
+  assert as check,
+  asyncProperty,
+  boolean,
+  constantFrom,
+  oneof,
+  record,
+  type Arbitrary,
+} from 'fast-check';
+
+import { HeldObjects } from '../../../test/support/held-objects.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
+import { staticCredentials } from '../connection.ts';
+import { createKubeApi, type HttpKubeApi } from '../http.ts';
+import { Watcher } from './watcher.ts';
+
+/** A change of an object, or something that happens to the connection. */
+type Step =
+  | { readonly do: 'put' | 'remove'; readonly name: string }
+  | { readonly do: 'cut' | 'end' | 'tear' | 'forget' | 'bookmark' | 'turn' };
+
+/** As much of an API server as a watch sees: objects, their history from a point on, and open streams. */
+class World {
+  readonly objects = new Map<string, string>();
+  readonly #streams = new Set<ServerResponse>();
+  readonly #streamsLists: boolean;
+  #events: { readonly version: number; readonly line: string }[] = [];
+  #version = 1;
+  #knownFrom = 1;
+
+  constructor(streamsLists: boolean) {
+    this.#streamsLists = streamsLists;
+  }
+
+  apply(step: Step): void {
+    switch (step.do) {
+      case 'put':
+      case 'remove': {
+        const key = `n/${step.name}`;
+        if (step.do === 'remove' && !this.objects.has(key)) return;
+        this.#version += 1;
+        const type = step.do === 'remove' ? 'DELETED' : this.objects.has(key) ? 'MODIFIED' : 'ADDED';
+        if (step.do === 'remove') this.objects.delete(key);
+        else this.objects.set(key, String(this.#version));
+        const text = line(type, object(step.name, this.#version));
+        this.#events.push({ version: this.#version, line: text });
+        for (const stream of this.#streams) stream.write(text);
+        return;
+      }
+      case 'bookmark':
+        for (const stream of this.#streams) stream.write(bookmark(this.#version));
+        return;
+      case 'forget':
+        this.#events = [];
+        this.#knownFrom = this.#version;
+        return;
+      case 'tear':
+        for (const stream of this.#streams) stream.write('{"type":"ADD');
+        this.#end((stream) => stream.end());
+        return;
+      case 'end':
+        this.#end((stream) => stream.end());
+        return;
+      case 'cut':
+        this.#end((stream) => stream.destroy());
+        return;
+      case 'turn':
+        return;
+      default:
+        step satisfies never;
+    }
+  }
+
+  answer(query: URLSearchParams, response: ServerResponse): void {
+    const list = [...this.objects].map(([key, version]) => object(key.slice(2), Number(version)));
+    if (query.get('watch') === null) {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ metadata: { resourceVersion: String(this.#version) }, items: list }));
+      return;
+    }
+    const from = query.get('resourceVersion');
+    if (from === null && !this.#streamsLists) {
+      response.writeHead(422, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(status(422, 'Invalid')));
+      return;
+    }
+    if (from !== null && Number(from) < this.#knownFrom) {
+      response.end(line('ERROR', status(410, 'Expired')));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.flushHeaders();
+    if (from === null) {
+      for (const item of list) response.write(line('ADDED', item));
+      response.write(listEnd(this.#version));
+    } else {
+      for (const event of this.#events) if (event.version > Number(from)) response.write(event.line);
+    }
+    this.#streams.add(response);
+    response.once('close', () => this.#streams.delete(response));
+  }
+
+  #end(how: (stream: ServerResponse) => unknown): void {
+    for (const stream of this.#streams) how(stream);
+    this.#streams.clear();
+  }
+}
+
+let server: Server;
+let api: HttpKubeApi;
+let present: World | undefined;
+
+before(async () => {
+  server = createServer((request, response) => {
+    assert.ok(present);
+    present.answer(new URL(request.url ?? '/', 'http://server').searchParams, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(`http://127.0.0.1:${port}`);
+  const credentials = staticCredentials({});
+  api = createKubeApi({ cluster: 'test', server: url, credentials, namespace: 'default', origin: 'test' });
+});
+
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test('property: whatever changes and however the stream is cut, the sink ends with what the server has', async () => {
+  const steps: Arbitrary<Step> = oneof(
+    {
+      weight: 6,
+      arbitrary: record({ do: constantFrom('put' as const), name: constantFrom('a', 'b', 'c', 'd') }),
+    },
+    {
+      weight: 3,
+      arbitrary: record({ do: constantFrom('remove' as const), name: constantFrom('a', 'b', 'c', 'd') }),
+    },
+    {
+      weight: 3,
+      arbitrary: record({
+        do: constantFrom(
+          'cut' as const,
+          'end' as const,
+          'tear' as const,
+          'forget' as const,
+          'bookmark' as const,
+          'turn' as const,
+        ),
+      }),
+    },
+  );
+  await check(
+    asyncProperty(array(steps, { maxLength: 40, size: 'max' }), boolean(), async (history, streams) => {
+      const world = new World(streams);
+      present = world;
+      const held = new HeldObjects();
+      const watcher = new Watcher({
+        api,
+        target: { name: 'things', path: '/api/v1/things', metadataOnly: true },
+        sink: held,
+        reconnect: { baseMs: 1, maxMs: 2, stableMs: 10_000 },
+      }).start();
+      for (const step of history) {
+        world.apply(step);
+        if (step.do === 'turn' || step.do === 'cut') await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      await waitFor(
+        () => {
+          const [left, right] = [held.objects, world.objects];
+          return left.size === right.size && [...right].every(([key, version]) => left.get(key) === version);
+        },
+        {
+          intervalMs: 1,
+          message: () => `${JSON.stringify([...world.objects])}; ${held.log.join(' · ')}`,
+        },
+      );
+      await watcher.stop();
+    }),
+    { numRuns: 60 },
+  );
+});

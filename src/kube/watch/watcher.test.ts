@@ -1,0 +1,429 @@
+/** The watcher against a scripted server on loopback: what goes over the wire, byte for byte. */
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+
+import { HeldObjects } from '../../../test/support/held-objects.ts';
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
+import { staticCredentials } from '../connection.ts';
+import { createKubeApi, type HttpKubeApi } from '../http.ts';
+import { Watcher, type WatcherOptions } from './watcher.ts';
+
+const SECRET_TEXT = 'hunter2-hunter2';
+const RECONNECT = { baseMs: 5, maxMs: 20, stableMs: 10_000 };
+
+interface Call {
+  readonly query: URLSearchParams;
+  readonly accept: string;
+  readonly response: ServerResponse;
+  closed: boolean;
+}
+
+/** The server: every request is put into `calls` and answered by the next of `script`. */
+let server: Server;
+let api: HttpKubeApi;
+let calls: Call[] = [];
+let script: ((call: Call) => void)[] = [];
+
+before(async () => {
+  server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const url = new URL(request.url ?? '/', 'http://server');
+    const call: Call = { query: url.searchParams, accept: request.headers.accept ?? '', response, closed: false };
+    response.once('close', () => (call.closed = true));
+    calls.push(call);
+    script.shift()?.(call);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  api = createKubeApi({
+    cluster: 'test',
+    server: new URL(`http://127.0.0.1:${port}`),
+    credentials: staticCredentials({}),
+    namespace: 'default',
+    origin: 'test',
+  });
+});
+
+beforeEach(() => {
+  calls = [];
+  script = [];
+});
+
+afterEach(() => {
+  for (const { response } of calls) response.destroy();
+});
+
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** Answers with these lines and leaves the stream open. */
+const open =
+  (...lines: string[]) =>
+  ({ response }: Call): void => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.flushHeaders();
+    if (lines.length > 0) response.write(lines.join(''));
+  };
+/** The same, and the stream ends as it should. */
+const whole =
+  (...lines: string[]) =>
+  ({ response }: Call): void => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(lines.join(''));
+  };
+/** The same, and the connection breaks when they have arrived. */
+const broken =
+  (...lines: string[]) =>
+  ({ response }: Call): void => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write(lines.join(''), () => setTimeout(() => response.destroy(), 10));
+  };
+const refuse =
+  (code: number, reason: string, headers: Record<string, string> = {}) =>
+  ({ response }: Call): void => {
+    response.writeHead(code, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify(status(code, reason)));
+  };
+const page = (names: string[], version: number, token = '') =>
+  whole(
+    JSON.stringify({
+      metadata: { resourceVersion: String(version), continue: token },
+      items: names.map((name) => object(name, version)),
+    }),
+  );
+
+interface Scene extends AsyncDisposable {
+  readonly watcher: Watcher;
+  readonly held: HeldObjects;
+  readonly troubles: unknown[];
+}
+
+function start(options: Partial<WatcherOptions> = {}): Scene {
+  const held = new HeldObjects();
+  const troubles: unknown[] = [];
+  const watcher = new Watcher({
+    api,
+    target: { name: 'things', path: '/api/v1/things', labelSelector: 'a=b', metadataOnly: true },
+    sink: held,
+    reconnect: RECONNECT,
+    onTrouble: (error) => troubles.push(error),
+    ...options,
+  }).start();
+  return { watcher, held, troubles, [Symbol.asyncDispose]: () => watcher.stop() };
+}
+
+/** The n-th call, when it has come. */
+async function call(n: number): Promise<Call> {
+  await waitFor(() => calls.length > n, { intervalMs: 2, message: `call ${n}` });
+  const found = calls[n];
+  assert.ok(found);
+  return found;
+}
+
+const has = (held: HeldObjects, objects: Record<string, string>): Promise<unknown> =>
+  waitFor(() => JSON.stringify(Object.fromEntries(held.objects)) === JSON.stringify(objects), {
+    intervalMs: 2,
+    message: () => `${JSON.stringify(objects)}; there is ${held.log.join(' · ')}`,
+  });
+
+test('lists as a stream, then follows from the version of the list', async () => {
+  script = [open(added('a', 3), added('b', 2), listEnd(7), line('MODIFIED', object('a', 9)), bookmark(12))];
+  await using scene = start();
+  await scene.watcher.synced;
+  await has(scene.held, { 'n/a': '9', 'n/b': '2' });
+  assert.deepEqual(scene.held.log, ['list a@3', 'list b@2', 'prune n/a,n/b@7', 'put a@9']);
+  const first = await call(0);
+  assert.deepEqual(
+    [
+      'watch',
+      'allowWatchBookmarks',
+      'sendInitialEvents',
+      'resourceVersionMatch',
+      'labelSelector',
+      'resourceVersion',
+    ].map((name) => first.query.get(name)),
+    ['1', 'true', 'true', 'NotOlderThan', 'a=b', null],
+  );
+  assert.match(first.accept, /as=PartialObjectMetadata;g=meta\.k8s\.io/);
+  const timeout = Number(first.query.get('timeoutSeconds'));
+  assert.ok(timeout >= 240 && timeout <= 290);
+  script = [open()];
+  first.response.end();
+  const second = await call(1);
+  assert.equal(second.query.get('resourceVersion'), '12', 'the bookmark counts');
+  assert.equal(second.query.get('sendInitialEvents'), null);
+});
+
+for (const [code, reason] of [
+  [400, 'BadRequest'],
+  [422, 'Invalid'],
+] as const) {
+  test(`a server that refuses to stream the list (${code}) is asked in pages, at once`, async () => {
+    script = [refuse(code, reason), page(['a', 'b'], 5, 'next'), page(['c'], 5), open(added('d', 6))];
+    await using scene = start({ reconnect: { ...RECONNECT, baseMs: 60_000, maxMs: 60_000 } });
+    await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5', 'n/d': '6' });
+    assert.equal(calls[1]?.query.get('limit'), '500');
+    assert.equal(calls[2]?.query.get('continue'), 'next');
+    assert.equal(calls[3]?.query.get('resourceVersion'), '5');
+    assert.deepEqual(scene.troubles, []);
+    assert.match(calls[1]?.accept ?? '', /PartialObjectMetadataList/);
+  });
+}
+
+test('very many objects are listed in compressed pages, of fewer objects where these are large', async () => {
+  const large = (names: string[], version: number, token = ''): ((call: Call) => void) =>
+    whole(
+      JSON.stringify({
+        metadata: { resourceVersion: String(version), continue: token },
+        items: names.map((name) => ({ ...object(name, version), padding: 'x'.repeat(1024 * 1024) })),
+      }),
+    );
+  script = [
+    large(['a', 'b', 'c'], 5, 'lost'),
+    page(['a'], 5, 'first'),
+    large(['b', 'c'], 5, 'lost'),
+    large(['b', 'c'], 5, 'lost'),
+    large(['b', 'c'], 5, 'lost'),
+    whole(
+      JSON.stringify({
+        metadata: { resourceVersion: '5', continue: 'second' },
+        items: [{ ...object('b', 5), padding: 'x'.repeat(3 * 1024 * 1024) }],
+      }),
+    ),
+    whole(JSON.stringify({ metadata: { resourceVersion: '5' }, items: null })),
+    open(added('d', 6)),
+  ];
+  await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
+  await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/d': '6' });
+  assert.deepEqual(
+    calls.map(({ query }) => [query.get('limit'), query.get('continue')]),
+    [
+      ['500', null],
+      ['63', null],
+      ['126', 'first'],
+      ['16', 'first'],
+      ['2', 'first'],
+      ['1', 'first'],
+      ['2', 'second'],
+      [null, null],
+    ],
+  );
+  assert.deepEqual(scene.troubles, []);
+});
+
+test('pages grow again to the usual size, and no further', async () => {
+  script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
+  await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
+  await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5' });
+  assert.deepEqual(
+    calls.slice(0, 3).map(({ query }) => query.get('limit')),
+    ['500', '500', '500'],
+  );
+});
+
+test('a token of a page that has expired begins the list again', async () => {
+  script = [refuse(400, 'BadRequest'), page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
+  await using scene = start();
+  await scene.watcher.synced;
+  await has(scene.held, { 'n/a': '8' });
+  await waitFor(() => scene.watcher.health.connected);
+});
+
+for (const [how, gone] of [
+  ['a 410 as an ERROR event', open(line('ERROR', status(410, 'Expired')))],
+  ['a 410 as the answer', refuse(410, 'Gone')],
+  ['a 404 of the collection', refuse(404, 'NotFound')],
+] as const) {
+  test(`${how}: listed anew, and what the list does not name is dropped`, async () => {
+    script = [
+      broken(added('a', 1), added('b', 2), listEnd(3), bookmark(4)),
+      gone,
+      open(added('b', 2), added('c', 9), listEnd(10)),
+    ];
+    await using scene = start();
+    await has(scene.held, { 'n/b': '2', 'n/c': '9' });
+    assert.equal(calls[1]?.query.get('resourceVersion'), '4');
+    assert.equal(calls[2]?.query.get('sendInitialEvents'), 'true');
+    assert.equal(scene.held.log.at(-1), 'prune n/b,n/c@10');
+  });
+}
+
+test('a cut in the middle of a line, of the list and between events: on from the last event', async () => {
+  const half = added('never', 99).slice(0, 40);
+  script = [
+    broken(added('a', 1)),
+    broken(added('a', 1), listEnd(2), added('b', 3), half),
+    whole(added('c', 4), half),
+    broken(added('d', 5)),
+    open(added('e', 6)),
+  ];
+  await using scene = start();
+  await has(scene.held, { 'n/a': '1', 'n/b': '3', 'n/c': '4', 'n/d': '5', 'n/e': '6' });
+  assert.deepEqual(
+    calls.map(({ query }) => query.get('resourceVersion')),
+    [null, null, '3', '4', '5'],
+  );
+  assert.equal(scene.watcher.health.restarts, 4);
+});
+
+test('an error is told and never quotes what the server sent', async () => {
+  script = [
+    broken(listEnd(2), `{"type":"ADDED","object":{"metadata":{"annotations":{"x":"${SECRET_TEXT}" oops}}}}\n`),
+    open(`{"${SECRET_TEXT}`, '\n'),
+    open(line('SURPRISE', object('a', 3))),
+    open(added('a', 3)),
+  ];
+  await using scene = start();
+  await has(scene.held, { 'n/a': '3' });
+  assert.equal(scene.troubles.length, 3);
+  for (const trouble of scene.troubles) {
+    assert.ok(trouble instanceof Error);
+    const text = `${trouble.message} ${trouble.stack ?? ''} ${String(trouble.cause)}`;
+    for (const piece of [SECRET_TEXT, SECRET_TEXT.slice(0, 8)]) assert.ok(!text.includes(piece), text);
+  }
+});
+
+test('a version at which the server says nothing but errors is given up', async () => {
+  const poisoned = whole(line('ERROR', status(500, 'InternalError', 'unable to decode an object')));
+  script = [broken(added('a', 1), listEnd(2)), poisoned, poisoned, poisoned, open(added('b', 5), listEnd(5))];
+  await using scene = start();
+  await has(scene.held, { 'n/b': '5' });
+  assert.deepEqual(
+    calls.map(({ query }) => query.get('resourceVersion')),
+    [null, '2', '2', '2', null],
+  );
+});
+
+test('a silent stream is opened again, and then counts as one that was lost', async () => {
+  script = [open(added('a', 1), listEnd(2)), open(added('b', 3))];
+  const clock = new ManualClock();
+  await using scene = start({ idleLimitMs: 150, clock });
+  await scene.watcher.synced;
+  await clock.advance(140);
+  assert.equal(calls.length, 1);
+  await clock.advance(60);
+  // The pause before the next try.
+  const again = async (): Promise<boolean> => {
+    await clock.advance(1);
+    return calls.length === 2;
+  };
+  await waitFor(again, { message: 'another stream' });
+  await has(scene.held, { 'n/a': '1', 'n/b': '3' });
+  assert.match(String(scene.troubles[0]), /StalledWatchError: no byte for \d+ ms/);
+  assert.equal((await call(0)).closed, true);
+});
+
+test('a stream that speaks is left alone', async () => {
+  script = [open(added('a', 1), listEnd(2))];
+  const clock = new ManualClock();
+  await using scene = start({ idleLimitMs: 200, clock });
+  const { response } = await call(0);
+  for (let version = 3; version < 13; version += 1) {
+    response.write(bookmark(version) + added('b', version));
+    await has(scene.held, { 'n/a': '1', 'n/b': String(version) });
+    await clock.advance(150);
+  }
+  assert.equal(calls.length, 1);
+  assert.deepEqual(scene.troubles, []);
+});
+
+test('health: not connected before the list is complete, nor while it is listed anew', async () => {
+  script = [open(added('a', 1))];
+  await using scene = start();
+  const first = await call(0);
+  await waitFor(() => scene.held.objects.size === 1);
+  assert.deepEqual([scene.watcher.health.synced, scene.watcher.health.connected], [false, false]);
+  first.response.write(listEnd(2));
+  await scene.watcher.synced;
+  assert.equal(scene.watcher.health.connected, true);
+  script = [refuse(410, 'Expired'), open(added('a', 1))];
+  first.response.destroy();
+  const third = await call(2);
+  await waitFor(() => scene.held.log.length === 3);
+  assert.equal(scene.watcher.health.connected, false);
+  assert.match(scene.watcher.health.error ?? '', /410 Expired/);
+  third.response.write(listEnd(5));
+  await waitFor(() => scene.watcher.health.connected);
+  assert.equal(scene.watcher.health.error, undefined);
+});
+
+test('the back-off grows while the server only breaks off, and heeds Retry-After', async () => {
+  const waits: number[] = [];
+  script = [
+    ...Array.from({ length: 5 }, () => refuse(503, 'ServiceUnavailable')),
+    whole(line('ERROR', status(429, 'TooManyRequests', 'later', 1))),
+    open(listEnd(2)),
+  ];
+  await using scene = start({
+    random: () => 0.999,
+    reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
+    onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
+  });
+  await scene.watcher.synced;
+  assert.deepEqual(waits.slice(0, 5), [4, 8, 16, 32, 32]);
+  assert.ok((waits[5] ?? 0) >= 1000);
+});
+
+test('a server that ends every watch at once is not asked without end', async () => {
+  script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
+  await using scene = start({ random: () => 0.999, reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
+  await scene.watcher.synced;
+  const from = performance.now();
+  (await call(0)).response.end();
+  await call(6);
+  const tookMs = performance.now() - from;
+  // The first pause may be none, and those after it are 100, 200 and three times 400 ms.
+  assert.ok(tookMs > 1400, `six calls in ${tookMs} ms`);
+});
+
+test('reopen goes on from where the stream stood', async () => {
+  script = [open(added('a', 1), listEnd(2), added('b', 3)), open(added('c', 4))];
+  await using scene = start();
+  await has(scene.held, { 'n/a': '1', 'n/b': '3' });
+  scene.watcher.reopen();
+  await has(scene.held, { 'n/a': '1', 'n/b': '3', 'n/c': '4' });
+  assert.equal(calls[1]?.query.get('resourceVersion'), '3');
+});
+
+test('stop ends everything, whatever is under way', async () => {
+  const stages: readonly ((call: Call) => void)[] = [
+    () => undefined,
+    open(added('a', 1)),
+    open(listEnd(1)),
+    refuse(503, 'ServiceUnavailable'),
+  ];
+  for (const stage of stages) {
+    calls = [];
+    script = [stage];
+    const scene = start({ reconnect: { baseMs: 60_000, maxMs: 60_000, stableMs: 1 } });
+    const first = await call(0);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await scene.watcher.stop();
+    await waitFor(() => first.closed, { message: 'the connection to be closed' });
+    assert.equal(scene.watcher.health.connected, false);
+    assert.equal(calls.length, 1);
+  }
+});
+
+test('three hundred broken streams leave nothing behind', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): unknown => warnings.push(warning);
+  process.on('warning', onWarning);
+  script = [open(listEnd(2)), ...Array.from({ length: 300 }, (_, n) => broken(added('a', n + 3)))];
+  await using scene = start({ reconnect: { baseMs: 0.1, maxMs: 0.2, stableMs: 10_000 } });
+  await scene.watcher.synced;
+  const before = process.getActiveResourcesInfo().length;
+  (await call(0)).response.destroy();
+  await waitFor(() => scene.watcher.health.restarts >= 301);
+  await waitFor(() => process.getActiveResourcesInfo().length <= before + 2, {
+    message: 'what was opened to be closed',
+  });
+  process.off('warning', onWarning);
+  assert.deepEqual(warnings, []);
+});

@@ -1,0 +1,95 @@
+/** What goes into a `KeyedQueue` and what it tells about itself. */
+import type { Clock } from '../clock.ts';
+
+/** `low` is for what the first list of a watch brings; live changes overtake it. */
+export type Priority = 'normal' | 'low';
+
+export interface AddOptions {
+  /** Not before this many ms from now. Default 0. */
+  readonly delayMs?: number;
+  /** Default `normal`. */
+  readonly priority?: Priority;
+}
+
+/**
+ * Makes true what the key stands for. A rejection is a failure and is repeated with back-off; `requeueAfterMs` asks
+ * for one more run later. It should end soon after the signal is aborted.
+ */
+export type Worker = (key: string, signal: AbortSignal) => Promise<RunResult | undefined | void>;
+
+export interface RunResult {
+  readonly requeueAfterMs?: number | undefined;
+}
+
+/**
+ * Told of every failed run after the key has been queued again.
+ * @param retryInMs `undefined`: not repeated, because the key was forgotten or the queue stopped
+ * @param attempt failures in a row, this one included
+ */
+export type OnError = (key: string, error: unknown, retryInMs: number | undefined, attempt: number) => void;
+
+export interface KeyedQueueOptions {
+  /** For errors, logs and metrics: `targets`. */
+  readonly name: string;
+  /** Must not throw. */
+  readonly onError: OnError;
+  /** Reads how long the other side asked to wait out of a worker's error, ms. */
+  readonly retryAfterMs?: (error: unknown) => number | undefined;
+  /** First back-off step, ms. Default 100. */
+  readonly retryBaseMs?: number;
+  /** Longest back-off, ms. Default 60,000. */
+  readonly retryMaxMs?: number;
+  /** Ceiling of the back-off after this error, ms, where it is lower than `retryMaxMs`: for what passes by itself. */
+  readonly retryMaxMsOf?: (error: unknown) => number | undefined;
+  /** Runs of one key start at least this far apart, ms. Default 0. */
+  readonly minIntervalMs?: number;
+  /** Groups of keys (of one user) take turns, so that many keys of one group hold up no other. Default: all are one. */
+  readonly groupOf?: (key: string) => string;
+  readonly clock?: Clock;
+  /** 0 ≤ r < 1, for the jitter of the back-off. */
+  readonly random?: () => number;
+}
+
+export interface StartOptions {
+  readonly concurrency?: number;
+}
+
+export interface PauseOptions {
+  /** Aborts the running workers with this reason; their keys wait again and it does not count as a failure. */
+  readonly abort?: Error;
+}
+
+export interface StopOptions {
+  /** How long running workers may go on, ms. Default 0. */
+  readonly drainMs?: number;
+  /** How long they may take to notice the abort after that, ms. Default 1000. */
+  readonly graceMs?: number;
+}
+
+export interface QueueMetrics {
+  /** Keys waiting for a worker now. */
+  readonly depth: number;
+  /** Keys waiting for their time. */
+  readonly delayed: number;
+  readonly running: number;
+  /** Keys whose last run failed. */
+  readonly failing: number;
+  /** Since the start: */
+  readonly adds: number;
+  readonly runs: number;
+  readonly retries: number;
+  readonly oldestWaitingMs: number;
+  readonly longestRunningMs: number;
+}
+
+/** @throws RangeError naming the option and its value */
+export function nonNegative(name: string, value: number): number {
+  if (!(value >= 0 && value < Infinity)) throw new RangeError(`${name} must be 0 or more, got ${value}`);
+  return value;
+}
+
+/** @throws RangeError naming the option and its value */
+export function positiveInteger(name: string, value: number): number {
+  if (!(Number.isSafeInteger(value) && value > 0)) throw new RangeError(`${name} must be at least 1, got ${value}`);
+  return value;
+}

@@ -1,0 +1,163 @@
+/** The queue under any sequence of adds, runs, failures, pauses and time. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { Stage, makeQueue } from './keyed-queue-stage.ts';
+import { assertWithin, Yardstick } from '../../../test/support/yardstick.ts';
+
+type Outcome = 'end' | 'fail' | 'requeue';
+type Step =
+  | { readonly do: 'add'; readonly key: string; readonly delayMs: number; readonly low: boolean }
+  | { readonly do: Outcome; readonly pick: number }
+  | { readonly do: 'forget'; readonly key: string }
+  | { readonly do: 'advance'; readonly ms: number }
+  | { readonly do: 'pause' | 'resume' };
+
+const keys = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant('add' as const),
+        key: keys,
+        delayMs: fc.constantFrom(0, 0, 10, 500),
+        low: fc.boolean(),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constantFrom('end' as const, 'fail' as const, 'requeue' as const),
+        pick: fc.nat(9),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('forget' as const), key: keys }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(0, 5, 60, 1000) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
+  ),
+  { maxLength: 60, size: 'max' },
+);
+
+test('property: never twice at once, never more than allowed, never lost', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      steps,
+      fc.integer({ min: 1, max: 3 }),
+      fc.constantFrom(0, 300),
+      async (history, concurrency, minIntervalMs) => {
+        const { clock, queue } = makeQueue({ onError: () => undefined, minIntervalMs });
+        const stage = new Stage();
+        /** Keys with an add, failure or requeue that no later run has started for. */
+        const owed = new Set<string>();
+        const starts = new Map<string, number>();
+        queue.start(
+          (key, signal) => {
+            owed.delete(key);
+            const before = starts.get(key);
+            if (before !== undefined && minIntervalMs > 0) assert.ok(clock.monotonic() - before >= minIntervalMs);
+            starts.set(key, clock.monotonic());
+            return stage.worker(key, signal);
+          },
+          { concurrency },
+        );
+        const settle = async (step: Outcome, pick: number): Promise<void> => {
+          const key = [...stage.open.keys()][pick % Math.max(1, stage.open.size)];
+          if (key === undefined) return;
+          if (step === 'end') stage.end(key);
+          else {
+            if (step === 'fail') stage.fail(key, new Error('no'));
+            else stage.end(key, { requeueAfterMs: 700 });
+            if (!forgotten.has(key)) owed.add(key);
+          }
+          forgotten.delete(key);
+          await clock.advance(0);
+        };
+        /** Running keys whose outcome no longer matters. */
+        const forgotten = new Set<string>();
+        for (const step of history as Step[]) {
+          if (step.do === 'add') {
+            queue.add(step.key, { delayMs: step.delayMs, priority: step.low ? 'low' : 'normal' });
+            owed.add(step.key);
+            forgotten.delete(step.key);
+          } else if (step.do === 'forget') {
+            queue.forget(step.key);
+            // A forgotten hold may let the next run come sooner than the interval.
+            starts.delete(step.key);
+            owed.delete(step.key);
+            if (stage.open.has(step.key)) forgotten.add(step.key);
+          } else if (step.do === 'advance') await clock.advance(step.ms);
+          else if ('pick' in step) await settle(step.do, step.pick);
+          else if (step.do === 'pause') queue.pause();
+          else queue.resume();
+          const { depth, delayed, running } = queue.metrics();
+          assert.equal(running, stage.open.size);
+          assert.ok(depth + delayed >= owed.size - running, 'a key is owed a run but nowhere in the queue');
+        }
+        queue.resume();
+        for (let rounds = 0; (owed.size > 0 || stage.open.size > 0) && rounds < 50; rounds++) {
+          for (const key of stage.open.keys()) stage.end(key);
+          await clock.advance(5000);
+        }
+        assert.deepEqual([...owed], []);
+        assert.ok(stage.mostAtOnce <= concurrency);
+        await queue.idle();
+        const { depth, delayed, running } = queue.metrics();
+        assert.deepEqual({ depth, delayed, running }, { depth: 0, delayed: 0, running: 0 });
+        await queue.stop();
+        assert.equal(clock.pendingTimers, 0);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test('property: waiting keys come out normal before low, each in the order of their first wish', async () => {
+  const wishes = fc.array(fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), low: fc.boolean() }), {
+    maxLength: 30,
+    size: 'max',
+  });
+  await fc.assert(
+    fc.asyncProperty(wishes, async (adds) => {
+      const { queue } = makeQueue();
+      const normal = new Set<string>();
+      const low = new Set<string>();
+      for (const add of adds) {
+        queue.add(add.key, { priority: add.low ? 'low' : 'normal' });
+        if (!add.low) {
+          low.delete(add.key);
+          normal.add(add.key);
+        } else if (!normal.has(add.key)) low.add(add.key);
+      }
+      const ran: string[] = [];
+      queue.start(async (key) => {
+        ran.push(key);
+      });
+      await queue.idle();
+      assert.deepEqual(ran, [...normal, ...low]);
+      await queue.stop();
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('a hundred thousand keys are added and drained without going quadratic', async () => {
+  const { queue } = makeQueue();
+  const count = 100_000;
+  using yardstick = new Yardstick();
+  const from = process.threadCpuUsage();
+  for (let i = 0; i < count; i++) queue.add(`namespace-${i % 200}/secret-${i}`);
+  let ran = 0;
+  queue.start(
+    async () => {
+      ran++;
+    },
+    { concurrency: 64 },
+  );
+  await queue.idle();
+  assert.equal(ran, count);
+  // Measured 0.25 s on a slow machine; a quadratic drain takes minutes.
+  const { user, system } = process.threadCpuUsage(from);
+  assertWithin((user + system) / 1000, 5000, 'the drain', yardstick.stretch);
+  await queue.stop();
+});

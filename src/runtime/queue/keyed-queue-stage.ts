@@ -1,0 +1,49 @@
+/** What the tests of the queue stand on: a queue with its clock, and a worker whose runs end when the test says so. */
+import assert from 'node:assert/strict';
+import { KeyedQueue } from './keyed-queue.ts';
+import type { KeyedQueueOptions, OnError } from './keyed-queue-options.ts';
+import { ManualClock } from '../manual-clock.ts';
+
+const unexpected: OnError = (key, error) => {
+  throw new Error(`unexpected failure of ${key}`, { cause: error });
+};
+
+export function makeQueue(options: Partial<KeyedQueueOptions> = {}): { clock: ManualClock; queue: KeyedQueue } {
+  const clock = new ManualClock();
+  // random 0 makes every back-off half its ceiling.
+  return { clock, queue: new KeyedQueue({ name: 'test', clock, random: () => 0, onError: unexpected, ...options }) };
+}
+
+/** A worker whose runs end when the test says so. */
+export class Stage {
+  readonly ran: string[] = [];
+  readonly open = new Map<string, PromiseWithResolvers<{ requeueAfterMs?: number } | undefined>>();
+  mostAtOnce = 0;
+
+  readonly worker = (key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number } | undefined> => {
+    assert.equal(this.open.has(key), false, `${key} runs twice at once`);
+    this.ran.push(key);
+    const run = Promise.withResolvers<{ requeueAfterMs?: number } | undefined>();
+    this.open.set(key, run);
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.open.size);
+    signal.addEventListener('abort', () => {
+      this.open.delete(key);
+      run.reject(signal.reason);
+    });
+    return run.promise;
+  };
+
+  end(key: string, result?: { requeueAfterMs?: number }): void {
+    const run = this.open.get(key);
+    assert.ok(run, `${key} is not running`);
+    this.open.delete(key);
+    run.resolve(result);
+  }
+
+  fail(key: string, error: Error): void {
+    const run = this.open.get(key);
+    assert.ok(run, `${key} is not running`);
+    this.open.delete(key);
+    run.reject(error);
+  }
+}

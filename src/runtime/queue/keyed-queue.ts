@@ -1,0 +1,328 @@
+/**
+ * The work queue. It holds keys, never objects or events: a worker looks up for itself what is true now.
+ *
+ * A key is at any time in one of these states:
+ *
+ *   absent ──add──▶ waiting ──worker free──▶ running ──done──▶ absent
+ *      └──add later──▶ delayed ──due──▶ waiting
+ *
+ * - **waiting**: in one of two lists, `normal` before `low`, each first in first out. Adding it again changes nothing,
+ *   but adding it as `normal` moves it from `low` to the end of `normal`.
+ * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
+ *   wait: the run that follows decides anew whether to be called again.
+ * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
+ *   delayed at the same time (a later run was asked for).
+ *
+ * A run that fails is repeated after the key's back-off. News (an add) ends that wait early, but not before the first
+ * back-off step, nor before a Retry-After, is over: the key is on *hold*, so that a run whose own failure makes news
+ * cannot spin. The same hold spaces the runs of a key by `minIntervalMs`: the first add runs at once, those that follow
+ * share one later run and the last state wins, which is all that a rate-limited status writer needs.
+ */
+import { orAborted } from '../abort.ts';
+import { KeyedBackoff } from '../backoff.ts';
+import { type Clock, systemClock, type Timer } from '../clock.ts';
+import { DelayHeap } from './delay-heap.ts';
+import { Holds } from '../holds.ts';
+import { type AddOptions, type KeyedQueueOptions, nonNegative, positiveInteger } from './keyed-queue-options.ts';
+import type { PauseOptions, QueueMetrics, StartOptions, StopOptions, Worker } from './keyed-queue-options.ts';
+import { WaitingKeys } from './waiting-keys.ts';
+
+interface Run {
+  readonly startedAt: number;
+  readonly low: boolean;
+  readonly signal: AbortSignal;
+  /** Added while it ran: as `normal`, or only as `low`. */
+  dirty: 'no' | 'low' | 'normal';
+  /** Nobody wants what this run asks for afterwards. */
+  forgotten: boolean;
+}
+
+/** Expired holds are swept at most this often, ms. */
+const SWEEP_MS = 1000;
+
+export class KeyedQueue {
+  readonly #options: KeyedQueueOptions;
+  readonly #clock: Clock;
+  readonly #minIntervalMs: number;
+  readonly #retryBaseMs: number;
+  readonly #backoff: KeyedBackoff;
+  readonly #waiting: WaitingKeys;
+  readonly #delayed = new DelayHeap();
+  readonly #running = new Map<string, Run>();
+  readonly #holds: Holds;
+  #worker: Worker | undefined;
+  #concurrency = 1;
+  #paused = false;
+  #stopped: Promise<readonly string[]> | undefined;
+  #abort = new AbortController();
+  #idle: PromiseWithResolvers<void> | undefined;
+  #pump: NodeJS.Immediate | undefined;
+  #timer: Timer | undefined;
+  #timerAt = Infinity;
+  #adds = 0;
+  #runs = 0;
+  #retries = 0;
+
+  /** @throws RangeError naming an option that is out of range */
+  constructor(options: KeyedQueueOptions) {
+    const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
+    this.#options = options;
+    this.#waiting = new WaitingKeys(options.groupOf);
+    this.#clock = clock;
+    this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
+    this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
+    this.#retryBaseMs = retryBaseMs;
+    this.#backoff = new KeyedBackoff({ baseMs: retryBaseMs, maxMs: retryMaxMs, ...(random && { random }) });
+  }
+
+  /**
+   * Asks for a run of `key`. Accepted in every state; after `stop` it does nothing.
+   * @throws RangeError for a negative or infinite `delayMs`
+   */
+  add(key: string, { delayMs = 0, priority = 'normal' }: AddOptions = {}): void {
+    nonNegative('delayMs', delayMs);
+    if (this.#stopped !== undefined) return;
+    this.#adds++;
+    const run = this.#running.get(key);
+    if (run !== undefined) run.forgotten = false;
+    const now = this.#clock.monotonic();
+    this.#enqueue(key, now + delayMs, priority === 'low', now);
+  }
+
+  /**
+   * Starts handing keys to `worker`, at most `concurrency` (default 1) at once.
+   * @throws Error if it was started before, RangeError for a bad concurrency
+   */
+  start(worker: Worker, { concurrency = 1 }: StartOptions = {}): void {
+    if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
+    this.#concurrency = positiveInteger('concurrency', concurrency);
+    this.#worker = worker;
+    this.#schedulePump();
+  }
+
+  /** No further run starts until `resume`; adds are accepted. `abort` also aborts the running ones: they run again. */
+  pause({ abort }: PauseOptions = {}): void {
+    this.#paused = true;
+    if (abort !== undefined) this.#abort.abort(abort);
+  }
+
+  resume(): void {
+    this.#paused = false;
+    if (this.#abort.signal.aborted && this.#stopped === undefined) this.#abort = new AbortController();
+    this.#schedulePump();
+  }
+
+  /** Drops every wish for a run of `key` and its failures. A run that has begun ends, but is not repeated. */
+  forget(key: string): void {
+    this.#waiting.delete(key);
+    this.#delayed.delete(key);
+    this.#backoff.reset(key);
+    this.#holds.delete(key);
+    const run = this.#running.get(key);
+    if (run !== undefined) {
+      run.forgotten = true;
+      run.dirty = 'no';
+    }
+    this.#checkIdle();
+  }
+
+  /**
+   * Resolves once no key is waiting or running (delayed ones, retries among them, do not count), and after `stop`.
+   * @throws AbortedError
+   */
+  idle(signal?: AbortSignal): Promise<void> {
+    if (this.#isIdle()) return Promise.resolve();
+    this.#idle ??= Promise.withResolvers<void>();
+    return orAborted(this.#idle.promise, signal, `waiting for queue ${this.#options.name} to be idle`);
+  }
+
+  /** Nothing is known of any key: a new queue would do as well. */
+  get isUnused(): boolean {
+    return this.#isIdle() && this.#delayed.size === 0 && this.#backoff.size === 0;
+  }
+
+  metrics(): QueueMetrics {
+    const now = this.#clock.monotonic();
+    let longest = 0;
+    for (const run of this.#running.values()) longest = Math.max(longest, now - run.startedAt);
+    return {
+      depth: this.#waiting.size,
+      delayed: this.#delayed.size,
+      running: this.#running.size,
+      failing: this.#backoff.size,
+      adds: this.#adds,
+      runs: this.#runs,
+      retries: this.#retries,
+      oldestWaitingMs: Math.max(0, now - (this.#waiting.oldestSince() ?? now)),
+      longestRunningMs: longest,
+    };
+  }
+
+  /**
+   * Ends the queue: waiting and delayed keys are dropped, running ones may finish within `drainMs` (default 0), then
+   * their signal is aborted and they get `graceMs` (default 1000) to notice. Never rejects; safe to call again.
+   * @returns the keys whose runs were still going on after all that
+   */
+  stop(options: StopOptions = {}): Promise<readonly string[]> {
+    this.#stopped ??= this.#stop(options);
+    return this.#stopped;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #stop({ drainMs = 0, graceMs = 1000 }: StopOptions): Promise<readonly string[]> {
+    this.#paused = true;
+    this.#waiting.clear();
+    this.#delayed.clear();
+    this.#holds.clear();
+    this.#timer?.cancel();
+    clearImmediate(this.#pump);
+    await this.#settledWithin(drainMs);
+    this.#abort.abort(new Error(`queue ${this.#options.name} stopped`));
+    await this.#settledWithin(graceMs);
+    const left = [...this.#running.keys()];
+    this.#idle?.resolve();
+    return left;
+  }
+
+  async #settledWithin(ms: number): Promise<void> {
+    if (ms === 0 || this.#isIdle()) return;
+    this.#idle ??= Promise.withResolvers<void>();
+    const late = Promise.withResolvers<void>();
+    const timer = this.#clock.setTimeout(late.resolve, ms);
+    await Promise.race([this.#idle.promise, late.promise]);
+    timer.cancel();
+  }
+
+  /** The only way into a state: waiting, dirty or delayed, whatever the hold allows. */
+  #enqueue(key: string, at: number, low: boolean, now: number): void {
+    const start = Math.max(at, this.#holds.until(key));
+    const run = this.#running.get(key);
+    if (start <= now) {
+      this.#delayed.delete(key);
+      if (run === undefined) this.#waiting.add(key, low, now);
+      else if (run.dirty !== 'normal') run.dirty = low ? 'low' : 'normal';
+      this.#schedulePump();
+    } else if (this.#waiting.has(key)) {
+      // It will run before that; only the priority is news.
+      this.#waiting.add(key, low, now);
+    } else if (run === undefined || run.dirty === 'no') {
+      this.#delay(key, start, low, now);
+    }
+  }
+
+  #delay(key: string, at: number, low: boolean, now: number): void {
+    this.#delayed.put(key, at, low);
+    this.#armTimer(now);
+  }
+
+  /** One timer for all delayed keys, set to the first; a heap whose first key moved later is found out when it fires. */
+  #armTimer(now: number): void {
+    const at = this.#delayed.nextAt;
+    if (at === undefined || at >= this.#timerAt) return;
+    this.#timer?.cancel();
+    this.#timerAt = at;
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#due();
+    }, at - now);
+  }
+
+  #due(): void {
+    this.#timerAt = Infinity;
+    // A timer may fire a little early by the monotonic clock; the next one is then set for the rest.
+    const now = this.#clock.monotonic();
+    for (let due = this.#delayed.shift(now); due !== undefined; due = this.#delayed.shift(now))
+      this.#enqueue(due.key, now, due.low, now);
+    this.#armTimer(now);
+  }
+
+  /** Through the event loop, never inside `add`: a handler that adds a thousand keys is not interrupted by work. */
+  #schedulePump(): void {
+    if (this.#pump !== undefined || this.#paused || this.#worker === undefined) return;
+    if (this.#running.size >= this.#concurrency || this.#waiting.size === 0) return;
+    this.#pump = setImmediate(() => {
+      this.#pump = undefined;
+      this.#startRuns();
+    });
+  }
+
+  #startRuns(): void {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    while (!this.#paused && this.#running.size < this.#concurrency) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      const { key, low } = next;
+      const startedAt = this.#clock.monotonic();
+      const { signal } = this.#abort;
+      const run: Run = { startedAt, low, signal, dirty: 'no', forgotten: false };
+      this.#running.set(key, run);
+      if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
+      this.#runs++;
+      void this.#run(key, run, worker);
+    }
+  }
+
+  async #run(key: string, run: Run, worker: Worker): Promise<void> {
+    try {
+      const requeueAfterMs = (await worker(key, run.signal))?.requeueAfterMs;
+      if (requeueAfterMs !== undefined) nonNegative('requeueAfterMs', requeueAfterMs);
+      this.#succeeded(key, run, requeueAfterMs);
+    } catch (error) {
+      if (run.signal.aborted) this.#interrupted(key, run);
+      else this.#failed(key, run, error);
+    } finally {
+      this.#schedulePump();
+      this.#checkIdle();
+    }
+  }
+
+  #succeeded(key: string, run: Run, requeueAfterMs: number | undefined): void {
+    this.#running.delete(key);
+    this.#backoff.reset(key);
+    const now = this.#clock.monotonic();
+    if (this.#stopped !== undefined) return;
+    if (run.dirty !== 'no') this.#enqueue(key, now, run.dirty === 'low', now);
+    else if (requeueAfterMs !== undefined && !run.forgotten) this.#enqueue(key, now + requeueAfterMs, run.low, now);
+    this.#holds.sweep(now);
+  }
+
+  /** Aborted by `pause` or `stop`: not the key's failure. */
+  #interrupted(key: string, run: Run): void {
+    this.#running.delete(key);
+    const now = this.#clock.monotonic();
+    if (this.#stopped === undefined && !run.forgotten) this.#enqueue(key, now, run.low && run.dirty !== 'normal', now);
+  }
+
+  #failed(key: string, run: Run, error: unknown): void {
+    this.#running.delete(key);
+    const now = this.#clock.monotonic();
+    let retryInMs: number | undefined;
+    let attempt = 1;
+    if (this.#stopped === undefined && !run.forgotten) {
+      const floorMs = this.#options.retryAfterMs?.(error) ?? 0;
+      const next = this.#backoff.next(key, floorMs);
+      const wait = Math.max(floorMs, Math.min(next, this.#options.retryMaxMsOf?.(error) ?? Infinity));
+      const hold = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
+      attempt = this.#backoff.attempts(key);
+      retryInMs = run.dirty === 'no' ? wait : hold;
+      this.#holds.extend(key, now + hold);
+      this.#retries++;
+      this.#enqueue(key, now + retryInMs, run.low && run.dirty !== 'normal', now);
+      this.#holds.sweep(now);
+    }
+    this.#options.onError(key, error, retryInMs, attempt);
+  }
+
+  #isIdle(): boolean {
+    return this.#running.size === 0 && this.#waiting.size === 0;
+  }
+
+  #checkIdle(): void {
+    if (this.#idle === undefined || !this.#isIdle()) return;
+    this.#idle.resolve();
+    this.#idle = undefined;
+  }
+}

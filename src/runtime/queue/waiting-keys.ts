@@ -1,0 +1,60 @@
+/**
+ * Keys that wait for a worker: all of `normal` before any of `low`, each list first in, first out, or with groups that take turns.
+ *
+ * Invariant: a key is in at most one list. What is kept per key is when it began to wait, in whole ms (a small integer
+ * costs nothing beside the map entry).
+ */
+import { Turns } from '../turns.ts';
+
+export class WaitingKeys {
+  readonly #normal: Turns;
+  readonly #low: Turns;
+
+  /** @param groupOf whose keys take turns with those of the others. Default: all are one group */
+  constructor(groupOf?: (key: string) => string) {
+    this.#normal = new Turns(groupOf);
+    this.#low = new Turns(groupOf);
+  }
+
+  get size(): number {
+    return this.#normal.size + this.#low.size;
+  }
+
+  has(key: string): boolean {
+    return this.#normal.get(key) !== undefined || this.#low.get(key) !== undefined;
+  }
+
+  /** A key that waits already stays where it is, unless it is in `low` and is wanted as normal now. */
+  add(key: string, low: boolean, now: number): void {
+    const since = this.#low.get(key);
+    if (since !== undefined && !low) {
+      this.#low.delete(key);
+      this.#normal.add(key, since);
+    } else if (!this.has(key)) {
+      (low ? this.#low : this.#normal).add(key, Math.trunc(now));
+    }
+  }
+
+  shift(): { readonly key: string; readonly low: boolean } | undefined {
+    const normal = this.#normal.shift();
+    if (normal !== undefined) return { key: normal, low: false };
+    const low = this.#low.shift();
+    return low === undefined ? undefined : { key: low, low: true };
+  }
+
+  delete(key: string): void {
+    this.#normal.delete(key);
+    this.#low.delete(key);
+  }
+
+  clear(): void {
+    this.#normal.clear();
+    this.#low.clear();
+  }
+
+  /** When the key that waits longest began to. For metrics: a promoted key, which keeps its time, may be older. */
+  oldestSince(): number | undefined {
+    const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
+    return normal === undefined || (low !== undefined && low < normal) ? low : normal;
+  }
+}

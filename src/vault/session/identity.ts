@@ -1,0 +1,138 @@
+/**
+ * Who we are to Vault: a token as it is, or a login.
+ */
+import { createHash } from 'node:crypto';
+
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
+import { CredentialUnavailableError, VaultError } from '../errors.ts';
+import { normalizePath, VaultPathError } from '../path.ts';
+import type { VaultTarget } from '../target.ts';
+
+export interface TokenIdentity {
+  readonly method: 'token';
+  readonly token: SecretBytes;
+}
+
+export interface AppRoleIdentity {
+  readonly method: 'approle';
+  /** Where the method is mounted, below `auth/`. Default `approle`. */
+  readonly mount?: string | undefined;
+  readonly roleId: SecretBytes;
+  readonly secretId: SecretBytes;
+}
+
+export interface KubernetesIdentity {
+  readonly method: 'kubernetes';
+  /** Default `kubernetes`. */
+  readonly mount?: string | undefined;
+  readonly role: string;
+  /** Whose token `jwt` gives: `namespace/serviceaccount` and the audience. Equal subjects share a session. */
+  readonly subject: string;
+  /** A token that is valid now; asked for at every login. @throws CredentialUnavailableError where trying again may help */
+  readonly jwt: (signal: AbortSignal) => Promise<SecretBytes>;
+}
+
+export type LoginIdentity = AppRoleIdentity | KubernetesIdentity;
+export type VaultIdentity = TokenIdentity | LoginIdentity;
+
+export interface LoginRequest {
+  readonly path: string;
+  readonly body: Buffer;
+  readonly redact: () => readonly string[];
+}
+
+/** A key under which a session is shared. Holds a hash of the credential, not the credential. */
+export function sessionKey(target: VaultTarget, identity: VaultIdentity): string {
+  const hash = createHash('sha256');
+  const add = (part: string | SecretBytes): void => {
+    const bytes = typeof part === 'string' ? Buffer.from(part) : part.bytes();
+    hash.update(`${bytes.byteLength}:`).update(bytes);
+  };
+  [target.connectionKey, target.namespace ?? '', identity.method].forEach(add);
+  switch (identity.method) {
+    case 'token':
+      add(withoutLineEnd(identity.token));
+      break;
+    case 'approle':
+      add(identity.mount ?? '');
+      add(withoutLineEnd(identity.roleId));
+      add(withoutLineEnd(identity.secretId));
+      break;
+    case 'kubernetes':
+      [identity.mount ?? '', identity.role, identity.subject].forEach(add);
+      break;
+  }
+  return hash.digest('hex');
+}
+
+/** The identity's name in logs: method and mount, nothing of the credential. */
+export function identityLabel(identity: VaultIdentity): string {
+  return identity.method === 'token' ? 'token' : `auth/${identity.mount ?? identity.method}`;
+}
+
+/**
+ * What to post for a login.
+ * @throws VaultError `invalidPath` for a mount that is no path, `authFailed` for a credential that is not text or absent
+ */
+export async function loginRequest(
+  target: VaultTarget,
+  identity: LoginIdentity,
+  signal: AbortSignal,
+): Promise<LoginRequest> {
+  const fields = await loginFields(target, identity, signal);
+  const secrets = Object.values(fields);
+  return {
+    path: `${mountPath(target, identity)}/login`,
+    body: Buffer.from(JSON.stringify(fields)),
+    redact: () => secrets,
+  };
+}
+
+async function loginFields(
+  target: VaultTarget,
+  identity: LoginIdentity,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  try {
+    if (identity.method === 'approle') {
+      return { role_id: textOf(identity.roleId), secret_id: textOf(identity.secretId) };
+    }
+    return { role: identity.role, jwt: textOf(await identity.jwt(signal)) };
+  } catch (cause) {
+    const what = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
+    throw new VaultError(`no ${what} to log in with: ${cause instanceof Error ? cause.message : 'unknown'}`, {
+      kind: cause instanceof CredentialUnavailableError ? 'unavailable' : 'authFailed',
+      addr: target.origin,
+      cause,
+    });
+  }
+}
+
+function mountPath(target: VaultTarget, identity: LoginIdentity): string {
+  try {
+    return `auth/${normalizePath(identity.mount ?? identity.method)}`;
+  } catch (cause) {
+    if (!(cause instanceof VaultPathError)) throw cause;
+    throw new VaultError(`the mount of the login: ${cause.message}`, {
+      kind: 'invalidPath',
+      addr: target.origin,
+      cause,
+    });
+  }
+}
+
+function textOf(secret: SecretBytes): string {
+  return withoutLineEnd(secret).utf8();
+}
+
+/**
+ * Without one line end at the end: `kubectl create secret --from-file` keeps the one that editors and `echo` add, and no
+ * token, role id, secret id or JWT ends in one.
+ */
+export function withoutLineEnd(secret: SecretBytes): SecretBytes {
+  const bytes = secret.bytes();
+  let end = bytes.byteLength;
+  if (bytes[end - 1] === 0x0a) end--;
+  if (bytes[end - 1] === 0x0d) end--;
+  return end === bytes.byteLength ? secret : SecretBytes.fromBytes(bytes.subarray(0, end));
+}

@@ -1,0 +1,125 @@
+/**
+ * Getting a token: by a login, or by looking at the one that was given.
+ */
+import type { Clock } from '../../runtime/clock.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
+import type { VaultCalls } from '../client.ts';
+import { isVaultError, VaultError } from '../errors.ts';
+import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd } from './identity.ts';
+import { booleanMember, type JsonObject, numberMember, stringMember, stringsMember } from '../json.ts';
+import { SessionToken } from './token.ts';
+
+export interface LoginContext {
+  /** Those of the identity. */
+  readonly client: VaultCalls;
+  readonly namespace: string | undefined;
+  readonly clock: Clock;
+  /** Of every call, ms; default the client's. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Answers by which Vault refuses a credential. 500: Vault ≤ 1.13's answer to a wrong secret id. */
+const REFUSING_STATUS = new Set([400, 403, 404, 500]);
+
+/**
+ * @param name id for a token that has no accessor
+ * @throws VaultError: `authFailed` with Vault's words where the login was refused
+ */
+export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
+  const { client, clock, namespace, timeoutMs } = context;
+  // Not the signal of a caller: a login that is given up may have made a token that nobody would know of.
+  const request = await loginRequest(client.target, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
+  const now = clock.monotonic();
+  try {
+    const { auth } = await client.request({ method: 'POST', ...request, namespace, timeoutMs });
+    if (auth === undefined || auth.clientToken === '') {
+      const reason = 'the login gave no token (a second factor or a wrapped answer is not supported)';
+      throw new VaultError(reason, {
+        kind: 'authFailed',
+        addr: client.target.origin,
+        method: 'POST',
+        path: request.path,
+      });
+    }
+    const token = SecretBytes.fromUtf8(auth.clientToken);
+    const revocable = !auth.batch;
+    const made = new SessionToken({ ...auth, token, id: auth.accessor ?? name, revocable }, now);
+    made.aliveAt = now;
+    return made;
+  } catch (error) {
+    if (!isVaultError(error) || !REFUSING_STATUS.has(error.status ?? 0)) throw error;
+    if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) throw error;
+    // A mount that does not exist keeps its kind: it locks nobody, so it may be tried sooner.
+    const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
+    const { addr, method, path, status, errors, reason, retryAfterMs } = error;
+    const cause = error;
+    const text = `login at ${identityLabel(identity)} refused: ${reason}`;
+    throw new VaultError(text, { kind, addr, method, path, status, errors, retryAfterMs, cause });
+  } finally {
+    request.body.fill(0);
+  }
+}
+
+/**
+ * Looks at a given token. One that may not look at itself is taken as it is, with an unknown life.
+ * @throws VaultError where Vault did not answer, `tokenInvalid` where `known` (it could look at itself before)
+ */
+export async function adoptToken(
+  context: LoginContext,
+  given: SecretBytes,
+  name: string,
+  known: boolean,
+): Promise<SessionToken> {
+  const { client, clock, namespace, timeoutMs } = context;
+  const token = withoutLineEnd(given);
+  const now = clock.monotonic();
+  try {
+    const { data } = await client.request({
+      method: 'GET',
+      path: 'auth/token/lookup-self',
+      token,
+      namespace,
+      timeoutMs,
+    });
+    const adopted = new SessionToken(
+      {
+        token,
+        id: stringMember(data, 'accessor') || name,
+        policies: stringsMember(data, 'policies'),
+        ttlSeconds: lifeLeft(data),
+        renewable: booleanMember(data, 'renewable') ?? false,
+        revocable: false,
+        limitedUses: (numberMember(data, 'num_uses') ?? 0) > 0,
+      },
+      now,
+    );
+    adopted.observed(0, now);
+    return adopted;
+  } catch (error) {
+    if (!isVaultError(error, 'permissionDenied')) throw error;
+    if (known) throw tokenInvalid(error);
+    const unknown = { policies: [], ttlSeconds: 0, renewable: false, limitedUses: false };
+    const adopted = new SessionToken({ ...unknown, token, id: name, revocable: false }, now);
+    adopted.lookupSelf = 'forbidden';
+    return adopted;
+  }
+}
+
+/** Seconds; 0: for ever. Vault rounds down, so that a token in its last second has a `ttl` of 0 too. */
+function lifeLeft(data: JsonObject | undefined): number {
+  return stringMember(data, 'expire_time') === undefined ? 0 : Math.max(1, numberMember(data, 'ttl') ?? 0);
+}
+
+/** The error of a token that Vault does not know (any more). */
+export function tokenInvalid(cause: VaultError): VaultError {
+  const { addr, method, path, status, errors } = cause;
+  return new VaultError(`the token is not valid (any more): ${cause.reason}`, {
+    kind: 'tokenInvalid',
+    addr,
+    method,
+    path,
+    status,
+    errors,
+    cause,
+  });
+}

@@ -1,0 +1,87 @@
+/** What a session does with a token that Vault refuses, on a clock that moves only when told. Vault's own part: test/scenarios. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
+import type { VaultAuth, VaultResponse } from '../answer.ts';
+import type { VaultRequest } from '../client.ts';
+import { isVaultError, VaultError } from '../errors.ts';
+import { VaultSession } from './session.ts';
+import { parseTarget } from '../target.ts';
+
+const LIFE_S = 3_000;
+const READ = { method: 'GET', path: 'secret/data/app' } as const;
+
+/** A session whose logins give the tokens `t1`, `t2`, … Calls with those that are `refused` are answered by 403. */
+function setUp(limitedUses: boolean) {
+  const clock = new ManualClock();
+  const target = parseTarget({ addr: 'http://127.0.0.1:8200' });
+  const refused = new Set<string>();
+  const seen: string[] = [];
+  const gate: { wait: Promise<void> } = { wait: Promise.resolve() };
+  const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false, warnings: [] };
+  let logins = 0;
+  const authOf = (name: string): VaultAuth => {
+    const life = { ttlSeconds: LIFE_S, renewable: false, batch: false, limitedUses };
+    return { clientToken: name, accessor: `accessor of ${name}`, policies: [], ...life };
+  };
+  const request = async ({ path, token }: VaultRequest): Promise<VaultResponse> => {
+    const name = token?.utf8() ?? '';
+    seen.push(`${path} ${name}`.trim());
+    if (path === 'auth/approle/login') return { ...none, auth: authOf(`t${++logins}`) };
+    if (path === 'auth/token/lookup-self') await gate.wait;
+    const kind = 'permissionDenied';
+    if (refused.has(name)) throw new VaultError('denied', { kind, addr: target.origin, status: 403 });
+    return { ...none, auth: undefined };
+  };
+  const [roleId, secretId] = [SecretBytes.fromUtf8('r'), SecretBytes.fromUtf8('s')];
+  const identity = { method: 'approle', roleId, secretId } as const;
+  const session = new VaultSession({
+    client: { target, request },
+    namespace: undefined,
+    clock,
+    random: () => 0.5,
+    identity,
+  });
+  const count = (call: string): number => seen.filter((one) => one.startsWith(call)).length;
+  return { clock, session, refused, gate, count };
+}
+
+describe('a call that is refused', () => {
+  it('right after one that was answered says nothing of the token', async () => {
+    const { session, refused, count } = setUp(false);
+    await session.request(READ);
+    refused.add('t1');
+    await assert.rejects(session.request(READ), (error) => isVaultError(error, 'permissionDenied'));
+    assert.deepEqual([count('auth/token/lookup-self'), count('auth/approle/login')], [0, 1]);
+    await session.close();
+  });
+
+  it('right after one that was answered may have used up a token of limited uses: it is made again with another', async () => {
+    const { session, refused, count } = setUp(true);
+    await session.request(READ);
+    refused.add('t1');
+    await session.request(READ);
+    assert.deepEqual([count('auth/token/lookup-self t1'), count('auth/approle/login')], [1, 2]);
+    assert.equal(count('secret/data/app t2'), 1);
+    await session.close();
+  });
+
+  it('by a token that was replaced meanwhile does not cost the present one', async () => {
+    const { clock, session, refused, gate, count } = setUp(false);
+    await session.login();
+    await clock.advance(10_000);
+    refused.add('t1');
+    const lookUp = Promise.withResolvers<void>();
+    gate.wait = lookUp.promise;
+    const call = session.request(READ);
+    await clock.advance((LIFE_S - 100) * 1_000);
+    assert.deepEqual([count('auth/token/lookup-self t1'), count('auth/approle/login')], [1, 2]);
+    lookUp.resolve();
+    await call;
+    await session.request(READ);
+    assert.deepEqual([count('secret/data/app t2'), count('auth/approle/login')], [2, 2]);
+    await session.close();
+  });
+});

@@ -1,0 +1,369 @@
+/**
+ * One identity at one Vault: logged in once, for all who use it.
+ *
+ * State machine of the session:
+ *
+ * - `idle`: no token. The first call logs in (or looks at the given token); all others wait for that. → `live`, `failed`.
+ * - `live`: a token that has not expired. Renewed at two thirds of its life. Where `max_ttl` cuts a renewal, or the token
+ *   cannot be renewed, a new login takes its place at two thirds of what is left. It expires, or is found dead → `idle`.
+ * - `failed`: the last login failed; until `retryAt` every call fails at once with the same error. → `idle`.
+ * - `closed`: the end. Every call fails.
+ *
+ * A token that was replaced is *retired*: it is revoked when no call is under way with it and no lease hangs on it
+ * (Vault revokes a token's leases together with it); otherwise it and its leases live out their time. A given token is
+ * never revoked, and a login that nobody uses is not renewed.
+ *
+ * A 403 is either a policy's or a dead token's. One `lookup-self`, shared and remembered for a while, tells which
+ * (`token-check.ts`).
+ */
+import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
+import type { VaultResponse } from '../answer.ts';
+import type { VaultRequest } from '../client.ts';
+import { isVaultError, VaultError } from '../errors.ts';
+import { identityLabel, type VaultIdentity } from './identity.ts';
+import { adoptToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
+import { LoginBackoff, type LoginBackoffOptions } from './login-backoff.ts';
+import { RetiredTokens } from './retired-tokens.ts';
+import type { DistributiveOmit, SessionEvent, SessionObserver } from './session-events.ts';
+import { TokenCheck, type TokenVerdict } from './token-check.ts';
+import { TokenKeeper } from './token-keeper.ts';
+import type { SessionToken } from './token.ts';
+
+export interface SessionOptions extends LoginContext, LoginBackoffOptions {
+  readonly identity: VaultIdentity;
+  readonly onEvent?: SessionObserver | undefined;
+}
+
+export type SessionRequest = Omit<VaultRequest, 'token' | 'namespace'>;
+
+export interface SessionResponse extends VaultResponse {
+  /** The token that was used; a lease in the answer dies with it. */
+  readonly tokenId: string;
+}
+
+/** What makes calls with an identity: all that reading and writing entries needs of a session. */
+export interface VaultCaller {
+  /** Scheme, host and port of the Vault. */
+  readonly addr: string;
+  request(request: SessionRequest): Promise<SessionResponse>;
+  /** The lease is over, or no longer ours to keep. */
+  forgetLease(leaseId: string): void;
+}
+
+/** For those who come while a login is tried again, ms. */
+const SHORTEST_RECALL_MS = 500;
+
+export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
+
+export class VaultSession implements VaultCaller {
+  readonly #options: SessionOptions;
+  readonly #backoff: LoginBackoff;
+  readonly #check: TokenCheck;
+  readonly #keeper: TokenKeeper;
+  readonly #retired: RetiredTokens;
+  readonly #tokenWatchers = new Set<(tokenId: string) => void>();
+  #current: SessionToken | undefined;
+  #obtaining: Promise<SessionToken> | undefined;
+  #failure: VaultError | undefined;
+  #retryAt = 0;
+  #closed = false;
+  #count = 0;
+  /** A given token could look at itself once, so that a refused lookup means that it is dead. */
+  #verified = false;
+  #unused = false;
+
+  constructor(options: SessionOptions) {
+    const given = options.identity.method === 'token';
+    this.#options = options;
+    this.#backoff = new LoginBackoff(options);
+    this.#check = new TokenCheck(options, given);
+    this.#retired = new RetiredTokens(options, (event) => {
+      this.#emit(event);
+    });
+    this.#keeper = new TokenKeeper({
+      context: options,
+      random: options.random ?? Math.random,
+      given,
+      replace: () => this.#obtain(),
+      replaceNotBefore: () => this.#retryAt,
+      doubt: (token, error) => this.#judge(token, error, undefined),
+      onRenewed: (token) => {
+        this.#emit({ type: 'renewed', ttlSeconds: token.lifeMs / 1_000 });
+      },
+      onFailed: (error) => {
+        this.#emit({ type: 'renewFailed', error });
+      },
+      onEnding: (token) => {
+        this.#ending(token, given);
+      },
+    });
+  }
+
+  /** Scheme, host and port of the Vault. */
+  get addr(): string {
+    return this.#options.client.target.origin;
+  }
+
+  /** `token`, `auth/approle`, …: for logs. */
+  get identity(): string {
+    return identityLabel(this.#options.identity);
+  }
+
+  get state(): SessionState {
+    if (this.#closed) return 'closed';
+    const now = this.#monotonic();
+    if (this.#current !== undefined && now < this.#current.expiresAt) return 'live';
+    return this.#failure !== undefined && now < this.#retryAt ? 'failed' : 'idle';
+  }
+
+  /** Leases that hang on tokens of this session. */
+  get leases(): number {
+    return this.#tokens().reduce((sum, token) => sum + token.leases.size, 0);
+  }
+
+  /** The policies of the present token, where known. */
+  get policies(): readonly string[] {
+    return this.#current?.policies ?? [];
+  }
+
+  /**
+   * Ms since 1970 after which the token, and every lease that hangs on it, is dead; 0: it is dead. `Infinity`: it lives
+   * as long as this session. `undefined`: not a token of this session (it was made before a restart), so nobody here
+   * keeps it alive and nobody knows its end.
+   */
+  tokenDeadline(tokenId: string): number | undefined {
+    const token = this.#tokens().find(({ id }) => id === tokenId);
+    if (token === undefined) return this.#retired.hasEnded(tokenId) ? 0 : undefined;
+    if (token === this.#current && token.renewable && !this.#unused) return Infinity;
+    return this.#endOf(token);
+  }
+
+  /**
+   * When the token, and every lease that hangs on it, will be dead if this session is not there to renew it, ms since 1970. `undefined`:
+   * not a token of this session, or it does not end, or it is a given one, which the next session is given as well.
+   */
+  tokenEndWithoutUs(tokenId: string): number | undefined {
+    const token = this.#tokens().find(({ id }) => id === tokenId);
+    if (token === undefined || token.expiresAt === Infinity || this.#options.identity.method === 'token')
+      return undefined;
+    return this.#endOf(token);
+  }
+
+  /** Calls `listener` whenever a token's deadline has become earlier, until disposed. */
+  watchTokens(listener: (tokenId: string) => void): Disposable {
+    this.#tokenWatchers.add(listener);
+    return {
+      [Symbol.dispose]: () => {
+        this.#tokenWatchers.delete(listener);
+      },
+    };
+  }
+
+  /** Logs in if need be, for a caller who wants to know early. @throws VaultError, AbortedError */
+  async login(signal?: AbortSignal): Promise<void> {
+    await this.#token(signal);
+  }
+
+  /**
+   * One call with this identity's token. Where the token turns out to be dead, a login and the call once more.
+   * A lease in the answer is counted to its token until `forgetLease`.
+   * @throws VaultError: of the call; `authFailed` where no login is to be had; `tokenInvalid` where the given token is
+   *   dead; `closed`. AbortedError.
+   */
+  async request(request: SessionRequest): Promise<SessionResponse> {
+    const first = await this.#token(request.signal);
+    try {
+      return await this.#use(first, request);
+    } catch (error) {
+      if (!isVaultError(error, 'permissionDenied')) throw error;
+      const verdict = await this.#judge(first, error, request.signal);
+      if (verdict === 'alive') throw error;
+      const second = await this.#token(request.signal);
+      if (second === first) throw error;
+      return await this.#useFresh(second, request, verdict);
+    }
+  }
+
+  /** The lease is over, or no longer ours to keep: it holds its token back from being revoked no more. */
+  forgetLease(leaseId: string): void {
+    for (const token of this.#tokens()) if (token.leases.delete(leaseId)) this.#retired.revokeIfDone(token);
+  }
+
+  /** Whether anybody uses the session; without users its token is neither renewed nor replaced. */
+  setUnused(unused: boolean): void {
+    if (unused === this.#unused) return;
+    this.#unused = unused;
+    if (unused) this.#keeper.stop();
+    else if (this.#current !== undefined) this.#keeper.keep(this.#current);
+  }
+
+  /**
+   * Ends the session. Its own tokens are revoked unless leases hang on them, within 2 s; what cannot be revoked
+   * expires. Never rejects.
+   */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#keeper.stop();
+    this.#tokenWatchers.clear();
+    // A login under way leaves its token in #current; its failure was reported to those who wait for it.
+    await this.#obtaining?.catch(() => undefined);
+    const done = this.#tokens().filter(({ leases }) => leases.size === 0);
+    this.#current = undefined;
+    await Promise.all(done.map((token) => this.#retired.revoke(token)));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #use(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
+    const { client, namespace, timeoutMs } = this.#options;
+    token.inFlight++;
+    try {
+      const response = await client.request({ timeoutMs, ...request, token: token.token, namespace });
+      token.aliveAt = this.#monotonic();
+      // Only an answer with data made the lease; that of a renewal names one which another token may hold.
+      if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
+      return { ...response, tokenId: token.id };
+    } finally {
+      token.inFlight--;
+      this.#retired.revokeIfDone(token);
+    }
+  }
+
+  /** With the token that took the place of one that was found dead. */
+  async #useFresh(token: SessionToken, request: SessionRequest, verdict: TokenVerdict): Promise<SessionResponse> {
+    try {
+      const response = await this.#use(token, request);
+      if (verdict === 'guessedDead') this.#check.wasRight();
+      return response;
+    } catch (error) {
+      if (verdict === 'guessedDead' && isVaultError(error, 'permissionDenied')) {
+        await this.#check.reconsider(token, request.signal);
+      }
+      throw error;
+    }
+  }
+
+  async #token(signal: AbortSignal | undefined): Promise<SessionToken> {
+    const what = `logging in to vault ${this.addr}`;
+    throwIfAborted(signal, what);
+    if (this.#closed) throw this.#closedError();
+    const now = this.#monotonic();
+    if (this.#current !== undefined && now < this.#current.expiresAt) return this.#current;
+    // While a login that had no answer before is tried again, nobody else waits for it.
+    const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout');
+    const early = this.#obtaining === undefined && now < this.#retryAt;
+    if (this.#failure !== undefined && (hangs || early)) throw this.#recalled(now);
+    return await orAborted(this.#obtain(), signal, what);
+  }
+
+  /** One login at a time, whoever asks for it. */
+  #obtain(): Promise<SessionToken> {
+    this.#obtaining ??= this.#obtainOnce().finally(() => {
+      this.#obtaining = undefined;
+    });
+    return this.#obtaining;
+  }
+
+  async #obtainOnce(): Promise<SessionToken> {
+    const { identity } = this.#options;
+    const name = `${identityLabel(identity)}#${++this.#count}`;
+    try {
+      const token =
+        identity.method === 'token'
+          ? await adoptToken(this.#options, identity.token, name, this.#verified)
+          : await logIn(this.#options, identity, name);
+      if (token.lookupSelf === 'works') this.#verified = true;
+      this.#backoff.reset();
+      this.#failure = undefined;
+      this.#retire();
+      this.#current = token;
+      this.#emit({ type: 'login', ttlSeconds: Number.isFinite(token.lifeMs) ? token.lifeMs / 1_000 : 0 });
+      if (!this.#closed && !this.#unused) this.#keeper.keep(token);
+      return token;
+    } catch (error) {
+      if (isVaultError(error)) this.#failed(error);
+      throw error;
+    }
+  }
+
+  #failed(error: VaultError): void {
+    const retryAfterMs = this.#backoff.next(this.#options.identity.method, error);
+    this.#failure = error;
+    this.#retryAt = this.#monotonic() + retryAfterMs;
+    this.#emit({ type: 'loginFailed', error, retryAfterMs });
+  }
+
+  /** The last failure once more, with the time that is left to wait. */
+  #recalled(now: number): VaultError {
+    const cause = this.#failure ?? this.#closedError();
+    const { kind, addr, method, path, status, errors, reason } = cause;
+    return new VaultError(reason, {
+      kind,
+      addr,
+      method,
+      path,
+      status,
+      errors,
+      retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS),
+      cause,
+    });
+  }
+
+  /** What the 403 says about the token; one that is dead is out of use. @throws VaultError `tokenInvalid` for a given token */
+  async #judge(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
+    if (token !== this.#current) return 'dead';
+    const verdict = await this.#check.verdict(token, signal);
+    if (verdict === 'alive' || token !== this.#current) return verdict;
+    this.#current = undefined;
+    this.#keeper.stop();
+    this.#retired.ended(token);
+    this.#emit({ type: 'tokenLost' });
+    this.#tellWatchers(token);
+    if (this.#options.identity.method !== 'token') return verdict;
+    const invalid = tokenInvalid(error);
+    this.#failed(invalid);
+    throw invalid;
+  }
+
+  #ending(token: SessionToken, given: boolean): void {
+    if (given) this.#emit({ type: 'expiring', expiresAt: this.tokenDeadline(token.id) ?? 0 });
+    this.#tellWatchers(token);
+  }
+
+  /** The present token is replaced. */
+  #retire(): void {
+    const token = this.#current;
+    if (token === undefined) return;
+    this.#current = undefined;
+    this.#retired.add(token);
+    this.#tellWatchers(token);
+  }
+
+  #tellWatchers(token: SessionToken): void {
+    for (const listener of this.#tokenWatchers) listener(token.id);
+  }
+
+  /** Ms since 1970; `Infinity`: never. */
+  #endOf(token: SessionToken): number {
+    return this.#options.clock.now() + (token.expiresAt - this.#monotonic());
+  }
+
+  #tokens(): readonly SessionToken[] {
+    return this.#current === undefined ? this.#retired.all : [this.#current, ...this.#retired.all];
+  }
+
+  #closedError(): VaultError {
+    return new VaultError('the session was stopped', { kind: 'closed', addr: this.addr });
+  }
+
+  #emit(event: DistributiveOmit<SessionEvent, 'addr' | 'identity'>): void {
+    this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
+  }
+
+  #monotonic(): number {
+    return this.#options.clock.monotonic();
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * All sessions of the process: one per identity and Vault, shared by everyone who asks for the same.
+ *
+ * Invariants: a session has as many users as `acquire` was called and not released. One without users is kept for
+ * `lingerMs`, and as long as its login may not be tried again, so that a rule which is deleted and made anew neither logs
+ * in again nor forgets that the last login was refused. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
+ */
+import type { Clock, Timer } from '../../runtime/clock.ts';
+import { VaultClient, type VaultClientOptions } from '../client.ts';
+import { VaultError } from '../errors.ts';
+import { largeAnswerSlots } from '../exchange.ts';
+import { sessionKey, type VaultIdentity } from './identity.ts';
+import { VaultSession } from './session.ts';
+import type { SessionObserver } from './session-events.ts';
+import { parseTarget, type VaultTarget, type VaultTargetOptions } from '../target.ts';
+
+export interface VaultSessionsOptions extends VaultClientOptions {
+  readonly clock: Clock;
+  readonly onEvent?: SessionObserver | undefined;
+  /** How long a session without users stays logged in, ms. Default 60,000. */
+  readonly lingerMs?: number | undefined;
+  /** Waits after refused AppRole logins, ms; see `LoginBackoff`. */
+  readonly refusedDelaysMs?: readonly number[] | undefined;
+}
+
+/** One user's hold on a session. */
+export interface SessionHold extends Disposable {
+  readonly session: VaultSession;
+  /** Equal for equal identities at equal Vaults; holds no credential. */
+  readonly key: string;
+  /** Safe to call more than once. */
+  release(): void;
+}
+
+/** A client and how many sessions are not yet closed that use it. */
+interface SharedClient {
+  readonly client: VaultClient;
+  readonly connectionKey: string;
+  sessions: number;
+}
+
+interface Entry {
+  readonly session: VaultSession;
+  readonly shared: SharedClient;
+  users: number;
+  linger: Timer | undefined;
+}
+
+const DEFAULT_LINGER_MS = 60_000;
+const STOP_LIMIT_MS = 2_000;
+
+export class VaultSessions {
+  readonly #options: VaultSessionsOptions;
+  readonly #largeAnswers = largeAnswerSlots();
+  readonly #entries = new Map<string, Entry>();
+  readonly #clients = new Map<string, SharedClient>();
+  readonly #closing = new Set<Promise<void>>();
+  #stopped = false;
+
+  constructor(options: VaultSessionsOptions) {
+    this.#options = options;
+  }
+
+  /** Sessions, with or without users. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Leases that hang on tokens of these sessions. */
+  get leases(): number {
+    return [...this.#entries.values()].reduce((sum, { session }) => sum + session.leases, 0);
+  }
+
+  /**
+   * The session of this identity. Does not log in: the first call does.
+   * @throws VaultError `invalidTarget` naming the field, `closed` after `stop`
+   */
+  acquire(targetOptions: VaultTargetOptions, identity: VaultIdentity): SessionHold {
+    const target = parseTarget(targetOptions);
+    if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: target.origin });
+    const key = sessionKey(target, identity);
+    const entry = this.#entries.get(key) ?? this.#open(key, target, identity);
+    entry.users++;
+    entry.linger?.cancel();
+    entry.linger = undefined;
+    entry.session.setUnused(false);
+    let held = true;
+    const release = (): void => {
+      if (!held) return;
+      held = false;
+      this.#release(key, entry);
+    };
+    return { session: entry.session, key, release, [Symbol.dispose]: release };
+  }
+
+  /**
+   * Closes all sessions: tokens are revoked unless leases hang on them. What has no answer after `limitMs` (default 2,000), a login under
+   * way included, is given up; never rejects.
+   */
+  async stop(limitMs = STOP_LIMIT_MS): Promise<void> {
+    this.#stopped = true;
+    for (const [key, entry] of this.#entries) this.#close(key, entry);
+    const timer = this.#options.clock.setTimeout(() => {
+      for (const { client } of this.#clients.values()) client.close();
+    }, limitMs);
+    await Promise.all(this.#closing);
+    timer.cancel();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #open(key: string, target: VaultTarget, identity: VaultIdentity): Entry {
+    const shared = this.#clientOf(target);
+    shared.sessions++;
+    const client = shared.client.identity();
+    const session = new VaultSession({ ...this.#options, client, namespace: target.namespace, identity });
+    const entry: Entry = { session, shared, users: 0, linger: undefined };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #clientOf(target: VaultTarget): SharedClient {
+    const { connectionKey } = target;
+    const known = this.#clients.get(connectionKey);
+    if (known !== undefined) return known;
+    const made = {
+      client: new VaultClient(target, { ...this.#options, largeAnswers: this.#largeAnswers }),
+      connectionKey,
+      sessions: 0,
+    };
+    this.#clients.set(connectionKey, made);
+    return made;
+  }
+
+  #release(key: string, entry: Entry): void {
+    entry.users--;
+    if (entry.users > 0 || this.#stopped) return;
+    entry.session.setUnused(true);
+    this.#linger(key, entry);
+  }
+
+  #linger(key: string, entry: Entry): void {
+    const ms = this.#options.lingerMs ?? DEFAULT_LINGER_MS;
+    const end = (): void => {
+      if (entry.session.state === 'failed') this.#linger(key, entry);
+      else this.#close(key, entry);
+    };
+    entry.linger = this.#options.clock.setTimeout(end, ms, { unref: true });
+  }
+
+  #close(key: string, entry: Entry): void {
+    entry.linger?.cancel();
+    this.#entries.delete(key);
+    const closing = this.#end(entry).finally(() => {
+      this.#closing.delete(closing);
+    });
+    this.#closing.add(closing);
+  }
+
+  async #end({ session, shared }: Entry): Promise<void> {
+    await session.close();
+    shared.sessions--;
+    if (shared.sessions > 0) return;
+    this.#clients.delete(shared.connectionKey);
+    shared.client.close();
+  }
+}

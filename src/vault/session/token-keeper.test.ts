@@ -1,0 +1,100 @@
+/** When a token is renewed, on a clock that moves only when told. Vault's own part: test/scenarios. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
+import type { VaultRequest } from '../client.ts';
+import { VaultError } from '../errors.ts';
+import { parseTarget } from '../target.ts';
+import { SessionToken } from './token.ts';
+import { TokenKeeper } from './token-keeper.ts';
+
+const LIFE_S = 3_000;
+
+/** A keeper whose calls are answered by `answer` with the seconds of the new life. */
+function setUp(random: number, answer: (calls: number) => number, given = false, renewable = true) {
+  const clock = new ManualClock();
+  const renewedAt: number[] = [];
+  const replacedAt: number[] = [];
+  let ended = 0;
+  const request = async ({ path }: VaultRequest) => {
+    assert.equal(path, 'auth/token/renew-self');
+    renewedAt.push(clock.monotonic() / 1_000);
+    const ttlSeconds = await Promise.resolve(answer(renewedAt.length));
+    const auth = { clientToken: '', accessor: undefined, policies: [], ttlSeconds, renewable: true };
+    const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false, warnings: [] };
+    return { ...none, auth: { ...auth, batch: false, limitedUses: false } };
+  };
+  const client = { target: parseTarget({ addr: 'http://127.0.0.1:8200' }), request };
+  const keeper = new TokenKeeper({
+    context: { client, namespace: undefined, clock },
+    random: () => random,
+    given,
+    replace: async () => {
+      replacedAt.push(clock.monotonic() / 1_000);
+      await Promise.resolve();
+    },
+    replaceNotBefore: () => 0,
+    doubt: async () => await Promise.resolve(),
+    onRenewed: () => undefined,
+    onFailed: () => undefined,
+    onEnding: () => ended++,
+  });
+  const facts = { token: SecretBytes.fromUtf8('t'), id: 'a', policies: [], revocable: true, limitedUses: false };
+  const token = new SessionToken({ ...facts, ttlSeconds: LIFE_S, renewable }, clock.monotonic());
+  keeper.keep(token);
+  return { clock, keeper, token, renewedAt, replacedAt, ended: () => ended };
+}
+
+const fails = (): never => {
+  throw new VaultError('no', { kind: 'connection', addr: 'x' });
+};
+
+describe('a token', () => {
+  for (const random of [0, 0.5, 0.999]) {
+    it(`is renewed at two thirds of its life or a little before, every time (${random})`, async () => {
+      const { clock, renewedAt } = setUp(random, () => LIFE_S);
+      await clock.advance(4 * LIFE_S * 1_000);
+      assert.ok(renewedAt.length >= 5);
+      let last = 0;
+      for (const at of renewedAt) {
+        const share = (at - last) / LIFE_S;
+        assert.ok(share > 0.63 && share <= 2 / 3 + 1e-9, `renewed after ${share} of its life`);
+        last = at;
+      }
+    });
+  }
+
+  it('of which a renewal fails is tried again several times before its end', async () => {
+    const { clock, renewedAt } = setUp(0, () => fails());
+    await clock.advance(LIFE_S * 1_000 + 1_000);
+    assert.ok(renewedAt.length >= 5, `${renewedAt.length} attempts`);
+    const before = renewedAt.length;
+    await clock.advance(LIFE_S * 1_000);
+    assert.equal(renewedAt.length, before);
+  });
+
+  it('of which max_ttl cuts the renewal is replaced at two thirds of what is left', async () => {
+    const { clock, renewedAt, replacedAt, ended } = setUp(0, () => LIFE_S / 2);
+    await clock.advance(2 * LIFE_S * 1_000);
+    assert.deepEqual([renewedAt, ended()], [[2_000], 1]);
+    assert.equal(replacedAt[0], 2_000 + 1_000);
+  });
+
+  it('that cannot be renewed is replaced at two thirds of its life, and a given one is left alone', async () => {
+    const own = setUp(0, () => LIFE_S, false, false);
+    await own.clock.advance(LIFE_S * 1_000 - 1);
+    assert.deepEqual([own.renewedAt, own.replacedAt[0]], [[], 2_000]);
+    const given = setUp(0, () => LIFE_S, true, false);
+    await given.clock.advance(LIFE_S * 1_000);
+    assert.deepEqual([given.renewedAt, given.replacedAt, given.clock.pendingTimers], [[], [], 0]);
+  });
+
+  it('that is not kept any more is not renewed', async () => {
+    const { clock, keeper, renewedAt } = setUp(0, () => LIFE_S);
+    keeper.stop();
+    await clock.advance(LIFE_S * 1_000);
+    assert.deepEqual([renewedAt, clock.pendingTimers], [[], 0]);
+  });
+});

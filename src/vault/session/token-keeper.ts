@@ -1,0 +1,110 @@
+/**
+ * Keeps a session's present token from expiring: renews it at two thirds of its life, and asks for another where a
+ * renewal would not help (not renewable, or cut by `max_ttl`).
+ *
+ * At most one timer. A failure is tried again in the time that is left; when none is left the keeper gives up, and the
+ * session's next call logs in.
+ */
+import type { Timer } from '../../runtime/clock.ts';
+import { isVaultError, type VaultError } from '../errors.ts';
+import type { LoginContext } from './login.ts';
+import type { SessionToken } from './token.ts';
+
+export interface KeeperOptions {
+  readonly context: LoginContext;
+  readonly random: () => number;
+  /** The token was given: there is no other. */
+  readonly given: boolean;
+  /** Logs in again; the session then calls `keep` for the new token. */
+  readonly replace: () => Promise<unknown>;
+  /** Monotonic ms before which `replace` would only repeat its last error. */
+  readonly replaceNotBefore: () => number;
+  /** A renewal was answered 403: the token may be dead. */
+  readonly doubt: (token: SessionToken, error: VaultError) => Promise<unknown>;
+  readonly onRenewed: (token: SessionToken) => void;
+  readonly onFailed: (error: VaultError) => void;
+  /** Once for a token that cannot live longer. */
+  readonly onEnding: (token: SessionToken) => void;
+}
+
+const SHORTEST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 30_000;
+
+export class TokenKeeper {
+  readonly #options: KeeperOptions;
+  #token: SessionToken | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  /** From now on keeps this token, and no other. */
+  keep(token: SessionToken): void {
+    this.stop();
+    this.#token = token;
+    if (!Number.isFinite(token.expiresAt)) return;
+    if (!token.renewable) this.#options.onEnding(token);
+    if (!token.renewable && this.#options.given) return;
+    const left = token.expiresAt - this.#now();
+    // Two thirds of its life, a little earlier at random so that tokens made together are not renewed together.
+    this.#arm(token, left - (token.lifeMs / 3) * (1 + 0.1 * this.#options.random()));
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#token = undefined;
+  }
+
+  #arm(token: SessionToken, ms: number): void {
+    this.#timer?.cancel();
+    const run = (): void => {
+      void this.#work(token);
+    };
+    this.#timer = this.#options.context.clock.setTimeout(run, Math.max(0, ms), { unref: true });
+  }
+
+  /** Never rejects. */
+  async #work(token: SessionToken): Promise<void> {
+    try {
+      await (token.renewable ? this.#renew(token) : this.#options.replace());
+    } catch (error) {
+      if (isVaultError(error)) this.#options.onFailed(error);
+      if (token === this.#token) this.#retry(token);
+    }
+  }
+
+  async #renew(token: SessionToken): Promise<void> {
+    const { client, namespace, timeoutMs, clock } = this.#options.context;
+    const now = clock.monotonic();
+    const call = { method: 'POST', path: 'auth/token/renew-self', token: token.token, namespace, timeoutMs } as const;
+    try {
+      const { auth } = await client.request({ ...call, body: Buffer.from('{}') });
+      token.renewed(auth?.ttlSeconds ?? 0, auth?.renewable ?? false, now);
+      if (token !== this.#token) return;
+      this.#options.onRenewed(token);
+      this.keep(token);
+    } catch (error) {
+      if (isVaultError(error, 'permissionDenied')) await this.#options.doubt(token, error);
+      if (isVaultError(error, 'permissionDenied', 'badRequest', 'leaseGone')) {
+        token.notRenewable();
+        if (token === this.#token) this.#options.onEnding(token);
+      }
+      throw error;
+    }
+  }
+
+  #retry(token: SessionToken): void {
+    const { given, replaceNotBefore } = this.#options;
+    const now = this.#now();
+    const left = token.expiresAt - now;
+    if (left <= 0 || (given && !token.renewable)) return;
+    const wait = Math.min(Math.max(left / 3, SHORTEST_RETRY_MS), LONGEST_RETRY_MS);
+    this.#arm(token, token.renewable ? wait : Math.max(wait, replaceNotBefore() - now));
+  }
+
+  #now(): number {
+    return this.#options.context.clock.monotonic();
+  }
+}
