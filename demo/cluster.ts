@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
-import { serverTable } from '../src/cli/server-table.ts';
+import { serverTable } from './server-table.ts';
 import type { KubeApi, KubeObject } from '../src/kube/api.ts';
 import { isAlreadyExists, isNotFound } from '../src/kube/errors.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock } from '../runtime/manual-clock.ts';
+import { ManualClock } from '../../test/support/manual-clock.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
 import { ApiError, ConnectionError, isThrottled } from './errors.ts';

@@ -44,11 +44,3 @@ export interface Connection {
   /** Where all this was read, for people: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
   readonly origin: string;
 }
-
-/** Credentials that never change, for servers that were started by hand (tests, the demo). */
-export function staticCredentials(
-  headers: AuthHeaders,
-  tls: TlsMaterial = { rejectUnauthorized: true },
-): CredentialSource {
-  return { headers: () => headers, tls: () => tls, invalidate: () => undefined };
-}

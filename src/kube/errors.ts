@@ -20,20 +20,18 @@ export interface ApiStatus {
   readonly retryAfterMs?: number;
   /** Default true. */
   readonly isStatus?: boolean;
-  /** Default: what the texts say. To be given where these are no longer the server's. */
-  readonly told?: Told;
+  /** Default: detected in the texts. Given where the texts are no longer the server's own. */
+  readonly detected?: Detected;
 }
 
 /**
- * What an answer says in the server's own texts. It is read off them once, so that it stays true of an error whose texts have been
- * changed since: a value that is taken out of them may be a word such as `data`.
+ * Causes detected in the server's own texts. They are detected once, before any redaction: a redacted value may be a word
+ * such as `data`, and the causes must stay the same without it.
  */
-export interface Told {
-  /** The object cannot be changed at all, rather than that its new content is bad. */
+export interface Detected {
+  /** The object cannot be changed at all; its new content may be valid. */
   readonly frozen: boolean;
   readonly namespaceTerminating: boolean;
-  readonly quotaExceeded: boolean;
-  readonly tooLarge: boolean;
 }
 
 /** Which call an error belongs to. The path carries names, never values; the query is left out. */
@@ -78,7 +76,7 @@ export class ApiError extends Error {
   readonly retryAfterMs: number | undefined;
   /** Whether the API server itself said it: the body was a `Status`. Else it may be what stands before it that answered. */
   readonly isStatus: boolean;
-  readonly told: Told;
+  readonly detected: Detected;
   readonly call: CallContext;
 
   constructor(call: CallContext, status: number, answer: ApiStatus) {
@@ -89,7 +87,7 @@ export class ApiError extends Error {
     this.causes = answer.causes;
     this.retryAfterMs = answer.retryAfterMs;
     this.isStatus = answer.isStatus ?? true;
-    this.told = answer.told ?? toldBy(answer);
+    this.detected = answer.detected ?? detect(answer);
     this.call = call;
   }
 }
@@ -97,13 +95,11 @@ export class ApiError extends Error {
 /** Fields of an object that may be said to be immutable: the whole object is, or it would have to be of another type. */
 const FROZEN_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
 
-function toldBy({ message, causes }: ApiStatus): Told {
+function detect({ message, causes }: ApiStatus): Detected {
   return {
     frozen: causes.some((cause) => FROZEN_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
     namespaceTerminating:
       causes.some(({ reason }) => reason === 'NamespaceTerminating') || /because it is being terminated/u.test(message),
-    quotaExceeded: /exceeded quota: /u.test(message),
-    tooLarge: /etcdserver: request is too large|trying to send message larger/u.test(message),
   };
 }
 
@@ -277,22 +273,12 @@ export function isBadRequest(error: unknown): error is ApiError {
 
 /** The object cannot be changed as it is (422): it is immutable, or of another type. */
 export function isFrozen(error: unknown): error is ApiError {
-  return isInvalid(error) && error.told.frozen;
-}
-
-/** An object larger than the server or etcd takes: 413, or etcd's own words in a 500. */
-export function isTooLarge(error: unknown): error is ApiError {
-  return error instanceof ApiError && (error.status === 413 || error.told.tooLarge);
+  return isInvalid(error) && error.detected.frozen;
 }
 
 /** The namespace is being deleted, so that nothing can be created in it (403 with this cause; servers since 1.14). */
 export function isNamespaceTerminating(error: unknown): error is ApiError {
-  return isForbidden(error) && error.told.namespaceTerminating;
-}
-
-/** A quota of the namespace refused the write (403 by the ResourceQuota admission plugin). */
-export function isQuotaExceeded(error: unknown): error is ApiError {
-  return isForbidden(error) && error.told.quotaExceeded;
+  return isForbidden(error) && error.detected.namespaceTerminating;
 }
 
 /** The server failed (5xx) or had no time (429): the same call may succeed later. Connection errors are not meant. */

@@ -6,10 +6,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { AuthHeaders, Connection } from './connection.ts';
-import { staticCredentials } from './connection.ts';
+import { staticCredentials } from '../../test/support/static-credentials.ts';
 import { ApiError, ConnectionError, isThrottled, isUnauthorized } from './errors.ts';
 import { createKubeApi, type HttpKubeApi, type HttpKubeApiOptions, type RequestObservation } from './http.ts';
-import { ManualClock } from '../runtime/manual-clock.ts';
+import { ManualClock } from '../../test/support/manual-clock.ts';
 
 async function serve(t: TestContext, listener: RequestListener): Promise<{ server: Server; url: URL }> {
   const server = createServer(listener);

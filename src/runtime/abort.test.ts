@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { AbortedError, anySignal, orAborted, sleep, throwIfAborted, TimeLimitError, withTimeout } from './abort.ts';
 import { systemClock } from './clock.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../../test/support/manual-clock.ts';
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
 const never = new Promise<never>(() => undefined);

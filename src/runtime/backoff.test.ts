@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Backoff, KeyedBackoff, RECONNECT } from './backoff.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../../test/support/manual-clock.ts';
 
 const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 

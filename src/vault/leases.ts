@@ -79,18 +79,6 @@ export async function lookupLease(
   }
 }
 
-/**
- * Keeps a token alive that we do not hold: the one which made a lease before a restart. Needs a policy that allows
- * `auth/token/renew-accessor` (the default one does not).
- * @param accessor the `tokenId` of the lease
- * @returns seconds it now lives. @throws VaultError, AbortedError
- */
-export async function renewTokenOf(session: VaultCaller, accessor: string, signal?: AbortSignal): Promise<number> {
-  const path = 'auth/token/renew-accessor';
-  const { auth } = await session.request({ method: 'POST', path, body: jsonBody({ accessor }), signal });
-  return auth?.ttlSeconds ?? 0;
-}
-
 function jsonBody(fields: Readonly<Record<string, string | number>>): Buffer {
   return Buffer.from(JSON.stringify(fields));
 }

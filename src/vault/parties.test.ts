@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { ManualClock } from '../runtime/manual-clock.ts';
+import { ManualClock } from '../../test/support/manual-clock.ts';
 import { Parties, Party, serverSlots } from './parties.ts';
 
 const never = new AbortController().signal;

@@ -1,7 +1,7 @@
 /** What comes alone is told at once, what comes in hundreds is told together, and nothing is lost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { Bursts } from './bursts.ts';
 
 test('alone at once, in a burst together, each once, none lost', async () => {

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { array, assert as check, asyncProperty, constantFrom, record } from 'fast-check';
 import type { ObjectMeta } from '../../kube/api.ts';
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { type Expectation, type ObjectFeed, ObjectIndex } from './object-index.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;

@@ -22,7 +22,7 @@ export function withoutDetails(error: ApiError): ApiError {
 
 /** Another error, because the stack and the message of the old one have the words as well. */
 function reworded(
-  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs, told }: ApiError,
+  { call, status, reason, statusMessage, causes, isStatus, retryAfterMs, detected }: ApiError,
   reword: (text: string) => string,
 ): ApiError {
   return new ApiError(call, status, {
@@ -34,8 +34,8 @@ function reworded(
       ...(message === undefined ? {} : { message: reword(message) }),
     })),
     isStatus,
-    // What is decided by the server's words is decided by those that it said.
-    told,
+    // Detected in the server's own texts, before anything was taken out of them.
+    detected,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }

@@ -120,7 +120,10 @@ export class Replacements {
   }
 }
 
-function bothRefused({ call, status, reason, statusMessage, causes, isStatus, told }: ApiError, old: string): ApiError {
+function bothRefused(
+  { call, status, reason, statusMessage, causes, isStatus, detected }: ApiError,
+  old: string,
+): ApiError {
   const message = `${statusMessage}; and the old copy could not be put back: ${old}`;
-  return new ApiError(call, status, { reason, message, causes, isStatus, told });
+  return new ApiError(call, status, { reason, message, causes, isStatus, detected });
 }

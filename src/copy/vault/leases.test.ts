@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultEntries } from '../../vault/entries.ts';
 import { VaultError } from '../../vault/errors.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { VaultError } from '../../vault/errors.ts';
 import type { KvEntry } from '../../vault/kv-answers.ts';
 import { VaultValues, type ValueEncoding } from '../../vault/values.ts';

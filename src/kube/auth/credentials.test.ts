@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { systemClock } from '../../runtime/clock.ts';
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { RenewingCredentials } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
 import { ExecPlugin, type ExecSpec, parseExecCredential } from './exec-credential.ts';

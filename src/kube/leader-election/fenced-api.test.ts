@@ -3,7 +3,8 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 
-import { type Connection, staticCredentials } from '../connection.ts';
+import type { Connection } from '../connection.ts';
+import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { FencedApi } from './fenced-api.ts';
 import { createKubeApi } from '../http.ts';
 

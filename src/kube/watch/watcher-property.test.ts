@@ -17,7 +17,7 @@ import {
 import { HeldObjects } from '../../../test/support/held-objects.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
-import { staticCredentials } from '../connection.ts';
+import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { createKubeApi, type HttpKubeApi } from '../http.ts';
 import { Watcher } from './watcher.ts';
 

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 
 import { HeldObjects } from '../../../test/support/held-objects.ts';
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { added, bookmark, line, listEnd, object, status } from '../../../test/support/watch-lines.ts';
-import { staticCredentials } from '../connection.ts';
+import { staticCredentials } from '../../../test/support/static-credentials.ts';
 import { createKubeApi, type HttpKubeApi } from '../http.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
 

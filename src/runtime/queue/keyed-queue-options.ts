@@ -54,11 +54,6 @@ export interface StartOptions {
   readonly concurrency?: number;
 }
 
-export interface PauseOptions {
-  /** Aborts the running workers with this reason; their keys wait again and it does not count as a failure. */
-  readonly abort?: Error;
-}
-
 export interface StopOptions {
   /** How long running workers may go on, ms. Default 0. */
   readonly drainMs?: number;

@@ -1,8 +1,8 @@
-/** The queue under any sequence of adds, runs, failures, pauses and time. */
+/** The queue under any sequence of adds, runs, failures and time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Stage, makeQueue } from './keyed-queue-stage.ts';
+import { Stage, makeQueue } from '../../../test/support/keyed-queue-stage.ts';
 import { assertWithin, Yardstick } from '../../../test/support/yardstick.ts';
 
 type Outcome = 'end' | 'fail' | 'requeue';
@@ -10,8 +10,7 @@ type Step =
   | { readonly do: 'add'; readonly key: string; readonly delayMs: number; readonly low: boolean }
   | { readonly do: Outcome; readonly pick: number }
   | { readonly do: 'forget'; readonly key: string }
-  | { readonly do: 'advance'; readonly ms: number }
-  | { readonly do: 'pause' | 'resume' };
+  | { readonly do: 'advance'; readonly ms: number };
 
 const keys = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const steps = fc.array(
@@ -34,7 +33,6 @@ const steps = fc.array(
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('forget' as const), key: keys }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(0, 5, 60, 1000) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
   ),
   { maxLength: 60, size: 'max' },
 );
@@ -87,14 +85,11 @@ test('property: never twice at once, never more than allowed, never lost', async
             owed.delete(step.key);
             if (stage.open.has(step.key)) forgotten.add(step.key);
           } else if (step.do === 'advance') await clock.advance(step.ms);
-          else if ('pick' in step) await settle(step.do, step.pick);
-          else if (step.do === 'pause') queue.pause();
-          else queue.resume();
+          else await settle(step.do, step.pick);
           const { depth, delayed, running } = queue.metrics();
           assert.equal(running, stage.open.size);
           assert.ok(depth + delayed >= owed.size - running, 'a key is owed a run but nowhere in the queue');
         }
-        queue.resume();
         for (let rounds = 0; (owed.size > 0 || stage.open.size > 0) && rounds < 50; rounds++) {
           for (const key of stage.open.keys()) stage.end(key);
           await clock.advance(5000);

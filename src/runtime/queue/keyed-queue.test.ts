@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Stage, makeQueue } from './keyed-queue-stage.ts';
+import { Stage, makeQueue } from '../../../test/support/keyed-queue-stage.ts';
 
 test('a waiting key is run once however often it was added', async () => {
   const { queue } = makeQueue();
@@ -180,28 +180,19 @@ test('minIntervalMs: the first add runs at once, those after it share one run', 
   await queue.stop();
 });
 
-test('paused: adds are accepted and nothing runs; an aborting pause runs the interrupted keys again', async () => {
+test('keys wait for the start; the metrics name the longest wait and the longest run', async () => {
   const { clock, queue } = makeQueue();
   const stage = new Stage();
-  queue.pause();
-  queue.start(stage.worker, { concurrency: 2 });
   queue.add('a');
   queue.add('b', { delayMs: 10 });
   await clock.advance(100);
   assert.deepEqual(stage.ran, []);
   assert.equal(queue.metrics().depth, 2);
   assert.equal(queue.metrics().oldestWaitingMs, 100);
-  queue.resume();
+  queue.start(stage.worker, { concurrency: 2 });
   await clock.advance(30);
   assert.deepEqual(stage.ran, ['a', 'b']);
   assert.equal(queue.metrics().longestRunningMs, 30);
-  queue.pause({ abort: new Error('lost the lease') });
-  await clock.advance(100);
-  assert.equal(queue.metrics().running, 0);
-  assert.equal(queue.metrics().failing, 0);
-  queue.resume();
-  await clock.advance(0);
-  assert.deepEqual(stage.ran, ['a', 'b', 'a', 'b']);
   stage.end('a');
   stage.end('b');
   await queue.idle();

@@ -24,13 +24,12 @@ import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { Holds } from '../holds.ts';
 import { type AddOptions, type KeyedQueueOptions, nonNegative, positiveInteger } from './keyed-queue-options.ts';
-import type { PauseOptions, QueueMetrics, StartOptions, StopOptions, Worker } from './keyed-queue-options.ts';
+import type { QueueMetrics, StartOptions, StopOptions, Worker } from './keyed-queue-options.ts';
 import { WaitingKeys } from './waiting-keys.ts';
 
 interface Run {
   readonly startedAt: number;
   readonly low: boolean;
-  readonly signal: AbortSignal;
   /** Added while it ran: as `normal`, or only as `low`. */
   dirty: 'no' | 'low' | 'normal';
   /** Nobody wants what this run asks for afterwards. */
@@ -52,9 +51,8 @@ export class KeyedQueue {
   readonly #holds: Holds;
   #worker: Worker | undefined;
   #concurrency = 1;
-  #paused = false;
   #stopped: Promise<readonly string[]> | undefined;
-  #abort = new AbortController();
+  readonly #abort = new AbortController();
   #idle: PromiseWithResolvers<void> | undefined;
   #pump: NodeJS.Immediate | undefined;
   #timer: Timer | undefined;
@@ -97,18 +95,6 @@ export class KeyedQueue {
     if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
     this.#concurrency = positiveInteger('concurrency', concurrency);
     this.#worker = worker;
-    this.#schedulePump();
-  }
-
-  /** No further run starts until `resume`; adds are accepted. `abort` also aborts the running ones: they run again. */
-  pause({ abort }: PauseOptions = {}): void {
-    this.#paused = true;
-    if (abort !== undefined) this.#abort.abort(abort);
-  }
-
-  resume(): void {
-    this.#paused = false;
-    if (this.#abort.signal.aborted && this.#stopped === undefined) this.#abort = new AbortController();
     this.#schedulePump();
   }
 
@@ -173,7 +159,6 @@ export class KeyedQueue {
   }
 
   async #stop({ drainMs = 0, graceMs = 1000 }: StopOptions): Promise<readonly string[]> {
-    this.#paused = true;
     this.#waiting.clear();
     this.#delayed.clear();
     this.#holds.clear();
@@ -240,7 +225,7 @@ export class KeyedQueue {
 
   /** Through the event loop, never inside `add`: a handler that adds a thousand keys is not interrupted by work. */
   #schedulePump(): void {
-    if (this.#pump !== undefined || this.#paused || this.#worker === undefined) return;
+    if (this.#pump !== undefined || this.#worker === undefined) return;
     if (this.#running.size >= this.#concurrency || this.#waiting.size === 0) return;
     this.#pump = setImmediate(() => {
       this.#pump = undefined;
@@ -251,13 +236,12 @@ export class KeyedQueue {
   #startRuns(): void {
     const worker = this.#worker;
     if (worker === undefined) return;
-    while (!this.#paused && this.#running.size < this.#concurrency) {
+    while (this.#running.size < this.#concurrency) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
       const { key, low } = next;
       const startedAt = this.#clock.monotonic();
-      const { signal } = this.#abort;
-      const run: Run = { startedAt, low, signal, dirty: 'no', forgotten: false };
+      const run: Run = { startedAt, low, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
       if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
       this.#runs++;
@@ -267,11 +251,11 @@ export class KeyedQueue {
 
   async #run(key: string, run: Run, worker: Worker): Promise<void> {
     try {
-      const requeueAfterMs = (await worker(key, run.signal))?.requeueAfterMs;
+      const requeueAfterMs = (await worker(key, this.#abort.signal))?.requeueAfterMs;
       if (requeueAfterMs !== undefined) nonNegative('requeueAfterMs', requeueAfterMs);
       this.#succeeded(key, run, requeueAfterMs);
     } catch (error) {
-      if (run.signal.aborted) this.#interrupted(key, run);
+      if (this.#abort.signal.aborted) this.#running.delete(key);
       else this.#failed(key, run, error);
     } finally {
       this.#schedulePump();
@@ -287,13 +271,6 @@ export class KeyedQueue {
     if (run.dirty !== 'no') this.#enqueue(key, now, run.dirty === 'low', now);
     else if (requeueAfterMs !== undefined && !run.forgotten) this.#enqueue(key, now + requeueAfterMs, run.low, now);
     this.#holds.sweep(now);
-  }
-
-  /** Aborted by `pause` or `stop`: not the key's failure. */
-  #interrupted(key: string, run: Run): void {
-    this.#running.delete(key);
-    const now = this.#clock.monotonic();
-    if (this.#stopped === undefined && !run.forgotten) this.#enqueue(key, now, run.low && run.dirty !== 'normal', now);
   }
 
   #failed(key: string, run: Run, error: unknown): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ManualClock } from '../manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
 test('lanes that have nothing to do do not add up, and the others stay', async () => {

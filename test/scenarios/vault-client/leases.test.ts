@@ -8,7 +8,7 @@ import { VaultEntries } from '../../../src/vault/entries.ts';
 import { isVaultError } from '../../../src/vault/errors.ts';
 import type { LeaseGrant } from '../../../src/vault/kv-answers.ts';
 import { leasePlan } from '../../../src/vault/lease-plan.ts';
-import { lookupLease, renewalVerdict, renewLease, renewTokenOf, revokeLease } from '../../../src/vault/leases.ts';
+import { lookupLease, renewalVerdict, renewLease, revokeLease } from '../../../src/vault/leases.ts';
 import type { VaultSession } from '../../../src/vault/session/session.ts';
 import { VaultSessions } from '../../../src/vault/session/sessions.ts';
 import type { VaultValues } from '../../../src/vault/values.ts';
@@ -143,11 +143,10 @@ describe('leases', { skip }, () => {
     assert.equal(own.leases, 1);
     await own.stop();
     assert.ok(await exists(lease));
-    // Another process, with another token: it may renew the lease, and the token which the lease hangs on.
+    // Another process with another token can renew the lease.
     const { session: next } = await open();
     assert.equal(next.tokenDeadline(lease.tokenId), undefined);
     assert.equal((await renewLease(next, lease.leaseId, 3)).durationSeconds, 3);
-    assert.ok((await renewTokenOf(next, lease.tokenId)) > 3_000);
     await revokeLease(next, lease.leaseId);
   });
 

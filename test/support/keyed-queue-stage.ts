@@ -1,8 +1,8 @@
 /** What the tests of the queue stand on: a queue with its clock, and a worker whose runs end when the test says so. */
 import assert from 'node:assert/strict';
-import { KeyedQueue } from './keyed-queue.ts';
-import type { KeyedQueueOptions, OnError } from './keyed-queue-options.ts';
-import { ManualClock } from '../manual-clock.ts';
+import { KeyedQueue } from '../../src/runtime/queue/keyed-queue.ts';
+import type { KeyedQueueOptions, OnError } from '../../src/runtime/queue/keyed-queue-options.ts';
+import { ManualClock } from './manual-clock.ts';
 
 const unexpected: OnError = (key, error) => {
   throw new Error(`unexpected failure of ${key}`, { cause: error });

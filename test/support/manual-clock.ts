@@ -4,7 +4,7 @@
  * Timers fire in order of their due time (equal times: in order of creation). Between two firings the event loop gets a
  * turn, so that promises settled by the first can set timers that fire within the same `advance`.
  */
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Timer } from '../../src/runtime/clock.ts';
 
 interface Pending {
   readonly at: number;
