@@ -23,7 +23,7 @@ import { backendOf, type ResourceKey, type RuleKey } from './model/keys.ts';
 import { ownerByMark, placedOwner } from './plan/marks.ts';
 import type { Observed } from './model/observed.ts';
 import { type Failure, failureOf, isPassing } from './model/failure.ts';
-import type { OwnerFate } from './plan/plan.ts';
+import type { OwnerFate } from './plan/facts.ts';
 import type { Evaluation, RuleReconciler, TargetBackend } from './rule-reconciler.ts';
 import { vaultLongestWaitMs, vaultRetryAfterMs } from './vault/access.ts';
 

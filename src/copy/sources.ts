@@ -2,7 +2,7 @@
 import type { SourceView } from './model/claim.ts';
 import type { Content } from './model/content.ts';
 import { backendOf, type ResourceKey } from './model/keys.ts';
-import type { Fingerprint } from './plan/plan.ts';
+import type { Fingerprint } from './model/fingerprint.ts';
 
 export interface SourceReader {
   /** What is known of a source without any I/O. */

@@ -5,8 +5,8 @@
 import { Content } from '../../copy/model/content.ts';
 import { type ResourceKey, resourceKey, parseResourceKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
-import { fingerprintOf } from '../../copy/cluster/store.ts';
-import type { Fingerprint } from '../../copy/plan/plan.ts';
+import { fingerprintOf } from '../../copy/model/fingerprint.ts';
+import type { Fingerprint } from '../../copy/model/fingerprint.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';

@@ -21,7 +21,8 @@ import { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import { outcomesOf } from '../../copy/plan/outcomes.ts';
 import { PatternCache, type RegexMode } from '../../controllers/common/namespace-patterns.ts';
-import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks } from '../../copy/plan/plan.ts';
+import type { Contest, Facts, Need, OwnerFate, Plan, Remarks } from '../../copy/plan/facts.ts';
+import { plan } from '../../copy/plan/plan.ts';
 import type { Evaluation, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { ReplicatorReading } from '../actions.ts';
@@ -324,7 +325,7 @@ export class Look {
   }
 
   /** What has to be read for a plan, and was not read yet. */
-  #readable(need: Extract<Plan, { do: 'need' }>, target: ResourceKey): ResourceKey[] {
+  #readable(need: Need, target: ResourceKey): ResourceKey[] {
     const keys = need.fact === 'source' ? [need.claim.source] : need.fact === 'target' ? [target] : [];
     return keys.filter((key) => key !== undefined && this.#contents.of(key) === undefined) as ResourceKey[];
   }

@@ -5,7 +5,7 @@ import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '.
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { outcomesOf } from '../../copy/plan/outcomes.ts';
-import { winnerOf } from '../../copy/plan/plan.ts';
+import { winnerOf } from '../../copy/plan/contest.ts';
 import type { Look } from '../look/look.ts';
 import type { Given } from './imagined-api.ts';
 import type { PlannedTarget } from './report.ts';

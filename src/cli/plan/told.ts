@@ -1,6 +1,6 @@
 /** What a decision of `plan` is in the words of `keyferry plan`. */
 import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
-import type { Plan } from '../../copy/plan/plan.ts';
+import type { Plan } from '../../copy/plan/facts.ts';
 import type { PlannedTarget } from './report.ts';
 
 type Told = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;

@@ -8,7 +8,7 @@ import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../model/kind.ts';
 import type { KubeStore } from './store.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
-import type { Fingerprint } from '../plan/plan.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
 import type { SourceProvider } from '../sources.ts';
 import type { TargetBackend } from '../rule-reconciler.ts';
 

@@ -12,7 +12,7 @@ import { SECRET } from '../model/kind.ts';
 import { KubeStore } from './store.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { observe, type Observed } from '../model/observed.ts';
-import type { DesiredObject } from '../plan/plan.ts';
+import type { DesiredObject } from '../plan/desired.ts';
 
 const MARK = 'example.com/owner';
 const LABEL = 'example.com/copy';

@@ -12,7 +12,7 @@ import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import type { KubeStore } from './store.ts';
 import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
-import type { DesiredObject } from '../plan/plan.ts';
+import type { DesiredObject } from '../plan/desired.ts';
 import { withoutDetails, redactApiError } from './redact-api-error.ts';
 
 const QUERY = { fieldManager: FIELD_MANAGER };

@@ -4,7 +4,7 @@ import type { ObjectMeta } from '../../kube/api.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import { isOverwritten, ProofBudget, withMark } from './overwritten.ts';
-import { OVERWRITTEN_MARK, type DesiredObject } from '../plan/plan.ts';
+import { OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.ts';
 
 const content = (text: string, type = 'Opaque'): Content =>
   Content.ofFields(SECRET, { data: { a: Buffer.from(text).toString('base64') } }, type, '1');

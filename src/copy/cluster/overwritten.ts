@@ -11,7 +11,7 @@ import type { Outcome } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import type { Written } from './object-writer.ts';
 import { type Observed, observe } from '../model/observed.ts';
-import { matches, OVERWRITTEN_MARK, type DesiredObject } from '../plan/plan.ts';
+import { matches, OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.ts';
 
 /** What users are told. */
 export const OVERWRITTEN: Outcome = {

@@ -19,7 +19,7 @@ import { type ResourceKey, parseResourceKey } from '../model/keys.ts';
 import type { KubeStore } from './store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../model/observed.ts';
-import type { DesiredObject } from '../plan/plan.ts';
+import type { DesiredObject } from '../plan/desired.ts';
 
 /** Old copies that are kept at most, in bytes: eight writes at once, each with the largest Secret that etcd takes (1.5 MiB). */
 const KEPT_BYTES = 12 * 1024 * 1024;

@@ -14,7 +14,7 @@ import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
 import { resourceKey, parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import { ObjectIndex, type ObjectIndexOptions, type OnChange } from './object-index.ts';
-import type { Fingerprint } from '../plan/plan.ts';
+import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
 
 /** Contents kept for the copies that are still to be written, in bytes. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
@@ -209,8 +209,4 @@ export class KubeStore {
       versions.delete(oldest);
     }
   }
-}
-
-export function fingerprintOf(content: Content): Fingerprint {
-  return { digest: content.digest, keys: content.keys, type: content.type };
 }

@@ -12,8 +12,8 @@
  */
 import type { Content } from '../model/content.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import { fingerprintOf } from './store.ts';
-import type { Held } from '../plan/plan.ts';
+import { fingerprintOf } from '../model/fingerprint.ts';
+import type { Held } from '../plan/facts.ts';
 import type { RepairMemory } from '../plan/repairs.ts';
 
 export interface Memory extends RepairMemory {

@@ -16,7 +16,9 @@ import { ObjectWriter } from './object-writer.ts';
 import { observe, type Observed } from '../model/observed.ts';
 import { outcomesOf } from '../plan/outcomes.ts';
 import { isMarked, isOverwritten, OVERWRITTEN, ProofBudget, withMark } from './overwritten.ts';
-import { type Contest, type Facts, type OwnerFate, plan, type Plan, type Remarks, winnerOf } from '../plan/plan.ts';
+import type { Contest, Facts, Need, OwnerFate, Plan, Remarks, WritePlan } from '../plan/facts.ts';
+import { plan } from '../plan/plan.ts';
+import { winnerOf } from '../plan/contest.ts';
 import {
   afterOverwritten,
   afterWrite,
@@ -72,7 +74,7 @@ interface Findings {
   /** Of the target as it was at one version: by the next the mark may name another rule, or the copy say that it stays. */
   ownerFate?: { readonly of: string; readonly fate: OwnerFate };
   frozen?: boolean;
-  failed?: boolean;
+  takeoverFailed?: boolean;
 }
 
 export class TargetReconciler {
@@ -108,9 +110,9 @@ export class TargetReconciler {
             : await this.#act(target, facts, decision, found, signal);
         if (result !== 'again') return result;
       } catch (error) {
-        if (signal.aborted || found.failed === true || !isHandOver(facts) || !isOver(error, facts)) throw error;
+        if (signal.aborted || found.takeoverFailed === true || !isHandOver(facts) || !isOver(error, facts)) throw error;
         // Who cannot take over what is to go does not keep it from going. The error is met again, and told, when it is gone.
-        found.failed = true;
+        found.takeoverFailed = true;
       }
     }
     return { requeueAfterMs: RACE_RETRY_MS };
@@ -142,13 +144,13 @@ export class TargetReconciler {
       type: store.kind.typed ? memory?.type : '',
       ownerFate: found.ownerFate?.of === observed?.resourceVersion ? found.ownerFate?.fate : undefined,
       frozen: found.frozen ?? false,
-      failed: found.failed ?? false,
+      takeoverFailed: found.takeoverFailed ?? false,
       now: now(),
     };
   }
 
   async #find(
-    need: Extract<Plan, { do: 'need' }>,
+    need: Need,
     target: ResourceKey,
     facts: Facts,
     found: Findings,
@@ -238,7 +240,7 @@ export class TargetReconciler {
   async #write(
     target: ResourceKey,
     facts: Facts,
-    decision: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    decision: WritePlan,
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined | 'again'> {
@@ -294,7 +296,7 @@ export class TargetReconciler {
   #written(
     target: ResourceKey,
     facts: Facts,
-    { claim, remarks }: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    { claim, remarks }: WritePlan,
     overwritten: boolean,
   ): RunResult | undefined {
     const memory = this.#memory.of(target);
@@ -310,11 +312,7 @@ export class TargetReconciler {
   }
 
   /** Says why a write has to wait, if another client or the server keeps undoing it. `undefined`: it need not. */
-  #pause(
-    target: ResourceKey,
-    facts: Facts,
-    { claim, remarks }: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
-  ): RunResult | undefined {
+  #pause(target: ResourceKey, facts: Facts, { claim, remarks }: WritePlan): RunResult | undefined {
     const memory = this.#memory.get(target);
     const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, this.#options.now());
     if (pauseMs <= 0) return undefined;
@@ -326,7 +324,7 @@ export class TargetReconciler {
   async #replace(
     target: ResourceKey,
     facts: Facts,
-    decision: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    decision: WritePlan,
     found: Findings,
     signal: AbortSignal,
   ): Promise<RunResult | undefined | 'again'> {
@@ -362,7 +360,7 @@ export class TargetReconciler {
 
   /** `undefined`: the data stay as they are. */
   async #content(
-    { claim, desired, withData }: Extract<Plan, { do: 'create' | 'update' | 'replace' }>,
+    { claim, desired, withData }: WritePlan,
     facts: Facts,
     signal: AbortSignal,
   ): Promise<Content | undefined | 'gone'> {

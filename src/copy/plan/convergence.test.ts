@@ -12,7 +12,10 @@ import { ClaimBook } from './claim-book.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import { ownerByMark, PLACE_ANNOTATION } from './marks.ts';
-import { type Contest, type Facts, type Fingerprint, type Held, type OwnerFate, plan, winnerOf } from './plan.ts';
+import type { Contest, Facts, Held, OwnerFate } from './facts.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
+import { plan } from './plan.ts';
+import { winnerOf } from './contest.ts';
 
 const TARGETS: readonly ResourceKey[] = ['t0', 't1', 't2', 't3'].map((name) => `c:Secret/${name}/x`);
 const SOURCES: readonly ResourceKey[] = ['s0', 's1'].map((name) => `c:Secret/${name}/x`);

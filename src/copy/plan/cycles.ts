@@ -18,7 +18,8 @@ import type { BookChange, ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import { type Contest, winnerOf } from './plan.ts';
+import type { Contest } from './facts.ts';
+import { winnerOf } from './contest.ts';
 
 export interface CyclesOptions {
   readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;

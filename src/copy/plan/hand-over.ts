@@ -1,16 +1,17 @@
 /**
- * A rule is going, and another one claims its target. The mark is to change hands, so that the copy is never away; but who cannot take
- * it over, for a reason that does not pass, does not keep the other from going: then the copy goes as if nobody waited for it. Pure.
+ * A rule is being deleted, and another rule claims its target. The mark changes hands, so that the copy never disappears. A failed
+ * takeover never blocks deletion: if it fails for a reason that does not pass, the copy is deleted as if no other rule claimed it. Pure.
  */
 import { isPassing } from '../model/failure.ts';
-import { type Facts, isReleased, winnerOf } from './plan.ts';
+import { isReleased, winnerOf } from './contest.ts';
+import type { Contest } from './facts.ts';
 
-/** A rule that is going has marked the target, and another one is to take it over. */
-export function isHandOver(facts: Facts): boolean {
-  return isReleased(facts) && winnerOf(facts) !== undefined;
+/** The rule that marked the target is being deleted, and another rule is to take the target over. */
+export function isHandOver(contest: Contest): boolean {
+  return isReleased(contest) && winnerOf(contest) !== undefined;
 }
 
-/** Whether there has been patience enough: what does not pass by itself is told at once, all else when it goes on. */
-export function isOver(error: unknown, facts: Facts): boolean {
-  return !isPassing(error) || winnerOf(facts)?.outcome.state === 'error';
+/** Whether to give up the takeover: at once if the error does not pass by itself, otherwise when it has gone on long enough to be reported. */
+export function isOver(error: unknown, contest: Contest): boolean {
+  return !isPassing(error) || winnerOf(contest)?.outcome.state === 'error';
 }

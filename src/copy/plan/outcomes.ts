@@ -1,7 +1,8 @@
 /** What each claim on a target is told, once it is known what became of the target. Pure. */
 import { type Outcome, type Owner, RELEASED, SYNCED } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
-import { type Contest, type Remarks, winnerOf } from './plan.ts';
+import type { Contest, Remarks } from './facts.ts';
+import { winnerOf } from './contest.ts';
 
 /**
  * @param contest the claims on one target

@@ -8,16 +8,11 @@ import { PENDING } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
 import { PLACE_ANNOTATION } from './marks.ts';
 import type { Observed } from '../model/observed.ts';
-import {
-  type Facts,
-  type Fingerprint,
-  OVERWRITTEN_MARK,
-  type OwnerFate,
-  plan,
-  type Plan,
-  SPARED,
-  winnerOf,
-} from './plan.ts';
+import type { Facts, OwnerFate, Plan } from './facts.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
+import { OVERWRITTEN_MARK } from './desired.ts';
+import { plan, SPARED } from './plan.ts';
+import { winnerOf } from './contest.ts';
 
 const TARGET = 'c:Secret/team/db';
 const OWNER = 'owner';
@@ -273,7 +268,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ],
     [
       'its copy, which another could not take over',
-      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale, failed: true },
+      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale, takeoverFailed: true },
       'delete',
     ],
     [
@@ -399,7 +394,7 @@ const shots = fc.record({
   type: fc.constantFrom('Opaque', 'kubernetes.io/tls', undefined),
   ownerFate: fc.constantFrom<OwnerFate | undefined>('delete', 'keep', undefined),
   frozen: fc.boolean(),
-  failed: fc.boolean(),
+  takeoverFailed: fc.boolean(),
   ownKeys: fc.constantFrom('k', undefined),
 });
 

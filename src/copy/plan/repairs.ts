@@ -4,7 +4,7 @@
  * After a quiet minute all is forgotten.
  */
 import type { Claim, Outcome } from '../model/claim.ts';
-import type { Facts } from './plan.ts';
+import type { Facts } from './facts.ts';
 
 export interface Repairs {
   readonly count: number;

@@ -32,10 +32,10 @@ import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../vault/k
 import { invalidSecretKeys, toSecretData, ValueConversionError } from '../../vault/values.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
-import { fingerprintOf } from '../cluster/store.ts';
+import { fingerprintOf } from '../model/fingerprint.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import type { Fingerprint } from '../plan/plan.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
 import type { SourceProvider } from '../sources.ts';
 import {
   saysNothingNew,

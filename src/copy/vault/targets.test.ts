@@ -6,7 +6,7 @@ import type { Claim, SourceView } from '../model/claim.ts';
 import { ClaimBook } from '../plan/claim-book.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
-import { fingerprintOf } from '../cluster/store.ts';
+import { fingerprintOf } from '../model/fingerprint.ts';
 import type { VaultAccess, VaultConnection } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
 import { VaultLocations, type VaultLocation, vaultTargetKey } from './locations.ts';

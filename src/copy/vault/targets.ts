@@ -20,7 +20,7 @@ import { Content } from '../model/content.ts';
 import type { Flow } from '../plan/cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
-import { oldestOf } from '../plan/plan.ts';
+import { oldestOf } from '../plan/contest.ts';
 import type { SourceReader } from '../sources.ts';
 import type { TargetBackend } from '../rule-reconciler.ts';
 import { saysNothingNew, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';

@@ -1,0 +1,67 @@
+/** The desired object of a target: what it consists of, and how it compares with the object that exists. Pure. */
+import type { Claim, DesiredState, FieldPatch } from '../model/claim.ts';
+import { parseResourceKey } from '../model/keys.ts';
+import { PLACE_ANNOTATION, placeText } from './marks.ts';
+import type { Observed } from '../model/observed.ts';
+
+export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
+
+/** On a target in which the server stored something else than was written (see `copy/cluster/overwritten.ts`). */
+export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
+
+/** Adds the target's place: a mark counts only in the place that it was written for. */
+export function placed(claim: Claim, desired: DesiredState): DesiredState {
+  if (desired.kind !== 'be' || claim.mode !== 'own') return desired;
+  const place = placeText(parseResourceKey(claim.target));
+  return { ...desired, annotations: { ...desired.annotations, [PLACE_ANNOTATION]: place } };
+}
+
+/** The desired objects of the owner and of the rule that fills the target, as one. */
+export function together(owned: DesiredObject, filled: DesiredObject): DesiredObject {
+  const { type: _, remark: __, ...rest } = owned;
+  return {
+    ...rest,
+    ...(filled.type === undefined ? {} : { type: filled.type }),
+    data: filled.data,
+    labels: { ...owned.labels, ...filled.labels },
+    annotations: { ...owned.annotations, ...filled.annotations },
+    bookkeeping: { ...owned.bookkeeping, ...filled.bookkeeping },
+  };
+}
+
+/** Removes labels and annotations that we once wrote and that are not desired any more (the source lost them). */
+export function withoutLeftovers(desired: DesiredObject, observed: Observed): DesiredObject {
+  const labels = leftovers(observed.ownLabels, observed.labels, desired.labels);
+  const annotations = leftovers(observed.ownAnnotations, observed.annotations, {
+    ...desired.annotations,
+    ...desired.bookkeeping,
+  });
+  if (labels === undefined && annotations === undefined) return desired;
+  return {
+    ...desired,
+    labels: { ...desired.labels, ...labels },
+    annotations: { ...desired.annotations, ...annotations },
+  };
+}
+
+function leftovers(
+  own: readonly string[],
+  actual: Readonly<Record<string, string>>,
+  desired: FieldPatch,
+): Record<string, null> | undefined {
+  const left = own.filter((key) => Object.hasOwn(actual, key) && !Object.hasOwn(desired, key));
+  return left.length === 0 ? undefined : Object.fromEntries(left.map((key) => [key, null]));
+}
+
+/** Whether labels and annotations are as desired; bookkeeping does not count. */
+export function matches(desired: DesiredObject, observed: Observed): boolean {
+  return agrees(desired.labels, observed.labels) && agrees(desired.annotations, observed.annotations);
+}
+
+function agrees(desired: FieldPatch, actual: Readonly<Record<string, string>>): boolean {
+  for (const key in desired) {
+    const value = desired[key];
+    if (value === null ? Object.hasOwn(actual, key) : actual[key] !== value) return false;
+  }
+  return true;
+}

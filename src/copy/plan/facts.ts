@@ -1,0 +1,75 @@
+/** The input and the output of `plan`. */
+import type { Entry } from './claim-book.ts';
+import type { Claim, Outcome, SourceView } from '../model/claim.ts';
+import type { DesiredObject } from './desired.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
+import type { RuleKey } from '../model/keys.ts';
+import type { Observed } from '../model/observed.ts';
+
+/** The content that the target has at one of its versions. */
+export interface Held {
+  readonly resourceVersion: string;
+  readonly fingerprint: Fingerprint;
+}
+
+/** What to do with a target whose owner does not claim it. */
+export type OwnerFate = 'delete' | 'keep';
+
+/** The facts that decide which of several claims on a target wins. */
+export interface Contest {
+  readonly entries: readonly Entry[];
+  /** The rule whose mark on the target counts. @see ownerByMark */
+  readonly markedBy: RuleKey | undefined;
+  readonly viewOf: (claim: Claim) => SourceView;
+  /** Wall clock, ms. */
+  readonly now: number;
+}
+
+export interface Facts extends Contest {
+  /** `unknown`: not in the caches, but it may exist. */
+  readonly presence: 'present' | 'absent' | 'unknown';
+  readonly observed: Observed | undefined;
+  /** A rule that makes copies from the target, for messages. Such a target is only deleted by its own rule, to replace it. */
+  readonly usedBy: string | undefined;
+  /** We have deleted the target, and the watch has not confirmed it yet. */
+  readonly goingAway: boolean;
+  /** The fingerprint of the source's content at the version of its view, if it was read. */
+  readonly fingerprintOf: (claim: Claim) => Fingerprint | undefined;
+  readonly held: Held | undefined;
+  /** The target's type, if it is known; '' for a kind without types. */
+  readonly type?: string | undefined;
+  /** The answer to `need owner`. */
+  readonly ownerFate: OwnerFate | undefined;
+  /** The server refused to change the target as it is (another type, or immutable). */
+  readonly frozen: boolean;
+  /** The winner could not take over the target, for a reason that does not pass. @see isOver */
+  readonly takeoverFailed?: boolean;
+}
+
+/** The outcome of the claims of a mode, where it differs from the outcome of the target. */
+export interface Remarks {
+  readonly own?: Outcome | undefined;
+  readonly fill?: Outcome | undefined;
+  readonly release?: Outcome | undefined;
+}
+
+export type Plan =
+  | { readonly do: 'nothing'; readonly remarks?: Remarks }
+  | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string; readonly remarks?: Remarks }
+  /** An object that is not ours, or another rule's copy, is in the way. */
+  | { readonly do: 'conflict'; readonly message: string; readonly remarks?: Remarks }
+  | {
+      readonly do: 'create' | 'update' | 'replace';
+      readonly claim: Claim;
+      readonly desired: DesiredObject;
+      readonly withData: boolean;
+      readonly remarks?: Remarks;
+    }
+  | { readonly do: 'delete' }
+  | { readonly do: 'need'; readonly fact: 'target' | 'owner' }
+  /** The content of this claim's source. */
+  | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
+
+export type Need = Extract<Plan, { do: 'need' }>;
+/** A plan that changes what the target holds. */
+export type WritePlan = Extract<Plan, { do: 'create' | 'update' | 'replace' }>;

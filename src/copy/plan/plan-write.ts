@@ -1,0 +1,124 @@
+/** Decides how a target gets what a claim desires: whether a write is needed, and which one. Pure. */
+import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
+import { isForbiddenType } from '../model/kind.ts';
+import type { Observed } from '../model/observed.ts';
+import { fillerOf } from './contest.ts';
+import { type DesiredObject, matches, OVERWRITTEN_MARK, placed, together, withoutLeftovers } from './desired.ts';
+import type { Facts, Plan, Remarks } from './facts.ts';
+
+/** @param observed the target; `undefined`: it does not exist */
+export function planWrite(
+  facts: Facts,
+  claim: Claim,
+  view: SourceView,
+  observed: Observed | undefined,
+  verb: 'create' | 'update' | 'replace',
+): Plan {
+  const owned = placed(claim, claim.shape.desiredState(view, observed, facts.now));
+  if (owned.kind !== 'be') return { do: owned.kind, reason: owned.reason, message: owned.message };
+  const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
+  const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
+  let desired = combined?.desired ?? owned;
+  const isNew = observed === undefined || verb === 'replace';
+  if (desired.data === 'minimal' && desired.type === undefined) {
+    const type = isNew ? facts.fingerprintOf(claim)?.type : facts.type;
+    if (type === undefined) return isNew ? { do: 'need', fact: 'source', claim } : { do: 'need', fact: 'target' };
+    desired = { ...desired, type };
+  }
+  if (desired.data === 'source') {
+    const fingerprint = facts.fingerprintOf(from);
+    if (fingerprint === undefined) return { do: 'need', fact: 'source', claim: from };
+    if (isForbiddenType(fingerprint.type)) return refusedType(fingerprint.type);
+  }
+  const type = desired.type !== undefined && desired.type !== '' ? desired.type : facts.type;
+  if (type !== undefined && isForbiddenType(type)) return refusedType(type);
+  if (isNew) return { do: verb, claim: from, desired, withData: true, remarks };
+  const data =
+    desired.data === 'source' ? compareData(facts, from, observed) : desired.data === 'keep' ? 'current' : 'stale';
+  if (data === 'source') return { do: 'need', fact: data, claim: from };
+  if (data === 'target') return { do: 'need', fact: data };
+  if (claim.mode === 'own') desired = withoutLeftovers(desired, observed);
+  if (Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)) {
+    desired = { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: null } };
+  }
+  if (data === 'current' && matches(desired, observed)) return { do: 'nothing', remarks };
+  if (data === 'frozen' || facts.frozen) {
+    if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
+    return {
+      do: 'fail',
+      reason: 'Immutable',
+      message: 'the object cannot be changed: it is immutable, or of another type',
+    };
+  }
+  return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };
+}
+
+function remarkOn({ mode }: Claim, { remark }: DesiredObject): Remarks {
+  return { [mode === 'own' ? 'own' : 'fill']: remark };
+}
+
+/**
+ * The desired object together with the claim that fills it, once the metadata are as the owner desires. In this order, because the
+ * metadata say what to fill it with. `undefined`: the data are the owner's.
+ */
+function withFiller(
+  facts: Facts,
+  claim: Claim,
+  owned: DesiredObject,
+  observed: Observed | undefined,
+): { readonly desired: DesiredObject; readonly from: Claim; readonly remarks: Remarks } | undefined {
+  const filler = fillerOf(facts.entries)?.claim;
+  if (filler === undefined || observed === undefined || owned.data !== 'keep' || !matches(owned, observed)) {
+    return undefined;
+  }
+  const own = owned.remark;
+  const filled: DesiredState = filler.shape.desiredState(facts.viewOf(filler), observed, facts.now);
+  if (filled.kind === 'be') {
+    return { desired: together(owned, filled), from: filler, remarks: { own, fill: filled.remark } };
+  }
+  const { kind, reason, message } = filled;
+  const fill = { state: kind === 'wait' ? 'waiting' : 'error', reason, message } as const;
+  return { desired: owned, from: claim, remarks: { own, fill } };
+}
+
+function refusedType(type: string): Plan {
+  return { do: 'fail', reason: 'RefusedType', message: `Secrets of type ${type} are never copied` };
+}
+
+/**
+ * Whether the target holds its source's content, with as little reading as possible: `current`, `stale`, `frozen` (it
+ * cannot hold it, being of another type), or what has to be read to know.
+ */
+function compareData(
+  facts: Facts,
+  claim: Claim,
+  observed: Observed,
+): 'current' | 'stale' | 'frozen' | 'source' | 'target' {
+  const fingerprint = facts.fingerprintOf(claim);
+  if (fingerprint === undefined) return 'source';
+  const { held } = facts;
+  if (held?.resourceVersion === observed.resourceVersion) {
+    if (claim.mode === 'own') {
+      // The last write tells the content and not the type: the target may have been filled from a Secret of another type.
+      if (facts.type === undefined) return 'target';
+      if (fingerprint.type !== facts.type) return 'frozen';
+    }
+    return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
+  }
+  // This process has not written it. Its metadata say which version it holds and that no other client changed its data: that replaces
+  // reading it. The keys must agree too, because a removed key leaves no other trace.
+  if (held === undefined && isUntouched(facts, claim, observed) && observed.ownKeys === fingerprint.keys) {
+    return 'current';
+  }
+  return 'target';
+}
+
+function isUntouched(facts: Facts, claim: Claim, observed: Observed): boolean {
+  const view = facts.viewOf(claim);
+  return (
+    observed.ownKeys !== undefined &&
+    view.state === 'present' &&
+    claim.shape.heldVersion(observed) === view.version &&
+    !Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)
+  );
+}
