@@ -1,4 +1,4 @@
-/** Collections as kubectl prints them: the API server itself makes the cells (the `Table` of meta.k8s.io/v1). */
+/** Collections as kubectl prints them: the API server makes the cells (`Table` of meta.k8s.io/v1). */
 import type { KubeApi, ObjectMeta } from '../src/kube/api.ts';
 import { parseJson } from '../src/kube/json.ts';
 import { textTable } from '../src/cli/text-table.ts';
@@ -17,14 +17,14 @@ export interface ServerTableOptions {
   /** Path of the collection: `/api/v1/secrets`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** First a column NAMESPACE, as with `kubectl get -A`. */
+  /** Adds a first column NAMESPACE, as `kubectl get -A` does. */
   readonly withNamespace: boolean;
   readonly signal?: AbortSignal;
 }
 
 /**
  * The lines that `kubectl get` prints for a collection; none if it is empty.
- * @throws what `api.request` throws
+ * @throws the errors of `api.request`
  */
 export async function serverTable(api: KubeApi, options: ServerTableOptions): Promise<string[]> {
   const { path, query = {}, withNamespace, signal } = options;
@@ -37,7 +37,7 @@ export async function serverTable(api: KubeApi, options: ServerTableOptions): Pr
   });
   const { columnDefinitions, rows = [] } = parseJson(body, `the table of ${path}`) as ServerTable;
   if (rows.length === 0) return [];
-  // Columns of another priority are those of `-o wide`.
+  // Other priorities are the columns of `-o wide`.
   const shown = [...columnDefinitions.entries()].filter(([, { priority }]) => priority === 0);
   const header = shown.map(([, { name }]) => name.toUpperCase());
   if (withNamespace) header.unshift('NAMESPACE');

@@ -1,7 +1,7 @@
-/** The CustomResourceDefinitions, for `keyferry crds`. They are in the program, so that it needs no file beside it. */
+/** The CustomResourceDefinitions for `keyferry crds`. They are part of the program, so it needs no other file. */
 import { CRDS_YAML } from './crds.generated.ts';
 
-/** Every CustomResourceDefinition that Keyferry brings, as YAML documents ready for `kubectl apply -f -`. */
+/** All CustomResourceDefinitions as YAML documents, ready for `kubectl apply -f -`. */
 export function crds(): string {
   return CRDS_YAML;
 }

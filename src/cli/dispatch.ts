@@ -1,33 +1,27 @@
 /**
- * From a command line to an exit code.
+ * Runs one command line.
  *
- * A daemon is started without loading the command line library, which costs 1.3 MiB of private memory that would then
- * be held for months; help and the short commands load it.
+ * Commands that run controllers do not load the command-line library, because it would hold 1.3 MiB of private memory for
+ * months. Help and the short commands load it.
  */
 import { basename } from 'node:path';
-import { DAEMONS } from '../config/daemon.ts';
-import { systemOfBinary, systemOfFlags } from '../config/originals.ts';
+import { findControllerCommand } from '../config/commands.ts';
+import { commandOfBinary, commandOfFlags, isNotAvailable } from '../config/originals.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
 import type { CliContext } from './actions.ts';
-import { findDaemon } from './daemon-actions.ts';
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.ts';
 
-/** Runs one command line (without node and script) and answers the exit code. Never throws. */
+/** Runs one command line (without node and script) and returns the exit code. Never throws. */
 export async function runCli(context: CliContext, args: readonly string[]): Promise<number> {
   let command = 'keyferry';
   try {
     const argv = withCommand(context.startedAs, args);
     const [first = ''] = argv;
+    if (isNotAvailable(first)) throw new UsageError(`${first} is not available in this version`);
     if (/^[a-z]/.test(first)) command = `keyferry ${first}`;
-    const daemon = findDaemon(context.actions, first);
-    if (daemon !== undefined) {
-      const config = daemon.daemon.configure(argv.slice(1), context.surroundings);
-      if (config !== undefined) return await daemon.action(config);
-    } else if (DAEMONS.some((name) => name === first)) {
-      command = 'keyferry';
-      throw new UsageError(`the system ${first} is not in this version of Keyferry`);
-    }
+    const config = findControllerCommand(first)?.configure(argv.slice(1), context.surroundings);
+    if (config !== undefined) return await context.actions.run(config);
     const { runProgram } = await import('./program.ts');
     return await runProgram(context, argv);
   } catch (error) {
@@ -38,12 +32,13 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
 }
 
 /**
- * The command line with a command: that of the original whose name we were started under, else of the one whose flags are given
- * without a command.
- * @throws UsageError if flags alone do not say which
+ * Puts the command before the arguments if the program was started under the name of an original, or with the flags of an original
+ * and without a command.
+ * @throws UsageError if the flags fit several originals
  */
 function withCommand(startedAs: readonly string[], argv: readonly string[]): readonly string[] {
   const names = startedAs.map((path) => basename(path));
-  const system = names.map((name) => systemOfBinary(name)).find((found) => found !== undefined) ?? systemOfFlags(argv);
-  return system === undefined ? argv : [system, ...argv];
+  const command =
+    names.map((name) => commandOfBinary(name)).find((found) => found !== undefined) ?? commandOfFlags(argv);
+  return command === undefined ? argv : [command, ...argv];
 }

@@ -1,4 +1,4 @@
-/** Whole collections for the short commands, as far as the rights of the caller reach. */
+/** Lists collections for the short commands, as far as the rights of the user allow. */
 import type { KubeApi } from '../kube/api.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
 import { type Listed, listEach, type ListOptions } from '../kube/list-each.ts';
@@ -9,14 +9,14 @@ export interface Collection {
   readonly plural: string;
 }
 
-/** How much of a collection could be listed; `refused` has the server's words. */
+/** How much of a collection could be listed. */
 export type Reach =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed' }
   | { readonly extent: 'refused'; readonly message: string };
 
 /**
- * Lists a collection in the whole cluster. Where the caller may not do that, in one namespace, if one is given.
- * @throws what `api.request` throws, but for 403 and 404
+ * Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace.
+ * @throws the errors of `api.request` except 403 and 404
  */
 export async function listReachable(
   api: KubeApi,

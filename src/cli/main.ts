@@ -1,15 +1,9 @@
-/** Entry of the bundle: what each command does, and the exit code. */
+/** Entry of the bundle: the action of each command, and the exit code. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { DaemonAction } from './actions.ts';
 import { runCli } from './dispatch.ts';
 import { writerTo } from './pipes.ts';
 import { VERSION } from './version.ts';
-
-const daemon: DaemonAction = async (config) => {
-  const { run } = await import('./run.ts');
-  return await run(config, process.env);
-};
 
 async function readStdin(): Promise<string> {
   const { text } = await import('node:stream/consumers');
@@ -22,9 +16,10 @@ const stderr = writerTo(process.stderr);
 void runCli(
   {
     actions: {
-      run: daemon,
-      mirrors: daemon,
-      replicator: daemon,
+      run: async (config) => {
+        const { run } = await import('./run.ts');
+        return await run(config, process.env);
+      },
       crds: async () => {
         const { crds } = await import('./crds.ts');
         stdout(crds());

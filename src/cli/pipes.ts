@@ -1,10 +1,9 @@
-/** Writing to whoever reads us, as long as somebody does: `keyferry status | head -1` closes the pipe before the end. */
+/** Writes to a pipe until its reader closes it: `keyferry status | head -1` closes the pipe before all output is written. */
 import type { Writable } from 'node:stream';
 
 /**
- * A function that writes text to a stream. Once its reader has gone, nothing is written any more and nothing is said of it; the exit
- * code stays what the command makes it.
- * @throws as an uncaught error what else the stream fails with
+ * A function that writes text to a stream. After the reader has closed the pipe, output is dropped without an error, and the
+ * command keeps its exit code. Other errors of the stream are uncaught errors.
  */
 export function writerTo(stream: Writable): (text: string) => void {
   let isOpen = true;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CONTROLLERS, type Config } from '../config/config.ts';
-import { DAEMONS } from '../config/daemon.ts';
+import { CONTROLLER_COMMANDS } from '../config/commands.ts';
+import type { Config } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
-import type { Actions, CliContext } from './actions.ts';
+import type { Actions, CliContext, Outcome } from './actions.ts';
 import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 
@@ -11,7 +11,7 @@ interface Result {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** What the action was called with, after its name. */
+  /** The name of the action and its argument. */
   readonly called: readonly unknown[];
 }
 
@@ -20,15 +20,29 @@ interface Recorder {
   readonly called: unknown[];
 }
 
-/** Every action, answering `code`. */
+/** All actions; each records its call and returns `code`. */
 function recorder(code = 0): Recorder {
   const called: unknown[] = [];
-  const record = (name: string) => (options?: unknown) => {
-    called.push(name, options);
-    return Promise.resolve(code);
+  const record =
+    (name: string) =>
+    async (options?: unknown): Outcome => {
+      called.push(name, options);
+      return await Promise.resolve(code);
+    };
+  const actions = {
+    run: record('run'),
+    crds: record('crds'),
+    status: record('status'),
+    plan: record('plan'),
+    demo: record('demo'),
   };
-  const names = [...DAEMONS, 'crds', 'status', 'plan', 'demo'];
-  return { actions: Object.fromEntries(names.map((name) => [name, record(name)])), called };
+  return { actions, called };
+}
+
+/** The controllers that a recorded command line runs. */
+function controllersOf({ called: [name, config] }: Result): readonly string[] {
+  assert.equal(name, 'run');
+  return (config as Config).controllers;
 }
 
 async function cli(
@@ -49,8 +63,6 @@ async function cli(
   return { code: await run(context, argv), ...written, called };
 }
 
-const onlyMirrors: Actions = { run: () => Promise.resolve(0), mirrors: () => Promise.resolve(0) };
-
 describe('help and version', () => {
   it('prints the version', async () => {
     for (const flag of ['--version', '-V']) {
@@ -59,20 +71,17 @@ describe('help and version', () => {
     }
   });
 
-  it('lists the commands that have an action, and only those', async () => {
+  it('lists the commands', async () => {
     const all = await cli(['--help']);
     assert.equal(all.code, 0);
-    for (const name of [...DAEMONS, 'crds', 'status', 'plan', 'demo']) {
+    for (const name of ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'demo']) {
       assert.match(all.stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
     }
     assert.match(all.stdout, /Exit codes: 0 done, 1 failed, 2 usage; of plan 3: something would be lost or refused\./);
-    const some = await cli(['--help'], { actions: onlyMirrors, called: [] });
-    const commands = [...some.stdout.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name);
-    assert.deepEqual(commands, ['run', 'mirrors', 'help']);
   });
 
-  it('explains each daemon with flags, defaults and examples, however help is asked for', async () => {
-    for (const name of DAEMONS) {
+  it('lists flags, defaults and examples of each command that runs controllers', async () => {
+    for (const { name } of CONTROLLER_COMMANDS) {
       const { code, stdout, stderr, called } = await cli([name, '--help']);
       assert.deepEqual([code, stderr, called], [0, '', []], name);
       assert.match(stdout, new RegExp(`^Usage: keyferry ${name} `));
@@ -91,16 +100,15 @@ describe('help and version', () => {
     }
   });
 
-  it('shows under run only the flags of systems that are there', async () => {
-    const all = await cli(['run', '--help']);
-    assert.match(all.stdout, /--replicator-allow-all/);
-    assert.match(all.stdout, /which of mirrors, replicator/);
-    const some = await cli(['run', '--help'], { actions: onlyMirrors, called: [] });
-    assert.match(some.stdout, /--mirrors-regex <full\|search>/);
-    assert.doesNotMatch(some.stdout, /replicator|syncsecret|generator/);
+  it('lists under run the flags of all controllers, and no flags of controllers that do not exist yet', async () => {
+    const { stdout } = await cli(['run', '--help']);
+    assert.match(stdout, /--replicator-allow-all/);
+    assert.match(stdout, /--mirrors-regex <full\|search>/);
+    assert.match(stdout, /which of mirrors, replicator/);
+    assert.doesNotMatch(stdout, /syncsecret|generator/);
   });
 
-  it('gives an example of every option of status and plan', async () => {
+  it('has an example for every option of status and plan', async () => {
     for (const name of ['status', 'plan']) {
       const { stdout } = await cli([name, '--help']);
       const [options = '', examples = ''] = stdout.split('Examples:');
@@ -113,7 +121,7 @@ describe('help and version', () => {
     }
   });
 
-  it('explains the short commands', async () => {
+  it('describes the short commands', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
       ['status', /-o, --output <format>[^-]*\(choices: "table", "json", "yaml", default:\s+"table"\)/],
@@ -128,7 +136,7 @@ describe('help and version', () => {
 });
 
 describe('exit codes', () => {
-  it('are those of the action', async () => {
+  it('are returned by the action', async () => {
     for (const code of [0, 1, 7]) {
       for (const argv of [['run'], ['crds'], ['plan', 'a.yaml']]) {
         assert.equal((await cli(argv, recorder(code))).code, code);
@@ -136,7 +144,7 @@ describe('exit codes', () => {
     }
   });
 
-  it('are 2 for a command line that cannot be meant', async () => {
+  it('are 2 for a bad command line', async () => {
     for (const [argv, message] of [
       [[], /Usage: keyferry/],
       [['nope'], /unknown command 'nope'/],
@@ -150,7 +158,9 @@ describe('exit codes', () => {
       [['run', 'x'], /^keyferry run: unexpected argument "x"\n/],
       [['mirrors', '-metrics-bind-address', 'x'], /^keyferry mirrors: --metrics-bind-address: bad value "x": must be/],
       [['replicator', '--resync-period=soon'], /^keyferry replicator: --resync-period: bad value "soon": must be/],
-      [['syncsecret-ccm'], /^keyferry syncsecret-ccm: --cluster-name is required\n/],
+      [['syncsecret-ccm', '--help'], /^keyferry: syncsecret-ccm is not available in this version\n/],
+      [['syncsecret-manager'], /^keyferry: syncsecret-manager is not available in this version\n/],
+      [['generator', '--all'], /^keyferry: generator is not available in this version\n/],
     ] as const) {
       const { code, stdout, stderr, called } = await cli(argv);
       assert.deepEqual([code, stdout, called], [2, '', []], argv.join(' '));
@@ -158,32 +168,29 @@ describe('exit codes', () => {
     }
   });
 
-  it('are 1 for an action that throws, with a message and no stack; 2 if it throws a UsageError', async () => {
+  it('are 1 for an error, printed without a stack, and 2 for a UsageError', async () => {
     const cause = new Error('connect ECONNREFUSED 127.0.0.1:1');
-    const failing = { status: () => Promise.reject(new Error('the cluster cannot be reached', { cause })) };
+    const failing = {
+      ...recorder().actions,
+      status: () => Promise.reject(new Error('the cluster cannot be reached', { cause })),
+    };
     const failed = await cli(['status'], { actions: failing, called: [] });
     assert.equal(failed.code, 1);
     assert.equal(
       failed.stderr,
       'keyferry status: the cluster cannot be reached (Error: connect ECONNREFUSED 127.0.0.1:1)\n',
     );
-    const usage = { plan: () => Promise.reject(new UsageError('a.yaml: no such file')) };
+    const usage = { ...recorder().actions, plan: () => Promise.reject(new UsageError('a.yaml: no such file')) };
     const refused = await cli(['plan', 'a.yaml'], { actions: usage, called: [] });
     assert.equal(refused.code, 2);
     assert.match(refused.stderr, /^keyferry plan: a\.yaml: no such file\n/);
   });
-
-  it('are 2 for a command that this build does not have', async () => {
-    const { code, stderr } = await cli(['replicator', '-allow-all'], { actions: onlyMirrors, called: [] });
-    assert.equal(code, 2);
-    assert.match(stderr, /^keyferry: the system replicator is not in this version of Keyferry\n/);
-  });
 });
 
-describe('what the actions get', () => {
+describe('the argument of the actions', () => {
   const nowhere = { kubeconfig: undefined, context: undefined };
 
-  it('is the options of the short commands', async () => {
+  it('has the options of the short commands', async () => {
     const replicator = {
       annotationsPrefix: 'k8s-replicator',
       allowAll: false,
@@ -252,65 +259,60 @@ describe('what the actions get', () => {
     }
   });
 
-  it("is a daemon's Config, the same with the library and without it", async () => {
+  it('is the same Config with and without the command-line library', async () => {
     for (const [argv, check] of [
       [['run', '--controllers=mirrors', '--mirrors-regex=search'], (c: Config) => c.mirrors.regexMode === 'search'],
-      [['run'], (c: Config) => c.controllers.length === CONTROLLERS.length - 1],
+      [['run'], (c: Config) => c.controllers.length === 2],
       [['mirrors', '-leader-elect', '-kubeconfig', '-V'], (c: Config) => c.kubeconfig === '-V'],
       [['mirrors', '--zap-devel=true', '--leader-elect=false'], (c: Config) => c.logLevel === 'debug'],
       [['replicator', '-allow-all'], (c: Config) => c.replicator.allowAll],
-      [['syncsecret-ccm', '--cluster-name', 'a'], (c: Config) => c.syncsecret.clusterName === 'a'],
-      [['syncsecret-manager', '--debug'], (c: Config) => c.logLevel === 'debug'],
-      [['generator', '--all'], (c: Config) => c.generator.all],
     ] as const) {
       const fast = await cli(argv);
       const slow = await cli(argv, recorder(), runProgram);
       assert.deepEqual([fast.code, fast.stderr], [0, '']);
-      assert.equal(fast.called[0], argv[0]);
+      assert.equal(fast.called[0], 'run');
       assert.ok(check(fast.called[1] as Config), argv.join(' '));
       assert.deepEqual(slow, fast);
     }
   });
 });
 
-describe("in the place of an original's program", () => {
+describe('as the replacement of an original', () => {
   const name = (path: string, argv: readonly string[], found = recorder()): Promise<Result> =>
     cli(argv, found, runCli, [path, 'node']);
 
-  it('a link with its name behaves as the system, with its flags or without', async () => {
+  it('a link with its name is the command for it, with or without flags', async () => {
     const chart = ['--leader-elect', '--health-probe-bind-address=:8081', '--metrics-bind-address=127.0.0.1:8080'];
-    for (const [path, argv, system] of [
+    for (const [path, argv, command] of [
       ['/manager', chart, 'mirrors'],
       ['/manager', [], 'mirrors'],
       ['/usr/local/bin/manager', ['--zap-devel=false'], 'mirrors'],
       ['/k8s-replicator', [], 'replicator'],
       ['/k8s-replicator', ['--annotations-prefix', 'x.example.com', '--allow-all'], 'replicator'],
-      ['/ccm', ['--cluster-name=a'], 'syncsecret-ccm'],
-      ['/kubelb', ['--debug=false'], 'syncsecret-manager'],
     ] as const) {
-      const { code, stderr, called } = await name(path, argv);
-      assert.deepEqual([code, stderr, called[0]], [0, '', system], path);
-      assert.deepEqual(called, (await cli([system, ...argv])).called, 'as the command with these flags');
+      const result = await name(path, argv);
+      assert.deepEqual([result.code, result.stderr, controllersOf(result)], [0, '', [command]], path);
+      assert.deepEqual(result.called, (await cli([command, ...argv])).called, 'as the command with these flags');
     }
   });
 
-  it('the name of the process counts as well, for what starts node under another name', async () => {
-    const { called } = await cli(['--leader-elect'], recorder(), runCli, ['/app/dist/keyferry.cjs', 'k8s-replicator']);
-    assert.equal(called[0], 'replicator');
+  it('the name of the process selects the command, too', async () => {
+    const startedAs = ['/app/dist/keyferry.cjs', 'k8s-replicator'];
+    assert.deepEqual(controllersOf(await cli(['--leader-elect'], recorder(), runCli, startedAs)), ['replicator']);
   });
 
-  it("a name like an object's member is no original", async () => {
+  it('the name of a member of Object selects no command', async () => {
     assert.match((await name('/constructor', [])).stderr, /Usage: keyferry/);
   });
 
-  it('help and errors are those of the command', async () => {
+  it('help and errors name the command', async () => {
     assert.match((await name('/manager', ['--help'])).stdout, /^Usage: keyferry mirrors /);
     const { code, stderr } = await name('/manager', ['--nope']);
     assert.deepEqual([code, stderr], [2, 'keyferry mirrors: unknown flag --nope\nTry `keyferry mirrors --help`.\n']);
   });
 
-  it('its flags alone say which system it is', async () => {
-    for (const [argv, system] of [
+  it('flags of an original select the command', async () => {
+    for (const [argv, command] of [
       [['--leader-elect'], 'mirrors'],
       [['--health-probe-bind-address=:8081', '-metrics-bind-address', ':8080', '--leader-elect'], 'mirrors'],
       [['--leader-elect', '--mirrors-regex=search'], 'mirrors'],
@@ -318,8 +320,35 @@ describe("in the place of an original's program", () => {
       [['-allow-all', '-resync-period', '1h'], 'replicator'],
       [['--status-address=:9102'], 'replicator'],
       [['--kubeconfig', 'k', '--create-with-labels='], 'replicator'],
+    ] as const) {
+      const result = await cli(argv);
+      assert.deepEqual([result.code, result.stderr, controllersOf(result)], [0, '', [command]], argv.join(' '));
+    }
+  });
+
+  it('the error for an unknown flag names the command that has the other flags', async () => {
+    const { code, stderr } = await cli(['--annotations-prefix=a.example.com', '--nope']);
+    assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope']);
+  });
+
+  it('flags that fit several commands are an error, and nothing is started', async () => {
+    for (const argv of [['--health-probe-bind-address=:8081'], ['--kubeconfig', 'k'], ['--kubeconfig=k', 'status']]) {
+      const { code, stderr, called } = await cli(argv);
+      assert.deepEqual([code, called], [2, []], argv.join(' '));
+      assert.match(
+        stderr,
+        /put the name of the command before them, one of mirrors, syncsecret-ccm, syncsecret-manager\n/,
+      );
+    }
+  });
+
+  it('a command that this version does not have is refused by name, also if another command has some of the flags', async () => {
+    for (const [path, argv, command] of [
+      ['/ccm', ['--cluster-name=a'], 'syncsecret-ccm'],
+      ['/kubelb', ['--debug=false'], 'syncsecret-manager'],
       // As the charts of KubeLB write them.
       [
+        '',
         [
           '--enable-leader-election=true',
           '--node-address-type=ExternalIP',
@@ -331,34 +360,14 @@ describe("in the place of an original's program", () => {
         'syncsecret-ccm',
       ],
       [
+        '',
         ['--enable-leader-election=true', '--enable-tenant-migration=true', '--debug=false', '--zap-log-level=info'],
         'syncsecret-manager',
       ],
     ] as const) {
-      const { code, stderr, called } = await cli(argv);
-      assert.deepEqual([code, stderr, called[0]], [0, '', system], argv.join(' '));
-    }
-  });
-
-  it('a flag that the system lacks is named by the system that has the others', async () => {
-    const { code, stderr } = await cli(['--annotations-prefix=a.example.com', '--nope']);
-    assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope']);
-  });
-
-  it('flags that fit several systems ask for a name, and nothing is started', async () => {
-    for (const argv of [['--health-probe-bind-address=:8081'], ['--kubeconfig', 'k'], ['--kubeconfig=k', 'status']]) {
-      const { code, stderr, called } = await cli(argv);
+      const { code, stderr, called } = await name(path, argv);
       assert.deepEqual([code, called], [2, []], argv.join(' '));
-      assert.match(stderr, /put its name before them, one of mirrors, syncsecret-ccm, syncsecret-manager\n/);
-    }
-  });
-
-  it('a system that this version lacks is refused by its name, also where another one has the flags', async () => {
-    const ccm = ['--enable-leader-election=true', '--cluster-name=a'];
-    const missing = { actions: onlyMirrors, called: [] };
-    for (const result of [await name('/ccm', ccm, missing), await cli(ccm, missing)]) {
-      assert.equal(result.code, 2);
-      assert.match(result.stderr, /^keyferry: the system syncsecret-ccm is not in this version of Keyferry\n/);
+      assert.match(stderr, new RegExp(`^keyferry: ${command} is not available in this version\n`));
     }
   });
 });

@@ -1,29 +1,11 @@
-/** The command line as it is shown and parsed: commands, options, help. What they do comes in as actions. */
+/** The command line for the library: commands, options, help. */
 import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
-import { DAEMONS, type Daemon, type DaemonName } from '../config/daemon.ts';
+import type { ControllerCommand } from '../config/command.ts';
+import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import { mirrorsFlags } from '../config/mirrors-flags.ts';
 import { replicatorFlags } from '../config/replicator-flags.ts';
-import type { CliContext, ClusterOptions, DaemonAction, Outcome, ReadingOptions, StatusOptions } from './actions.ts';
-import { findDaemon } from './daemon-actions.ts';
+import type { CliContext, ClusterOptions, Outcome, ReadingOptions, StatusOptions } from './actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
-
-const SUMMARY: Readonly<Record<DaemonName, string>> = {
-  run: 'work: every controller whose API is installed',
-  mirrors: 'SecretMirrors alone, with the flags of the original mirrors operator',
-  replicator: 'annotated Secrets and ConfigMaps alone, with the flags of k8s-replicator',
-  'syncsecret-ccm': "SyncSecrets from a tenant's cluster, with the flags of the KubeLB CCM",
-  'syncsecret-manager': 'SyncSecrets in the management cluster, with the flags of the KubeLB manager',
-  generator: 'values for ExternalSecrets that Vault does not have yet',
-};
-
-const EXAMPLES: Readonly<Record<DaemonName, readonly string[]>> = {
-  run: ['keyferry run', 'keyferry run --controllers mirrors --leader-elect --status-address :9102'],
-  mirrors: ['keyferry mirrors --leader-elect --metrics-bind-address=127.0.0.1:8080'],
-  replicator: ['keyferry replicator -allow-all -resync-period 1h'],
-  'syncsecret-ccm': ['keyferry syncsecret-ccm --cluster-name blue --kubelb-kubeconfig ~/.kube/kubelb'],
-  'syncsecret-manager': ['keyferry syncsecret-manager --namespace kubelb'],
-  generator: ['VAULT_ADDR=http://vault.vault:8200 keyferry generator --all'],
-};
 
 const STATUS_EXAMPLES = [
   'keyferry status',
@@ -52,9 +34,9 @@ const PLAN_EXAMPLES = [
 const REGEX_MODES: readonly StatusOptions['regexMode'][] = ['full', 'search'];
 
 /**
- * Runs one command line through the program.
+ * Parses and runs one command line.
  * @returns the exit code
- * @throws what an action throws
+ * @throws the errors of the action
  */
 export async function runProgram(context: CliContext, argv: readonly string[]): Promise<number> {
   let code = EXIT_DONE;
@@ -66,83 +48,73 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Help and version that were asked for have code 0; everything else that the library ends with is a usage error,
-    // and already printed.
+    // The library exits with code 0 for help and version. Everything else is a usage error, already printed.
     return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
   }
 }
 
-/** The program with a command for each action. `onExitCode` gets what an action answers. */
-export function buildProgram(context: CliContext, onExitCode: (code: number) => void): Command {
+/** @param onExitCode receives the exit code of the action */
+function buildProgram(context: CliContext, onExitCode: (code: number) => void): Command {
   const { actions } = context;
   const program = new Command('keyferry')
     .description(
-      'Carries Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy right.',
+      'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
     )
     .version(context.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    // What follows a command belongs to it: the daemons read their flags themselves.
+    // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
     .enablePositionalOptions()
     .showSuggestionAfterError()
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage; of plan 3: something would be lost or refused.');
   quiet(program, context);
   const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);
-  for (const name of DAEMONS) {
-    const found = findDaemon(actions, name);
-    if (found !== undefined) program.addCommand(daemonCommand(found.daemon, found.action, context, finish));
+  for (const controllerCommand of CONTROLLER_COMMANDS) {
+    program.addCommand(runnerCommand(controllerCommand, context, finish));
   }
-  const { crds, status, plan, demo } = actions;
-  if (crds !== undefined) {
-    command(program, 'crds', 'print all custom resource definitions as YAML', [
-      'keyferry crds | kubectl apply --server-side -f -',
-    ]).action(() => finish(crds()));
-  }
-  if (status !== undefined) {
-    const text = 'what is copied where, what is not, and why';
-    withReading(withCluster(command(program, 'status', text, STATUS_EXAMPLES)))
-      .option(
-        '-n, --namespace <name>',
-        'only SecretMirrors and annotated objects of this namespace, wherever their copies are; needs rights in it alone',
-      )
-      .option('-A, --all-namespaces', 'those of all namespaces (the default)', false)
-      .option('--failed', 'only what is not as it should be, with every failing namespace', false)
-      .action(({ namespace, allNamespaces, failed, ...flags }: StatusFlags) =>
-        finish(
-          status({
-            ...clusterOf(flags),
-            ...readingOf(flags),
-            namespace: allNamespaces ? undefined : namespace,
-            failed,
-          }),
-        ),
-      );
-  }
-  if (plan !== undefined) {
-    const text = 'what these manifests would do on this cluster, without doing it';
-    withReading(withCluster(command(program, 'plan', text, PLAN_EXAMPLES)))
-      .argument('<files...>', 'manifests, or folders of them; - for standard input')
-      .option('-R, --recursive', 'also the folders in a folder', false)
-      .option('--all', 'also what stays as it is', false)
-      .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage, 3 something would be lost or refused.')
-      .action((files: string[], { recursive, all, ...flags }: PlanFlags) =>
-        finish(plan({ ...clusterOf(flags), ...readingOf(flags), files, recursive, all })),
-      );
-  }
-  if (demo !== undefined) {
-    const text = 'real servers on this machine, the operator, and the examples, live';
-    withCluster(
-      command(program, 'demo', text, ['keyferry demo --once']),
-      'cluster to play on (else servers of its own)',
+  command(program, 'crds', 'print all CustomResourceDefinitions as YAML', [
+    'keyferry crds | kubectl apply --server-side -f -',
+  ]).action(() => finish(actions.crds()));
+  withReading(
+    withCluster(command(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES)),
+  )
+    .option(
+      '-n, --namespace <name>',
+      'only SecretMirrors and annotated objects in this namespace, with all of their copies; needs rights only in this namespace',
     )
-      .option('--once', 'end after the walk instead of running until Ctrl-C', false)
-      .action(({ once, ...cluster }: ClusterFlags & { once: boolean }) =>
-        finish(demo({ ...clusterOf(cluster), once })),
-      );
-  }
+    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)', false)
+    .option('--failed', 'only objects with problems, with every failing namespace', false)
+    .action(({ namespace, allNamespaces, failed, ...flags }: StatusFlags) =>
+      finish(
+        actions.status({
+          ...clusterOf(flags),
+          ...readingOf(flags),
+          namespace: allNamespaces ? undefined : namespace,
+          failed,
+        }),
+      ),
+    );
+  withReading(
+    withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
+  )
+    .argument('<files...>', 'manifests or folders of manifests; - for standard input')
+    .option('-R, --recursive', 'read folders recursively', false)
+    .option('--all', 'show unchanged objects, too', false)
+    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage, 3 something would be lost or refused.')
+    .action((files: string[], { recursive, all, ...flags }: PlanFlags) =>
+      finish(actions.plan({ ...clusterOf(flags), ...readingOf(flags), files, recursive, all })),
+    );
+  withCluster(
+    command(program, 'demo', 'run the examples on real servers on this machine', ['keyferry demo --once']),
+    'use this cluster (else start local servers)',
+  )
+    .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
+    .action(({ once, ...cluster }: ClusterFlags & { once: boolean }) =>
+      finish(actions.demo({ ...clusterOf(cluster), once })),
+    );
   return program;
 }
 
-/** As the library hands them out: absent instead of `undefined`. */
+/** As the library returns them: absent instead of `undefined`. */
 interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -171,16 +143,20 @@ interface StatusFlags extends ClusterFlags, ReadingFlags {
   readonly failed: boolean;
 }
 
-/** What reads the rules as the operator does. */
+/** The options that define how rules are read, and the output format. */
 function withReading(target: Command): Command {
   const { name, help, initial } = mirrorsFlags.mirrorsRegex;
   return target
-    .addOption(new Option(`--${name} <mode>`, `as the operator runs: ${help}`).choices(REGEX_MODES).default(initial))
+    .addOption(
+      new Option(`--${name} <mode>`, `same as for the operator: ${help}`).choices(REGEX_MODES).default(initial),
+    )
     .addOption(replicatorOption('annotationsPrefix'))
     .addOption(replicatorOption('allowAll'))
     .addOption(replicatorOption('ignoreUnknown'))
     .addOption(replicatorOption('runReplicators'))
-    .addOption(new Option('-o, --output <format>', 'how to print').choices(['table', 'json', 'yaml']).default('table'));
+    .addOption(
+      new Option('-o, --output <format>', 'output format').choices(['table', 'json', 'yaml']).default('table'),
+    );
 }
 
 function readingOf(flags: ReadingFlags): ReadingOptions {
@@ -196,10 +172,10 @@ function readingOf(flags: ReadingFlags): ReadingOptions {
   };
 }
 
-/** A flag as the daemon that runs has it: without it the annotations cannot be read alike. */
+/** A flag of the running replicator, which `status` and `plan` need to read annotations in the same way. */
 function replicatorOption(key: keyof StatusOptions['replicator']): Option {
   const { name, isBool, hint, help, initial, parse } = replicatorFlags('replicator-')[key];
-  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, `as the replicator runs: ${help}`);
+  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, `same as for the replicator: ${help}`);
   option.default(initial, Array.isArray(initial) ? 'all' : undefined);
   if (isBool) return option;
   return option.argParser((text: string) => {
@@ -217,7 +193,7 @@ function clusterOf(flags: ClusterFlags): ClusterOptions {
 
 function withCluster(
   target: Command,
-  which = 'cluster to talk to (else $KUBECONFIG, ~/.kube/config, in-cluster)',
+  which = 'kubeconfig file (else $KUBECONFIG, ~/.kube/config, in-cluster)',
 ): Command {
   return target
     .option('--kubeconfig <path>', which)
@@ -236,17 +212,17 @@ function describe(target: Command, summary: string, examples: readonly string[])
     .addHelpText('after', `\nExamples:\n${lines}`);
 }
 
-/** No exit and no console of the library's own. */
+/** Keeps the library from ending the process and from writing to the console. */
 function quiet(target: Command, context: CliContext): void {
   target.exitOverride();
   target.configureOutput({ writeOut: context.stdout, writeErr: context.stderr });
 }
 
 /**
- * A command whose arguments the library shows in its help but does not read: they follow Go's rules (config/go-flags.ts),
- * and a daemon is read the same way whether or not the library was loaded.
+ * A command whose flags the library shows in its help but does not parse: they follow Go's rules (config/go-flags.ts), and are
+ * parsed in the same way without the library.
  */
-class DaemonCommand extends Command {
+class RunnerCommand extends Command {
   #argv: readonly string[] = [];
 
   get argv(): readonly string[] {
@@ -259,23 +235,22 @@ class DaemonCommand extends Command {
   }
 }
 
-function daemonCommand(
-  daemon: Daemon,
-  action: DaemonAction,
+function runnerCommand(
+  { name, summary, examples, flags, configure }: ControllerCommand,
   context: CliContext,
   finish: (outcome: Outcome) => Promise<void>,
 ): Command {
-  const target = new DaemonCommand(daemon.name);
-  describe(target, SUMMARY[daemon.name], EXAMPLES[daemon.name]);
+  const target = new RunnerCommand(name);
+  describe(target, summary, examples);
   quiet(target, context);
-  for (const flag of Object.values(daemon.flags)) {
+  for (const flag of Object.values(flags)) {
     const option = new Option(flag.isBool ? `--${flag.name}` : `--${flag.name} <${flag.hint}>`, flag.help);
     if (flag.initialText !== '') option.default(flag.initialText, flag.initialText);
     target.addOption(option);
   }
   return target.action(async () => {
-    const config = daemon.configure(target.argv, context.surroundings);
+    const config = configure(target.argv, context.surroundings);
     if (config === undefined) target.help();
-    else await finish(action(config));
+    else await finish(context.actions.run(config));
   });
 }

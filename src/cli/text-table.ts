@@ -1,10 +1,10 @@
-/** Tables of text as kubectl prints them, so that what people know how to read looks the same here. */
+/** Text tables in the layout of kubectl. */
 
-/** A column is as wide as its longest cell and this many blanks, and never narrower than `LEAST_WIDTH`. */
+/** A column is as wide as its longest cell plus this many blanks, at least `LEAST_WIDTH`. */
 const PADDING = 3;
 const LEAST_WIDTH = 6;
 
-/** Lines of a table, header first, without a line end. Cells end at their first line break. The last column is not padded. */
+/** The lines of a table, header first, without line ends. Cells are cut at their first line break. The last column is not padded. */
 export function textTable(header: readonly string[], rows: Iterable<readonly string[]>): string[] {
   const lines = [header, ...rows].map((cells) => header.map((_, index) => oneLine(cells[index] ?? '')));
   const widths = header.map((_, index) =>

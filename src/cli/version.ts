@@ -1,5 +1,5 @@
-/** Put in by the bundler. */
+/** Defined by the bundler. */
 declare const KEYFERRY_VERSION: string | undefined;
 
-/** Keyferry's own version; `dev` where it runs unbundled. */
+/** The version of Keyferry; `dev` if it runs unbundled. */
 export const VERSION: string = typeof KEYFERRY_VERSION === 'undefined' ? 'dev' : KEYFERRY_VERSION;

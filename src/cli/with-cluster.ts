@@ -1,4 +1,4 @@
-/** One short conversation with a cluster. */
+/** A connection to a cluster for one short command. */
 import type { Connection } from '../kube/connection.ts';
 import { ConnectionError, isUnauthorized } from '../kube/errors.ts';
 import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
@@ -6,8 +6,8 @@ import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { ClusterOptions } from './actions.ts';
 
 /**
- * @throws KubeconfigError if there is no cluster to talk to, and what `work` throws; where the cluster could not be reached, or does
- * not know us, with the server and where it is named
+ * @throws KubeconfigError if no cluster is configured, and the errors of `work`; a connection error or 401 is wrapped with the
+ * address of the server and its origin
  */
 export async function withCluster<T>(
   { kubeconfig, context }: ClusterOptions,

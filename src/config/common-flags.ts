@@ -1,4 +1,4 @@
-/** The flags that every daemon has, and what they become. */
+/** The flags of every command that runs controllers. */
 import { LOG_LEVELS } from '../observe/log-level.ts';
 import type { LeaderElectConfig, Surroundings } from './config.ts';
 import {
@@ -9,7 +9,6 @@ import {
   durationFlag,
   nameFlag,
   textFlag,
-  type Flag,
   type FlagTable,
   type FlagValues,
 } from './flags.ts';
@@ -18,30 +17,46 @@ import { shown, UsageError } from './usage-error.ts';
 
 const LABEL_LETTERS = "lower case letters, digits and '-'";
 
-/** `statusAddress` is the default of --status-address; empty for systems whose original had addresses of its own. */
+/** @param statusAddress the default of --status-address; empty if the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
   return {
-    kubeconfig: textFlag('kubeconfig', 'path', 'cluster to work on (else $KUBECONFIG, ~/.kube/config, in-cluster)'),
+    kubeconfig: textFlag('kubeconfig', 'path', 'kubeconfig file (else $KUBECONFIG, ~/.kube/config, in-cluster)'),
     context: textFlag('context', 'name', 'context of the kubeconfig (else its current one)'),
-    statusAddress: addressFlag('status-address', statusAddress, 'serves /metrics, /healthz and /readyz; 0 for nowhere'),
-    logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'least level that is logged'),
-    maxConcurrentWrites: countFlag('kube-max-concurrent-writes', 8, 1, 256, 'writes to one API server at once'),
+    statusAddress: addressFlag(
+      'status-address',
+      statusAddress,
+      'address of /metrics, /healthz and /readyz; 0 to disable',
+    ),
+    logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'minimum level to log'),
+    maxConcurrentWrites: countFlag(
+      'kube-max-concurrent-writes',
+      8,
+      1,
+      256,
+      'maximum number of concurrent writes to an API server',
+    ),
     watchIdleTimeout: durationFlag(
       'watch-idle-timeout',
       '90s',
       1000,
-      'a watch without a byte for so long is opened again; servers send one every 60 to 75 s',
+      'reopen a watch that receives no data for this long; API servers send data every 60 to 75s',
     ),
     deletionTimeout: durationFlag(
       'deletion-timeout',
       '60s',
       0,
-      'longest that a SecretMirror which is being deleted waits for its copies to go; copies that are left go later',
+      'how long a SecretMirror waits in deletion until its copies are deleted; remaining copies are deleted later',
     ),
-    leaderElect: boolFlag('leader-elect', false, 'work only while holding a Lease, so that several replicas can run'),
-    leaderElectNamespace: leaseNamespaceFlag(
+    leaderElect: boolFlag(
+      'leader-elect',
+      false,
+      'run controllers only while holding a Lease; required for several replicas',
+    ),
+    leaderElectNamespace: nameFlag(
       'leader-elect-namespace',
-      'namespace of the Lease (else that of the Pod; outside of a cluster that of the context)',
+      'namespace of the Lease (else the namespace of the Pod or, outside a cluster, of the context)',
+      isDnsLabel,
+      LABEL_LETTERS,
     ),
     leaderElectLeaseName: {
       ...nameFlag(
@@ -56,39 +71,35 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       'leader-elect-lease-duration',
       '15s',
       1000,
-      'a Lease not renewed for so long may be taken over',
+      'other replicas can take over a Lease that is not renewed for this long',
     ),
     leaderElectRenewDeadline: durationFlag(
       'leader-elect-renew-deadline',
       '10s',
       500,
-      'a leader that cannot renew for so long stops working',
+      'a leader that cannot renew the Lease for this long stops',
     ),
-    leaderElectRetryPeriod: durationFlag('leader-elect-retry-period', '2s', 100, 'between attempts to get or renew'),
+    leaderElectRetryPeriod: durationFlag(
+      'leader-elect-retry-period',
+      '2s',
+      100,
+      'time between attempts to acquire or renew the Lease',
+    ),
   } satisfies FlagTable;
-}
-
-/** A flag for the namespace of the Lease. */
-export function leaseNamespaceFlag(name: string, help: string): Flag<string | undefined> {
-  return nameFlag(name, help, isDnsLabel, LABEL_LETTERS);
 }
 
 export type CommonValues = FlagValues<ReturnType<typeof commonFlags>>;
 
-/**
- * The leader election's part. `enabled` overrides --leader-elect for originals with a flag of their own.
- * @throws UsageError if the three durations cannot work together
- */
+/** @throws UsageError if the three durations do not fit together */
 export function leaderElectConfig(
   values: CommonValues,
   leaseName: string,
   surroundings: Surroundings,
-  enabled = values.leaderElect,
 ): LeaderElectConfig {
   const leaseDurationMs = values.leaderElectLeaseDuration;
   const renewDeadlineMs = values.leaderElectRenewDeadline;
   const retryPeriodMs = values.leaderElectRetryPeriod;
-  // As client-go demands, so that a leader notices its loss before another one can take over.
+  // The rules of client-go: a leader stops before another replica can take over.
   if (leaseDurationMs <= renewDeadlineMs) {
     const text = `--leader-elect-lease-duration (${leaseDurationMs} ms) must be more than --leader-elect-renew-deadline`;
     throw new UsageError(`${text} (${renewDeadlineMs} ms)`);
@@ -103,7 +114,7 @@ export function leaderElectConfig(
     throw new UsageError(`$POD_NAMESPACE: bad value ${shown(here)}: must be a name of ${LABEL_LETTERS}`);
   }
   return {
-    enabled,
+    enabled: values.leaderElect,
     namespace: values.leaderElectNamespace ?? here,
     leaseName: values.leaderElectLeaseName ?? leaseName,
     identity: `${nonEmpty(env['POD_NAME']) ?? hostname}_${uniqueId}`,

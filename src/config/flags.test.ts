@@ -20,7 +20,7 @@ function values(...argv: string[]) {
 }
 
 describe('Go flags', () => {
-  it('takes one or two dashes, = or the next argument', () => {
+  it('accepts one or two dashes, = or the next argument', () => {
     for (const argv of [['-file', 'a'], ['--file', 'a'], ['-file=a'], ['--file=a'], ['--file=x', '-file', 'a']]) {
       assert.equal(values(...argv).values.file, 'a');
     }
@@ -30,7 +30,7 @@ describe('Go flags', () => {
     assert.equal(values('--file=').values.file, undefined);
   });
 
-  it('takes booleans alone or with =, never from the next argument', () => {
+  it('accepts booleans alone or with =, never from the next argument', () => {
     assert.equal(values('-leader').values.leader, true);
     assert.equal(values('--leader=false').values.leader, false);
     assert.equal(values('-leader=F').values.leader, false);
@@ -38,21 +38,21 @@ describe('Go flags', () => {
     assert.deepEqual([got.leader, got.file, rest], [true, undefined, ['false', '--file', 'a']]);
   });
 
-  it('stops at the first argument that is no flag, and at --', () => {
+  it('stops at the first argument that is not a flag, and at --', () => {
     assert.deepEqual(values('--file', 'a', 'b', '--mode', 'c').rest, ['b', '--mode', 'c']);
     assert.deepEqual(values('--leader', '--', '--file', 'a').rest, ['--file', 'a']);
     assert.deepEqual(values('-', '--file').rest, ['-', '--file']);
     assert.deepEqual(values('', '--file').rest, ['', '--file']);
   });
 
-  it('knows that help is asked for, unless it is a value', () => {
+  it('detects a request for help, except as a value', () => {
     for (const argv of [['-h'], ['--help'], ['-help'], ['--file', 'a', '-h', '--nonsense']]) {
       assert.equal(parseFlags(table, argv), undefined);
     }
     assert.equal(values('--file', '-h').values.file, '-h');
   });
 
-  it('tells what was given, and leaves the rest at its default', () => {
+  it('returns the given flags, and defaults for the others', () => {
     const { values: got, given } = values('--count', '8');
     assert.deepEqual([...given], ['count']);
     assert.deepEqual(got, {
@@ -74,10 +74,10 @@ describe('Go flags', () => {
       [['--=a'], 'bad flag syntax: "--=a"'],
       [['--file'], '--file needs a value'],
       [['--leader=maybe'], '--leader: bad value "maybe": must be true or false'],
-      [['--every', '30'], '--every: bad value "30": must be a duration with unit, as 30m, 1h2m3.5s or 500ms'],
+      [['--every', '30'], '--every: bad value "30": must be a duration with unit, for example 30m, 1h2m3.5s or 500ms'],
       [['--every=-1s'], '--every: bad value "-1s": must be at least 0 ms'],
       [['--mode', 'x\n'], '--mode: bad value "x\\n": must be one of full, search'],
-      [['--count', '9'], '--count: bad value "9": must be a whole number, 1 to 8'],
+      [['--count', '9'], '--count: bad value "9": must be a whole number from 1 to 8'],
       [['--at', '8080'], '--at: bad value "8080": must be [host]:port, as :8080, 127.0.0.1:8080 or [::1]:8080'],
     ] as const) {
       assert.throws(() => parseFlags(table, argv), { name: 'UsageError', message });
@@ -85,7 +85,7 @@ describe('Go flags', () => {
     assert.throws(() => splitGoFlags(['--a'], () => undefined), UsageError);
   });
 
-  it('turns an address off with 0 or nothing', () => {
+  it('disables an address with 0 or the empty text', () => {
     assert.equal(values('--at=0').values.at, undefined);
     assert.equal(values('--at', '').values.at, undefined);
   });

@@ -1,4 +1,4 @@
-/** Flags as data: a table of them says how to read a command line, what its help shows, and the type of the result. */
+/** A table of flags defines how a command line is parsed, its help, and the type of the result. */
 import { parseListenAddress, type ListenAddress } from '../observe/listen-address.ts';
 import { splitGoFlags } from './go-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
@@ -8,17 +8,17 @@ import { parseCount, parseDuration, parseList } from './values.ts';
 export interface Flag<T> {
   /** Without dashes. */
   readonly name: string;
-  /** A boolean flag may stand without a value. */
+  /** A boolean flag needs no value. */
   readonly isBool: boolean;
-  /** What the help shows for the value: `duration`. */
+  /** Placeholder of the value in the help: `duration`. */
   readonly hint: string;
   readonly help: string;
   readonly initial: T;
-  /** What the help shows as default; empty for none. */
+  /** Default in the help; empty for none. */
   readonly initialText: string;
-  /** @throws RangeError saying what would be right; `parseFlags` adds flag and value */
+  /** @throws RangeError with the rule for valid values; `parseFlags` adds flag and value */
   readonly parse: (text: string) => T;
-  /** A comma list. Given several times, all of its items count; of every other flag the last value. */
+  /** A comma-separated list. If the flag is repeated, all items count; for other flags only the last value counts. */
   readonly isList?: boolean;
 }
 
@@ -30,7 +30,7 @@ export type FlagValues<Table extends FlagTable> = {
 
 export interface ParsedFlags<Table extends FlagTable> {
   readonly values: FlagValues<Table>;
-  /** The keys of those that were on the command line. */
+  /** The keys of the flags on the command line. */
   readonly given: ReadonlySet<keyof Table>;
   /** Arguments after the flags. */
   readonly rest: readonly string[];
@@ -38,7 +38,7 @@ export interface ParsedFlags<Table extends FlagTable> {
 
 /**
  * Reads a command line in Go's syntax.
- * @returns `undefined` if help is asked for
+ * @returns `undefined` if help is requested
  * @throws UsageError naming the flag and its bad value
  */
 export function parseFlags<Table extends FlagTable>(
@@ -77,13 +77,13 @@ export function boolFlag(name: string, initial: boolean, help: string): Flag<boo
   return { name, isBool: true, hint: '', help, initial, initialText: String(initial), parse: parseBool };
 }
 
-/** A text that may be left out; the empty text counts as left out. */
+/** An optional text; the empty text counts as absent. */
 export function textFlag(name: string, hint: string, help: string): Flag<string | undefined> {
   const parse = (text: string): string | undefined => (text === '' ? undefined : text);
   return { name, isBool: false, hint, help, initial: undefined, initialText: '', parse };
 }
 
-/** The name of an object, which may be left out. `letters`: what it is made of, for the error. */
+/** The optional name of an object. @param letters the allowed characters, for the error */
 export function nameFlag(
   name: string,
   help: string,
@@ -114,7 +114,7 @@ export function choiceFlag<const T extends string>(
   return { name, isBool: false, hint: choices.join('|'), help, initial, initialText: initial, parse };
 }
 
-/** A duration of at least `minMs`, in ms. `initial` as it would be written. */
+/** A duration of at least `minMs`, in ms. @param initial as a user writes it */
 export function durationFlag(name: string, initial: string, minMs: number, help: string): Flag<number> {
   const parse = (text: string): number => {
     const ms = parseDuration(text);
@@ -129,20 +129,20 @@ export function countFlag(name: string, initial: number, min: number, max: numbe
   return { name, isBool: false, hint: 'number', help, initial, initialText: String(initial), parse };
 }
 
-/** An address with the flag that gave it, for the error when it cannot be listened on. */
+/** An address and its flag; the flag is named in an error when listening fails. */
 export interface ListenSetting {
   readonly address: ListenAddress;
   readonly flag: string;
 }
 
-/** An address to listen on; the empty text and `0` turn it off, as in controller-runtime. */
+/** A listen address; the empty text and `0` disable it, as in controller-runtime. */
 export function addressFlag(name: string, initial: string, help: string): Flag<ListenSetting | undefined> {
   const parse = (text: string): ListenSetting | undefined =>
     text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name };
   return { name, isBool: false, hint: 'address', help, initial: parse(initial), initialText: initial, parse };
 }
 
-/** A comma list that may be given several times: all items count. @param check throws RangeError for a bad item */
+/** A comma-separated list that can be repeated: all items count. @param check throws RangeError for a bad item */
 export function listFlag(
   name: string,
   hint: string,
@@ -157,7 +157,7 @@ export function listFlag(
   return { name, isBool: false, isList: true, hint, help, initial: [], initialText: '', parse };
 }
 
-/** A value with a parser of its own. `initial` as it would be written. */
+/** A value with its own parser. @param initial as a user writes it */
 export function parsedFlag<T>(
   name: string,
   hint: string,

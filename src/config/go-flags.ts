@@ -1,21 +1,21 @@
 /**
- * Splits a command line as Go's `flag` package does, so that the arguments of a Deployment written for a Go program
- * mean the same here: one or two dashes, `=` or the next argument for the value, booleans without value. Different
- * from GNU style, a boolean never takes the next argument, and the first argument that is no flag ends the flags.
+ * Splits a command line as Go's `flag` package does, so that the arguments in a Deployment of an original keep their meaning:
+ * one or two dashes, `=` or the next argument for the value, booleans without a value. Unlike GNU style, a boolean never takes
+ * the next argument, and the first argument that is not a flag ends the flags.
  */
 import { shown, UsageError } from './usage-error.ts';
 
 export interface GoFlags {
-  /** In the order given; of a flag that is given twice the last one counts. A boolean without value has `true`. */
+  /** In the order of the command line. A boolean without a value has `true`. */
   readonly flags: readonly (readonly [name: string, value: string])[];
-  /** What follows the flags: the first argument that is no flag, or what stands after `--`, and all behind it. */
+  /** The arguments after the flags: from the first argument that is not a flag, or after `--`. */
   readonly rest: readonly string[];
   /** `-h`, `-help` or `--help` was given. */
   readonly help: boolean;
 }
 
 /**
- * @param isBool whether a flag of this name is boolean; `undefined` if there is none
+ * @param isBool whether the flag of this name is boolean; `undefined` if the flag does not exist
  * @throws UsageError for an unknown flag, a missing value, or something like `--=x`
  */
 export function splitGoFlags(argv: readonly string[], isBool: (name: string) => boolean | undefined): GoFlags {

@@ -1,62 +1,55 @@
-/** The flags of the original `mirrors` operator, accepted as they were, and ours for SecretMirrors. */
+/** The flags of the original `mirrors` operator, and Keyferry's own flags for SecretMirrors. */
 import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import type { MirrorsConfig } from './config.ts';
 import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
-import {
-  addressFlag,
-  boolFlag,
-  choiceFlag,
-  countFlag,
-  durationFlag,
-  listFlag,
-  type FlagTable,
-  type FlagValues,
-} from './flags.ts';
+import { addressFlag, boolFlag, choiceFlag, durationFlag, listFlag, type FlagTable, type FlagValues } from './flags.ts';
 
-/** The Lease of the original, so that it and Keyferry never work at the same time. */
+/** The original's Lease: the original and Keyferry never lead at the same time. */
 export const MIRRORS_LEASE = '7e6f5103.kts.studio';
 
-/** Ours, also under `run`. */
+/** Keyferry's own, also under `run`. */
 export const mirrorsFlags = {
   mirrorsRegex: choiceFlag(
     'mirrors-regex',
     ['full', 'search'],
     'full',
-    'whether a pattern must match the whole name of a namespace, or any part of it as in the original',
+    'a pattern matches the whole namespace name (full) or any part of it, as in the original (search)',
   ),
   allowCrossNamespaceAuth: boolFlag(
     'allow-cross-namespace-auth',
     false,
-    'let a SecretMirror use a Vault login Secret of another namespace',
+    'allow a SecretMirror to use a Vault login Secret of another namespace',
   ),
   vaultAddresses: listFlag(
     'vault-addresses',
     'patterns',
-    'Vault servers that SecretMirrors may name, as https://*.vault.svc:8200 (else any, but for link-local and metadata addresses). A ServiceAccount token that the API server accepts goes only to these',
+    'Vault servers that SecretMirrors may use, for example https://*.vault.svc:8200 (else all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
     parseAddressPattern,
   ),
   vaultTimeout: durationFlag(
     'vault-timeout',
     '60s',
     1,
-    'the longest a call to Vault may take; one that makes no credentials is given up after 10s',
+    'timeout of Vault calls that create credentials; other calls time out after 10s at most',
   ),
-  mirrorsWorkers: countFlag('mirrors-workers', 4, 1, 64, 'SecretMirrors worked on at once'),
 } satisfies FlagTable;
 
-/** The original's. */
 export const originalMirrorsFlags = {
-  metricsBindAddress: addressFlag('metrics-bind-address', ':8080', 'serves /metrics; 0 for nowhere'),
-  healthProbeBindAddress: addressFlag('health-probe-bind-address', ':8081', 'serves /healthz and /readyz'),
+  metricsBindAddress: addressFlag('metrics-bind-address', ':8080', 'address of /metrics; 0 to disable'),
+  healthProbeBindAddress: addressFlag(
+    'health-probe-bind-address',
+    ':8081',
+    'address of /healthz and /readyz; 0 to disable',
+  ),
 } satisfies FlagTable;
 
-/** The SecretMirror part of the Config. @param given the keys of the flags that were on the command line */
+/** @param given the keys of the flags on the command line */
 export function mirrorsConfig(
   values: FlagValues<typeof mirrorsFlags>,
   vault = NO_VAULT_ENVIRONMENT,
   given: ReadonlySet<string> = new Set(),
 ): MirrorsConfig {
-  // 0 is what Vault's client takes for its default.
+  // Vault's client treats 0 as its default.
   const fromEnvironment = given.has('vaultTimeout') ? undefined : vault.timeoutMs || undefined;
   return {
     regexMode: values.mirrorsRegex,
@@ -64,12 +57,11 @@ export function mirrorsConfig(
     vaultAddresses: values.vaultAddresses,
     vaultTimeoutMs: fromEnvironment ?? values.vaultTimeout,
     vault,
-    workers: values.mirrorsWorkers,
   };
 }
 
-/** What the original did and Keyferry does not, as sentences for the log. */
+/** Settings of the original that have no effect, as sentences for the log. */
 export function mirrorsNotes(env: Readonly<Record<string, string | undefined>>): string[] {
   if (env['ENABLE_WEBHOOKS'] === undefined) return [];
-  return ['ENABLE_WEBHOOKS has no effect: there is no webhook, the CRD itself has the rules'];
+  return ['ENABLE_WEBHOOKS has no effect: the CRD validates SecretMirrors, there is no webhook'];
 }

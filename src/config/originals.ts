@@ -1,94 +1,93 @@
 /**
- * The programs that Keyferry takes the place of: what their binaries are called, and which flags each of them has. Their
- * containers start them by name (`command: [/manager]`) or with flags alone, and never with a subcommand of ours.
+ * The programs that Keyferry replaces. Their containers start them by name (`command: [/manager]`) or with flags alone, never with
+ * a subcommand of ours.
  *
- * Names of the binaries: the Dockerfiles of ktsstudio/mirrors, olli-ai/k8s-replicator and kubermatic/kubelb. The generator was a
- * shell script with environment variables alone.
+ * Names of the binaries: the Dockerfiles of ktsstudio/mirrors, olli-ai/k8s-replicator and kubermatic/kubelb.
  */
-import type { ControllerName } from './config.ts';
-import { daemonOf } from './daemons.ts';
-import type { FlagTable } from './flags.ts';
-import { originalMirrorsFlags } from './mirrors-flags.ts';
-import { kubeConfigFlag, replicatorFlags } from './replicator-flags.ts';
-import { otherCcmFlags, otherManagerFlags } from './kubelb-flags.ts';
-import {
-  ccmFlags,
-  managerFlags,
-  originalCcmFlags,
-  originalKubelbFlags,
-  originalManagerFlags,
-} from './syncsecret-flags.ts';
+import { CONTROLLER_COMMANDS } from './commands.ts';
 import { UsageError } from './usage-error.ts';
-import { zapFlags } from './zap-flags.ts';
-
-/** Which system takes the place of a binary. */
-const BINARIES: Readonly<Record<string, ControllerName>> = {
-  manager: 'mirrors',
-  'k8s-replicator': 'replicator',
-  ccm: 'syncsecret-ccm',
-  kubelb: 'syncsecret-manager',
-};
 
 interface Original {
-  readonly system: ControllerName;
+  /** The command of Keyferry that replaces the program. */
+  readonly command: string;
+  readonly binary?: string;
   /** The names of its own flags. */
   readonly flags: ReadonlySet<string>;
+  /** The names of all flags of the command. */
+  readonly all: ReadonlySet<string>;
 }
 
-/** The system whose original is called like this program; `undefined` if it has a name of its own. */
-export function systemOfBinary(name: string): ControllerName | undefined {
-  return Object.hasOwn(BINARIES, name) ? BINARIES[name] : undefined;
+const KUBELB_FLAGS = (
+  'kubeconfig metrics-addr health-probe-bind-address enable-leader-election disable-gateway-api enable-gateway-api ' +
+  'zap-devel zap-encoder zap-log-level zap-stacktrace-level zap-time-encoding'
+).split(' ');
+
+/** Promised commands that this version does not have. Their flags are known, so that the error can name the command. */
+const NOT_AVAILABLE: readonly Original[] = [
+  notAvailable(
+    'syncsecret-ccm',
+    'ccm',
+    'cluster-name kubelb-kubeconfig enable-secret-synchronizer leader-election-namespace node-address-type ' +
+      'enable-cloud-provider use-ingress-class use-loadbalancer-class use-gateway-class disable-ingress-controller ' +
+      'disable-gateway-controller disable-httproute-controller disable-grpcroute-controller install-gateway-api-crds ' +
+      'gateway-api-crds-channel',
+  ),
+  notAvailable(
+    'syncsecret-manager',
+    'kubelb',
+    'namespace debug listen-address envoy-cp-metrics-addr enable-tenant-migration',
+  ),
+  { command: 'generator', flags: new Set(), all: new Set() },
+];
+
+const ORIGINALS: readonly Original[] = [
+  ...CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
+    if (original === undefined) return [];
+    const all = new Set(Object.values(flags).map((flag) => flag.name));
+    return [{ command: name, binary: original.binary, flags: new Set(original.flags), all }];
+  }),
+  ...NOT_AVAILABLE,
+];
+
+/** Whether a command is promised but is not in this version. */
+export function isNotAvailable(command: string): boolean {
+  return NOT_AVAILABLE.some((original) => original.command === command);
+}
+
+/** The command whose original has this program name; `undefined` if there is none. */
+export function commandOfBinary(name: string): string | undefined {
+  return ORIGINALS.find(({ binary }) => binary === name)?.command;
 }
 
 /**
- * The system whose original has these flags, for a command line without a subcommand.
+ * The command whose original has these flags, for a command line without a subcommand.
  * @returns `undefined` if the first argument is not a flag of any original
  * @throws UsageError if the flags fit more than one original equally well
  */
-export function systemOfFlags(argv: readonly string[]): ControllerName | undefined {
+export function commandOfFlags(argv: readonly string[]): string | undefined {
   const names = flagNames(argv);
   const [first] = names;
-  const known = originals();
   if (first === undefined || first !== flagName(argv[0] ?? '')) return undefined;
-  if (!known.some(({ flags }) => flags.has(first))) return undefined;
-  const ranked = known.map(({ system, flags }) => {
-    const all = new Set(Object.values(daemonOf(system, []).flags).map(({ name }) => name));
-    // A flag that is only ours fits, but says less than one that the original had.
-    return { system, rank: [count(names, all), count(names, flags)] as const };
-  });
+  if (!ORIGINALS.some(({ flags }) => flags.has(first))) return undefined;
+  // A flag that only Keyferry's command has fits too, but a flag of the original decides a draw.
+  const ranked = ORIGINALS.map(({ command, flags, all }) => ({
+    command,
+    rank: [count(names, all), count(names, flags)] as const,
+  }));
   const best = ranked.reduce((a, b) => (compare(b.rank, a.rank) > 0 ? b : a)).rank;
-  const [found, ...others] = ranked.filter(({ rank }) => compare(rank, best) === 0);
-  if (found === undefined || others.length === 0) return found?.system;
-  const choice = [found, ...others].map(({ system }) => system).join(', ');
-  throw new UsageError(`the flags do not say which system is meant: put its name before them, one of ${choice}`);
+  const [found, ...others] = ranked.filter(({ rank }) => compare(rank, best) === 0).map(({ command }) => command);
+  if (found === undefined || others.length === 0) return found;
+  throw new UsageError(
+    `these flags fit several commands: put the name of the command before them, one of ${[found, ...others].join(', ')}`,
+  );
 }
 
-function originals(): readonly Original[] {
-  const withKubeconfig = (...tables: readonly FlagTable[]): ReadonlySet<string> =>
-    new Set(['kubeconfig', ...tables.flatMap((table) => Object.values(table).map(({ name }) => name))]);
-  const mirrors = withKubeconfig(originalMirrorsFlags, zapFlags);
-  const replicator = Object.values({ ...kubeConfigFlag, ...replicatorFlags('') }).map(({ name }) => name);
-  return [
-    { system: 'mirrors', flags: new Set([...mirrors, 'leader-elect']) },
-    { system: 'replicator', flags: new Set([...replicator, 'status-address']) },
-    {
-      system: 'syncsecret-ccm',
-      flags: withKubeconfig(originalKubelbFlags(':9445'), originalCcmFlags, otherCcmFlags, zapFlags, ccmFlags('')),
-    },
-    {
-      system: 'syncsecret-manager',
-      flags: withKubeconfig(
-        originalKubelbFlags(':9443'),
-        originalManagerFlags,
-        otherManagerFlags,
-        zapFlags,
-        managerFlags(''),
-      ),
-    },
-  ];
+function notAvailable(command: string, binary: string, ownFlags: string): Original {
+  const flags = new Set([...KUBELB_FLAGS, ...ownFlags.split(' ')]);
+  return { command, binary, flags, all: flags };
 }
 
-/** What looks like a flag, up to `--`. A value that looks like one does no harm: no original knows it. */
+/** What looks like a flag, up to `--`. A value that looks like a flag is harmless: no original has a flag of that name. */
 function flagNames(argv: readonly string[]): string[] {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).map(flagName).filter((name) => name !== undefined);

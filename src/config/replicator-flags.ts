@@ -1,4 +1,4 @@
-/** The flags of the original `k8s-replicator`: as they were for its own command, with a prefix under `run`. */
+/** The flags of the original `k8s-replicator`; with a prefix under `run`. */
 import type { ReplicatedKind, ReplicatorConfig } from './config.ts';
 import { boolFlag, durationFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
 import { isSubdomain } from '../runtime/dns-names.ts';
@@ -16,29 +16,33 @@ export function replicatorFlags(prefix: '' | 'replicator-') {
       `${prefix}annotations-prefix`,
       'prefix',
       'k8s-replicator',
-      'what stands before the slash of the annotations',
+      'prefix of the annotations, before the slash',
       parsePrefix,
     ),
-    allowAll: boolFlag(`${prefix}allow-all`, false, 'sources need no annotation that allows their replication'),
-    ignoreUnknown: boolFlag(`${prefix}ignore-unknown`, false, 'accept unknown annotations with the prefix'),
+    allowAll: boolFlag(
+      `${prefix}allow-all`,
+      false,
+      'allow replication of every source, also without an annotation that allows it',
+    ),
+    ignoreUnknown: boolFlag(`${prefix}ignore-unknown`, false, 'ignore unknown annotations with the prefix'),
     resyncPeriod: durationFlag(
       `${prefix}resync-period`,
       '30m',
       0,
-      'everything is looked at again this often; 0: never',
+      'reconcile every object again this often; 0 to disable',
     ),
     runReplicators: parsedFlag(
       `${prefix}run-replicators`,
       'kinds',
       'all',
-      'comma list of secret, configmap; or all',
+      'comma-separated list of secret, configmap; or all',
       parseKinds,
     ),
     createWithLabels: parsedFlag(
       `${prefix}create-with-labels`,
       'labels',
       'app.kubernetes.io/managed-by=k8s-replicator',
-      'labels of created objects, as k=v,k=v; may be empty',
+      'labels for created objects, as k=v,k=v; may be empty',
       parseLabels,
     ),
   } satisfies FlagTable;
@@ -49,7 +53,6 @@ export const kubeConfigFlag = {
   kubeConfig: textFlag('kube-config', 'path', 'same as --kubeconfig'),
 } satisfies FlagTable;
 
-/** The replicator's part of the Config. */
 export function replicatorConfig(values: FlagValues<ReturnType<typeof replicatorFlags>>): ReplicatorConfig {
   return {
     annotationsPrefix: values.annotationsPrefix,
@@ -61,11 +64,11 @@ export function replicatorConfig(values: FlagValues<ReturnType<typeof replicator
   };
 }
 
-/** As in the original: the slash at the end may be written, and without a prefix the annotations are bare names. */
+/** As in the original: a trailing slash is allowed, and without a prefix the annotations are bare names. */
 function parsePrefix(text: string): string {
   const prefix = text.endsWith('/') ? text.slice(0, -1) : text;
   if (text !== '' && !isSubdomain(prefix)) {
-    throw new RangeError('must be a DNS name, as k8s-replicator or replicator.example.com');
+    throw new RangeError('must be a DNS name, for example k8s-replicator or replicator.example.com');
   }
   return prefix;
 }
@@ -73,7 +76,7 @@ function parsePrefix(text: string): string {
 function parseKinds(text: string): readonly ReplicatedKind[] {
   const items = parseList(text.toLowerCase());
   if (items.includes('all')) {
-    if (items.length > 1) throw new RangeError('all stands alone');
+    if (items.length > 1) throw new RangeError('all cannot be combined with other kinds');
     return KINDS;
   }
   const unknown = items.find((item) => item !== 'secret' && item !== 'configmap');

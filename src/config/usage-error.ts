@@ -1,11 +1,11 @@
-/** The command line or the environment asks for something that there is not. Ends the process with code 2. */
+/** A bad command line or environment variable. Ends the process with code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
 const MAX_SHOWN = 120;
 
-/** A value as it is shown in an error: quoted, control characters escaped, shortened. */
+/** A value for an error message: quoted, control characters escaped, shortened. */
 export function shown(value: string): string {
   return JSON.stringify(value.length <= MAX_SHOWN ? value : `${value.slice(0, MAX_SHOWN)}…`);
 }

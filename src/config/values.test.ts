@@ -5,7 +5,7 @@ import { parseBool } from '../runtime/go-bool.ts';
 import { parseCount, parseDuration, parseLabels, parseList } from './values.ts';
 
 describe('durations', () => {
-  it('reads what Go reads', () => {
+  it('are accepted if Go accepts them', () => {
     for (const [text, ms] of [
       ['30m', 1_800_000],
       ['1h2m3.5s', 3_723_500],
@@ -27,13 +27,13 @@ describe('durations', () => {
     }
   });
 
-  it('refuses what Go refuses', () => {
+  it('are rejected if Go rejects them', () => {
     for (const text of ['', '30', '1d', 's', '-', '1h ', ' 1h', '1,5s', '1e3s', '--1s', '.s', '1h-2m', '3000000h']) {
       assert.throws(() => parseDuration(text), /must be a duration/, text);
     }
   });
 
-  it('adds up its parts', () => {
+  it('are the sum of their parts', () => {
     const part = fc.nat(10_000);
     fc.assert(
       fc.property(part, part, part, part, (h, m, s, ms) => {
@@ -45,7 +45,7 @@ describe('durations', () => {
 });
 
 describe('other values', () => {
-  it('reads booleans as strconv.ParseBool', () => {
+  it('reads booleans like strconv.ParseBool', () => {
     for (const text of ['1', 't', 'T', 'TRUE', 'true', 'True']) assert.equal(parseBool(text), true);
     for (const text of ['0', 'f', 'F', 'FALSE', 'false', 'False']) assert.equal(parseBool(text), false);
     for (const text of ['', 'yes', 'tRUE', 'on', ' true']) assert.throws(() => parseBool(text), RangeError);
@@ -81,6 +81,6 @@ describe('other values', () => {
     ]) {
       assert.throws(() => parseLabels(text), RangeError, text);
     }
-    assert.throws(() => parseLabels(`a=${'b'.repeat(64)}`), /cannot be a label's value/);
+    assert.throws(() => parseLabels(`a=${'b'.repeat(64)}`), /is not a valid label value/);
   });
 });

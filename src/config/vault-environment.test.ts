@@ -5,8 +5,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { CertificateAuthority } from '../../test/servers/certificates.ts';
-import { CONTROLLERS } from './config.ts';
-import { daemonOf } from './daemons.ts';
+import { findControllerCommand } from './commands.ts';
 import { UsageError } from './usage-error.ts';
 import { NO_VAULT_ENVIRONMENT, vaultEnvironment } from './vault-environment.ts';
 
@@ -31,7 +30,7 @@ describe("the environment of Vault's own client", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it('is read as there', () => {
+  it("is read as Vault's client reads it", () => {
     assert.deepEqual(vaultEnvironment({ VAULT_CACERT: '', VAULT_SKIP_VERIFY: '' }), NO_VAULT_ENVIRONMENT);
     const read = vaultEnvironment({
       VAULT_CACERT: at('ca.pem'),
@@ -63,7 +62,7 @@ describe("the environment of Vault's own client", () => {
     assert.equal(vaultEnvironment({ VAULT_CLIENT_TIMEOUT: '1m30s' }).timeoutMs, 90_000);
   });
 
-  it('with a bad value is an error that names the variable', () => {
+  it('causes an error that names the variable if a value is bad', () => {
     for (const [name, value] of [
       ['VAULT_CACERT', at('nowhere')],
       ['VAULT_CACERT', at('empty')],
@@ -87,15 +86,15 @@ describe("the environment of Vault's own client", () => {
     assert.throws(() => vaultEnvironment(swapped), /VAULT_CLIENT_KEY: not a PEM certificate and its key/);
   });
 
-  it('gives the time limit where the flag is not given, and only to the commands that use Vault', () => {
+  it('sets the timeout without --vault-timeout, only for commands that use Vault', () => {
     const env = { VAULT_CLIENT_TIMEOUT: '7s' };
     const surroundings = { env, hostname: 'host', uniqueId: 'u1' };
     const limit = (name: 'run' | 'mirrors', ...argv: string[]): number | undefined =>
-      daemonOf(name, CONTROLLERS).configure(argv, surroundings)?.mirrors.vaultTimeoutMs;
+      findControllerCommand(name)?.configure(argv, surroundings)?.mirrors.vaultTimeoutMs;
     assert.deepEqual([limit('run'), limit('mirrors')], [7_000, 7_000]);
     assert.deepEqual([limit('run', '--vault-timeout=9s'), limit('mirrors', '--vault-timeout=9s')], [9_000, 9_000]);
     const bad = { ...surroundings, env: { VAULT_CLIENT_TIMEOUT: 'x' } };
-    assert.doesNotThrow(() => daemonOf('replicator', CONTROLLERS).configure([], bad));
-    assert.throws(() => daemonOf('mirrors', CONTROLLERS).configure([], bad), /\$VAULT_CLIENT_TIMEOUT/);
+    assert.doesNotThrow(() => findControllerCommand('replicator')?.configure([], bad));
+    assert.throws(() => findControllerCommand('mirrors')?.configure([], bad), /\$VAULT_CLIENT_TIMEOUT/);
   });
 });

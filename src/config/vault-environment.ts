@@ -1,6 +1,6 @@
 /**
- * The environment of Vault's own client, which the original's Deployments set. Names and meaning are those of
- * github.com/hashicorp/vault/api v1.9 (Vault 1.13). A `vault` block's own fields win.
+ * The environment variables of Vault's own client, which Deployments of the original set. Names and meaning:
+ * github.com/hashicorp/vault/api v1.9 (Vault 1.13). The fields of a `vault` block take precedence.
  */
 import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -21,7 +21,7 @@ export interface VaultEnvironment {
   readonly tlsServerName: string | undefined;
   readonly namespace: string | undefined;
   readonly client: VaultClientCertificate | undefined;
-  /** How often a call that is safe to repeat is made again after a failure that may pass. */
+  /** How often a call that is safe to repeat is retried after a transient failure. */
   readonly maxRetries: number;
   /** URL of an HTTP proxy. */
   readonly proxy: string | undefined;
@@ -46,7 +46,7 @@ export const NO_VAULT_ENVIRONMENT: VaultEnvironment = {
   timeoutMs: undefined,
 };
 
-/** Reads the variables, and the files that they name. @throws UsageError naming the variable */
+/** Reads the variables and the files they refer to. @throws UsageError naming the variable */
 export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
   return {
     caBundle: caBundle(env),
@@ -55,7 +55,7 @@ export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
     namespace: read(env, 'VAULT_NAMESPACE', parseNamespace),
     client: clientCertificate(env),
     maxRetries: read(env, 'VAULT_MAX_RETRIES', (text) => parseCount(text, 0, 100)) ?? 0,
-    // The former supersedes the latter, as there.
+    // VAULT_PROXY_ADDR takes precedence, as in Vault's client.
     proxy: read(env, 'VAULT_PROXY_ADDR', parseProxy) ?? read(env, 'VAULT_HTTP_PROXY', parseProxy),
     timeoutMs: read(env, 'VAULT_CLIENT_TIMEOUT', parseTimeout),
   };
@@ -68,7 +68,7 @@ function read<T>(env: Surroundings['env'], name: string, parse: (text: string) =
     return parse(text);
   } catch (error) {
     const what = error instanceof Error ? error.message : 'unknown';
-    // A proxy's URL may hold a password.
+    // The URL of a proxy may contain a password.
     const value = /PROXY/.test(name) ? '' : ` ${shown(text)}`;
     throw new UsageError(`$${name}: bad value${value}: ${what}`, { cause: error });
   }
@@ -89,9 +89,10 @@ function caBundle(env: Surroundings['env']): string | undefined {
 
 function certificates(text: string): string {
   const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
-  if (found.length === 0) throw new RangeError('no PEM certificate is there');
+  if (found.length === 0) throw new RangeError('contains no PEM certificate');
   for (const certificate of found)
-    if (new X509Certificate(certificate).subject === undefined) throw new RangeError('no subject');
+    if (new X509Certificate(certificate).subject === undefined)
+      throw new RangeError('contains a certificate without a subject');
   return `${found.join('\n')}\n`;
 }
 
@@ -100,7 +101,7 @@ function clientCertificate(env: Surroundings['env']): VaultClientCertificate | u
   const key = read(env, 'VAULT_CLIENT_KEY', (file) => SecretBytes.fromBytes(readFileSync(file)));
   if (certificate === undefined && key === undefined) return undefined;
   if (certificate === undefined || key === undefined) {
-    throw new UsageError('$VAULT_CLIENT_CERT and $VAULT_CLIENT_KEY: one without the other is of no use');
+    throw new UsageError('$VAULT_CLIENT_CERT and $VAULT_CLIENT_KEY must be set together');
   }
   try {
     createSecureContext({ cert: certificate, key: key.utf8() });
@@ -111,14 +112,13 @@ function clientCertificate(env: Surroundings['env']): VaultClientCertificate | u
 }
 
 function parseNamespace(text: string): string {
-  if (/[^\u0021-\u007E]/.test(text)) throw new RangeError('has a character that no header may have');
+  if (/[^\u0021-\u007E]/.test(text)) throw new RangeError('contains a character that is not allowed in an HTTP header');
   return text;
 }
 
 function parseProxy(text: string): string {
   const url = URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol))
-    throw new RangeError('must be a URL with http or https');
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new RangeError('must be an http or https URL');
   return text;
 }
 

@@ -1,4 +1,4 @@
-/** The flags of controller-runtime's logger, which several originals have, mapped to ours where they mean something. */
+/** The flags of controller-runtime's logger, which several originals have, mapped to --log-level where possible. */
 import type { LogLevel } from '../observe/log-level.ts';
 import { boolFlag, choiceFlag, parsedFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
 
@@ -12,7 +12,7 @@ export const zapFlags = {
 
 type Values = FlagValues<typeof zapFlags>;
 
-/** A level as zap's flag takes it: a name, or a number, of which each above 0 is more verbose. */
+/** A level in the syntax of zap's flag: a name, or a number above 0 for debug levels. */
 export function parseZapLevel(text: string): LogLevel {
   const name = text.toLowerCase();
   if (name === 'debug' || name === 'info' || name === 'warn' || name === 'error') return name;
@@ -21,13 +21,13 @@ export function parseZapLevel(text: string): LogLevel {
   throw new RangeError('must be debug, info, error or a number above 0');
 }
 
-/** Which level the zap flags ask for; `undefined` if they ask for none. */
+/** The level that the zap flags set; `undefined` if they set none. */
 export function zapLevel(values: Values, given: ReadonlySet<string>): LogLevel | undefined {
   if (given.has('zapLogLevel')) return values.zapLogLevel;
   return values.zapDevel ? 'debug' : undefined;
 }
 
-/** What zap did and our log does not, as sentences for the log. */
+/** Zap flags that have no effect, as sentences for the log. */
 export function zapNotes(values: Values): string[] {
   const notes: string[] = [];
   if (values.zapEncoder === 'console') notes.push('--zap-encoder=console has no effect: logs are JSON');

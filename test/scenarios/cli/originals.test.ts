@@ -1,4 +1,4 @@
-/** The program under the names of its originals, as links in a container's image make it. */
+/** The program started through links with the names of the originals, as in a container image. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ interface Answer {
   readonly stderr: string;
 }
 
-/** Runs a script until it ends by itself. */
+/** Runs a script until it exits. */
 async function runScript(script: string, args: readonly string[], argv0 = 'node'): Promise<Answer> {
   const child = spawn(process.execPath, [script, ...args], {
     argv0,
@@ -41,10 +41,10 @@ for (const target of ['the starter', 'the bundle'] as const) {
   for (const [name, args, words] of [
     ['manager', ['--leader-elect', '--metrics-bind-address=x'], 'keyferry mirrors: --metrics-bind-address: bad value'],
     ['k8s-replicator', ['--resync-period=soon'], 'keyferry replicator: --resync-period: bad value'],
-    ['ccm', ['--cluster-name=a'], 'keyferry: the system syncsecret-ccm is not in this version of Keyferry'],
-    ['kubelb', ['--debug=false'], 'keyferry: the system syncsecret-manager is not in this version of Keyferry'],
+    ['ccm', ['--cluster-name=a'], 'keyferry: syncsecret-ccm is not available in this version'],
+    ['kubelb', ['--debug=false'], 'keyferry: syncsecret-manager is not available in this version'],
   ] as const) {
-    it(`${target} behind a link ${name} reads the flags of that system`, async () => {
+    it(`${target} behind a link ${name} has the flags of that original`, async () => {
       const link = path.join(folder, name);
       await symlink(target === 'the starter' ? STARTER : bundle, link);
       try {
@@ -56,13 +56,13 @@ for (const target of ['the starter', 'the bundle'] as const) {
     });
   }
 
-  it(`${target} under the name of a process reads the flags of that system`, async () => {
+  it(`${target} under the process name of an original has its flags`, async () => {
     const script = target === 'the starter' ? STARTER : bundle;
     const { code, stderr } = await runScript(script, ['--leader-elect', '--nope'], '/k8s-replicator');
     assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope'], stderr);
   });
 
-  it(`${target} with the flags of an original alone is that system`, async () => {
+  it(`${target} with only the flags of an original runs its command`, async () => {
     const script = target === 'the starter' ? STARTER : bundle;
     const { code, stderr } = await runScript(script, ['-annotations-prefix', 'a/b']);
     assert.equal(code, 2);

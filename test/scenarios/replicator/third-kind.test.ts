@@ -5,7 +5,7 @@ import { after, before, it } from 'node:test';
 
 import { clientOf } from '../../support/kube-client.ts';
 import { Operator } from '../../../src/cli/operator.ts';
-import { daemonOf } from '../../../src/config/daemons.ts';
+import { findControllerCommand } from '../../../src/config/commands.ts';
 import type { Kind } from '../../../src/copy/model/kind.ts';
 import type { HttpKubeApi } from '../../../src/kube/http.ts';
 import { createLog } from '../../../src/observe/log.ts';
@@ -39,7 +39,7 @@ before(async () => {
   users = scene.of({ ...SETTINGS, encode: (text) => text });
   api = await clientOf(plane);
   const surroundings = { env: {}, hostname: 'test', uniqueId: 'test' };
-  const config = daemonOf('replicator', ['replicator']).configure([], surroundings);
+  const config = findControllerCommand('replicator')?.configure([], surroundings);
   assert.ok(config !== undefined);
   operator = new Operator({
     config,

@@ -1,36 +1,39 @@
-/** What a command that keeps running is: a table of flags, and a function from a command line to a Config. */
+/** A command that runs controllers: its flags, and how a command line becomes a Config. */
 import { leaderElectConfig, type CommonValues } from './common-flags.ts';
-import { CONTROLLERS, deepFreeze, type Config, type Surroundings } from './config.ts';
+import { deepFreeze, type Config, type ControllerName, type Surroundings } from './config.ts';
 import { parseFlags, type FlagTable, type FlagValues, type ParsedFlags } from './flags.ts';
 import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
-import { syncSecretConfig } from './syncsecret-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
 
-export const DAEMONS = ['run', ...CONTROLLERS] as const;
+interface Description {
+  readonly name: 'run' | ControllerName;
+  /** One line of the help. */
+  readonly summary: string;
+  readonly examples: readonly string[];
+  /** The program that this command replaces: the name of its binary, and the names of its flags. */
+  readonly original?: { readonly binary: string; readonly flags: readonly string[] };
+}
 
-export type DaemonName = (typeof DAEMONS)[number];
-
-export interface Daemon {
-  readonly name: DaemonName;
+export interface ControllerCommand extends Description {
   /** For the help. */
   readonly flags: FlagTable;
   /**
    * Reads a command line.
-   * @returns `undefined` if help is asked for
+   * @returns `undefined` if help is requested
    * @throws UsageError naming the flag or variable and its bad value
    */
-  configure(argv: readonly string[], surroundings: Surroundings): Config | undefined;
+  readonly configure: (argv: readonly string[], surroundings: Surroundings) => Config | undefined;
 }
 
-/** Joins a table and what is made of it. */
-export function daemon<Table extends FlagTable>(
-  name: DaemonName,
+/** Joins a table of flags and the function that makes a Config of their values. */
+export function controllerCommand<Table extends FlagTable>(
+  description: Description,
   flags: Table,
   toConfig: (parsed: ParsedFlags<Table>, surroundings: Surroundings) => Config,
-): Daemon {
+): ControllerCommand {
   return {
-    name,
+    ...description,
     flags,
     configure: (argv, surroundings) => {
       const parsed = parseFlags(flags, argv);
@@ -39,7 +42,7 @@ export function daemon<Table extends FlagTable>(
   };
 }
 
-/** Everything at its default, then the common flags; each daemon puts its own over it. */
+/** The common flags, and everything else at its default. */
 export function base(values: CommonValues, lease: string, surroundings: Surroundings): Omit<Config, 'controllers'> {
   return {
     controllersNamed: true,
@@ -54,24 +57,22 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
     deletionTimeoutMs: values.deletionTimeout,
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
-    syncsecret: syncSecretConfig({}, surroundings),
-    generator: { all: false, vaultAddress: '' },
     notes: [],
   };
 }
 
-/** What a table gives for an empty command line. */
-export function initialValues<Table extends FlagTable>(table: Table): FlagValues<Table> {
+/** The values of a table for an empty command line. */
+function initialValues<Table extends FlagTable>(table: Table): FlagValues<Table> {
   const values = Object.entries(table).map(([key, flag]) => [key, flag.initial] as const);
   return Object.fromEntries(values) as FlagValues<Table>;
 }
 
-/** The originals ignore what follows the first argument that is no flag; we do, too, but say so. */
+/** The originals silently ignore the first argument that is not a flag and everything after it; we log it. */
 export function restNotes(rest: readonly string[]): string[] {
-  return rest.length === 0 ? [] : [`ignored as by the original, with all that follows: ${shown(rest[0] ?? '')}`];
+  return rest.length === 0 ? [] : [`ignored ${shown(rest[0] ?? '')} and all arguments after it, as the original does`];
 }
 
-/** For commands that no original stands behind. @throws UsageError if anything follows the flags */
+/** For commands that replace no original. @throws UsageError if an argument follows the flags */
 export function refuseRest(rest: readonly string[]): void {
   if (rest.length > 0) throw new UsageError(`unexpected argument ${shown(rest[0] ?? '')}`);
 }
