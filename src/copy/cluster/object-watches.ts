@@ -33,7 +33,7 @@ export interface ObjectWatchesOptions {
   readonly singlesLimit?: number;
   readonly watcher?: Pick<
     WatcherOptions,
-    'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback' | 'onChange'
+    'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'
   >;
   /** Something is now known to be there or not, that was unknown. */
   readonly onKnown: (key: ResourceKey) => void;

@@ -1,12 +1,12 @@
-/** What an API server says on a watch instead of an event. */
+/** Errors that an API server sends on a watch. */
 import { ApiError, statusOf } from '../errors.ts';
 
-/** The server's etcd was set back: it waits for a version that will not come. */
+/** The requested version is newer than the server's: its etcd was restored from a backup. */
 export function isTooNew(error: unknown): boolean {
   return error instanceof ApiError && /too large resource version/i.test(error.message);
 }
 
-/** An ERROR event's object is a Status. */
+/** The error of an ERROR event, whose object is a Status. */
 export function watchError(cluster: string, path: string, object: unknown): Error {
   const status = statusOf(object);
   const code = (object as { code?: unknown }).code;

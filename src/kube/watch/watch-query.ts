@@ -1,23 +1,23 @@
-/** What a watch or list asks the server for, beside where it is to begin. */
+/** The query of a watch or list, without the version from which it starts. */
 import { METADATA_ONLY } from '../api.ts';
 
 export interface WatchTarget {
-  /** Short, for logs and metrics: `secretmirrors`, `secrets/copies`. */
+  /** Short name for logs and metrics: `secretmirrors`, `secrets/copies`. */
   readonly name: string;
   /** Path of the collection: `/api/v1/secrets`. */
   readonly path: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** `true`: metadata alone travels. */
+  /** `true`: only metadata is transferred. */
   readonly metadataOnly: boolean;
   /**
-   * There may be very many: they are listed in pages, which the API server compresses to a tenth, and not as a stream, which it does not.
-   * Of few objects the stream is better: it is one request, and goes on as the watch.
+   * For collections that may be very large: they are listed in pages, which the API server compresses to a tenth, and not as a stream,
+   * which it does not compress. For small collections the stream is better: it is one request, and becomes the watch.
    */
   readonly inPages?: boolean;
 }
 
-/** `list`: for a list in pages instead of a stream. */
+/** @param list `List` for a list in pages instead of a stream */
 export function acceptOf(target: WatchTarget, list: '' | 'List' = ''): string {
   return target.metadataOnly
     ? METADATA_ONLY.replace('PartialObjectMetadata', `PartialObjectMetadata${list}`)

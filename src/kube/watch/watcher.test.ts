@@ -156,7 +156,7 @@ test('lists as a stream, then follows from the version of the list', async () =>
   script = [open()];
   first.response.end();
   const second = await call(1);
-  assert.equal(second.query.get('resourceVersion'), '12', 'the bookmark counts');
+  assert.equal(second.query.get('resourceVersion'), '12', 'the version of the bookmark');
   assert.equal(second.query.get('sendInitialEvents'), null);
 });
 
@@ -164,7 +164,7 @@ for (const [code, reason] of [
   [400, 'BadRequest'],
   [422, 'Invalid'],
 ] as const) {
-  test(`a server that refuses to stream the list (${code}) is asked in pages, at once`, async () => {
+  test(`a server that refuses to stream the list (${code}) is read in pages, at once`, async () => {
     script = [refuse(code, reason), page(['a', 'b'], 5, 'next'), page(['c'], 5), open(added('d', 6))];
     await using scene = start({ reconnect: { ...RECONNECT, baseMs: 60_000, maxMs: 60_000 } });
     await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5', 'n/d': '6' });
@@ -176,7 +176,7 @@ for (const [code, reason] of [
   });
 }
 
-test('very many objects are listed in compressed pages, of fewer objects where these are large', async () => {
+test('very many objects are listed in compressed pages, with fewer objects each if these are large', async () => {
   const large = (names: string[], version: number, token = ''): ((call: Call) => void) =>
     whole(
       JSON.stringify({
@@ -217,7 +217,7 @@ test('very many objects are listed in compressed pages, of fewer objects where t
   assert.deepEqual(scene.troubles, []);
 });
 
-test('pages grow again to the usual size, and no further', async () => {
+test('pages grow back to the usual size, and no further', async () => {
   script = [page(['a'], 5, 'first'), page(['b'], 5, 'second'), page(['c'], 5), open()];
   await using scene = start({ target: { name: 'things', path: '/api/v1/things', metadataOnly: true, inPages: true } });
   await has(scene.held, { 'n/a': '5', 'n/b': '5', 'n/c': '5' });
@@ -227,7 +227,7 @@ test('pages grow again to the usual size, and no further', async () => {
   );
 });
 
-test('a token of a page that has expired begins the list again', async () => {
+test('an expired continue token starts the list again', async () => {
   script = [refuse(400, 'BadRequest'), page(['a', 'gone'], 5, 'next'), refuse(410, 'Expired'), page(['a'], 8), open()];
   await using scene = start();
   await scene.watcher.synced;
@@ -240,7 +240,7 @@ for (const [how, gone] of [
   ['a 410 as the answer', refuse(410, 'Gone')],
   ['a 404 of the collection', refuse(404, 'NotFound')],
 ] as const) {
-  test(`${how}: listed anew, and what the list does not name is dropped`, async () => {
+  test(`after ${how} everything is listed again, and objects that the list does not have are dropped`, async () => {
     script = [
       broken(added('a', 1), added('b', 2), listEnd(3), bookmark(4)),
       gone,
@@ -254,7 +254,7 @@ for (const [how, gone] of [
   });
 }
 
-test('a cut in the middle of a line, of the list and between events: on from the last event', async () => {
+test('after a cut in the middle of a line, of the list or between events the next stream continues from the last event', async () => {
   const half = added('never', 99).slice(0, 40);
   script = [
     broken(added('a', 1)),
@@ -272,7 +272,7 @@ test('a cut in the middle of a line, of the list and between events: on from the
   assert.equal(scene.watcher.health.restarts, 4);
 });
 
-test('an error is told and never quotes what the server sent', async () => {
+test('an error is reported and never quotes what the server sent', async () => {
   script = [
     broken(listEnd(2), `{"type":"ADDED","object":{"metadata":{"annotations":{"x":"${SECRET_TEXT}" oops}}}}\n`),
     open(`{"${SECRET_TEXT}`, '\n'),
@@ -289,7 +289,7 @@ test('an error is told and never quotes what the server sent', async () => {
   }
 });
 
-test('a version at which the server says nothing but errors is given up', async () => {
+test('a version at which the server sends only errors is given up', async () => {
   const poisoned = whole(line('ERROR', status(500, 'InternalError', 'unable to decode an object')));
   script = [broken(added('a', 1), listEnd(2)), poisoned, poisoned, poisoned, open(added('b', 5), listEnd(5))];
   await using scene = start();
@@ -300,7 +300,7 @@ test('a version at which the server says nothing but errors is given up', async 
   );
 });
 
-test('a silent stream is opened again, and then counts as one that was lost', async () => {
+test('a silent stream is opened again and counts as failed', async () => {
   script = [open(added('a', 1), listEnd(2)), open(added('b', 3))];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 150, clock });
@@ -319,7 +319,7 @@ test('a silent stream is opened again, and then counts as one that was lost', as
   assert.equal((await call(0)).closed, true);
 });
 
-test('a stream that speaks is left alone', async () => {
+test('a stream with regular bookmarks stays open', async () => {
   script = [open(added('a', 1), listEnd(2))];
   const clock = new ManualClock();
   await using scene = start({ idleLimitMs: 200, clock });
@@ -333,7 +333,7 @@ test('a stream that speaks is left alone', async () => {
   assert.deepEqual(scene.troubles, []);
 });
 
-test('health: not connected before the list is complete, nor while it is listed anew', async () => {
+test('health: not connected before the list is complete, nor during a second list', async () => {
   script = [open(added('a', 1))];
   await using scene = start();
   const first = await call(0);
@@ -353,7 +353,7 @@ test('health: not connected before the list is complete, nor while it is listed 
   assert.equal(scene.watcher.health.error, undefined);
 });
 
-test('the back-off grows while the server only breaks off, and heeds Retry-After', async () => {
+test('the back-off grows while the server refuses, and honours Retry-After', async () => {
   const waits: number[] = [];
   script = [
     ...Array.from({ length: 5 }, () => refuse(503, 'ServiceUnavailable')),
@@ -370,7 +370,7 @@ test('the back-off grows while the server only breaks off, and heeds Retry-After
   assert.ok((waits[5] ?? 0) >= 1000);
 });
 
-test('a server that ends every watch at once is not asked without end', async () => {
+test('a server that ends every watch at once does not cause a busy loop', async () => {
   script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
   await using scene = start({ random: () => 0.999, reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });
   await scene.watcher.synced;
@@ -382,11 +382,11 @@ test('a server that ends every watch at once is not asked without end', async ()
   assert.ok(tookMs > 1400, `six calls in ${tookMs} ms`);
 });
 
-test('reopen goes on from where the stream stood', async () => {
+test('reopening continues from the last version', async () => {
   script = [open(added('a', 1), listEnd(2), added('b', 3)), open(added('c', 4))];
   await using scene = start();
   await has(scene.held, { 'n/a': '1', 'n/b': '3' });
-  scene.watcher.reopen();
+  scene.watcher.reopenIfSilent(0);
   await has(scene.held, { 'n/a': '1', 'n/b': '3', 'n/c': '4' });
   assert.equal(calls[1]?.query.get('resourceVersion'), '3');
 });

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ApiError } from '../errors.ts';
+import { afterFailure, type Watching } from './watch-state.ts';
+import { StalledWatchError, WatchStream } from './watch-stream.ts';
+
+const CALL = { cluster: 'test', method: 'GET', path: '/api/v1/things' };
+const NOW = 5000;
+const apiError = (code: number, reason: string, message = 'no'): ApiError =>
+  new ApiError(CALL, code, { reason, message, causes: [] });
+
+/** A stream that was opened at 0 and has brought a byte at `heardAt`. */
+async function watching(heardAt: number, refusals = 0): Promise<Watching> {
+  const clock = new ManualClock();
+  const stream = new WatchStream(
+    {
+      status: 200,
+      chunks: (async function* () {
+        yield Buffer.from('\n');
+      })(),
+      close: () => undefined,
+    },
+    { clock, idleLimitMs: () => Infinity, checkEveryMs: 1_000_000 },
+  );
+  await clock.advance(heardAt);
+  if (heardAt > 0) await stream.next(() => undefined);
+  stream.close();
+  return { at: 'watching', stream, resourceVersion: '7', refusals };
+}
+
+for (const [title, error, next] of [
+  ['a broken connection', new Error('reset'), 'listed'],
+  ['a 500', apiError(500, 'InternalError'), 'listed'],
+  ['a silent stream that has brought something', new StalledWatchError('no byte'), 'listed'],
+  ['a 410', apiError(410, 'Expired'), 'unlisted'],
+  ['a 404', apiError(404, 'NotFound'), 'unlisted'],
+  ['a version of the future', apiError(504, 'Timeout', 'Too large resource version: 7'), 'unlisted'],
+] as const) {
+  test(`after ${title} the state is ${next}`, async () => {
+    const state = afterFailure(await watching(1000), error, NOW);
+    assert.equal(state.at, next);
+    assert.equal(state.at === 'listed' ? state.resourceVersion : state.newest, '7');
+    assert.equal(state.since, error instanceof StalledWatchError ? 1000 : NOW);
+  });
+}
+
+test('a stream that never brought a byte, and the third error in a row, make the version useless', async () => {
+  assert.equal(afterFailure(await watching(0), new StalledWatchError('no byte'), NOW).at, 'unlisted');
+  assert.equal(afterFailure(await watching(1000, 2), apiError(500, 'InternalError'), NOW).at, 'listed');
+  assert.equal(afterFailure(await watching(1000, 3), apiError(500, 'InternalError'), NOW).at, 'unlisted');
+});
+
+test('a failed list keeps the version before and the time since which there is no stream', () => {
+  const state = afterFailure({ at: 'unlisted', newest: '9', since: 3 }, apiError(410, 'Expired', 'old'), NOW);
+  assert.deepEqual({ ...state, error: '' }, { at: 'unlisted', newest: '9', since: 3, error: '' });
+});

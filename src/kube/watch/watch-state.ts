@@ -1,0 +1,85 @@
+/**
+ * The state of a watcher, and what a failure makes of it. Pure; `Watcher` does the step that each state asks for.
+ *
+ * A failure before the list is complete leads back to `unlisted`, and a later one to `listed`: the next stream continues from the last
+ * version. Only if the server no longer serves that version is everything listed again.
+ */
+import { isGone, isNotFound } from '../errors.ts';
+import { isTooNew } from './watch-errors.ts';
+import { StalledWatchError, type WatchStream } from './watch-stream.ts';
+
+interface Disconnected {
+  /** When the stream was last known to work, or the watcher was made: monotonic, ms. */
+  readonly since: number;
+  /** Why the last attempt failed. */
+  readonly error?: string;
+}
+
+/** The next step is a list. */
+export interface Unlisted extends Disconnected {
+  readonly at: 'unlisted';
+  /** The version of the last list or event before. An older list means that the server's etcd was restored from a backup. */
+  readonly newest?: string | undefined;
+}
+
+/** The list arrives on a stream. */
+export interface Listing extends Disconnected {
+  readonly at: 'listing';
+  readonly newest?: string | undefined;
+  readonly stream: WatchStream;
+  /** Keys of the listed objects that the sink keeps. */
+  readonly keys: Set<string>;
+}
+
+/** The sink has everything up to `resourceVersion`; the next step is a stream from there. */
+export interface Listed extends Disconnected {
+  readonly at: 'listed';
+  readonly resourceVersion: string;
+  /** Streams in a row that brought nothing but an error. */
+  readonly refusals: number;
+}
+
+/** The stream brings the changes. */
+export interface Watching {
+  readonly at: 'watching';
+  readonly stream: WatchStream;
+  /** Of the last event. */
+  resourceVersion: string;
+  /** As of `Listed`. */
+  refusals: number;
+}
+
+export type WatchState = Unlisted | Listing | Listed | Watching;
+
+/** Streams in a row, from one version, that bring nothing but an error: then everything is listed again. */
+const REFUSALS_LIMIT = 3;
+
+export function isConnected(state: WatchState): state is Watching {
+  return state.at === 'watching';
+}
+
+/** The state after the server ended the stream as planned. */
+export function afterEnd({ resourceVersion, refusals }: Watching, now: number): Listed {
+  return { at: 'listed', resourceVersion, refusals, since: now };
+}
+
+/**
+ * The state after a step that failed with `error`.
+ * @param now monotonic, ms
+ */
+export function afterFailure(state: WatchState, error: unknown, now: number): Unlisted | Listed {
+  const stalled = error instanceof StalledWatchError;
+  const failure = {
+    since: !isConnected(state) ? state.since : stalled ? state.stream.heardAt : now,
+    error: error instanceof Error ? error.message : String(error),
+  };
+  if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
+  const { resourceVersion, refusals } = state;
+  // On a stream from a version that is still to come the server sends nothing, not even bookmarks.
+  const unheard = stalled && isConnected(state) && state.stream.heardAt === state.stream.openedAt;
+  // After a 404 the server may serve another collection under this path than before.
+  const useless = unheard || isGone(error) || isTooNew(error) || isNotFound(error) || refusals >= REFUSALS_LIMIT;
+  return useless
+    ? { at: 'unlisted', newest: resourceVersion, ...failure }
+    : { at: 'listed', resourceVersion, refusals, ...failure };
+}
