@@ -3,7 +3,6 @@ import { describe, it } from 'node:test';
 
 import type { SourceView } from '../../copy/model/claim.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
-import { LEASE_ID, LEASE_SECONDS } from '../../copy/vault/sources.ts';
 import type { VaultBlock } from './api.ts';
 import { foldLeases, type LeaseNews, type LeaseStatus } from './lease-records.ts';
 import { type EffectiveSpec, effectiveSpec } from './spec.ts';
@@ -17,7 +16,8 @@ const leased = (leaseId: string, seconds = 3600): SourceView => ({
   state: 'present',
   version: `lease ${leaseId}`,
   labels: {},
-  annotations: { [LEASE_ID]: leaseId, [LEASE_SECONDS]: String(seconds) },
+  annotations: {},
+  lease: { id: leaseId, seconds, origin: 'origin', tokenExpiresAt: undefined },
 });
 const news = (more: Partial<LeaseNews> = {}): LeaseNews => ({
   endsByItself: () => false,

@@ -8,8 +8,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import type { SourceView } from '../../copy/model/claim.ts';
-import { LEASE_ID, LEASE_SECONDS, LEASE_TOKEN_END } from '../../copy/vault/sources.ts';
+import type { SourceLease, SourceView } from '../../copy/model/claim.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
@@ -39,7 +38,7 @@ export function foldLeases(
   news: LeaseNews | undefined,
   now: number,
 ): LeaseStatus {
-  const vaultSource = source.state === 'present' ? sourceOf(source.annotations) : previous?.vaultSource;
+  const vaultSource = source.state === 'present' ? statusOf(source.lease) : previous?.vaultSource;
   const before = recordsOf(previous, spec);
   const present = presentRecord(vaultSource?.leaseID, source, spec, before, news);
   const expirationTime = rfc3339(now + (previous?.vaultSource?.leaseDuration || LONGEST_LEASE_SECONDS) * 1000);
@@ -92,10 +91,12 @@ function presentRecord(
   return [{ leaseID, vault, ...(destinationVersion === undefined ? {} : { destinationVersion }) }];
 }
 
-function sourceOf(annotations: Readonly<Record<string, string>>): VaultSourceStatus | undefined {
-  const leaseID = annotations[LEASE_ID];
-  if (leaseID === undefined) return undefined;
-  const tokenEnd = annotations[LEASE_TOKEN_END];
-  const tokenExpirationTime = tokenEnd === undefined ? {} : { tokenExpirationTime: rfc3339(Number(tokenEnd)) };
-  return { leaseID, leaseDuration: Number(annotations[LEASE_SECONDS]), ...tokenExpirationTime };
+function statusOf(lease: SourceLease | undefined): VaultSourceStatus | undefined {
+  if (lease === undefined) return undefined;
+  const { id: leaseID, seconds: leaseDuration, tokenExpiresAt } = lease;
+  return {
+    leaseID,
+    leaseDuration,
+    ...(tokenExpiresAt === undefined ? {} : { tokenExpirationTime: rfc3339(tokenExpiresAt) }),
+  };
 }

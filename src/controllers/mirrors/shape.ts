@@ -1,6 +1,5 @@
 /** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
-import type { DesiredState, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
-import { LEASE_ID, LEASE_ORIGIN, LEASE_SECONDS } from '../../copy/vault/sources.ts';
+import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
 import { LAST_APPLIED, lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
 import { annotationNames } from '../replicator/annotations.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
@@ -100,7 +99,7 @@ export class MirrorShape implements Shape {
         annotations: {
           ...(this.#options.vaultPath === undefined ? copied(source.annotations) : {}),
           [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
-          ...this.#origin(source.annotations),
+          ...this.#origin(source.lease),
           [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
         },
       };
@@ -119,24 +118,23 @@ export class MirrorShape implements Shape {
     return observed.annotations[mark];
   }
 
-  #origin(annotations: Readonly<Record<string, string>>): FieldPatch {
+  #origin(lease: SourceLease | undefined): FieldPatch {
     const { vaultPath } = this.#options;
-    const lease: Readonly<Record<string, string>> = vaultPath === undefined ? {} : annotations;
     return {
       [MIRROR_ANNOTATIONS.sourceType]: vaultPath === undefined ? 'secret' : 'vault',
       [MIRROR_ANNOTATIONS.vaultPath]: vaultPath ?? null,
-      [MIRROR_ANNOTATIONS.vaultLeaseId]: lease[LEASE_ID] ?? null,
-      [LEASE_ORIGIN_ANNOTATION]: lease[LEASE_ORIGIN] ?? null,
+      [MIRROR_ANNOTATIONS.vaultLeaseId]: lease?.id ?? null,
+      [LEASE_ORIGIN_ANNOTATION]: lease?.origin ?? null,
     };
   }
 
   /** A lease's duration changes with its renewals, which are no reason to write copies. */
-  #bookkeeping({ version, annotations }: Extract<SourceView, { state: 'present' }>): FieldPatch {
+  #bookkeeping({ version, lease }: Extract<SourceView, { state: 'present' }>): FieldPatch {
     if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
     return {
       [MIRROR_ANNOTATIONS.parentVersion]: '',
       [SOURCE_VERSION_ANNOTATION]: version,
-      [MIRROR_ANNOTATIONS.vaultLeaseDuration]: annotations[LEASE_SECONDS] ?? null,
+      [MIRROR_ANNOTATIONS.vaultLeaseDuration]: lease === undefined ? null : String(lease.seconds),
     };
   }
 }

@@ -35,7 +35,18 @@ export function placeOf({ mode, source, sourcePlace }: Claim): ResourceKey | und
   return mode === 'release' ? undefined : (sourcePlace ?? source);
 }
 
-/** What a source is, as far as it is known without reading its content. */
+/** The Vault lease of dynamic credentials. */
+export interface SourceLease {
+  readonly id: string;
+  /** Of the last grant or renewal. */
+  readonly seconds: number;
+  /** The login and path that it belongs to, see `vaultLeaseOrigin`. */
+  readonly origin: string;
+  /** When the token of the lease ends if we do not renew it, ms since 1970; `undefined` where the lease does not depend on that. */
+  readonly tokenExpiresAt: number | undefined;
+}
+
+/** What is known of a source without reading its content. */
 export type SourceView =
   | { readonly state: 'unknown' }
   | { readonly state: 'missing'; readonly reason: string; readonly message: string }
@@ -46,6 +57,7 @@ export type SourceView =
       readonly version: string;
       readonly labels: Readonly<Record<string, string>>;
       readonly annotations: Readonly<Record<string, string>>;
+      readonly lease?: SourceLease;
     };
 
 /** `null`: this key must not be there. Keys that are not named are not ours to touch. */

@@ -52,15 +52,6 @@ import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import { laneOf, vaultLeaseOrigin, vaultPollKey, type VaultLocations, type VaultLocation } from './locations.ts';
 import { type Lease, type VaultLeases, leaseVersion } from './leases.ts';
 
-/** Annotations of the view of dynamic credentials. */
-export const LEASE_ID = 'lease-id';
-/** Seconds, decimal. */
-export const LEASE_SECONDS = 'lease-seconds';
-/** `vaultLeaseOrigin` of the lease. */
-export const LEASE_ORIGIN = 'lease-origin';
-/** When the token that the lease hangs on ends if we do not renew it, ms since 1970, decimal; not there where that is of no importance. */
-export const LEASE_TOKEN_END = 'lease-token-end';
-
 /** Longest id of a lease, in characters: Vault's own are a path and some 25 more. */
 const MAX_LEASE_ID = 1024;
 /** Most bytes of dynamic credentials. A certificate with its key and chain takes a tenth of it. */
@@ -486,13 +477,9 @@ export class VaultSources implements SourceProvider {
   }
 
   #show(unit: Unit, { leaseId, durationSeconds, tokenExpiresAt }: Lease): void {
-    const annotations = {
-      [LEASE_ID]: leaseId,
-      [LEASE_SECONDS]: String(durationSeconds),
-      [LEASE_ORIGIN]: vaultLeaseOrigin(unit.location),
-      ...(tokenExpiresAt === undefined ? {} : { [LEASE_TOKEN_END]: String(tokenExpiresAt) }),
-    };
-    unit.view = { ...present(leaseVersion(leaseId)), annotations };
+    const origin = vaultLeaseOrigin(unit.location);
+    const lease = { id: leaseId, seconds: durationSeconds, origin, tokenExpiresAt };
+    unit.view = { ...present(leaseVersion(leaseId)), lease };
   }
 
   #drop(unit: Unit): void {
