@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ManualClock } from '../../runtime/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { ApiError } from '../errors.ts';
 import { afterFailure, type Watching } from './watch-state.ts';
 import { StalledWatchError, WatchStream } from './watch-stream.ts';
