@@ -24,12 +24,11 @@ import {
 } from '../controllers/replicator/controller.ts';
 import { annotationNames, isReplicators } from '../controllers/replicator/annotations.ts';
 import { isReadOfCopies } from '../controllers/mirrors/shape.ts';
-import { Cluster } from '../copy/cluster/cluster.ts';
+import type { Cluster } from '../copy/cluster/cluster.ts';
 import { ClusterBackend } from '../copy/cluster/backend.ts';
 import { Engine } from '../copy/engine.ts';
 import { parseResourceKey } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
-import { SourceRouter } from '../copy/sources.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { ApiError, isNotFound, retryAfterMs } from '../kube/errors.ts';
 import type { WatchHealth } from '../kube/watch/watcher.ts';
@@ -69,10 +68,6 @@ const DISCOVERY_RETRY_MS = 1000;
 const FIRST_LOOK_MS = 1000;
 /** How long running writes may take to end at a stop, ms. */
 const DRAIN_MS = 3000;
-/** How long an answer of Vault may still take then, ms: it may bring credentials that nobody else would know of. */
-const VAULT_DRAIN_MS = 500;
-/** How long it may take to revoke our tokens, ms, where the above leaves so much. */
-const VAULT_STOP_MS = 2000;
 /** How long the last events may take then, ms. */
 const EVENTS_DRAIN_MS = 1000;
 /** What all of a stop may take, ms: half a second less than what ends the process, for the Lease of the election. */
@@ -101,9 +96,7 @@ export class Operator {
     const { api, log, metrics, config } = options;
     this.#options = options;
     this.#crd = new CrdTrouble(api);
-    const sources = new SourceRouter();
     this.#engine = new Engine({
-      targetConcurrency: config.kube.maxConcurrentWrites,
       onError: (loop, key, error, retryInMs) => {
         log.warn('will be tried again', {
           queue: loop,
@@ -112,15 +105,15 @@ export class Operator {
           retryInMs,
         });
       },
-      onSource: (source, wanted) => {
-        if (wanted) sources.want(source);
-        else sources.forget(source);
-      },
     });
     const engine = this.#engine;
     const replicatorNames = annotationNames(config.replicator.annotationsPrefix);
-    this.#cluster = new Cluster({
+    const backend = new ClusterBackend({
+      engine,
       api,
+      kinds: [SECRET, CONFIG_MAP, ...(options.extraKinds ?? [])],
+      concurrency: config.kube.maxConcurrentWrites,
+      clock: systemClock,
       idleLimitMs: config.kube.watchIdleMs,
       isRead: (annotation) => isReadOfCopies(annotation) || isReplicators(replicatorNames, annotation),
       onRollback: options.onRollback,
@@ -129,15 +122,14 @@ export class Operator {
         this.#replicator?.namespaceChanged(name, there, initial);
       },
       onObject: (key, before, after, initial) => {
-        if (after === undefined || (before !== undefined && before.uid !== after.uid)) backend.left(key);
         engine.objectChanged(key, before, after, initial);
-        this.#vault.secretChanged(key);
+        this.#vault.objectChanged(key);
         this.#replicator?.objectChanged(key, before, after, initial);
       },
       onKnown: (key) => {
         engine.touchSource(key);
         engine.touchTarget(key);
-        this.#vault.secretChanged(key);
+        this.#vault.objectChanged(key);
       },
       onTrouble: (watch, error, retryInMs) => {
         const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
@@ -156,38 +148,21 @@ export class Operator {
             ...(advice === undefined ? {} : { advice }),
           });
       },
-    });
-    const backend = new ClusterBackend(this.#cluster, {
-      book: engine.book,
-      sources,
-      cycleOf: (claim) => engine.cycles.of(claim),
-      ownerOf: (observed, target) => engine.ownerOf(observed, target),
-      fateOf: async (rule, target, observed, signal) => {
-        // A copy in a namespace that we have not heard of: the watch of namespaces is behind, and claims with it.
-        if (!this.#cluster.namespaces.has(parseResourceKey(target).namespace)) return 'later';
-        return await engine.fateOf(rule, target, observed, signal);
-      },
-      onOutcome: (entry, wrote) => {
-        engine.outcomeChanged(entry, wrote);
-      },
       onWrite: (target, verb, ok, claim) => {
         const { cluster, kind, namespace, name } = parseResourceKey(target);
         metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
         if (!ok) return;
         log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { owner: claim.owner.title }) });
       },
-      kinds: [SECRET, CONFIG_MAP, ...(options.extraKinds ?? [])],
-      now: () => systemClock.now(),
     });
-    sources.add(api.cluster, backend);
-    engine.addBackend(api.cluster, backend);
+    this.#cluster = backend.cluster;
+    engine.addBackend(backend);
     const { vaultTimeoutMs: timeoutMs, vault: environment } = config.mirrors;
     this.#vaultAddresses = new VaultAddresses(config.mirrors.vaultAddresses.map(parseAddressPattern));
     const addresses = this.#vaultAddresses;
     this.#vault = addVault({
       engine,
       cluster: this.#cluster,
-      sources,
       log,
       metrics,
       addresses,
@@ -270,14 +245,14 @@ export class Operator {
   async stop(): Promise<void> {
     this.#options.metrics.leader.set({}, 0);
     const until = systemClock.monotonic() + STOP_MS;
-    await Promise.all([this.#engine.stop(this.#working ? DRAIN_MS : 0), this.#vault.stopPolls(VAULT_DRAIN_MS)]);
+    await Promise.all([this.#engine.stop(this.#working ? DRAIN_MS : 0), this.#vault.drain()]);
     this.#replicator?.stop();
     for (const controller of this.#mirrorControllers) controller.stop();
     const leftMs = Math.max(MIN_LEFT_MS, until - systemClock.monotonic());
     const events = [...this.#events.values()].map(
       async (recorder) => await recorder.stop({ drainMs: Math.min(EVENTS_DRAIN_MS, leftMs) }),
     );
-    await Promise.all([...events, this.#vault.stop(Math.min(VAULT_STOP_MS, leftMs))]);
+    await Promise.all([...events, this.#vault.stop(leftMs)]);
     await this.#cluster.stop();
   }
 
@@ -405,9 +380,7 @@ export class Operator {
         return { system, state, count };
       }),
     );
-    metrics.payloadCacheBytes.add(() => [
-      { labels: {}, value: [...this.#cluster.stores].reduce((sum, store) => sum + store.cachedBytes, 0) },
-    ]);
+    metrics.payloadCacheBytes.add(() => [{ labels: {}, value: this.#cluster.cachedBytes }]);
   }
 }
 

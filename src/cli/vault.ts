@@ -3,9 +3,7 @@ import type { VaultEnvironment } from '../config/vault-environment.ts';
 import type { Cluster } from '../copy/cluster/cluster.ts';
 import type { Engine } from '../copy/engine.ts';
 import { SECRET } from '../copy/model/kind.ts';
-import type { SourceRouter } from '../copy/sources.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
-import { VAULT_BACKEND } from '../copy/vault/locations.ts';
 import { BoundedLabel } from '../observe/bounded-label.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -16,7 +14,6 @@ import type { SessionEvent } from '../vault/session/session-events.ts';
 export interface VaultWiringOptions {
   readonly engine: Engine;
   readonly cluster: Cluster;
-  readonly sources: SourceRouter;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Which servers may be called. */
@@ -31,7 +28,7 @@ const MOST_SERIES = 100;
 
 /** Makes Vault a source and a target of the engine. It calls nobody before a rule asks for something. */
 export function addVault(options: VaultWiringOptions): VaultBackend {
-  const { engine, cluster, sources, log, metrics, addresses, timeoutMs, environment } = options;
+  const { engine, cluster, log, metrics, addresses, timeoutMs, environment } = options;
   const servers = new BoundedLabel(MOST_SERIES);
   const methods = new BoundedLabel(MOST_SERIES);
   const countLogin = ({ addr, identity }: SessionEvent, result: 'ok' | 'error'): void => {
@@ -39,7 +36,6 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
   };
   const backend = new VaultBackend({
     engine,
-    sources,
     secrets: cluster.store(SECRET),
     clock: systemClock,
     random: Math.random,
@@ -73,7 +69,7 @@ export function addVault(options: VaultWiringOptions): VaultBackend {
       log.warn('will be tried again', { queue: 'polls', source, error, retryInMs });
     },
   });
-  sources.add(VAULT_BACKEND, backend.sources);
+  engine.addBackend(backend);
   metrics.payloadCacheBytes.add(() => [{ labels: {}, value: backend.sources.cachedBytes }]);
   metrics.queues.add(() =>
     backend.sources.queues.map(({ name, depth, oldestWaitingMs, retries }) => {

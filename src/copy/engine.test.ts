@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitFor } from '../../test/support/wait-for.ts';
+import type { Backend } from './backend.ts';
 import { Engine } from './engine.ts';
 import { LeaveShape } from './model/leave-shape.ts';
 import { observe } from './model/observed.ts';
@@ -15,6 +16,56 @@ const COPY = observe({
   namespace: 'b',
   resourceVersion: '1',
   creationTimestamp: '2026-01-01T00:00:00Z',
+});
+
+/** A backend without sources, whose targets are always right. */
+function backend(name: string, synced = Promise.resolve()): Backend & { readonly reconciled: string[] } {
+  const reconciled: string[] = [];
+  return {
+    name,
+    reconciled,
+    sources: {
+      view: () => ({ state: 'unknown' }),
+      fingerprint: () => undefined,
+      load: async () => await Promise.resolve(undefined),
+      want: () => undefined,
+      forget: () => undefined,
+    },
+    targets: {
+      reconcile: async (target) => {
+        reconciled.push(target);
+        return await Promise.resolve(undefined);
+      },
+      failed: () => undefined,
+      flowOf: () => 'rests',
+    },
+    concurrency: 1,
+    synced: async () => await synced,
+    watches: [],
+    queues: [],
+    cachedBytes: 0,
+    drain: async () => await Promise.resolve(),
+    stop: async () => await Promise.resolve(),
+  };
+}
+
+test('a backend that is not synced holds up no other', async () => {
+  const synced = Promise.withResolvers<void>();
+  const [late, other] = [backend('late', synced.promise), backend('other')];
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(late);
+  engine.addBackend(other);
+  engine.touchTarget('late:Secret/a/b');
+  engine.touchTarget('other:Secret/a/b');
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => other.reconciled.length > 0, { message: 'the targets of the other backend to start' });
+    assert.deepEqual(late.reconciled, []);
+    synced.resolve();
+    await waitFor(() => late.reconciled.length > 0, { message: 'its targets to start when it is synced' });
+  } finally {
+    await engine.stop();
+  }
 });
 
 test('a copy is unwanted only when its rule was evaluated after all that has happened', async () => {
@@ -33,7 +84,7 @@ test('a copy is unwanted only when its rule was evaluated after all that has hap
     orphanPolicy: () => 'delete',
     updateStatus: async () => await Promise.resolve(undefined),
   };
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   const fate = async (): Promise<string> => await engine.fateOf(RULE, TARGET, COPY, signal);
   engine.addReconciler(system);
@@ -70,7 +121,7 @@ test('a rule that cannot be prepared is not looked up for each of its copies', a
     orphanPolicy: () => 'delete',
     updateStatus: async () => await Promise.resolve(undefined),
   };
-  const engine = new Engine({ onError: () => tried.resolve(), onSource: () => undefined });
+  const engine = new Engine({ onError: () => tried.resolve() });
   const { signal } = new AbortController();
   engine.addReconciler(system);
   engine.touchRule(RULE);
@@ -104,7 +155,7 @@ test('while a rule is evaluated in steps nobody may say what it does not want, a
     orphanPolicy: () => 'delete',
     updateStatus: async () => await Promise.resolve(undefined),
   };
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.addReconciler(system);
   engine.touchRule(RULE);
@@ -136,7 +187,7 @@ test('a rule that takes long holds up neither the others nor the start, and noth
     orphanPolicy: () => 'delete',
     updateStatus: async () => await Promise.resolve(undefined),
   };
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.addReconciler(system);
   engine.touchRule(RULE);
@@ -170,14 +221,10 @@ test('a copy that its rule claims is never unwanted', async () => {
     orphanPolicy: () => 'delete',
     updateStatus: async () => await Promise.resolve(undefined),
   };
-  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)), onSource: () => undefined });
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.addReconciler(system);
-  engine.addBackend('c', {
-    reconcile: async () => await Promise.resolve(undefined),
-    failed: () => undefined,
-    flowOf: () => 'rests',
-  });
+  engine.addBackend(backend('c'));
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
@@ -209,7 +256,7 @@ test('the failure of a rule is told until a run of it succeeds', async () => {
       return await Promise.resolve(undefined);
     },
   };
-  const engine = new Engine({ onError: () => undefined, onSource: () => undefined });
+  const engine = new Engine({ onError: () => undefined });
   engine.addReconciler(system);
   engine.touchRule(RULE);
   try {

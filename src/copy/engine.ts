@@ -1,13 +1,13 @@
 /**
- * The engine: three level-triggered loops over three keyed queues.
+ * The engine: three level-triggered loops over keyed queues.
  *
- *   rules    recompute a rule's claims, put the difference into the book, enqueue the targets touched
+ *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched
  *   targets  take all claims on one target, plan, do one write, note the outcome
- *   status   tell a rule's user what became of its claims, at most once a second
+ *   status   update the status of a rule, at most once a second
  *
- * The targets of a backend with lanes of its own (Vault: one a server) have a queue for each, so that a slow server holds up nobody
- * else's targets. Handlers only enqueue keys. The targets' queue starts when every watch has been listed and every rule evaluated once, so that
- * "nobody wants this" is never said too early; and even then a copy is deleted only after its owner was looked up.
+ * Handlers only enqueue keys. Each backend has its own target queues, one for each of its lanes (in Vault, for each server). They start
+ * when every rule was evaluated once and the backend is synced: before that a target may look unclaimed that is not. Even then a copy is
+ * deleted only after its owner was looked up on the server.
  */
 import { retryAfterMs } from '../kube/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
@@ -17,6 +17,7 @@ import { QueueLanes } from '../runtime/queue/queue-lanes.ts';
 import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
 import type { BookChange, Entry } from './plan/claim-book.ts';
+import type { Backend } from './backend.ts';
 import { ClaimBook } from './plan/claim-book.ts';
 import { Cycles } from './plan/cycles.ts';
 import { backendOf, type ResourceKey, type RuleKey } from './model/keys.ts';
@@ -24,45 +25,44 @@ import { ownerByMark, placedOwner } from './plan/marks.ts';
 import type { Observed } from './model/observed.ts';
 import { type Failure, failureOf, isPassing } from './model/failure.ts';
 import type { OwnerFate } from './plan/facts.ts';
-import type { Evaluation, RuleReconciler, TargetBackend } from './rule-reconciler.ts';
-import { vaultLongestWaitMs, vaultRetryAfterMs } from './vault/access.ts';
+import type { Evaluation, RuleReconciler } from './rule-reconciler.ts';
+import { SourceRouter } from './sources.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
-  /** Targets written at once. Default 8. */
-  readonly targetConcurrency?: number;
-  /** A loop's run failed and will be repeated. */
+  /** A run failed and will be repeated. */
   readonly onError: (
     loop: 'rules' | 'targets' | 'status',
     key: string,
     error: unknown,
     retryInMs: number | undefined,
   ) => void;
-  /** Sources that claims ask for begin and cease to be followed. */
-  readonly onSource: (source: ResourceKey, wanted: boolean) => void;
 }
 
-/** Failures that pass by themselves become a rule's business only after this many tries in a row (about 5 s). */
+/** Failures that pass by themselves are reported to users only after this many tries in a row (about 5 s). */
 const PATIENCE = 6;
-/** Longest wait after such a failure, ms: whatever the outage, 10 s after it all is as it should be. */
+/** Longest wait after such a failure, ms: all targets are right 10 s after the end of any outage. */
 const PASSING_WAIT_MS = 8000;
-/** A status is written at most this often, ms. */
+/** Between two status updates of a rule, ms. */
 const STATUS_INTERVAL_MS = 1000;
-/** Waits a little for the rest of a burst, ms. */
+/** Wait for the rest of a burst, ms. */
 const STATUS_DELAY_MS = 50;
-/** Waits so long for what is under way, so that what has come of it needs no second write, ms. */
+/** Wait for pending claims, ms: their outcome then needs no second update. */
 const STATUS_PATIENCE_MS = 2000;
 const RULE_CONCURRENCY = 8;
-/** A rule whose evaluation takes longer than this, ms, goes on in a queue of its own kind. Most take less than one. */
+/** A rule whose evaluation takes longer than this, ms, moves to the queue of heavy rules. Most take less than 1 ms. */
 const LIGHT_MS = 30;
 const HEAVY_CONCURRENCY = 2;
-/** So many targets of one event go ahead in turn with everybody's; the rest of a wider one lets others pass. About half a second of writes. */
+/** Targets of one event that have normal priority; the rest have low priority. About half a second of writes. */
 const WIDE = 250;
-/** Targets written at once in each lane of a backend that has its own. */
-const LANE_CONCURRENCY = 16;
 const STATUS_CONCURRENCY = 4;
-/** How long work that was aborted at a stop may take to end, ms. */
+/** How long aborted work may take to end at a stop, ms. */
 const GRACE_MS = 100;
+
+interface BackendQueues {
+  readonly backend: Backend;
+  readonly lanes: QueueLanes;
+}
 
 interface Claimed {
   readonly evaluation: Evaluation | undefined;
@@ -71,97 +71,99 @@ interface Claimed {
 
 export class Engine {
   readonly book = new ClaimBook();
+  readonly sources = new SourceRouter();
   /** Shared by all long work on rules and targets. */
   readonly slices: Slices;
   /** Claims that are not carried out, because their content would come back to where it began. */
   readonly cycles = new Cycles({
     book: this.book,
-    flowOf: (claim) => this.#backendOf(claim.target).flowOf(claim),
+    flowOf: (claim) => this.#backendOf(claim.target).backend.targets.flowOf(claim),
     onChange: (targets) => {
       this.#touchTargets(targets, 'normal');
     },
   });
   readonly #options: EngineOptions;
-  readonly #systems = new Map<string, RuleReconciler>();
-  readonly #backends = new Map<string, TargetBackend>();
+  readonly #clock: Clock;
+  readonly #reconcilers = new Map<string, RuleReconciler>();
+  readonly #backends = new Map<string, BackendQueues>();
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
-  readonly #targets: KeyedQueue;
-  readonly #lanes: QueueLanes;
   readonly #status: KeyedQueue;
+  /** Version of each rule that its claims were made from. */
   readonly #evaluated = new Map<RuleKey, string>();
-  /** Rules whose claims may say less than they will: something has happened since they were evaluated. */
+  /** Rules that may have changed since they were evaluated: their claims may be incomplete. */
   readonly #touched = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
-  /** Rules that have taken long. */
   readonly #heavy = new Set<RuleKey>();
   readonly #owned = new Map<RuleKey, Set<ResourceKey>>();
   readonly #writes = new Map<RuleKey, number>();
-  /** Of rules whose runs fail, once there was patience enough. */
+  /** Rules that fail, with what users are to read. */
   readonly #failures = new Map<RuleKey, Failure>();
   #started = false;
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const clock = options.clock ?? systemClock;
+    const clock = (this.#clock = options.clock ?? systemClock);
     this.slices = new Slices(clock);
+    const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
     const rules: KeyedQueueOptions = {
+      ...common,
       name: 'rules',
       groupOf: namespaceOf,
-      clock,
-      retryAfterMs,
-      retryMaxMsOf: longestWaitMs,
       onError: (key, error, retryInMs, attempt) => {
         options.onError('rules', key, error, retryInMs);
-        if (isTold(error, attempt)) this.#noteFailure(key, failureOf(error));
+        if (isReported(error, attempt)) this.#noteFailure(key, failureOf(error));
       },
     };
     this.#rules = new KeyedQueue(rules);
     this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
-    const targets: KeyedQueueOptions = {
-      name: 'targets',
-      clock,
-      retryAfterMs: waitAskedFor,
-      retryMaxMsOf: longestWaitMs,
-      onError: (key, error, retryInMs, attempt) => {
-        options.onError('targets', key, error, retryInMs);
-        if (isTold(error, attempt)) this.#backends.get(backendOf(key))?.failed(key, error);
-      },
-    };
-    this.#targets = new KeyedQueue(targets);
-    this.#lanes = new QueueLanes({ ...targets, concurrency: LANE_CONCURRENCY });
     this.#status = new KeyedQueue({
+      ...common,
       name: 'status',
-      clock,
-      retryAfterMs,
-      retryMaxMsOf: longestWaitMs,
       minIntervalMs: STATUS_INTERVAL_MS,
       onError: (key, error, retryInMs) => options.onError('status', key, error, retryInMs),
     });
   }
 
-  addReconciler(system: RuleReconciler): void {
-    this.#systems.set(system.name, system);
+  addReconciler(reconciler: RuleReconciler): void {
+    this.#reconcilers.set(reconciler.name, reconciler);
   }
 
-  /** @param name first part of the target keys: a cluster's name, or `vault` */
-  addBackend(name: string, backend: TargetBackend): void {
-    this.#backends.set(name, backend);
+  addBackend(backend: Backend): void {
+    const lanes = new QueueLanes({
+      name: 'targets',
+      concurrency: backend.concurrency,
+      clock: this.#clock,
+      retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),
+      retryMaxMsOf: (error) => passingWaitMs(error) ?? backend.longestWaitMs?.(error),
+      onError: (key, error, retryInMs, attempt) => {
+        this.#options.onError('targets', key, error, retryInMs);
+        if (isReported(error, attempt)) backend.targets.failed(key, error);
+      },
+    });
+    // A single lane is there from the beginning, for the metrics.
+    if (backend.laneOf === undefined) lanes.of('');
+    this.#backends.set(backend.name, { backend, lanes });
+    this.sources.add(backend.name, backend.sources);
+  }
+
+  /** In the order in which they were added. */
+  get backends(): readonly Backend[] {
+    return Array.from(this.#backends.values(), ({ backend }) => backend);
   }
 
   get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
     return [
       { name: 'rules', queue: this.#rules },
       { name: 'rules heavy', queue: this.#heavyRules },
-      { name: 'targets', queue: this.#targets },
-      ...this.#lanes.all,
+      ...Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat(),
       { name: 'status', queue: this.#status },
     ];
   }
 
   /**
-   * Starts the loops. Call it when the watches are synced and the rules that they brought are enqueued; for a standby that
-   * takes over, everything is looked at again.
+   * Starts the loops. Call it when the watches of the rules are synced. After a standby every key is worked on once.
+   * Settles when every rule but the heavy ones was evaluated; the targets of a backend start then, or when it is synced.
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
@@ -171,32 +173,29 @@ export class Engine {
     this.#heavyRules.start(async (key, runSignal) => await this.#runRule(key, runSignal), {
       concurrency: HEAVY_CONCURRENCY,
     });
-    // All rules first: a target whose claims are not in the book yet looks unwanted. Nobody waits for rules that take long: of their
-    // copies it is said `later` until they are evaluated.
+    // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `fateOf` answers `later` for their copies.
     await this.#rules.idle(signal);
-    this.#targets.start(async (key, runSignal) => await this.#runTarget(key, runSignal), {
-      concurrency: this.#options.targetConcurrency ?? 8,
-    });
-    this.#lanes.start(async (key, runSignal) => await this.#runTarget(key, runSignal));
+    for (const queues of this.#backends.values()) void this.#startTargets(queues);
     this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), {
       concurrency: STATUS_CONCURRENCY,
     });
   }
 
+  async #startTargets({ backend, lanes }: BackendQueues): Promise<void> {
+    await backend.synced();
+    lanes.start(async (key, runSignal) => await this.#runTarget(backend, key, runSignal));
+  }
+
   /** Lets running work end within `drainMs`, all queues together, then aborts it. */
   async stop(drainMs = 0): Promise<void> {
-    const clock = this.#options.clock ?? systemClock;
-    const until = clock.monotonic() + drainMs;
-    const limits = (): StopOptions => ({ drainMs: Math.max(0, until - clock.monotonic()), graceMs: GRACE_MS });
+    const until = this.#clock.monotonic() + drainMs;
+    const limits = (): StopOptions => ({ drainMs: Math.max(0, until - this.#clock.monotonic()), graceMs: GRACE_MS });
     await Promise.all([this.#rules.stop(limits()), this.#heavyRules.stop(limits())]);
-    await Promise.all([this.#targets.stop(limits()), this.#lanes.stop(limits())]);
+    await Promise.all(Array.from(this.#backends.values(), async ({ lanes }) => await lanes.stop(limits())));
     await this.#status.stop(limits());
   }
 
-  /**
-   * What a rule is going to ask for. Before the start it is listed along with all the rest, so that nobody has to look for it
-   * object by object afterwards; from the start on the rule's evaluation says it.
-   */
+  /** The sources that a rule is about to claim. Before the start they are listed along with the other objects; afterwards this does nothing. */
   expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
@@ -207,12 +206,12 @@ export class Engine {
     (this.#heavy.has(rule) ? this.#heavyRules : this.#rules).add(rule, { priority });
   }
 
-  /** A target may not be as it should. */
+  /** A target may differ from its desired state. */
   touchTarget(target: ResourceKey, priority: Priority = 'normal'): void {
     this.#queueOf(target).add(target, { priority });
   }
 
-  /** As `touchTarget`, but what made it fail before may be over: it does not wait for its next try. */
+  /** As `touchTarget`, without waiting for the end of a back-off. */
   retryTarget(target: ResourceKey): void {
     const queue = this.#queueOf(target);
     queue.forget(target);
@@ -220,19 +219,19 @@ export class Engine {
   }
 
   #queueOf(target: ResourceKey): KeyedQueue {
-    const lane = this.#backends.get(backendOf(target))?.laneOf?.(target);
-    return lane === undefined ? this.#targets : this.#lanes.of(lane);
+    const { backend, lanes } = this.#backendOf(target);
+    return lanes.of(backend.laneOf?.(target) ?? '');
   }
 
-  /** A source may hold something else. */
+  /** A source may have changed. */
   touchSource(source: ResourceKey, priority: Priority = 'normal'): void {
     if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.touched(target);
     this.#touchTargets(this.book.targetsOf(source), priority);
-    // Of a rule that is still to be evaluated nothing can be said but that.
+    // A rule that was not evaluated yet has no other status than that.
     for (const rule of this.book.rulesOn(source)) if (this.#evaluated.has(rule)) this.touchStatus(rule);
   }
 
-  /** What one rule or source with thousands of targets sets off must not hold up those of all others. */
+  /** One rule or source with thousands of targets must not delay all others. */
   #touchTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
     let touched = 0;
     for (const target of targets) this.touchTarget(target, ++touched > WIDE ? 'low' : priority);
@@ -242,10 +241,10 @@ export class Engine {
     this.#status.add(rule, { delayMs: this.book.isUnderWay(rule) ? STATUS_PATIENCE_MS : STATUS_DELAY_MS });
   }
 
-  /** An object changed that may be source, target or both. Keeps the index of marks, enqueues what it concerns. */
+  /** An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned. */
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
-    const was = before && placedOwner(this.#systems.values(), before, key);
-    const is = after && placedOwner(this.#systems.values(), after, key);
+    const was = before && placedOwner(this.#reconcilers.values(), before, key);
+    const is = after && placedOwner(this.#reconcilers.values(), after, key);
     if (was !== is) {
       if (was !== undefined) this.#disown(was, key);
       if (is !== undefined) this.#own(is, key);
@@ -256,40 +255,42 @@ export class Engine {
     this.touchSource(key, priority);
   }
 
-  /** The rule whose mark on the object counts, whichever system made it. */
+  /** The rule whose mark on the object counts, of whichever controller. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    return ownerByMark(this.#systems.values(), this.book, observed, target);
+    return ownerByMark(this.#reconcilers.values(), this.book, observed, target);
   }
 
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.#owned.get(rule) ?? [];
   }
 
-  /** An outcome is news, or a write was done for the claim. */
+  /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
     const { key } = entry.claim.owner;
     if (wrote) this.#writes.set(key, (this.#writes.get(key) ?? 0) + 1);
     this.touchStatus(key);
   }
 
-  /** Whether a rule whose mark stands on an unclaimed target is gone, or is there and does not want it. Asks the server. */
+  /**
+   * The fate of a target that carries a rule's mark and that the rule does not claim. Looks the rule up on the server.
+   * @returns `later` while that cannot be decided
+   */
   async fateOf(
     rule: RuleKey,
     target: ResourceKey,
     observed: Observed,
     signal: AbortSignal,
   ): Promise<OwnerFate | 'later'> {
-    const system = this.#reconcilerOf(rule);
-    // Nothing can be said yet, so that nobody need be asked: a rule that cannot be prepared may have thousands of copies.
+    const reconciler = this.#reconcilerOf(rule);
+    // Without a request: a rule that cannot be prepared may have thousands of copies.
     if (this.#isUnsettled(rule)) return 'later';
-    const state = await system.getLive(rule, signal);
-    if (state.state === 'gone') return system.orphanPolicy(rule, observed, false);
-    // What the server has is not what the claims were made from: the watch is behind, and will enqueue the rule.
-    if (this.#evaluated.get(rule) !== state.version) return 'later';
-    // A namespace that has come may bring copies along (a backup), before the rule has claimed them.
-    if (this.#isUnsettled(rule)) return 'later';
-    if (this.book.claims(rule, target)) return 'later';
-    return system.orphanPolicy(rule, observed, true);
+    const live = await reconciler.getLive(rule, signal);
+    if (live.state === 'gone') return reconciler.orphanPolicy(rule, observed, false);
+    // The claims were made from another version. The watch is behind, and will enqueue the rule.
+    if (this.#evaluated.get(rule) !== live.version) return 'later';
+    // A new namespace may hold copies already (a restored backup), before the rule has claimed them.
+    if (this.#isUnsettled(rule) || this.book.claims(rule, target)) return 'later';
+    return reconciler.orphanPolicy(rule, observed, true);
   }
 
   /** @param limitMs how long the evaluation may take here, ms */
@@ -298,13 +299,13 @@ export class Engine {
       this.#heavyRules.add(rule);
       return undefined;
     }
-    const system = this.#reconcilerOf(rule);
+    const reconciler = this.#reconcilerOf(rule);
     let claimed: Claimed;
     try {
       await this.slices.pause();
-      if (system.warmUp !== undefined) await this.slices.run(system.warmUp(rule), signal, limitMs);
-      await system.prepare?.(rule, signal);
-      claimed = await this.#claim(system, rule, signal, limitMs);
+      if (reconciler.warmUp !== undefined) await this.slices.run(reconciler.warmUp(rule), signal, limitMs);
+      await reconciler.prepare?.(rule, signal);
+      claimed = await this.#claim(reconciler, rule, signal, limitMs);
     } catch (error) {
       if (!(error instanceof TooLongError)) throw error;
       this.#heavy.add(rule);
@@ -314,7 +315,7 @@ export class Engine {
     const { evaluation, change } = claimed;
     this.#follow(change);
     this.#touchTargets(change.targets, 'normal');
-    // What was not deleted while copies were made from it may be a copy that nobody wants.
+    // A copy that was kept because it was a source may be an orphan.
     this.#touchTargets(change.unusedSources, 'normal');
     if (evaluation === undefined) {
       this.#evaluated.delete(rule);
@@ -329,14 +330,14 @@ export class Engine {
     return undefined;
   }
 
-  /** What happens to the rule meanwhile touches it again; and until its claims are in the book nobody may say what it does not want. */
-  async #claim(system: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<Claimed> {
+  /** A change meanwhile touches the rule again. Until its claims are in the book, no target counts as unclaimed by it. */
+  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<Claimed> {
     this.#touched.delete(rule);
     this.#evaluating.add(rule);
     try {
-      const evaluation = await this.slices.run(system.evaluate(rule, this), signal, limitMs);
+      const evaluation = await this.slices.run(reconciler.evaluate(rule, this), signal, limitMs);
       const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
-      // At once: until then a claim of a cycle looks like any other.
+      // Before any target is reconciled: until then a claim of a cycle looks like any other.
       this.cycles.changed(change);
       return { evaluation, change };
     } catch (error) {
@@ -347,7 +348,7 @@ export class Engine {
     }
   }
 
-  /** The claims of the rule may say less than they will. */
+  /** The claims of the rule may be incomplete. */
   #isUnsettled(rule: RuleKey): boolean {
     return this.#touched.has(rule) || this.#evaluating.has(rule);
   }
@@ -360,21 +361,21 @@ export class Engine {
   }
 
   #follow({ addedSources, droppedSources }: Pick<BookChange, 'addedSources' | 'droppedSources'>): void {
-    for (const source of addedSources) this.#options.onSource(source, true);
-    for (const source of droppedSources) this.#options.onSource(source, false);
+    for (const source of addedSources) this.sources.want(source);
+    for (const source of droppedSources) this.sources.forget(source);
   }
 
-  async #runTarget(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    // Whatever can close or open a cycle touches a target of it; from here all others concerned are touched.
+  async #runTarget(backend: Backend, target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    // A change that closes or opens a cycle touches one of its targets; this touches the others.
     this.cycles.refresh();
     await this.slices.pause();
-    return await this.#backendOf(target).reconcile(target, signal);
+    return await backend.targets.reconcile(target, signal);
   }
 
-  #backendOf(target: ResourceKey): TargetBackend {
-    const backend = this.#backends.get(backendOf(target));
-    if (backend === undefined) throw new Error(`no backend for the target ${target}`);
-    return backend;
+  #backendOf(target: ResourceKey): BackendQueues {
+    const queues = this.#backends.get(backendOf(target));
+    if (queues === undefined) throw new Error(`no backend for the target ${target}`);
+    return queues;
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
@@ -390,9 +391,9 @@ export class Engine {
 
   #reconcilerOf(rule: RuleKey): RuleReconciler {
     const name = rule.slice(0, rule.indexOf(':'));
-    const system = this.#systems.get(name);
-    if (system === undefined) throw new Error(`no system for the rule ${rule}`);
-    return system;
+    const reconciler = this.#reconcilers.get(name);
+    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
+    return reconciler;
   }
 
   #own(rule: RuleKey, target: ResourceKey): void {
@@ -405,32 +406,23 @@ export class Engine {
     const targets = this.#owned.get(rule);
     targets?.delete(target);
     if (targets?.size === 0) this.#owned.delete(rule);
-    // A rule that is waiting for its last copy to go.
+    // The rule may be waiting for the deletion of its last copy.
     this.touchStatus(rule);
   }
 }
 
-/** The namespace of a rule, whichever system's: `mirrors:default/x`, `replicator:Secret/default/x`. */
+/** The namespace of a rule of any controller: `mirrors:default/x`, `replicator:Secret/default/x`. */
 function namespaceOf(rule: RuleKey): string {
-  return (
-    rule
-      .slice(rule.indexOf(':') + 1)
-      .split('/')
-      .at(-2) ?? ''
-  );
+  const path = rule.slice(rule.indexOf(':') + 1).split('/');
+  return path.at(-2) ?? '';
 }
 
-/** Whether a failure is told to users: what passes by itself, only when it goes on. */
-function isTold(error: unknown, attempt: number): boolean {
+/** Whether users read of a failure: of one that passes by itself only when it lasts. */
+function isReported(error: unknown, attempt: number): boolean {
   return attempt >= PATIENCE || !isPassing(error);
 }
 
-/** A spread ceiling, so that what failed together does not come back together. */
-function longestWaitMs(error: unknown): number | undefined {
-  return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : vaultLongestWaitMs(error);
-}
-
-/** How long whoever answered asked to be left alone: an API server, or a Vault. */
-function waitAskedFor(error: unknown): number | undefined {
-  return retryAfterMs(error) ?? vaultRetryAfterMs(error);
+/** A spread ceiling, so that keys that failed together do not retry together. */
+function passingWaitMs(error: unknown): number | undefined {
+  return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
 }

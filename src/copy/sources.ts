@@ -1,4 +1,5 @@
-/** Where content comes from: the seam between targets and the many kinds of source, and the switch between these. */
+/** Reads sources, whichever backend has them. */
+import type { SourceProvider } from './backend.ts';
 import type { SourceView } from './model/claim.ts';
 import type { Content } from './model/content.ts';
 import { backendOf, type ResourceKey } from './model/keys.ts';
@@ -13,19 +14,12 @@ export interface SourceReader {
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
 }
 
-/** A reader that has to be told what to follow. */
-export interface SourceProvider extends SourceReader {
-  want(source: ResourceKey): void;
-  forget(source: ResourceKey): void;
-}
-
 const NONE: SourceView = { state: 'unknown' };
 
-/** All providers as one, by the backend of the key. */
+/** The sources of all backends. The first part of a key names the backend. */
 export class SourceRouter implements SourceProvider {
   readonly #providers = new Map<string, SourceProvider>();
 
-  /** @param backend first part of the keys: a cluster's name, or `vault` */
   add(backend: string, provider: SourceProvider): void {
     this.#providers.set(backend, provider);
   }
@@ -56,7 +50,7 @@ export class SourceRouter implements SourceProvider {
 
   #get(source: ResourceKey): SourceProvider {
     const provider = this.#find(source);
-    if (provider === undefined) throw new Error(`nobody provides the source ${source}`);
+    if (provider === undefined) throw new Error(`no backend for the source ${source}`);
     return provider;
   }
 }

@@ -1,32 +1,53 @@
-/** A cluster as sources and targets: picks the store of the kind that a key names. */
+/** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
+import type { WatchHealth } from '../../kube/watch/watcher.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { Backend, QueueFigures, SourceProvider, TargetWriter } from '../backend.ts';
+import type { Engine } from '../engine.ts';
 import type { Claim, SourceView } from '../model/claim.ts';
-import type { Cluster } from './cluster.ts';
 import type { Content } from '../model/content.ts';
-import type { Flow } from '../plan/cycles.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../model/kind.ts';
+import type { Kind } from '../model/kind.ts';
+import type { Flow } from '../plan/cycles.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
+import { Cluster, type ClusterOptions } from './cluster.ts';
 import type { KubeStore } from './store.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
-import type { Fingerprint } from '../model/fingerprint.ts';
-import type { SourceProvider } from '../sources.ts';
-import type { TargetBackend } from '../rule-reconciler.ts';
 
-export interface ClusterBackendOptions extends Omit<TargetReconcilerOptions, 'store'> {
-  /** The kinds that can be copied. Default: Secrets and ConfigMaps. */
-  readonly kinds?: readonly Kind[];
+export interface ClusterBackendOptions extends ClusterOptions {
+  readonly engine: Engine;
+  readonly onWrite: TargetReconcilerOptions['onWrite'];
+  /** The kinds that can be copied. */
+  readonly kinds: readonly Kind[];
+  /** Targets that are reconciled at once. */
+  readonly concurrency: number;
+  readonly clock: Clock;
 }
 
-export class ClusterBackend implements SourceProvider, TargetBackend {
-  readonly #cluster: Cluster;
-  readonly #options: Omit<TargetReconcilerOptions, 'store'>;
-  readonly #kinds: ReadonlyMap<string, Kind>;
-  readonly #targets = new Map<string, TargetReconciler>();
+export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
+  readonly name: string;
+  readonly sources: SourceProvider = this;
+  readonly targets: TargetWriter = this;
+  readonly concurrency: number;
+  readonly queues: readonly QueueFigures[] = [];
+  /** Its namespaces, objects and watches. */
+  readonly cluster: Cluster;
+  readonly #options: ClusterBackendOptions;
+  readonly #reconcilers = new Map<string, TargetReconciler>();
 
-  constructor(cluster: Cluster, options: ClusterBackendOptions) {
-    this.#cluster = cluster;
+  constructor(options: ClusterBackendOptions) {
     this.#options = options;
-    this.#kinds = new Map((options.kinds ?? [SECRET, CONFIG_MAP]).map((kind) => [kind.kind, kind]));
+    this.name = options.api.cluster;
+    this.concurrency = options.concurrency;
+    this.cluster = new Cluster({
+      ...options,
+      onObject: (key, before, after, initial) => {
+        if (after === undefined || (before !== undefined && before.uid !== after.uid)) {
+          this.#reconcilers.get(parseResourceKey(key).kind)?.left(key);
+        }
+        options.onObject(key, before, after, initial);
+      },
+    });
   }
 
   view(source: ResourceKey): SourceView {
@@ -52,35 +73,68 @@ export class ClusterBackend implements SourceProvider, TargetBackend {
   }
 
   async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    return await this.#of(target).reconcile(target, signal);
+    return await this.#reconcilerOf(target).reconcile(target, signal);
   }
 
   flowOf(claim: Claim): Flow {
-    return this.#of(claim.target).flowOf(claim);
+    return this.#reconcilerOf(claim.target).flowOf(claim);
   }
 
   failed(target: ResourceKey, error: unknown): void {
-    this.#of(target).failed(target, error);
+    this.#reconcilerOf(target).failed(target, error);
   }
 
-  /** The object behind `target` is gone. */
-  left(target: ResourceKey): void {
-    this.#targets.get(parseResourceKey(target).kind)?.left(target);
+  async synced(): Promise<void> {
+    await this.cluster.synced();
   }
 
-  #of(target: ResourceKey): TargetReconciler {
+  get watches(): readonly WatchHealth[] {
+    return this.cluster.health;
+  }
+
+  get cachedBytes(): number {
+    return this.cluster.cachedBytes;
+  }
+
+  async drain(): Promise<void> {
+    // Its writes run in the engine's queues.
+  }
+
+  async stop(): Promise<void> {
+    await this.cluster.stop();
+  }
+
+  #reconcilerOf(target: ResourceKey): TargetReconciler {
     const { kind } = parseResourceKey(target);
-    let targets = this.#targets.get(kind);
-    if (targets === undefined) {
-      targets = new TargetReconciler({ ...this.#options, store: this.#store(target) });
-      this.#targets.set(kind, targets);
+    let reconciler = this.#reconcilers.get(kind);
+    if (reconciler === undefined) {
+      const { engine, onWrite, clock } = this.#options;
+      reconciler = new TargetReconciler({
+        store: this.#store(target),
+        book: engine.book,
+        sources: engine.sources,
+        cycleOf: (claim) => engine.cycles.of(claim),
+        ownerOf: (observed, key) => engine.ownerOf(observed, key),
+        fateOf: async (rule, key, observed, signal) => {
+          // A copy in a namespace that is not known yet: the watch of namespaces is behind, and the claims with it.
+          if (!this.cluster.namespaces.has(parseResourceKey(key).namespace)) return 'later';
+          return await engine.fateOf(rule, key, observed, signal);
+        },
+        onOutcome: (entry, wrote) => {
+          engine.outcomeChanged(entry, wrote);
+        },
+        onWrite,
+        now: () => clock.now(),
+      });
+      this.#reconcilers.set(kind, reconciler);
     }
-    return targets;
+    return reconciler;
   }
 
   #store(key: ResourceKey): KubeStore {
-    const kind = this.#kinds.get(parseResourceKey(key).kind);
+    const { kind: name } = parseResourceKey(key);
+    const kind = this.#options.kinds.find(({ kind }) => kind === name);
     if (kind === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
-    return this.#cluster.store(kind);
+    return this.cluster.store(kind);
   }
 }

@@ -94,8 +94,9 @@ export class Cluster {
     return [...this.#watchers.map((watcher) => watcher.health), ...watchedByName];
   }
 
-  get stores(): Iterable<KubeStore> {
-    return this.#stores.values();
+  /** Size of the contents in the caches of its stores. */
+  get cachedBytes(): number {
+    return [...this.#stores.values()].reduce((sum, store) => sum + store.cachedBytes, 0);
   }
 
   async stop(): Promise<void> {

@@ -440,7 +440,7 @@ export class TargetReconciler {
     return 'again';
   }
 
-  /** @see TargetBackend.flowOf */
+  /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
     const { store, book, sources, ownerOf, now } = this.#options;
     const { target } = claim;

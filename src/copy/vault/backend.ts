@@ -1,4 +1,4 @@
-/** Vault as the engine sees it: entries as sources and as targets, with all that they share. */
+/** Vault as a backend: its entries as sources and targets, with the sessions, credentials and leases that they share. */
 import type { Clock } from '../../runtime/clock.ts';
 import { withTimeout } from '../../runtime/abort.ts';
 import { revokeLease } from '../../vault/leases.ts';
@@ -9,18 +9,17 @@ import type { Engine } from '../engine.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { KubeStore } from '../cluster/store.ts';
 import { parseResourceKey } from '../model/keys.ts';
-import type { SourceReader } from '../sources.ts';
-import { LONGEST_WAIT_MS, VaultAccess, type VaultTrouble } from './access.ts';
+import type { Backend, QueueFigures, TargetWriter } from '../backend.ts';
+import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
 import { VaultCredentials } from './credentials.ts';
-import { isVaultKey, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
+import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
 import { type Lease, type LeaseEvent, type LeaseTrace, VaultLeases } from './leases.ts';
 import { VaultSources } from './sources.ts';
 import { VaultTargets, type Written, type VaultTargetsOptions } from './targets.ts';
 
 export interface VaultBackendOptions {
   readonly engine: Engine;
-  readonly sources: SourceReader;
-  /** Of the cluster in which the credentials and the copies of dynamic ones are. */
+  /** Of the cluster that holds the credentials and the copies of dynamic ones. */
   readonly secrets: KubeStore;
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
@@ -32,21 +31,30 @@ export interface VaultBackendOptions {
     'onEvent' | 'onCall' | 'refusedDelaysMs' | 'addresses' | 'client' | 'maxRetries' | 'proxy'
   >;
   readonly onWrite: VaultTargetsOptions['onWrite'];
-  /** Credentials that nobody uses could not be ended; they end with their time. */
+  /** An unused lease could not be revoked; it expires. */
   readonly onLeftLease: (key: ResourceKey, leaseId: string, error: unknown) => void;
   readonly onError: (key: ResourceKey, error: unknown, retryInMs: number | undefined) => void;
 }
 
-/** The longest that a call may take which makes no credentials, ms: none of them takes Vault longer than a moment. */
+/** Targets that are reconciled at once for each server. */
+const CONCURRENCY = 16;
+/** Time limit of calls that make no credentials, ms: Vault answers these in a moment. */
 const CALL_LIMIT_MS = 10_000;
+/** How long polls under way may take to end at a stop, ms: an answer may bring a lease that must not be lost. */
+const DRAIN_MS = 500;
+/** How long the revocation of our tokens may take at a stop, ms. */
+const REVOKE_MS = 2000;
 
-/** Told by the system whose sources are leased. */
+/** The controller whose sources are leased: it remembers leases over a restart, and reports them to users. */
 export interface LeaseKeeper {
   tracesOf(key: ResourceKey): Iterable<LeaseTrace>;
   onLease(key: ResourceKey, event: LeaseEvent): void;
 }
 
-export class VaultBackend {
+export class VaultBackend implements Backend {
+  readonly name = VAULT_BACKEND;
+  readonly concurrency = CONCURRENCY;
+  readonly watches = [];
   readonly locations: VaultLocations;
   readonly sources: VaultSources;
   readonly #options: VaultBackendOptions;
@@ -108,7 +116,7 @@ export class VaultBackend {
     this.#targets = new VaultTargets({
       ...common,
       book: engine.book,
-      sources: options.sources,
+      sources: engine.sources,
       cycleOf: (claim) => engine.cycles.of(claim),
       now: () => clock.now(),
       onOutcome: (entry, wrote) => {
@@ -116,10 +124,36 @@ export class VaultBackend {
       },
       onWrite: options.onWrite,
     });
-    engine.addBackend(VAULT_BACKEND, this.#targets);
   }
 
-  /** Who remembers leases over a restart, and tells users of them. */
+  get targets(): TargetWriter {
+    return this.#targets;
+  }
+
+  get queues(): readonly QueueFigures[] {
+    return this.sources.queues;
+  }
+
+  get cachedBytes(): number {
+    return this.sources.cachedBytes;
+  }
+
+  laneOf(target: ResourceKey): string {
+    return `vault ${laneOf(target)}`;
+  }
+
+  retryAfterMs(error: unknown): number | undefined {
+    return vaultRetryAfterMs(error);
+  }
+
+  longestWaitMs(error: unknown): number | undefined {
+    return vaultLongestWaitMs(error);
+  }
+
+  async synced(): Promise<void> {
+    // Nothing is listed: a rule's entries are read when it is evaluated.
+  }
+
   setKeeper(keeper: LeaseKeeper): void {
     this.#keeper = keeper;
   }
@@ -132,9 +166,8 @@ export class VaultBackend {
     return isVaultKey(key) ? this.sources.trouble(key) : undefined;
   }
 
-  /** A Secret came, went or changed; or is now known not to be there. */
-  secretChanged(secret: ResourceKey): void {
-    for (const key of this.#credentials.usersOf(secret)) {
+  objectChanged(object: ResourceKey): void {
+    for (const key of this.#credentials.usersOf(object)) {
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;
       this.#targets.anew(key);
@@ -142,25 +175,25 @@ export class VaultBackend {
     }
   }
 
-  /** A lease that is not over yet; also one that its rule has let go. */
+  /** A lease that has not ended; also one that its rule released. */
   lease(leaseId: string): Lease | undefined {
     return this.#leases.find(leaseId);
   }
 
-  /** The leases of a rule that are not over yet. */
+  /** The leases of a rule that have not ended. */
   leasesOf(rule: RuleKey): Iterable<Lease> {
     return this.#leases.of(rule);
   }
 
-  /** The rule is gone, and its leases are left to their time. */
+  /** The rule is gone; its leases expire. */
   releaseLeases(rule: RuleKey): void {
     this.#leases.release(rule);
   }
 
   /**
-   * Ends a lease that `rule` does not use any more: with the session that made it, while we have that, else with the login of `location`.
-   * One that another rule lives by is left to that. Gives up after `limitMs`.
-   * @throws whatever kept it from being ended
+   * Revokes a lease that `rule` no longer uses: with the session that made it, else with the login of `location`. Does nothing if another
+   * rule uses it. Gives up after `limitMs`.
+   * @throws the reason why it could not be revoked
    */
   async endLease(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, limitMs: number): Promise<void> {
     if (this.#leases.isLiveFor(leaseId, rule)) return;
@@ -171,7 +204,7 @@ export class VaultBackend {
       const work = async (limited: AbortSignal): Promise<void> => {
         const session =
           lease?.hold.session ?? (location && (await this.#access.open(visitor, location, limited)).session);
-        if (session === undefined) throw new Error('its login is not known any more');
+        if (session === undefined) throw new Error('its login is no longer known');
         await revokeLease(session, leaseId, limited);
       };
       await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
@@ -184,23 +217,23 @@ export class VaultBackend {
     }
   }
 
-  /** What was last written to a target, or found there, as far as that is known. */
+  /** The content of a target as it was last written or found. */
   written(target: ResourceKey): Written | undefined {
     return this.#targets.written(target);
   }
 
-  /** The first half of a stop: polls under way end within `drainMs`. */
-  async stopPolls(drainMs: number): Promise<void> {
-    await this.sources.stop(drainMs);
+  /** Ends the polls. */
+  async drain(): Promise<void> {
+    await this.sources.stop(DRAIN_MS);
     this.#leases.stop();
   }
 
-  /** The second, when nobody writes any more: tokens are revoked, within `limitMs`, unless leases hang on them. */
+  /** Revokes our tokens, but for those that leases depend on. */
   async stop(limitMs: number): Promise<void> {
-    await this.#sessions.stop(limitMs);
+    await this.#sessions.stop(Math.min(REVOKE_MS, limitMs));
   }
 
-  /** @returns undefined if somebody else had a hand in it */
+  /** @returns undefined if another client wrote to it */
   async #readCopy(
     copy: ResourceKey,
     rule: RuleKey,

@@ -36,7 +36,7 @@ import { fingerprintOf } from '../model/fingerprint.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
-import type { SourceProvider } from '../sources.ts';
+import type { QueueFigures, SourceProvider } from '../backend.ts';
 import {
   saysNothingNew,
   troubleOf,
@@ -69,13 +69,6 @@ export interface VaultSourcesOptions {
   readonly onChange: (key: ResourceKey) => void;
   /** A poll failed and will be repeated. */
   readonly onError: (key: ResourceKey, error: unknown, retryInMs: number | undefined) => void;
-}
-
-export interface QueueFigures {
-  readonly name: string;
-  readonly depth: number;
-  readonly oldestWaitingMs: number;
-  readonly retries: number;
 }
 
 interface Unit {

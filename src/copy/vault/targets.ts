@@ -21,12 +21,12 @@ import type { Flow } from '../plan/cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import { oldestOf } from '../plan/contest.ts';
+import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
-import type { TargetBackend } from '../rule-reconciler.ts';
 import { saysNothingNew, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
-import { laneOf, type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
+import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
 
 export interface VaultTargetsOptions {
   readonly book: ClaimBook;
@@ -84,16 +84,12 @@ interface Verdict {
 /** The source's content is on its way. */
 const LATER_MS = 1000;
 
-export class VaultTargets implements TargetBackend {
+export class VaultTargets implements TargetWriter {
   readonly #options: VaultTargetsOptions;
   readonly #memory = new Map<ResourceKey, Memory>();
 
   constructor(options: VaultTargetsOptions) {
     this.#options = options;
-  }
-
-  laneOf(target: ResourceKey): string {
-    return `vault ${laneOf(target)}`;
   }
 
   /** One run of the target loop. @throws VaultError, to be called again */
@@ -128,7 +124,7 @@ export class VaultTargets implements TargetBackend {
     }
   }
 
-  /** @see TargetBackend.flowOf */
+  /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
     const { book, sources, now } = this.#options;
     if (oldestOf(book.on(claim.target))?.claim !== claim) return 'rests';

@@ -31,7 +31,7 @@ export class QueueLanes {
     let queue = this.#lanes.get(lane);
     if (queue === undefined) {
       if (this.#lanes.size >= this.#sweepAt) this.#sweep();
-      queue = new KeyedQueue({ ...this.#options, name: `${this.#options.name} ${lane}` });
+      queue = new KeyedQueue({ ...this.#options, name: this.#nameOf(lane) });
       this.#lanes.set(lane, queue);
       if (this.#stopped) void queue.stop();
       else if (this.#worker !== undefined) queue.start(this.#worker, this.#options);
@@ -49,7 +49,11 @@ export class QueueLanes {
   }
 
   get all(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
-    return [...this.#lanes].map(([lane, queue]) => ({ name: `${this.#options.name} ${lane}`, queue }));
+    return [...this.#lanes].map(([lane, queue]) => ({ name: this.#nameOf(lane), queue }));
+  }
+
+  #nameOf(lane: string): string {
+    return lane === '' ? this.#options.name : `${this.#options.name} ${lane}`;
   }
 
   /** Starts every lane, those that are made later too. */

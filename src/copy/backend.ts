@@ -1,0 +1,62 @@
+/**
+ * The first seam of the engine: a place that holds content, as source and as target. A Kubernetes cluster is one
+ * (`copy/cluster/backend.ts`), Vault is another (`copy/vault/backend.ts`).
+ *
+ * The engine knows backends by this interface alone. Each has queues of its own and starts on its own, so that a backend that does not
+ * answer holds up no other.
+ */
+import type { WatchHealth } from '../kube/watch/watcher.ts';
+import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
+import type { Claim } from './model/claim.ts';
+import type { ResourceKey } from './model/keys.ts';
+import type { Flow } from './plan/cycles.ts';
+import type { SourceReader } from './sources.ts';
+
+export interface Backend {
+  /** First part of its resource keys: a cluster's name, or `vault`. */
+  readonly name: string;
+  readonly sources: SourceProvider;
+  readonly targets: TargetWriter;
+  /** Targets that are reconciled at once in each lane. */
+  readonly concurrency: number;
+  /** The queue lane of a target. Lanes do not wait for each other. Without this method all targets share one lane. */
+  laneOf?(target: ResourceKey): string;
+  /** How long the server asked us to wait, ms, where the error is not one of the Kubernetes API. */
+  retryAfterMs?(error: unknown): number | undefined;
+  /** The longest wait after an error of this backend that passes by itself, ms. */
+  longestWaitMs?(error: unknown): number | undefined;
+  /** An object of a cluster changed, or is known to be absent. Credentials may depend on it. */
+  objectChanged?(key: ResourceKey): void;
+  /** Settles when enough is known to reconcile targets: every watch that was opened so far is listed. */
+  synced(): Promise<void>;
+  readonly watches: readonly WatchHealth[];
+  /** Queues besides the engine's. */
+  readonly queues: readonly QueueFigures[];
+  /** Size of the contents in the cache. */
+  readonly cachedBytes: number;
+  /** First half of a stop: running work ends. */
+  drain(): Promise<void>;
+  /** Second half, when nothing is reconciled any more. */
+  stop(limitMs: number): Promise<void>;
+}
+
+/** Sources that are followed on request. */
+export interface SourceProvider extends SourceReader {
+  want(source: ResourceKey): void;
+  forget(source: ResourceKey): void;
+}
+
+export interface TargetWriter {
+  reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
+  /** Whether a claim would write its source's content into its target now. Without I/O. */
+  flowOf(claim: Claim): Flow;
+  /** `reconcile` failed, and does not seem to recover by itself. */
+  failed(target: ResourceKey, error: unknown): void;
+}
+
+export interface QueueFigures {
+  readonly name: string;
+  readonly depth: number;
+  readonly oldestWaitingMs: number;
+  readonly retries: number;
+}
