@@ -107,7 +107,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       /✓ project-a-main\/mysecret +repaired \d+ ms after the edit\n/,
       /✓ project-b-main\/mysecret +back \d+ ms after it was deleted\n/,
       /NAMESPACE +NAME +TYPE +DATA +AGE\n +default +mysecret +Opaque +2 +\d+s\n\n +✓ only the source is left/,
-      /local-database-credentials +Opaque +0 +\d+s\n\n +Denied: source default\/database-credentials is not there, or does not allow/,
+      /local-database-credentials +Opaque +0 +\d+s\n\n +Denied: source default\/database-credentials does not exist or does not allow/,
       /local-database-credentials +Opaque +3 +\d+s\n\n +✓ team-a\/local-database-credentials +filled .+ after it was allowed\n/,
       /✓ team-a\/admin-password +.+ after its source\n/,
       /✓ team-a\/local-database-credentials +follows .+ after the change\n/,

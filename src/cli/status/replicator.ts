@@ -1,7 +1,7 @@
 /** The status of annotated Secrets and ConfigMaps. They have no status of their own: it is found out as the controller would. */
 import { type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
-import { remarksOn } from '../../controllers/replicator/report.ts';
+import { eventsOf } from '../../controllers/replicator/report.ts';
 import type { ReplicationRule } from '../../controllers/replicator/rule.ts';
 import { REPLICATOR_SYSTEM } from '../../controllers/replicator/reconciler.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
@@ -111,7 +111,7 @@ function stateOf(
   entries: readonly Entry[],
 ): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
   const [pending, told] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
-  const [first, ...more] = remarksOn(replication.kind === 'broken' ? replication.refusal : undefined, told) ?? [];
+  const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, told) ?? [];
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
     return {

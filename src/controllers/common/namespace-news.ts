@@ -1,34 +1,33 @@
 /**
- * Tells a system's rules of namespaces that came or went, in slices: which rules a namespace concerns may take thousands of patterns
- * to find out.
+ * Finds the rules that match an added or deleted namespace. It works in slices, because it may try thousands of patterns.
  *
- * State: namespaces that are still to be told of, in the order of their events. As long as there are any (`isBusy`) nobody may say what a rule does not want: what
- * stands in a new namespace already (a backup that was restored) may be one of its copies.
+ * State: the namespaces that wait, in the order of their events. While any wait (`isBusy`), no copy may be deleted as an orphan: an
+ * object that is already in a new namespace (a restored backup) may be a copy of a rule that is not evaluated yet.
  */
 import type { Slices, Steps } from '../../runtime/slices.ts';
 import type { OnNamespace } from '../../copy/cluster/namespaces.ts';
 
-/** Goes through the rules that a namespace may concern, and has them evaluated again. */
-export type TellRules = (...news: Parameters<OnNamespace>) => Steps<void>;
+/** Finds the rules that match a namespace and enqueues them. */
+type EnqueueRules = (...news: Parameters<OnNamespace>) => Steps<void>;
 
 export class NamespaceNews {
   readonly #slices: Slices;
-  readonly #tell: TellRules;
+  readonly #enqueueRules: EnqueueRules;
   readonly #waiting: Parameters<OnNamespace>[] = [];
   #busy = false;
   #stopped = false;
 
-  constructor(slices: Slices, tell: TellRules) {
+  constructor(slices: Slices, enqueueRules: EnqueueRules) {
     this.#slices = slices;
-    this.#tell = tell;
+    this.#enqueueRules = enqueueRules;
   }
 
-  /** Some rules have not been told yet. */
+  /** Some rules are not enqueued yet. */
   get isBusy(): boolean {
     return this.#busy;
   }
 
-  /** What is told in less than a slice is told when this returns. */
+  /** If the work takes less than one slice, it is done when this returns. */
   add(...news: Parameters<OnNamespace>): void {
     if (this.#stopped) return;
     this.#waiting.push(news);
@@ -45,7 +44,7 @@ export class NamespaceNews {
     try {
       for (let next = 0; next < this.#waiting.length; next += 1) {
         const news = this.#waiting[next];
-        if (news !== undefined) await this.#slices.run(this.#tell(...news));
+        if (news !== undefined) await this.#slices.run(this.#enqueueRules(...news));
       }
     } finally {
       this.#waiting.length = 0;

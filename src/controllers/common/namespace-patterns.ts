@@ -1,9 +1,8 @@
 /**
- * Patterns of namespace names, as users write them: RE2 syntax, as in the originals, so that no pattern can take more than linear
- * time.
+ * Patterns of namespace names in RE2 syntax, as in the originals. RE2 matches in linear time.
  *
- * `full` (default): a pattern stands for the whole name. `search`: it may match anywhere in it, as the original of the mirrors does, which lets
- * `project-a-.+` into `evil-project-a-x`.
+ * `full` (default): a pattern must match the whole name. `search`: it may match any part, as in the original mirrors operator, where
+ * `project-a-.+` matches `evil-project-a-x`.
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../../runtime/byte-cache.ts';
@@ -13,17 +12,17 @@ export type RegexMode = 'full' | 'search';
 
 export type Pattern = NamespacePattern | { readonly error: string };
 
-/** A pattern that could be compiled. */
+/** A valid pattern. */
 export class NamespacePattern {
   readonly #test: (namespace: string) => boolean;
   readonly #search: (namespace: string) => boolean;
   readonly #verdicts: Verdicts | undefined;
-  /** Instructions of the compiled pattern: what compiling and matching cost is in proportion to it. */
+  /** Number of instructions. The cost of compiling and matching is proportional to it. */
   readonly size: number;
-  /** The one name that it matches, where it is a plain name. */
+  /** The only name it matches, if the pattern is a plain name. */
   readonly literal: string | undefined;
 
-  /** @param test as the mode says; `search` for any part of the name */
+  /** @param test follows the regex mode; `search` matches any part of the name */
   constructor(
     test: (namespace: string) => boolean,
     search: (namespace: string) => boolean,
@@ -37,35 +36,35 @@ export class NamespacePattern {
     this.literal = literal;
   }
 
-  /** Whether the namespace matches. It is remembered until the namespace is forgotten. */
+  /** Whether the namespace matches. The result is cached until the namespace is deleted. */
   matches(namespace: string): boolean {
     return this.#verdicts === undefined ? this.#test(namespace) : this.#verdicts.of(namespace, this.#test);
   }
 
-  /** Whether the pattern matches some part of the name, as the original of the mirrors asked. Not remembered. */
+  /** Whether the pattern matches any part of the name, as in the original mirrors operator. Not cached. */
   occursIn(namespace: string): boolean {
     return this.#search(namespace);
   }
 
-  /** As `matches`, for what need not be the name of a namespace: nothing is remembered. */
+  /** As `matches`, for a name that may not be an existing namespace. Not cached. */
   matchesName(name: string): boolean {
     return this.#test(name);
   }
 }
 
 /**
- * The most instructions that the patterns of one rule may have together. RE2 is linear, but in the product of name and pattern, and
- * repetitions multiply (`(a|b){1,50}` three hundred times is 60,000 instructions in 3,600 characters, 0.2 s to compile). A list
- * of 800 names is 250.
+ * Maximum number of instructions of all patterns of one rule. RE2 is linear in the product of name and pattern, and repetitions
+ * multiply: `(a|b){1,50}` three hundred times is 60,000 instructions in 3,600 characters, and takes 0.2 s to compile. A list of
+ * 800 names has 250.
  */
-export const MAX_PATTERN_SIZE = 20_000;
+const MAX_PATTERN_SIZE = 20_000;
 
 /**
- * About how many instructions a pattern compiles to, from its text alone: compiling one that repeats repetitions takes seconds, and that
- * it is too large must be known before. Never much less than it is; what no pattern is counts for something, too.
+ * Estimates the number of instructions of a pattern from its text, never much too low: compiling nested repetitions takes seconds,
+ * so patterns that are too large must be rejected before. An invalid pattern has a size, too.
  */
 function roughSize(source: string): number {
-  /** Sizes of the groups that are open. */
+  /** Sizes of the open groups. */
   const groups: number[] = [];
   let size = 0;
   let last = 0;
@@ -89,51 +88,76 @@ function roughSize(source: string): number {
   return groups.reduce((sum, open) => sum + open, size);
 }
 
-/** Repetitions with a count, escapes, classes, and everything else by the character. */
+/** Repetitions with a count, escapes, classes, and single characters. */
 const TOKENS = /\{\d+(?:,\d*)?\}|\\.|\[\^?\]?[^\]]*\]|./gs;
 
-/** The least that a pattern counts for against `MAX_PATTERN_SIZE`, so that one rule has a thousand patterns at most: what the CRD of SecretMirrors allows. */
-export const LEAST_PATTERN_SIZE = 20;
+/** Minimum size of a pattern that is not a plain name. It limits one rule to 1,000 patterns, the limit in the CRD of SecretMirrors. */
+const MIN_PATTERN_SIZE = 20;
 
-/** What remembered patterns take together, bytes, beside their programs: they can be as long as what holds them. */
+/** Maximum number of patterns of one rule that are not plain names. */
+export const MAX_PATTERNS = MAX_PATTERN_SIZE / MIN_PATTERN_SIZE;
+
+/** Compiles the patterns of one rule, up to `MAX_PATTERN_SIZE` together. */
+export class RulePatterns {
+  readonly #cache: PatternCache;
+  #size = 0;
+
+  constructor(cache: PatternCache) {
+    this.#cache = cache;
+  }
+
+  /** The patterns so far are too large together. */
+  get isFull(): boolean {
+    return this.#size > MAX_PATTERN_SIZE;
+  }
+
+  add(source: string): Pattern {
+    const pattern = this.#cache.get(source);
+    if ('error' in pattern) return pattern;
+    this.#size += pattern.literal === undefined ? Math.max(pattern.size, MIN_PATTERN_SIZE) : 1;
+    return this.isFull ? { error: 'too complex together with the patterns before it' } : pattern;
+  }
+}
+
+/** Size of the pattern cache without programs, bytes. */
 const PATTERNS_BYTES = 4 * 1024 * 1024;
-/** Of a pattern beside its text, at most, as measured. */
+/** Maximum overhead of a pattern besides its text, measured. */
 const BYTES_PER_PATTERN = 600;
 
-/** What the patterns have said of namespaces, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 in one of 1,000. */
+/** Size of the cache of match results, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 patterns with 1,000 namespaces. */
 const VERDICTS_BYTES = 4 * 1024 * 1024;
 
 /**
- * What compiled patterns take together, bytes: the programs of one rule can be 8 MiB, and anybody can write rules. What was used
- * longest ago is compiled again when there is a namespace of which it has said nothing yet.
+ * Size of the cache of compiled programs, bytes. The programs of one rule can take 8 MiB, and any user can write rules. An evicted
+ * program is compiled again for the next namespace without a cached result.
  */
 const PROGRAMS_BYTES = 16 * 1024 * 1024;
-/** At most, as measured. */
+/** Maximum, measured. */
 const BYTES_PER_INSTRUCTION = 400;
 const BYTES_PER_PROGRAM = 2048;
 
-/** A name without any special character: most patterns in practice, and no engine is needed for it. */
+/** Most patterns in practice are plain names. They need no regular expression. */
 const LITERAL = /^[a-z0-9-]+$/;
 
-/** They match every name, which none of them need be asked: no name is empty. */
-const EVERYTHING: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
+/** Patterns that match every name, because no name is empty. */
+const MATCH_ALL: ReadonlySet<string> = new Set(['.*', '.+', '^.*$', '^.+$']);
 
 /**
- * What every name that matches as a whole begins with, as far as that is plain to see: most patterns begin with a name, and those that
- * cannot match need not be run.
+ * A prefix of every name that matches the pattern as a whole. Most patterns begin with literal characters, so a comparison of the
+ * prefix saves most matches.
  */
-function startOf(source: string): string {
+function prefixOf(source: string): string {
   if (source.includes('|')) return '';
-  const start = /^[a-z0-9-]*/.exec(source)?.[0] ?? '';
-  // The last character may be repeated, not at all among others.
-  return /^[*?{]/.test(source.slice(start.length)) ? start.slice(0, -1) : start;
+  const prefix = /^[a-z0-9-]*/.exec(source)?.[0] ?? '';
+  // A repetition after the prefix can make its last character optional.
+  return /^[*?{]/.test(source.slice(prefix.length)) ? prefix.slice(0, -1) : prefix;
 }
 
 function always(): boolean {
   return true;
 }
 
-/** Compiles patterns once for all rules that use them, and remembers their verdicts. */
+/** Compiles patterns once for all rules, and caches their match results. */
 export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
@@ -153,7 +177,7 @@ export class PatternCache {
     return pattern;
   }
 
-  /** A namespace is gone: nobody will ask for it soon. */
+  /** A namespace was deleted. */
   forgetNamespace(namespace: string): void {
     this.#verdicts.forget(namespace);
   }
@@ -162,12 +186,12 @@ export class PatternCache {
     return this.#patterns.size;
   }
 
-  /** What is kept of what patterns said of namespaces, bytes. */
+  /** Size of the cached match results, bytes. */
   get verdictBytes(): number {
     return this.#verdicts.bytes;
   }
 
-  /** What is kept compiled, bytes, roughly. */
+  /** Approximate size of the compiled programs, bytes. */
   get programBytes(): number {
     return this.#programs.bytes;
   }
@@ -190,14 +214,14 @@ export class PatternCache {
         { literal: source },
       );
     }
-    if (EVERYTHING.has(source)) return new NamespacePattern(always, always, 1);
-    if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'it is too complex' };
+    if (MATCH_ALL.has(source)) return new NamespacePattern(always, always, 1);
+    if (roughSize(source) > MAX_PATTERN_SIZE) return { error: 'too complex' };
     try {
       const size = this.#program(source).programSize();
       const search = (namespace: string): boolean => this.#program(source).test(namespace);
-      const start = startOf(source);
+      const prefix = prefixOf(source);
       const full = (namespace: string): boolean =>
-        namespace.startsWith(start) && this.#program(source).testExact(namespace);
+        namespace.startsWith(prefix) && this.#program(source).testExact(namespace);
       const verdicts = this.#verdicts.verdicts();
       return new NamespacePattern(this.#mode === 'full' ? full : search, search, size, { verdicts });
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Namespaces as a user names them: by name, and by pattern. */
+/** Namespaces selected by names and patterns. */
 import type { NamespacePattern } from './namespace-patterns.ts';
 
 export class NamespaceSet {
@@ -10,7 +10,7 @@ export class NamespaceSet {
     this.patterns = patterns;
   }
 
-  /** Patterns that are plain names are looked up, not tried one after another. */
+  /** Patterns that are plain names become names, which need only a lookup. */
   static of(patterns: readonly NamespacePattern[]): NamespaceSet {
     const names = new Set<string>();
     const rest = new Set<NamespacePattern>();

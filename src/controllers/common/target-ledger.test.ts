@@ -1,16 +1,19 @@
-/** How many targets the rules of one namespace may have: the older rules first, whatever the order in which they ask. */
+/** The limit for all rules in one namespace: older rules take precedence, in any order of requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { MAX_TARGETS, TargetLedger } from './target-ledger.ts';
 
-/** Asks again for every rule that is told to, as the engine does. */
+/** Repeats the request of every changed rule, as the engine does. */
 class World {
   readonly wanted = new Map<string, { namespace: string; rank: string; count: number }>();
   readonly admitted = new Set<string>();
   namespaces = 10;
-  readonly #told = new Set<string>();
-  readonly ledger = new TargetLedger({ namespaces: () => this.namespaces, onChange: (rule) => this.#told.add(rule) });
+  readonly #changed = new Set<string>();
+  readonly ledger = new TargetLedger({
+    namespaces: () => this.namespaces,
+    onChange: (rule) => this.#changed.add(rule),
+  });
 
   set(rule: string, wanted: { namespace: string; rank: string; count: number } | undefined): void {
     if (wanted === undefined) this.wanted.delete(rule);
@@ -28,19 +31,19 @@ class World {
     const wanted = this.wanted.get(rule);
     this.admitted.delete(rule);
     if (wanted === undefined) this.ledger.release(rule);
-    else if (this.ledger.ask(rule, wanted.namespace, wanted.rank, wanted.count)) this.admitted.add(rule);
+    else if (this.ledger.request(rule, wanted.namespace, wanted.rank, wanted.count)) this.admitted.add(rule);
     this.#settle();
   }
 
   #settle(): void {
-    for (const rule of this.#told) {
-      this.#told.delete(rule);
+    for (const rule of this.#changed) {
+      this.#changed.delete(rule);
       this.#evaluate(rule);
     }
   }
 }
 
-/** What is to come out, from the present state alone. */
+/** The admitted rules, computed from the present state only. */
 function expected({ wanted, namespaces }: World): Set<string> {
   const limit = Math.max(MAX_TARGETS, 50 * namespaces);
   const sums = new Map<string, number>();
@@ -57,7 +60,7 @@ function expected({ wanted, namespaces }: World): Set<string> {
   return admitted;
 }
 
-test('after any history those are admitted that would be if all asked in the order of their age', () => {
+test('after any history the same rules are admitted as with requests in the order of age', () => {
   const wanted = fc.record({
     namespace: fc.constantFrom('a', 'b'),
     rank: fc.constantFrom('1', '2', '3', '4'),
@@ -84,7 +87,7 @@ test('after any history those are admitted that would be if all asked in the ord
   );
 });
 
-test('one source to all of 5,000 namespaces fits, and so do fifty', () => {
+test('50 sources can have targets in all of 5,000 namespaces', () => {
   const world = new World();
   world.namespaces = 5000;
   for (let index = 0; index < 60; index += 1)

@@ -1,22 +1,22 @@
 /**
- * How many targets rules may have: one rule, and the rules of one namespace together. Whoever may write in a namespace can make as many rules as
- * there is room for in etcd, and every target costs memory and, once it is written, a watch event at each change.
+ * Limits the number of targets of one rule, and of all rules in one namespace. A user of one namespace can create as many rules as fit
+ * in etcd, and every target costs memory and a watch event for each change.
  *
- * Measured under the shipped V8 flags: a claim takes 0.5 KB and its copy 1.5 KB more, so that 10,000 targets are about 20 MB. A rule may
- * have twice as many as the namespaces of a very large cluster. A namespace may have as many as one rule, or in a larger
- * cluster 50 for each of its namespaces: 50 rules that go everywhere.
+ * Measured with the shipped V8 flags: a claim takes 0.5 KB and its copy 1.5 KB, so 10,000 targets take about 20 MB. The limit of a rule
+ * is twice the number of namespaces in a very large cluster. The limit of a namespace is the same or, in larger clusters, 50
+ * targets for each namespace: 50 rules that copy to all namespaces.
  *
- * State: each rule that asked, by its namespace, in the order of age. Older rules come first, so that the same rules are refused after
- * a restart. Invariant: a rule whose verdict may have changed since it asked was told of it.
+ * State: the rules of each namespace, ordered by age. Older rules take precedence, so a restart refuses the same rules. Invariant:
+ * `onChange` was called for every rule whose admission may have changed since its last request.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
 
-/** Most targets of one rule. */
+/** Maximum number of targets of one rule. */
 export const MAX_TARGETS = 10_000;
-/** Most targets of the rules of one namespace together, for each namespace that there is; in small clusters `MAX_TARGETS`. */
+/** Factor of the limit for all rules in one namespace: this many for each namespace of the cluster, at least `MAX_TARGETS`. */
 const TARGETS_PER_NAMESPACE = 50;
 
-interface Asked {
+interface Request {
   readonly rule: RuleKey;
   readonly rank: string;
   count: number;
@@ -26,63 +26,61 @@ interface Asked {
 interface Account {
   total: number;
   /** Oldest first. */
-  readonly asked: Asked[];
+  readonly requests: Request[];
   refused: number;
 }
 
 export interface TargetLedgerOptions {
-  /** Namespaces in the cluster. */
+  /** The number of namespaces in the cluster. */
   readonly namespaces: () => number;
-  /** The rule may be decided on otherwise than when it last asked. */
+  /** The rule may now be admitted or refused: it has to request again. */
   readonly onChange: (rule: RuleKey) => void;
 }
 
 export class TargetLedger {
   readonly #options: TargetLedgerOptions;
   readonly #accounts = new Map<string, Account>();
-  readonly #of = new Map<RuleKey, { readonly namespace: string; readonly asked: Asked }>();
+  readonly #of = new Map<RuleKey, { readonly namespace: string; readonly request: Request }>();
 
   constructor(options: TargetLedgerOptions) {
     this.#options = options;
   }
 
-  /** Most targets that the rules of one namespace may have together now. */
+  /** Maximum number of targets of all rules in one namespace. */
   get limit(): number {
     return Math.max(MAX_TARGETS, TARGETS_PER_NAMESPACE * this.#options.namespaces());
   }
 
   /**
-   * Asks for `count` targets for a rule, in place of those that it asked for before.
+   * Requests `count` targets for a rule. This replaces its earlier request.
    * @param rank orders rules by age, as `Owner.rank`
-   * @returns whether they fit beside those of the older rules of the namespace
+   * @returns whether the limit allows them besides the targets of older rules in the namespace
    */
-  ask(rule: RuleKey, namespace: string, rank: string, count: number): boolean {
-    const known = this.#of.get(rule);
-    if (known?.asked.rank !== rank) this.release(rule);
+  request(rule: RuleKey, namespace: string, rank: string, count: number): boolean {
+    if (this.#of.get(rule)?.request.rank !== rank) this.release(rule);
     const account = this.#account(namespace);
-    const asked =
-      this.#of.get(rule)?.asked ?? this.#enter(account, { rule, rank, count: 0, admitted: true }, namespace);
-    account.total += count - asked.count;
-    asked.count = count;
-    this.#decide(account, asked);
-    return asked.admitted;
+    const request = this.#of.get(rule)?.request ?? this.#enter(account, namespace, rule, rank);
+    account.total += count - request.count;
+    request.count = count;
+    this.#decide(account, request);
+    return request.admitted;
   }
 
-  /** The rule asks for nothing any more. */
+  /** Ends the request of a rule. */
   release(rule: RuleKey): void {
     const known = this.#of.get(rule);
     if (known === undefined) return;
-    const { namespace, asked } = known;
+    const { namespace, request } = known;
     this.#of.delete(rule);
     const account = this.#account(namespace);
-    account.total -= asked.count;
-    if (!asked.admitted) account.refused -= 1;
-    account.asked.splice(placeOf(account.asked, asked), 1);
-    if (account.asked.length === 0) this.#accounts.delete(namespace);
+    account.total -= request.count;
+    if (!request.admitted) account.refused -= 1;
+    account.requests.splice(placeOf(account.requests, request), 1);
+    if (account.requests.length === 0) this.#accounts.delete(namespace);
     else this.#decide(account);
   }
 
-  /** There are more or fewer namespaces than before, so that there may be room for others. */
+  /** The number of namespaces has changed, and the limit with it. */
   recount(): void {
     const { limit } = this;
     for (const account of this.#accounts.values()) {
@@ -90,18 +88,18 @@ export class TargetLedger {
     }
   }
 
-  /** Decides on the rule that asks, and tells the others whose verdict is another one now. */
-  #decide(account: Account, asking?: Asked): void {
+  /** Admits or refuses `current`, and calls `onChange` for the other rules whose admission changes. */
+  #decide(account: Account, current?: Request): void {
     const { limit } = this;
     if (account.total <= limit && account.refused === 0) return;
     let sum = 0;
-    for (const asked of account.asked) {
-      const fits = sum + asked.count <= limit;
-      if (fits) sum += asked.count;
-      if (fits === asked.admitted) continue;
-      if (asked !== asking) this.#options.onChange(asked.rule);
+    for (const request of account.requests) {
+      const fits = sum + request.count <= limit;
+      if (fits) sum += request.count;
+      if (fits === request.admitted) continue;
+      if (request !== current) this.#options.onChange(request.rule);
       else {
-        asked.admitted = fits;
+        request.admitted = fits;
         account.refused += fits ? -1 : 1;
       }
     }
@@ -109,19 +107,20 @@ export class TargetLedger {
 
   #account(namespace: string): Account {
     let account = this.#accounts.get(namespace);
-    if (account === undefined) this.#accounts.set(namespace, (account = { total: 0, asked: [], refused: 0 }));
+    if (account === undefined) this.#accounts.set(namespace, (account = { total: 0, requests: [], refused: 0 }));
     return account;
   }
 
-  #enter(account: Account, asked: Asked, namespace: string): Asked {
-    account.asked.splice(placeOf(account.asked, asked), 0, asked);
-    this.#of.set(asked.rule, { namespace, asked });
-    return asked;
+  #enter(account: Account, namespace: string, rule: RuleKey, rank: string): Request {
+    const request = { rule, rank, count: 0, admitted: true };
+    account.requests.splice(placeOf(account.requests, request), 0, request);
+    this.#of.set(rule, { namespace, request });
+    return request;
   }
 }
 
-/** Where the rule stands, or would stand, among these. */
-function placeOf(sorted: readonly Asked[], { rank, rule }: Asked): number {
+/** The index of the request, or where to insert it. */
+function placeOf(sorted: readonly Request[], { rank, rule }: Request): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {
     const middle = (from + to) >> 1;

@@ -1,17 +1,17 @@
 /**
- * What patterns have said of namespaces: two bits each (was it asked, did it match), because thousands of patterns may be asked of thousands of
- * namespaces.
+ * Cache of match results of patterns and namespaces, with two bits for each pair (is the result known, does it match), because there
+ * may be thousands of both.
  *
- * State: each namespace that was asked about has a place, and each pattern an array of bits by place. Invariant: the bits of a place that no namespace has
- * are 0, so that it can be given to another one. It is only a memory: above `maxBytes` together all is forgotten.
+ * State: each namespace has a slot, and each pattern an array of bits by slot. Invariant: the bits of a free slot are 0, so it can be
+ * reused. If all arrays exceed `maxBytes` together, all results are dropped.
  */
 const SLOTS_IN_BYTE = 4;
 type Bits = Uint8Array<ArrayBuffer>;
 
-/** What an array costs beside its bits, bytes, as measured. */
+/** Overhead of an array besides its bits, bytes, measured. */
 const ARRAY_BYTES = 200;
 
-/** Ten times as many namespaces as the largest clusters have. */
+/** Ten times the namespaces of the largest clusters. */
 const MAX_SLOTS = 100_000;
 
 export class VerdictMemory {
@@ -29,12 +29,12 @@ export class VerdictMemory {
     return this.#bytes;
   }
 
-  /** For one pattern. */
+  /** The results of a new pattern. */
   verdicts(): Verdicts {
     return new Verdicts(this);
   }
 
-  /** The namespace is gone: nobody will ask for it soon. */
+  /** The namespace was deleted. */
   forget(namespace: string): void {
     const slot = this.#slots.get(namespace);
     if (slot === undefined) return;
@@ -46,7 +46,7 @@ export class VerdictMemory {
   slotOf(namespace: string): number {
     let slot = this.#slots.get(namespace);
     if (slot !== undefined) return slot;
-    // Some were asked about that were no namespaces, or no more: nobody ever says that they are gone.
+    // Names that are not namespaces are never deleted, so their slots are never freed.
     if (this.#slots.size >= MAX_SLOTS) {
       this.#forgetAll();
       this.#slots.clear();
@@ -56,7 +56,7 @@ export class VerdictMemory {
     return slot;
   }
 
-  /** Room for `slot`, with what `bits` holds. */
+  /** A copy of `bits` with room for `slot`. */
   grow(verdicts: Verdicts, bits: Bits, slot: number): Bits {
     let length = Math.max(16, bits.length);
     while (length * SLOTS_IN_BYTE <= slot) length *= 2;
@@ -81,7 +81,7 @@ export class VerdictMemory {
 
 const NO_BITS: Bits = new Uint8Array(0);
 
-/** Of one pattern. */
+/** The match results of one pattern. */
 export class Verdicts {
   readonly #memory: VerdictMemory;
   #bits = NO_BITS;
@@ -90,13 +90,13 @@ export class Verdicts {
     this.#memory = memory;
   }
 
-  /** What it said of the namespace, or what it says now. */
-  of(namespace: string, ask: (namespace: string) => boolean): boolean {
+  /** The cached result, else that of `match`. */
+  of(namespace: string, match: (namespace: string) => boolean): boolean {
     const slot = this.#memory.slotOf(namespace);
     const [at, shift] = [slot >> 2, (slot & 3) * 2];
     const known = ((this.#bits[at] ?? 0) >> shift) & 3;
     if (known !== 0) return known === 3;
-    const verdict = ask(namespace);
+    const verdict = match(namespace);
     if (at >= this.#bits.length) this.#bits = this.#memory.grow(this, this.#bits, slot);
     this.#bits[at] = (this.#bits[at] ?? 0) | ((verdict ? 3 : 1) << shift);
     return verdict;

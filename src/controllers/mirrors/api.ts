@@ -1,23 +1,21 @@
 /**
- * The SecretMirror API as this program reads and writes it: `mirrors.kts.studio/v1alpha2`.
+ * The types of the SecretMirror API, `mirrors.kts.studio/v1alpha2`.
  *
- * The CRD's schema is generated from `scripts/crd/`, whose test holds these types and that schema together. Every field
- * is optional here where the API server admits an object without it; objects that were stored under an older, permissive
- * CRD may break the schema's rules, so nothing in here promises that they hold.
+ * The schema of the CRD is generated from `scripts/crd/`; a test there compares it with these types. A field is optional if the API
+ * server accepts an object without it. Objects that were stored under an older CRD may violate the rules of the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
 
-/** First part of the rule keys and value of the copies' label. */
+/** First part of the rule keys, and value of the label on copies. */
 export const MIRRORS_SYSTEM = 'mirrors';
 export const MIRRORS_GROUP = 'mirrors.kts.studio';
 export const MIRRORS_VERSION = 'v1alpha2';
 export const MIRRORS_API_VERSION = `${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
-/** Path of the API, to see whether it is installed. */
 export const MIRRORS_API_PATH = `/apis/${MIRRORS_API_VERSION}`;
 export const SECRET_MIRROR_KIND = 'SecretMirror';
 export const SECRET_MIRROR_PLURAL = 'secretmirrors';
 
-/** On every SecretMirror that has, or may have, copies. */
+/** On every SecretMirror that may have copies. */
 export const SECRET_MIRROR_FINALIZER = 'mirrors.kts.studio/finalizer';
 
 /** The source component of the events on a SecretMirror. */
@@ -25,26 +23,26 @@ export const MIRRORS_EVENT_COMPONENT = 'mirrors.kts.studio';
 
 /** Annotations on the copies of a SecretMirror. */
 export const MIRROR_ANNOTATIONS = {
-  /** Who owns the copy: `<mirror's namespace>/<mirror's name>`. */
+  /** The owner's mark: `<namespace>/<name>` of the mirror. */
   ownedBy: 'mirrors.kts.studio/owned-by',
-  /** When the copy was last written. */
+  /** Time of the last write. */
   lastSyncAt: 'mirrors.kts.studio/last-sync-at',
-  /** The source's resourceVersion; empty for a Vault source. */
+  /** resourceVersion of the source; empty for a Vault source. */
   parentVersion: 'mirrors.kts.studio/parent-version',
   /** A `SourceType`. */
   sourceType: 'mirrors.kts.studio/source-type',
-  /** Vault sources: the path as it is written in the SecretMirror. */
+  /** Vault sources: the path from the SecretMirror. */
   vaultPath: 'mirrors.kts.studio/vault-path',
-  /** Dynamic credentials: the lease that they live by. */
+  /** Dynamic credentials: their lease. */
   vaultLeaseId: 'mirrors.kts.studio/vault-lease-id',
-  /** Dynamic credentials: the lease's duration in seconds, decimal. */
+  /** Dynamic credentials: duration of the lease in seconds, decimal. */
   vaultLeaseDuration: 'mirrors.kts.studio/vault-lease-duration',
 } as const;
 
 /**
- * What an absent (or empty, or zero) field means. The schema itself sets only `sourceType` and `destinationType`; the
- * controller persists the others. `source.name` falls back to the mirror's own name, a `secretRef.namespace` to its namespace,
- * and `deletePolicy` is `retain` whenever the destination is Vault.
+ * Defaults of absent, empty or zero fields. The schema sets only `sourceType` and `destinationType`; the controller writes the others.
+ * `source.name` defaults to the name of the mirror, `secretRef.namespace` to its namespace. For a Vault destination,
+ * `deletePolicy` is always `retain`.
  */
 export const MIRROR_DEFAULTS = {
   sourceType: 'secret',
@@ -59,10 +57,10 @@ export const MIRROR_DEFAULTS = {
   kubernetesMountPath: 'kubernetes',
 } as const;
 
-/** `status.lastSyncTime` of a mirror that has never been in sync. */
+/** `status.lastSyncTime` before the first sync. */
 export const NEVER_SYNCED = '1970-01-01T00:00:00Z';
 
-/** Types that no Secret is ever given from a user's `destination.secretType`: they are credentials of the cluster itself. */
+/** Types that are not allowed in `destination.secretType`: they are credentials of the cluster itself. */
 export const FORBIDDEN_SECRET_TYPES = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'] as const;
 
 export type SourceType = 'secret' | 'vault';
@@ -86,7 +84,7 @@ export interface SecretMirrorSpec {
 
 export interface SecretMirrorSource {
   readonly type?: SourceType;
-  /** Name of the source Secret, and of every copy whatever the source. */
+  /** Name of the source Secret and of every copy. */
   readonly name?: string;
   readonly vault?: VaultBlock;
 }
@@ -96,7 +94,7 @@ export interface SecretMirrorDestination {
   /** RE2 patterns of namespace names. */
   readonly namespaces?: readonly string[];
   readonly vault?: VaultBlock;
-  /** Type of the copies of a Vault source. */
+  /** Type of the copies from a Vault source. */
   readonly secretType?: string;
 }
 
@@ -109,11 +107,11 @@ export interface VaultBlock {
   /** PEM certificates. */
   readonly caBundle?: string;
   readonly tlsServerName?: string;
-  /** The Vault namespace, not a Kubernetes one. */
+  /** Vault namespace, not a Kubernetes namespace. */
   readonly namespace?: string;
 }
 
-/** The first that is complete counts, in this order: `approle`, `token`, `kubernetes`. */
+/** The first complete method is used, in this order: `approle`, `token`, `kubernetes`. */
 export interface VaultAuth {
   readonly approle?: VaultAppRoleAuth;
   readonly token?: VaultTokenAuth;
@@ -138,7 +136,7 @@ export interface VaultKubernetesAuth {
   readonly serviceAccountRef: ServiceAccountReference;
 }
 
-/** A ServiceAccount in the mirror's own namespace. */
+/** A ServiceAccount in the namespace of the mirror. */
 export interface ServiceAccountReference {
   readonly name: string;
   readonly audiences?: readonly string[];
@@ -153,31 +151,30 @@ export interface SecretMirrorStatus {
   readonly mirrorStatus?: MirrorStatus;
   /** RFC 3339. */
   readonly lastSyncTime?: string;
-  /** The `metadata.generation` that this status speaks of. */
+  /** The `metadata.generation` of this status. */
   readonly observedGeneration?: number;
   readonly conditions?: readonly MirrorCondition[];
   readonly vaultSource?: VaultSourceStatus;
-  /** Leases that this mirror answers for: the present one, and replaced ones that are still to be revoked. */
+  /** Leases of this mirror: the current one, and replaced ones that are not revoked yet. */
   readonly vaultLeases?: readonly VaultLeaseRecord[];
 }
 
-/** An array entry, which a merge patch replaces as a whole. */
 export interface VaultLeaseRecord {
   readonly leaseID: string;
-  /** `spec.source.vault` as it was when the lease was granted: where it is, and with which login it can be revoked. */
+  /** `spec.source.vault` at the time of the lease: the location and login to revoke it. */
   readonly vault: VaultBlock;
-  /** Of a destination in Vault: the version of the entry that holds its credentials, and when that was made. */
+  /** For a destination in Vault: version and creation time of the entry with its credentials. */
   readonly destinationVersion?: string;
-  /** Of one that was replaced: RFC 3339, when it is over at the latest. */
+  /** For a replaced lease: latest end, RFC 3339. */
   readonly expirationTime?: string;
 }
 
-/** The lease that the copies' dynamic credentials live by. */
+/** The lease of the dynamic credentials in the copies. */
 export interface VaultSourceStatus {
   readonly leaseID?: string;
-  /** Seconds, as Vault last said. */
+  /** Seconds, from the last response of Vault. */
   readonly leaseDuration?: number;
-  /** When the token that the lease hangs on ends if nobody renews it, RFC 3339: a restarted operator cannot renew it. */
+  /** Expiration time of the token that owns the lease, RFC 3339. A restarted operator cannot renew it. */
   readonly tokenExpirationTime?: string;
 }
 

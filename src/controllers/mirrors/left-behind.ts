@@ -1,8 +1,8 @@
 /**
- * Copies that the original made in namespaces of which a pattern matches only a part of the name. The original served these; a
- * pattern stands for the whole name here, so nobody keeps these copies right any more. Their users are to hear of it.
+ * Finds copies of the original in namespaces where a pattern matches only a part of the name. The original updated these copies. Here
+ * a pattern must match the whole name, so they are no longer updated, and the log warns about them.
  *
- * Looked for once for each version of a mirror, and only where there are such namespaces: usually nothing is asked of the server.
+ * Runs once for each version of a mirror, and only if there are such namespaces: usually it sends no request.
  */
 import type { KubeApi } from '../../kube/api.ts';
 import { listEach } from '../../kube/list-each.ts';
@@ -12,31 +12,30 @@ import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 
-/** Nobody waits for the answer. */
 const TIMEOUT_MS = 10_000;
 
 export interface LeftBehindOptions {
   readonly api: KubeApi;
   readonly namespaces: Namespaces;
-  /** @param inNamespaces at least one, in order */
+  /** @param inNamespaces sorted, at least one */
   readonly onFound: (mirror: string, name: string, inNamespaces: readonly string[]) => void;
   readonly onFailed: (mirror: string, error: unknown) => void;
 }
 
 export class LeftBehind {
   readonly #options: LeftBehindOptions;
-  /** Version of each mirror that was looked at last. */
-  readonly #looked = new Map<RuleKey, string>();
+  /** Last checked version of each mirror. */
+  readonly #checked = new Map<RuleKey, string>();
 
   constructor(options: LeftBehindOptions) {
     this.#options = options;
   }
 
-  /** Looks for the copies of a mirror, unless this was done for its present version. Never throws. */
-  async look(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec, signal: AbortSignal): Promise<void> {
+  /** Checks a mirror, unless its version is checked already. Never throws. */
+  async check(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec, signal: AbortSignal): Promise<void> {
     const version = `${metadata.uid} ${metadata.generation ?? 0}`;
-    if (this.#looked.get(rule) === version) return;
-    this.#looked.set(rule, version);
+    if (this.#checked.get(rule) === version) return;
+    this.#checked.set(rule, version);
     const { api, onFound, onFailed } = this.#options;
     const { sourceName } = spec;
     const partly = this.#matchedInPart(spec);
@@ -48,7 +47,7 @@ export class LeftBehind {
         api,
         '/api/v1/secrets',
         ({ metadata: { namespace = '', annotations = {} } }) => {
-          // What names its place was made here, under other flags, and goes.
+          // A copy with a place is Keyferry's own, made with another --mirrors-regex. It is an orphan and will be deleted.
           const isOriginals = annotations[MIRROR_ANNOTATIONS.ownedBy] === mirror && !(PLACE_ANNOTATION in annotations);
           if (isOriginals && partly.has(namespace)) found.push(namespace);
         },
@@ -62,7 +61,7 @@ export class LeftBehind {
   }
 
   forget(rule: RuleKey): void {
-    this.#looked.delete(rule);
+    this.#checked.delete(rule);
   }
 
   #matchedInPart({ matchers }: EffectiveSpec): ReadonlySet<string> {

@@ -1,4 +1,4 @@
-/** The SecretMirrors of the cluster, as a watch brings them and as our own writes answer. */
+/** The SecretMirrors of the cluster, from the watch and from the responses to our own writes. */
 import type { KubeObject } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
@@ -6,23 +6,23 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import { MIRRORS_SYSTEM, type SecretMirror } from './api.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 
-/** A mirror came, went, or says something else than before (its status does not count). */
+/** A mirror was added, deleted or changed, except its status. */
 export type OnMirror = (rule: RuleKey, initial: boolean) => void;
 
 export function mirrorRule(namespace: string, name: string): RuleKey {
   return `${MIRRORS_SYSTEM}:${namespace}/${name}`;
 }
 
-/** `<namespace>/<name>`, as in the mark on copies. */
+/** `<namespace>/<name>`, as in the owner's mark on copies. */
 export function mirrorName(rule: RuleKey): string {
   return rule.slice(MIRRORS_SYSTEM.length + 1);
 }
 
-/** The longest list of patterns that is kept, characters: it may be as long as an object of etcd, and there may be thousands of mirrors. */
+/** Maximum length of a stored list of patterns, characters: it can be as long as an object in etcd, and there may be thousands of mirrors. */
 export const MAX_LIST = 64 * 1024;
 
 export class MirrorStore {
-  /** Lengths of lists that are too long to be kept. */
+  /** Lengths of lists that are too long to store. */
   readonly #tooLong = new Map<RuleKey, number>();
   readonly #mirrors = new Map<RuleKey, SecretMirror>();
   readonly #onChange: OnMirror;
@@ -35,7 +35,7 @@ export class MirrorStore {
     return this.#mirrors.get(rule);
   }
 
-  /** How long the list of namespaces of a mirror is, in characters, if that is too long: it counts as empty then. */
+  /** Length of the list of namespaces in characters, if it is too long. The stored list is then empty. */
   excess(rule: RuleKey): number | undefined {
     return this.#tooLong.get(rule);
   }
@@ -48,7 +48,7 @@ export class MirrorStore {
     return this.#mirrors.size;
   }
 
-  /** Takes in what a write of ours answered. A mirror that has gone meanwhile, or was replaced, stays so. */
+  /** Stores the response to our own write, unless the mirror was deleted or replaced meanwhile. */
   learn(object: KubeObject): void {
     const { namespace = '', name, uid } = object.metadata;
     if (this.#mirrors.get(mirrorRule(namespace, name))?.metadata.uid === uid) this.put(object);
@@ -67,7 +67,7 @@ export class MirrorStore {
     },
   };
 
-  /** Takes in a mirror unless it is older than what is known. */
+  /** Stores a mirror unless the stored one is newer. */
   put(object: KubeObject, initial = false): void {
     const rule = mirrorRule(object.metadata.namespace ?? '', object.metadata.name);
     const before = this.#mirrors.get(rule);
@@ -86,7 +86,7 @@ export class MirrorStore {
   }
 }
 
-/** Changes with everything in a mirror that its claims depend on, and not with its status. */
+/** Changes whenever the claims of a mirror may change, and not with its status. */
 export function ruleVersion({ metadata }: SecretMirror): string {
   const deleting = metadata.deletionTimestamp === undefined ? '' : ' deleting';
   return `${metadata.uid} ${metadata.generation ?? 0} ${(metadata.finalizers ?? []).join(',')}${deleting}`;
@@ -97,8 +97,8 @@ function lengthOf(list: readonly string[] | undefined): number {
 }
 
 /**
- * Without what nobody here reads: annotations may hold a whole former version of the object. Of the managed fields something is kept
- * only as long as they say that parts of the spec are ours.
+ * Removes fields that are not used: annotations may contain a whole earlier version of the object. Managed fields are stored only while
+ * Keyferry owns parts of the spec.
  */
 function lean(mirror: SecretMirror, withList: boolean): SecretMirror {
   const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;

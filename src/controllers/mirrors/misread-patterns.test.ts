@@ -16,18 +16,21 @@ function suspects(...texts: readonly string[]): SuspectPattern[] {
 
 const told = (...texts: readonly string[]): string[] => misreadPatterns(suspects(...texts), NAMESPACES);
 
-test('a glob that matches nothing is told, with the regular expression that it would be', () => {
-  assert.match(told('team-*').join(), /namespaces\[0\]: "team-\*" matches no namespace: .* it would be team-\.\*$/);
-  assert.match(told('db?').join(), /"db\?" matches no namespace: .* it would be db\.$/);
-  assert.match(told('^prod*$').join(), /would be \^prod\.\*\$$/);
+test('a glob that matches no namespace is reported with the regular expression to write', () => {
+  assert.match(
+    told('team-*').join(),
+    /namespaces\[0\]: "team-\*" matches no namespace: .* for a glob write team-\.\*$/,
+  );
+  assert.match(told('db?').join(), /"db\?" matches no namespace: .* for a glob write db\.$/);
+  assert.match(told('^prod*$').join(), /for a glob write \^prod\.\*\$$/);
 });
 
-test('a list in one pattern is told', () => {
+test('a list in one pattern is reported', () => {
   for (const text of ['team-a,team-b', 'team-a, team-b', 'team-a team-b'])
     assert.match(told(text).join(), /comma/, text);
 });
 
-test('what matches, and what is a regular expression that waits for its namespaces, is not told', () => {
+test('patterns that match, and regular expressions that match no namespace yet, are not reported', () => {
   for (const text of [
     'team-?.*',
     'default*',
@@ -45,14 +48,14 @@ test('what matches, and what is a regular expression that waits for its namespac
   }
 });
 
-test('of many patterns, and of long ones, some is told', () => {
+test('many or long patterns are reported in part', () => {
   const many = told(...Array.from({ length: 6 }, (_, index) => `${'x'.repeat(1000)}${index}-*`));
   assert.equal(many.length, 4);
   assert.match(many[3] ?? '', /^3 more/);
   assert.ok(many.join('; ').length < 2000);
 });
 
-test('of very many patterns only some are tried', () => {
+test('only some of very many patterns are matched', () => {
   const [suspect] = suspects('team-*');
   assert.ok(suspect);
   let tried = 0;

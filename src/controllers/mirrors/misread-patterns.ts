@@ -1,29 +1,29 @@
 /**
- * Patterns that match no namespace because their author had something else in mind than a regular expression: a glob (`team-*`) or
- * a list in one text (`a,b`). They mean what they say, as in the original; the mirror's users are told. Pure.
+ * Finds patterns that match no namespace because they are a glob (`team-*`) or a list (`a,b`) instead of a regular expression. They
+ * are still regular expressions, as in the original; a condition and an event report them. Pure.
  */
 import type { NamespacePattern } from '../common/namespace-patterns.ts';
 
-/** A pattern that looks like something else than a regular expression. */
+/** A pattern that looks like a glob or a list. */
 export interface SuspectPattern {
-  /** Path in the mirror, pattern and advice, for people. */
+  /** Path of the field, pattern and advice. */
   readonly message: string;
   readonly pattern: NamespacePattern;
 }
 
-/** Suspects that are told of one mirror. */
-const MAX_TOLD = 3;
-/** Suspects of one mirror that are tried on all namespaces: there may be a thousand of them, and five thousand namespaces. */
+/** Maximum number of reported patterns of one mirror. */
+const MAX_REPORTED = 3;
+/** Maximum number of suspects to match: there may be 1,000 of them, and 5,000 namespaces. */
 const MAX_TRIED = 20;
-/** Characters of a pattern that are shown. */
+/** Maximum number of characters of a pattern in a message. */
 const MAX_SHOWN = 100;
 
-/** Escapes, classes and counts, in which the characters looked for mean nothing special. */
+/** Escapes, classes and counts, in which commas and stars are no sign of a list or a glob. */
 const NOT_LITERAL = /\\.|\[\^?\]?[^\]]*\]|\{\d+(?:,\d*)?\}/gs;
-/** A `*` or `?` after a character of a name: a regular expression hardly repeats that. */
+/** A `*` or `?` after a character of a name: unusual in a regular expression. */
 const GLOB = /(?<=[a-z0-9-])[*?]/g;
 
-/** @param field path of the pattern in the mirror; `undefined`: it looks as a regular expression does */
+/** @returns `undefined` if the text looks like a regular expression */
 export function suspectPattern(field: string, text: string, pattern: NamespacePattern): SuspectPattern | undefined {
   const literal = text.replaceAll(NOT_LITERAL, '!');
   const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).toWellFormed()}…` : text;
@@ -34,19 +34,19 @@ export function suspectPattern(field: string, text: string, pattern: NamespacePa
 
 function adviceFor(literal: string, shown: string): string | undefined {
   if (/[, ]/.test(literal)) {
-    return 'no namespace has a comma or a space in its name; write each pattern as an item of its own';
+    return 'namespace names have no comma or space; write each pattern as a separate item';
   }
   if (literal.search(GLOB) < 0) return undefined;
   const meant = shown.replaceAll(GLOB, (sign) => (sign === '*' ? '.*' : '.'));
-  return `it is a regular expression, in which * and ? repeat the character before them; as a glob it would be ${meant}`;
+  return `it is a regular expression, where * and ? repeat the character before; for a glob write ${meant}`;
 }
 
-/** What is to be said of those suspects that really match none of the namespaces. */
+/** The messages for suspects that match none of the namespaces. */
 export function misreadPatterns(suspects: readonly SuspectPattern[], namespaces: Iterable<string>): string[] {
   if (suspects.length === 0) return [];
   const names = [...namespaces];
   const misread = suspects.slice(0, MAX_TRIED).filter(({ pattern }) => !names.some((name) => pattern.matches(name)));
-  const told = misread.slice(0, MAX_TOLD).map(({ message }) => message);
-  const more = misread.length - told.length;
-  return more > 0 ? [...told, `${more} more patterns look like globs or lists and match no namespace`] : told;
+  const reported = misread.slice(0, MAX_REPORTED).map(({ message }) => message);
+  const more = misread.length - reported.length;
+  return more > 0 ? [...reported, `${more} more patterns look like globs or lists and match no namespace`] : reported;
 }

@@ -1,11 +1,11 @@
-/** Names as they may stand in the path of a request. What a mirror says may be from a time before the CRD checked anything. */
+/** Names that can be part of a request path. A SecretMirror that is older than the validation in the CRD may have any name. */
 import { isSubdomain } from '../../runtime/dns-names.ts';
 
-/** @returns what is wrong with the name of an object in this field, if anything is */
+/** @returns the problems of an object name in this field */
 export function nameProblems(field: string, name: string | undefined): string[] {
   if (name === undefined) return [`${field}: must be specified`];
   if (isSubdomain(name)) return [];
   return [
-    `${field}: ${JSON.stringify(name.slice(0, 63))} is no name of an object: lower case letters, digits, - and .`,
+    `${field}: ${JSON.stringify(name.slice(0, 63))} is not a valid object name: use lower case letters, digits, - and .`,
   ];
 }

@@ -15,7 +15,7 @@ function verdict(mode: 'full' | 'search', pattern: string, namespace: string): b
   return compiled.matches(namespace);
 }
 
-test('a pattern stands for the whole name; as a search it may match anywhere', () => {
+test('a pattern matches the whole name; with regex mode search any part of it', () => {
   const cases: readonly [pattern: string, namespace: string, full: boolean, search: boolean][] = [
     ['project-a-.+', 'project-a-x', true, true],
     ['project-a-.+', 'evil-project-a-x', false, true],
@@ -40,13 +40,13 @@ test('a pattern stands for the whole name; as a search it may match anywhere', (
   }
 });
 
-test('what RE2 does not know is an error, not an exception', () => {
+test('a pattern that is not valid in RE2 is an error, not an exception', () => {
   for (const pattern of ['(', 'a(?=b)', '(a)\\1', '[', 'a{2000}', '*']) {
     assert.ok('error' in new PatternCache('full').get(pattern), pattern);
   }
 });
 
-test('patterns that take a backtracking engine for ever take no time', () => {
+test('patterns with catastrophic backtracking in other engines are fast', () => {
   assert.equal(verdict('full', '(a+)+', `${'a'.repeat(62)}!`), false);
   assert.equal(verdict('search', '(a|a)*$', 'a'.repeat(63)), true);
 });
@@ -56,15 +56,15 @@ function mirrorWith(namespaces: readonly string[]): SecretMirror {
   return { metadata, spec: { destination: { namespaces } } };
 }
 
-test('patterns that are too complex together are left out by name, the others stay', () => {
+test('patterns that are too complex together are ignored and reported, the patterns before them apply', () => {
   const large = Array.from({ length: 10 }, (_, index) => `${'(a|b){1,50}'.repeat(20)}${index}`);
   const spec = effectiveSpec(mirrorWith(['good', ...large, 'late']), new PatternCache('full'));
   const left = spec.namespaces.patterns.length;
   assert.ok(left > 0 && left < large.length && spec.namespaces.has('good'), `${left} are left`);
-  assert.match(spec.problems.join(), /from #\d+ on are left out: the patterns are too complex/);
+  assert.match(spec.problems.join(), /from #\d+ on are ignored: the patterns are too complex/);
 });
 
-test('a pattern that is too complex alone is found out before it is compiled', () => {
+test('a single pattern that is too complex is rejected before it is compiled', () => {
   const monsters = [
     '(a|b){1,1000}'.repeat(150),
     '((a|b){1,30}c){1,33}'.repeat(100),
@@ -81,7 +81,7 @@ test('a pattern that is too complex alone is found out before it is compiled', (
   }
 });
 
-test('what is not complex is never taken for it', () => {
+test('a pattern that is not complex is not rejected', () => {
   const cache = new PatternCache('full');
   const names = Array.from({ length: 800 }, (_, index) => `team-${index}`).join('|');
   for (const pattern of [
@@ -99,14 +99,14 @@ test('what is not complex is never taken for it', () => {
   }
 });
 
-test('one bad pattern does not take the others along, and each is named', () => {
+test('an invalid pattern does not affect the others, and each is reported', () => {
   const spec = effectiveSpec(mirrorWith(['ok', '(', '', 'fine-.*']), new PatternCache('full'));
   assert.ok(spec.namespaces.has('ok') && spec.namespaces.has('fine-1'));
   assert.match(spec.problems[0] ?? '', /namespaces\[1\].*compiling/);
   assert.match(spec.problems[1] ?? '', /namespaces\[2\].*empty/);
 });
 
-test('what patterns are remembered by is bounded, and what they said of namespaces too', () => {
+test('the caches of patterns and of match results are bounded', () => {
   const cache = new PatternCache('full');
   const patterns = Array.from({ length: 1000 }, (_, index) => {
     const pattern = cache.get(`team-${index}-.*`);
@@ -131,7 +131,7 @@ test('what patterns are remembered by is bounded, and what they said of namespac
   }
 });
 
-test('a namespace of a new name never gets the verdict on one that is gone', () => {
+test('a new namespace never gets the match result of a deleted one', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ name: fc.constantFrom('a', 'b', 'ab', 'ba', 'aa', 'c'), forget: fc.boolean() }), {
@@ -153,7 +153,7 @@ test('a namespace of a new name never gets the verdict on one that is gone', () 
   );
 });
 
-test('a source name that no object can have is a problem, and never part of a path', () => {
+test('an invalid source name is a problem, and never part of a path', () => {
   for (const name of ['A_b', '../c', 'a/b', 'a b', 'x'.repeat(254), '.', 'a..b']) {
     const metadata = { name: 'm', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
     const mirror: SecretMirror = { metadata, spec: { source: { name }, destination: { namespaces: ['a'] } } };
@@ -163,7 +163,7 @@ test('a source name that no object can have is a problem, and never part of a pa
   }
 });
 
-test('what is kept compiled is bounded, and says the same when it is compiled again', () => {
+test('the cache of compiled programs is bounded, and an evicted program gives the same results again', () => {
   const cache = new PatternCache('full');
   const patterns = Array.from({ length: 12 }, (_, index) => {
     const pattern = cache.get(`x${index}${'a{1,900}'.repeat(8)}`);
@@ -177,7 +177,7 @@ test('what is kept compiled is bounded, and says the same when it is compiled ag
   }
 });
 
-test('what a pattern begins with decides nothing that the pattern itself does not', () => {
+test('the comparison of the prefix never changes the result of a pattern', () => {
   const pieces = fc.constantFrom(
     'a',
     'b',

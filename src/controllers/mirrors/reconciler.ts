@@ -268,7 +268,7 @@ export class MirrorSystem implements RuleReconciler {
     const excess = this.#options.mirrors.excess(rule);
     const refused = excess !== undefined || targets > MAX_TARGETS;
     if (refused) this.#ledger.release(rule);
-    const fits = !refused && this.#ledger.ask(rule, home, rank, targets);
+    const fits = !refused && this.#ledger.request(rule, home, rank, targets);
     const refusal = fits
       ? undefined
       : excess !== undefined
@@ -364,7 +364,7 @@ export class MirrorSystem implements RuleReconciler {
     });
     if (result === undefined) return undefined;
     if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
-    await this.#options.leftBehind?.look(rule, mirror, spec, signal);
+    await this.#options.leftBehind?.check(rule, mirror, spec, signal);
     return { requeueAfterMs: vault?.leases.endReplaced(rule, mirror, result.status, claims) };
   }
 

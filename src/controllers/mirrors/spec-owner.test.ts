@@ -9,16 +9,16 @@ const ours = { manager: 'keyferry', operation: 'Update', fieldsV1: { 'f:metadata
 const oursWithSpec = { ...ours, fieldsV1: { ...ours.fieldsV1, 'f:spec': { 'f:pollPeriodSeconds': {} } } };
 const status = { manager: 'keyferry', operation: 'Update', subresource: 'status', fieldsV1: { 'f:status': {} } };
 
-test('our part in the spec goes, and everything else stays as it is', () => {
+test('removes our spec fields and keeps all other entries', () => {
   assert.deepEqual(withoutOurSpec([theirs, oursWithSpec, status]), [theirs, ours, status]);
 });
 
-test('an entry of which nothing is left goes', () => {
+test('removes an entry that becomes empty', () => {
   const only = { ...ours, fieldsV1: { 'f:spec': {} } };
   assert.deepEqual(withoutOurSpec([theirs, only]), [theirs]);
 });
 
-test('there is nothing to do where no part is ours, or nothing would be left', () => {
+test('returns undefined if no spec field is ours, or the result would be empty', () => {
   for (const fields of [undefined, [], [theirs, ours, status], [{ ...ours, fieldsV1: { 'f:spec': {} } }]]) {
     assert.equal(withoutOurSpec(fields), undefined);
   }

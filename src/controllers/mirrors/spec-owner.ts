@@ -1,6 +1,6 @@
 /**
- * Defaults belong to nobody. Whoever writes a field owns it in the eyes of server-side apply, and an author who later applies
- * another value for it gets a conflict with us. So what we wrote into a spec is given up right after it was written.
+ * Gives up the ownership of defaults. In server-side apply the writer of a field owns it, and a user who later applies another value
+ * gets a conflict. So Keyferry removes its ownership of spec fields right after it has written them.
  */
 import type { ManagedFieldsEntry } from '../../kube/api.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
@@ -8,8 +8,8 @@ import { FIELD_MANAGER } from '../../copy/model/observed.ts';
 const SPEC = 'f:spec';
 
 /**
- * The managed fields of a mirror without our part in its spec.
- * @returns `undefined` if we have none; also if nothing at all would be left, which the server does not take
+ * The managed fields of a mirror without Keyferry's fields in its spec.
+ * @returns `undefined` if there are none; also if the result would be empty, because the API server ignores an empty list
  */
 export function withoutOurSpec(
   managedFields: readonly ManagedFieldsEntry[] | undefined,

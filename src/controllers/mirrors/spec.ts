@@ -1,6 +1,6 @@
 /**
- * A SecretMirror's spec as it is meant: defaults filled in, problems found. Objects may come from a time before the CRD checked
- * anything, so nothing is taken for granted here.
+ * The effective spec of a SecretMirror: with defaults, and with a list of problems. Objects that are older than the validation in the
+ * CRD may have any content, so every field is checked here.
  */
 import {
   FORBIDDEN_SECRET_TYPES,
@@ -17,48 +17,43 @@ import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } fro
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
 import { nameProblems } from './names.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
-import {
-  LEAST_PATTERN_SIZE,
-  MAX_PATTERN_SIZE,
-  type NamespacePattern,
-  type PatternCache,
-} from '../common/namespace-patterns.ts';
+import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 
 export interface EffectiveSpec {
   readonly sourceType: SourceType;
-  /** `undefined`: what is given cannot be the name of an object. */
+  /** `undefined` if the name is invalid. */
   readonly sourceName: string | undefined;
   readonly sourceVault: VaultBlock | undefined;
-  /** Where a Vault source is; `undefined` also where its block has problems. */
+  /** Location of a Vault source; `undefined` also if its block has problems. */
   readonly sourceLocation: VaultLocation | undefined;
   readonly destinationType: DestinationType;
   readonly destinationVault: VaultBlock | undefined;
-  /** Where a Vault destination is; `undefined` also where its block has problems. */
+  /** Location of a Vault destination; `undefined` also if its block has problems. */
   readonly destinationLocation: VaultLocation | undefined;
-  /** To copy to; patterns that cannot be compiled are left out. */
+  /** The namespaces of the copies; invalid patterns are ignored. */
   readonly namespaces: NamespaceSet;
-  /** The same, in the order of the spec. */
+  /** The valid patterns in the order of the spec. */
   readonly matchers: readonly NamespacePattern[];
   readonly patterns: readonly string[];
-  /** Those that look like something else than a regular expression. */
+  /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
   readonly secretType: string | undefined;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
-  /** Each names the field. The rest of the spec is still carried out. */
+  /** Each begins with the path of its field. The rest of the spec still applies. */
   readonly problems: readonly string[];
 }
 
 export interface SpecOptions {
   /** Whether a credential Secret of another namespace may be used. Default false. */
   readonly crossNamespaceAuth?: boolean;
-  /** Which Vaults may be named, and get what. Default: that is not looked at. */
+  /** The Vault servers that may be used. Default: all. */
   readonly vaultAddresses?: VaultAddresses;
-  /** What a `vault` block means where it says nothing. */
+  /** Defaults of a `vault` block. */
   readonly vaultDefaults?: VaultDefaults;
 }
 
-/** The source Secret's name; `undefined`: what is given cannot be the name of an object. For callers that need nothing else of the spec. */
+/** The name of the source Secret without reading the rest of the spec; `undefined` if the name is invalid. */
 export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
   const name = nonEmpty(spec?.source?.name) ?? metadata.name;
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
@@ -74,22 +69,21 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   }
   const matchers: NamespacePattern[] = [];
   const suspects: SuspectPattern[] = [];
-  let size = 0;
+  const rulePatterns = new RulePatterns(patterns);
   for (const [index, text] of list.entries()) {
     const field = `spec.destination.namespaces[${index}]`;
     if (text === '') {
       problems.push(`${field}: destination namespace #${index} is empty`);
       continue;
     }
-    const pattern = patterns.get(text);
+    const pattern = rulePatterns.add(text);
+    if (rulePatterns.isFull) {
+      problems.push(`${field}: destination namespaces from #${index} on are ignored: the patterns are too complex`);
+      break;
+    }
     if ('error' in pattern) {
       problems.push(`${field}: destination namespace #${index} has a problem compiling: ${pattern.error}`);
       continue;
-    }
-    size += pattern.literal === undefined ? Math.max(pattern.size, LEAST_PATTERN_SIZE) : 1;
-    if (size > MAX_PATTERN_SIZE) {
-      problems.push(`${field}: destination namespaces from #${index} on are left out: the patterns are too complex`);
-      break;
     }
     matchers.push(pattern);
     const suspect = suspectPattern(field, text, pattern);
@@ -97,7 +91,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   }
   const { secretType } = destination ?? {};
   if (secretType !== undefined && (FORBIDDEN_SECRET_TYPES as readonly string[]).includes(secretType)) {
-    problems.push(`spec.destination.secretType: Secrets of type ${secretType} are never created`);
+    problems.push(`spec.destination.secretType: Secrets of type ${secretType} are not allowed`);
   }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const common = blockContext(mirror, options);
@@ -108,7 +102,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   let destinationLocation = destinationType === 'vault' ? vaultLocation(destination?.vault, to, problems) : undefined;
   if (sourceLocation !== undefined && destinationLocation !== undefined) {
     if (isSameEntry(sourceLocation, destinationLocation)) {
-      problems.push('spec.destination.vault.path: names the entry of spec.source.vault itself');
+      problems.push('spec.destination.vault.path: is the same entry as spec.source.vault');
       destinationLocation = undefined;
     }
   }
@@ -135,7 +129,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   };
 }
 
-/** Where a `vault` block of a mirror's source is, as whom; `undefined` if it has problems. */
+/** Location and login of the `vault` block of a source; `undefined` if the block has problems. */
 export function sourceLocationOf(
   mirror: SecretMirror,
   block: VaultBlock,
@@ -152,24 +146,24 @@ function blockContext(
 }
 
 /**
- * What the original writes back into the spec together with its finalizer: every default, as a merge patch. `undefined`: the
- * spec says it all.
+ * All defaults as a merge patch, which the original writes into the spec together with its finalizer.
+ * @returns `undefined` if the spec is complete
  */
 export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Record<string, unknown> | undefined {
-  const wanted = {
+  const complete = {
     source: { type: spec.sourceType, name: spec.sourceName ?? mirror.spec?.source?.name },
     destination: { type: spec.destinationType },
     deletePolicy: spec.deletePolicy,
     pollPeriodSeconds: spec.pollPeriodSeconds,
   };
   const { source, destination, deletePolicy, pollPeriodSeconds } = mirror.spec ?? {};
-  const complete =
-    source?.type === wanted.source.type &&
-    source.name === wanted.source.name &&
-    destination?.type === wanted.destination.type &&
-    deletePolicy === wanted.deletePolicy &&
-    pollPeriodSeconds === wanted.pollPeriodSeconds;
-  return complete ? undefined : wanted;
+  const isComplete =
+    source?.type === complete.source.type &&
+    source.name === complete.source.name &&
+    destination?.type === complete.destination.type &&
+    deletePolicy === complete.deletePolicy &&
+    pollPeriodSeconds === complete.pollPeriodSeconds;
+  return isComplete ? undefined : complete;
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

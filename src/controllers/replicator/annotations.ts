@@ -1,6 +1,6 @@
 /**
- * The annotations of k8s-replicator v1.3.0 under a prefix that can be chosen: seven that users write, five that the
- * controller writes. Objects marked by the original are understood, and the original understands ours.
+ * The annotations of k8s-replicator v1.3.0 with a configurable prefix: users write seven of them, the controller five. Keyferry and
+ * the original can read each other's annotations.
  */
 import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { lengthProblem } from '../../copy/model/observed.ts';
@@ -9,27 +9,27 @@ import { parseBool } from '../../runtime/go-bool.ts';
 export type Annotations = Readonly<Record<string, string>>;
 
 export interface AnnotationNames {
-  /** On a target: `<namespace>/<name>` or `<name>` of what it is filled from. */
+  /** On a target: `<namespace>/<name>` or `<name>` of its source. */
   readonly from: string;
-  /** On a source: names, or `<namespace or pattern>/<name>`, of the copies to make. */
+  /** On a source: `<name>` or `<namespace or pattern>/<name>` of the copies. */
   readonly to: string;
-  /** On a source: namespaces, or patterns of them, to copy into. */
+  /** On a source: namespaces or patterns of namespaces of the copies. */
   readonly toNamespaces: string;
   readonly once: string;
   readonly onceVersion: string;
   readonly allowed: string;
   readonly allowedNamespaces: string;
-  /** When the target was last written or cleared. */
+  /** Time when the target was last written or cleared. */
   readonly at: string;
-  /** The mark of ownership on copies: `<namespace>/<name>` of the source that made them. */
+  /** The owner's mark on a copy: `<namespace>/<name>` of its source. */
   readonly by: string;
-  /** The source's resourceVersion when it was copied. That it is there means that the target holds data. */
+  /** The resourceVersion of the copied source. Present only if the target has data. */
   readonly version: string;
-  /** Where a chain of replicate-from begins: guards against loops. */
+  /** The first source of a chain of replicate-from; used to detect loops. */
   readonly origin: string;
-  /** Which namespaces a chain may still go to: `.*`, `-` or a list. */
+  /** The namespaces that a chain may continue to: `.*`, `-` or a list. */
   readonly inherited: string;
-  /** With the slash; '' if the names are bare. */
+  /** With the slash; '' for bare names. */
   readonly prefix: string;
 }
 
@@ -53,20 +53,20 @@ export function annotationNames(prefix: string): AnnotationNames {
   };
 }
 
-/** What users write. */
+/** The annotations that users write. */
 export function userNames(names: AnnotationNames): readonly string[] {
   const { from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces } = names;
   return [from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces];
 }
 
-/** The annotations under the prefix that nobody knows. None where the names are bare: then there is no telling. */
+/** The unknown annotations with the prefix. None for bare names: they cannot be told from other annotations. */
 export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
   if (names.prefix === '') return [];
   const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
   return Object.keys(annotations).filter((key) => key.startsWith(names.prefix) && !known.has(key));
 }
 
-/** Whether an object concerns the replicator at all. Called for every object of the cluster. */
+/** Whether an object has annotations of the replicator. Called for every object in the cluster. */
 export function isAnnotated(names: AnnotationNames, annotations: Annotations | undefined): boolean {
   if (annotations === undefined) return false;
   if (names.prefix === '') {
@@ -77,14 +77,14 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations | u
   return false;
 }
 
-/** Whether an annotation is one of the replicator's, known or not. */
+/** Whether an annotation belongs to the replicator, known or unknown. */
 export function isReplicators(names: AnnotationNames, annotation: string): boolean {
   return names.prefix === '' ? Object.values(names).includes(annotation) : annotation.startsWith(names.prefix);
 }
 
-/** Why nothing is done, or why something is taken away. */
+/** Why an object is not copied, or its copy is cleared. */
 export interface Refusal {
-  /** A word for events and status. */
+  /** The reason in events and status. */
   readonly reason: 'IllFormed' | 'UnknownAnnotation' | 'Denied' | 'Loop';
   readonly message: string;
 }
@@ -98,7 +98,6 @@ export function unknown(where: string, annotations: readonly string[]): Refusal 
   return { reason: 'UnknownAnnotation', message: `${where} has unknown annotation ${named.join(', ')}` };
 }
 
-/** Why nothing is done with an object that has an annotation which is too long to be read. */
 export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {
   for (const name of userNames(names)) {
     const problem = lengthProblem(annotations[name] ?? '');
@@ -110,7 +109,7 @@ export function tooLongOn(names: AnnotationNames, annotations: Annotations): Ref
     : { reason: 'IllFormed', message: `annotation ${names.inherited}: ${inherited}` };
 }
 
-/** A value as it can stand in an event: a long list would fill it. */
+/** A value for an event, shortened. */
 function clip(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
@@ -122,29 +121,28 @@ export function readBool(annotations: Annotations, name: string): boolean | Refu
   try {
     return parseBool(text);
   } catch {
-    // Its only error is that the text is none of Go's words for true and false.
     return illFormed(name, text, 'must be true or false');
   }
 }
 
 const NAME = /^[0-9a-z.-]+$/;
 
-/** Whether an item is a name rather than a pattern. `team.` is one: a dot alone makes no pattern. */
+/** Whether an item is a name and not a pattern. `team.` is a name: a dot alone does not make a pattern. */
 export function isName(text: string): boolean {
   return NAME.test(text);
 }
 
-/** Whether a name can stand in the path of a request: `.` and `..` lead elsewhere. */
+/** Whether a name can be part of a request path: `.` and `..` cannot. */
 export function isPathName(text: string): boolean {
   return isName(text) && text !== '.' && text !== '..';
 }
 
-/** A comma list as the original reads it: split before anything else, nothing trimmed, empty items left out. */
+/** Splits a list as the original does: items are not trimmed, empty items are ignored. */
 export function listItems(text: string): string[] {
   return text.split(',').filter((item) => item !== '');
 }
 
-/** The object that `replicate-from` names, as `<namespace>/<name>`. */
+/** The source in `replicate-from`, as `<namespace>/<name>`. */
 export function sourcePath(
   names: AnnotationNames,
   home: { readonly namespace: string; readonly name: string },
@@ -155,6 +153,6 @@ export function sourcePath(
   if (!isPathName(namespace) || !isPathName(name) || more.length > 0) {
     return illFormed(names.from, value, 'must be <namespace>/<name> or <name>');
   }
-  if (path === `${home.namespace}/${home.name}`) return illFormed(names.from, value, 'names the object itself');
+  if (path === `${home.namespace}/${home.name}`) return illFormed(names.from, value, 'refers to the object itself');
   return path;
 }

@@ -1,11 +1,11 @@
-/** The annotations that the controller writes, and when they are reason enough to write. */
+/** The annotations that the controller writes, and `replicate-once`, which depends on them. */
 import type { FieldPatch } from '../../copy/model/claim.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { AnnotationNames } from './annotations.ts';
+import { type AnnotationNames, type Annotations, readBool, type Refusal } from './annotations.ts';
 
 /**
- * The source's version on a target. That it grows older is no reason to write as long as the data agree (a chain that is a loop
- * would never come to rest); that it is missing, or that somebody else has set it, is.
+ * The source's version on a target. An old version alone is no reason to write while the data are equal, because a loop of
+ * replicate-from would never settle. A missing version, or one that another client has set, is.
  */
 export function versionMark(
   names: AnnotationNames,
@@ -17,7 +17,7 @@ export function versionMark(
   return ours ? { annotations: {}, bookkeeping: mark } : { annotations: mark, bookkeeping: {} };
 }
 
-/** The bookkeeping of a target as it stands, as a patch: none of it is touched. */
+/** The present bookkeeping of a target as a patch that changes nothing. */
 export function kept(names: AnnotationNames, { annotations }: Observed): FieldPatch {
   const patch: Record<string, string> = {};
   for (const name of [names.at, names.version, names.onceVersion, names.origin, names.inherited]) {
@@ -28,9 +28,21 @@ export function kept(names: AnnotationNames, { annotations }: Observed): FieldPa
 }
 
 /**
- * Whether a target holds data of a source, or has not been cleared of what says so. A replicate-once-version alone says nothing:
- * every filling leaves more behind, so that a user has set it, on an object that holds its user's data.
+ * Whether a target has data of a source, or bookkeeping of such data. A replicate-once-version alone does not count: the controller
+ * never writes it alone, so a user has set it on an object with the user's own data.
  */
 export function isFilled(names: AnnotationNames, { annotations }: Observed): boolean {
   return [names.version, names.inherited, names.origin].some((name) => name in annotations);
+}
+
+/** Whether `replicate-once` freezes the data of a target: it keeps its data until the source has another `replicate-once-version`. */
+export function isFrozen(names: AnnotationNames, source: Annotations, target: Annotations): boolean | Refusal {
+  if (!(names.version in target)) return false;
+  const bySource = readBool(source, names.once);
+  if (typeof bySource === 'object') return bySource;
+  const byTarget = readBool(target, names.once);
+  if (typeof byTarget === 'object') return byTarget;
+  if (!bySource && !byTarget) return false;
+  const version = source[names.onceVersion];
+  return version === undefined || version === target[names.onceVersion];
 }

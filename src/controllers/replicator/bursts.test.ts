@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { Bursts } from './bursts.ts';
 
-test('alone at once, in a burst together, each once, none lost', async () => {
+test('handles a single item at once and the items of a burst together, each once', async () => {
   const clock = new ManualClock();
   const told: string[] = [];
   const bursts = new Bursts<string>(clock, 100, (item) => told.push(item));

@@ -1,50 +1,47 @@
 /**
- * Namespaces come in hundreds, and a rule whose pattern matches them all is evaluated over all of them each time. So rules that
- * namespaces concern are gathered while the last of them are being worked on:
+ * Hundreds of namespaces can be created at once, and each evaluation of a rule that matches them all covers all namespaces. So the
+ * rules to evaluate are collected for a while:
  *
- *   quiet ──add: told at once──▶ resting ──time is up, something was added: told──▶ resting
- *                                   └─────time is up, nothing was added──▶ quiet
+ *   idle ──add: handle now──▶ waiting ──timer, items were added: handle them──▶ waiting
+ *                                └─────timer, no items were added──▶ idle
  *
- * Invariant: what was added is told at once, or is gathered and a timer runs that will tell it.
+ * Invariant: every added item is handled at once, or is collected while a timer runs.
  */
 import type { Clock } from '../../runtime/clock.ts';
 
-/** @typeParam T what is told once, however often it was added */
+/** @typeParam T handled once for each wait, no matter how often it was added */
 export class Bursts<T> {
   readonly #clock: Clock;
-  readonly #restMs: number;
-  readonly #tell: (item: T) => void;
-  readonly #gathered = new Set<T>();
+  readonly #waitMs: number;
+  readonly #handle: (item: T) => void;
+  readonly #collected = new Set<T>();
   #timer: { cancel(): void } | undefined;
   #stopped = false;
 
-  /** @param restMs how long after a telling the next one has to wait */
-  constructor(clock: Clock, restMs: number, tell: (item: T) => void) {
+  constructor(clock: Clock, waitMs: number, handle: (item: T) => void) {
     this.#clock = clock;
-    this.#restMs = restMs;
-    this.#tell = tell;
+    this.#waitMs = waitMs;
+    this.#handle = handle;
   }
 
-  /** Items of one event. */
   add(items: Iterable<T>): void {
     if (this.#stopped) return;
-    for (const item of items) this.#gathered.add(item);
+    for (const item of items) this.#collected.add(item);
     if (this.#timer === undefined) this.#flush();
   }
 
-  /** Nothing is told any more. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#gathered.clear();
+    this.#collected.clear();
   }
 
   #flush(): void {
     this.#timer = undefined;
-    if (this.#gathered.size === 0) return;
-    const items = [...this.#gathered];
-    this.#gathered.clear();
-    this.#timer = this.#clock.setTimeout(() => this.#flush(), this.#restMs, { unref: true });
-    for (const item of items) this.#tell(item);
+    if (this.#collected.size === 0) return;
+    const items = [...this.#collected];
+    this.#collected.clear();
+    this.#timer = this.#clock.setTimeout(() => this.#flush(), this.#waitMs, { unref: true });
+    for (const item of items) this.#handle(item);
   }
 }

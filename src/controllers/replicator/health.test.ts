@@ -4,7 +4,7 @@ import { it } from 'node:test';
 
 import { replicatorHealth } from './health.ts';
 
-it('answers as the original does, and fails where a worker is stuck', () => {
+it('responds as the original does, and with 503 if a worker is stuck', () => {
   const answer = (...args: Parameters<typeof replicatorHealth>): readonly [number, unknown] => {
     const { status, body } = replicatorHealth(...args);
     return [status, JSON.parse(body)];

@@ -1,16 +1,16 @@
-/** Which rules a namespace concerns: found without asking every rule, because namespaces come in hundreds. */
+/** An index of rules by the namespaces they select, because hundreds of namespaces can be created at once. */
 import type { NamespacePattern } from '../common/namespace-patterns.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { NamespaceSet } from '../common/namespace-set.ts';
 import type { Steps } from '../../runtime/slices.ts';
 
-/** Invariant: a rule stands in the indexes exactly for the namespaces and patterns of its last `set`. */
+/** Invariant: a rule is indexed by exactly the names and patterns of its last `set`. */
 export class NamespaceInterest {
   readonly #byName = new Map<string, Set<RuleKey>>();
   readonly #byPattern = new Map<NamespacePattern, Set<RuleKey>>();
   readonly #of = new Map<RuleKey, readonly NamespaceSet[]>();
 
-  /** @param sets the namespaces that the rule copies to; none: nothing */
+  /** @param sets the namespaces that the rule copies to; empty to remove the rule */
   set(rule: RuleKey, sets: readonly NamespaceSet[]): void {
     for (const { names, patterns } of this.#of.get(rule) ?? []) {
       for (const name of names) remove(this.#byName, name, rule);
@@ -27,7 +27,7 @@ export class NamespaceInterest {
     }
   }
 
-  /** The rules that the namespace concerns. A step for each pattern: there may be thousands. */
+  /** The rules that select the namespace. One step for each pattern: there may be thousands. */
   *rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
     const rules = new Set(this.#byName.get(namespace));
     for (const [pattern, concerned] of this.#byPattern) {

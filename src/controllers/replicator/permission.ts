@@ -1,5 +1,5 @@
-/** Whether a source lets itself be pulled by `replicate-from`, and what of that a copy hands on to its own copies. */
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE, type PatternCache } from '../common/namespace-patterns.ts';
+/** Whether a source may be copied by `replicate-from`, and the permission that a copy passes on to its own copies. */
+import { type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -10,7 +10,7 @@ import {
   type Refusal,
 } from './annotations.ts';
 
-/** A Kubernetes object's place; `annotations` are the source's. */
+/** Namespace and name of an object. */
 export interface Place {
   readonly namespace: string;
   readonly name: string;
@@ -22,17 +22,17 @@ export interface PermissionRules {
   readonly patterns: PatternCache;
 }
 
-/** `denied`: the target must not hold the data. `cancelled`: nothing can be said, so nothing is done. */
+/** `denied`: the target must not have the data. `cancelled`: the annotations are invalid, so the target stays as it is. */
 export type Verdict =
   | { readonly verdict: 'allowed' }
   | { readonly verdict: 'denied' | 'cancelled'; readonly refusal: Refusal };
 
 const ALLOWED: Verdict = { verdict: 'allowed' };
-/** Inherited permissions: for everywhere, and for nowhere. */
+/** Inherited permissions: for all namespaces, and for none. */
 export const EVERYWHERE = '.*';
 export const NOWHERE = '-';
 
-/** Whether `target` may hold the data of `source`. */
+/** Whether `target` may have the data of `source`. @param annotations of the source */
 export function permission(rules: PermissionRules, target: Place, source: Place, annotations: Annotations): Verdict {
   const { names, allowAll } = rules;
   const where = `source ${source.namespace}/${source.name}`;
@@ -43,25 +43,26 @@ export function permission(rules: PermissionRules, target: Place, source: Place,
   if (names.allowed in annotations) {
     const allowed = readBool(annotations, names.allowed);
     if (typeof allowed === 'object') return cancelled(where, allowed);
-    if (!allowed) return denied(`${where} forbids it by annotation ${names.allowed}`);
+    if (!allowed) return denied(`annotation ${names.allowed} of ${where} forbids replication`);
   }
   if (list !== undefined) {
     const matches = matchesList(rules, names.allowedNamespaces, list, target.namespace);
     if (typeof matches === 'object') return cancelled(where, matches);
-    if (!matches) return denied(`annotation ${names.allowedNamespaces} of ${where} has no ${target.namespace}`);
+    if (!matches)
+      return denied(`annotation ${names.allowedNamespaces} of ${where} does not include namespace ${target.namespace}`);
   }
   return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : ALLOWED;
 }
 
-/** The source is a copy itself: the source of that has a word to say too. */
+/** The source is itself a copy: its own source must allow the target, too. */
 function inheritedPermission(rules: PermissionRules, target: Place, where: string, annotations: Annotations): Verdict {
   const { names } = rules;
   const inherited = annotations[names.inherited];
-  if (inherited === undefined)
-    return denied(`${where} is replicated itself, and annotation ${names.inherited} is missing`);
+  if (inherited === undefined) return denied(`${where} is itself a copy and has no annotation ${names.inherited}`);
   const matches = matchesList(rules, names.inherited, inherited, target.namespace);
   if (typeof matches === 'object') return cancelled(where, matches);
-  if (!matches) return denied(`annotation ${names.inherited} of ${where} has no ${target.namespace}`);
+  if (!matches)
+    return denied(`annotation ${names.inherited} of ${where} does not include namespace ${target.namespace}`);
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
     return { verdict: 'cancelled', refusal: { reason: 'Loop', message } };
@@ -69,33 +70,31 @@ function inheritedPermission(rules: PermissionRules, target: Place, where: strin
   return ALLOWED;
 }
 
-/** Names that are tried on patterns at most for one intersection: 50 of the one on 50 of the other. */
+/** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
 const MAX_TRIALS = 2500;
 
-/** Items are tried in order, so that a bad pattern behind one that matches does no harm. */
+/** Tries the items in order: an invalid pattern after a match has no effect. */
 function matchesList(
-  { patterns }: PermissionRules,
+  { patterns: cache }: PermissionRules,
   annotation: string,
   list: string,
   namespace: string,
 ): boolean | Refusal {
   if (list === EVERYWHERE) return true;
-  let size = 0;
+  const patterns = new RulePatterns(cache);
   for (const item of listItems(list)) {
     if (isName(item)) {
       if (item === namespace) return true;
       continue;
     }
-    const pattern = patterns.get(item);
-    if ('error' in pattern) return illFormed(annotation, item, `not a pattern: ${pattern.error}`);
-    size += Math.max(pattern.size, LEAST_PATTERN_SIZE);
-    if (size > MAX_PATTERN_SIZE) return illFormed(annotation, list, 'its patterns are too large together');
+    const pattern = patterns.add(item);
+    if ('error' in pattern) return illFormed(annotation, item, `invalid pattern: ${pattern.error}`);
     if (pattern.matches(namespace)) return true;
   }
   return false;
 }
 
-/** What a copy of this source may hand on: `replicated-from-allowed`. */
+/** The permission that a copy of this source passes on: `replicated-from-allowed`. */
 export function inheritance({ names, patterns }: PermissionRules, annotations: Annotations): string {
   const own = annotations[names.allowedNamespaces];
   if (!(names.from in annotations)) return own ?? EVERYWHERE;
@@ -107,8 +106,8 @@ export function inheritance({ names, patterns }: PermissionRules, annotations: A
 }
 
 /**
- * Items of both lists, and names of the one that match a pattern of the other. Two patterns have nothing in common. Of lists
- * that are so long that it would take too long to try, only the items of both: a copy may then hand on less, never more.
+ * The items in both lists, and the names of one list that match a pattern of the other. Two different patterns have no
+ * intersection. For lists that are too long to match, only the items in both: a copy then passes on less, never more.
  */
 function intersection(patterns: PatternCache, left: readonly string[], right: readonly string[]): string {
   const inRight = new Set(right);
@@ -133,7 +132,7 @@ function some<T>(items: Iterable<T>, condition: (item: T) => boolean): boolean {
 function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
   const pattern = patterns.get(item);
   if (!('matches' in pattern)) return false;
-  // A name of a list, which need not be a namespace's: nothing would ever make it forgotten.
+  // Not cached: the name may not be an existing namespace, whose deletion would drop the cached result.
   return pattern.matchesName(namespace);
 }
 

@@ -56,7 +56,7 @@ describe('a source in another namespace', () => {
         assert.deepEqual(there, ask(MISSING, 'victim/x', filled));
         assert.equal(there.kind, filled ? 'be' : 'fail');
         assert.doesNotMatch(JSON.stringify(there), /not found|other|them-/u);
-        assert.match(JSON.stringify(there), /Denied.*is not there, or does not allow namespace me/u);
+        assert.match(JSON.stringify(there), /Denied.*does not exist or does not allow namespace me/u);
       }
     });
   }
@@ -78,7 +78,7 @@ describe('a source in another namespace', () => {
     });
   }
 
-  it('tells what is amiss to whom it allows', () => {
+  it('reports problems of the source to the namespaces it allows', () => {
     const allowed = { [names.allowed]: 'true' };
     assert.match(
       JSON.stringify(ask(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
@@ -95,7 +95,7 @@ describe('a source in another namespace', () => {
     assert.match(JSON.stringify(ask(present(loop), 'victim/x', false)), /Loop/u);
   });
 
-  it('of the same namespace is told of as it is', () => {
+  it('in the same namespace is reported exactly', () => {
     assert.match(JSON.stringify(ask(MISSING, 'me/y', false)), /NoSecret/u);
     assert.match(JSON.stringify(ask(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
   });

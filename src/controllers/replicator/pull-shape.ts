@@ -1,6 +1,6 @@
 /**
- * How an object with `replicate-from` is filled: with its source's data, if that is there and allows it; else it is cleared, if it
- * has ever been filled. Labels, type and other annotations are its owner's.
+ * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows it. Otherwise
+ * the object is cleared, if it was filled before. Its labels, type and other annotations do not change.
  */
 import type { DesiredState, Remark, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
 import { SECRET } from '../../copy/model/kind.ts';
@@ -9,12 +9,11 @@ import type { Observed } from '../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from '../mirrors/api.ts';
 import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { isFilled, versionMark } from './bookkeeping.ts';
-import { isFrozen } from './once.ts';
+import { isFilled, isFrozen, versionMark } from './bookkeeping.ts';
 import { inheritance, permission, type Place } from './permission.ts';
 import { type RuleSettings, unknownOn } from './rule.ts';
 
-const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
+const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source has not been read yet' };
 
 export class PullShape implements Shape {
   readonly id: string;
@@ -53,7 +52,7 @@ export class PullShape implements Shape {
     }
   }
 
-  /** The SecretMirror whose copy the target is. */
+  /** The SecretMirror that owns the target. */
   #mirrorOf({ annotations }: Observed): string | undefined {
     if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
     return annotations[MIRROR_ANNOTATIONS.ownedBy];
@@ -63,7 +62,7 @@ export class PullShape implements Shape {
     return observed.annotations[this.#settings.names.version];
   }
 
-  /** Whether the target still names the source that this shape is of: its rule is read anew a moment later. */
+  /** Whether the target still refers to the source of this shape. If not, its rule is evaluated soon. */
   #isCurrent({ annotations }: Observed): boolean {
     const { names } = this.#settings;
     const value = annotations[names.from];
@@ -78,7 +77,7 @@ export class PullShape implements Shape {
     const may = permission(this.#settings, this.#target, this.#source, source);
     const cancelled = refusal ?? (may.verdict === 'cancelled' ? may.refusal : undefined);
     if (cancelled !== undefined) {
-      // A loop is found only where all lists allow the target.
+      // A loop is detected only after all lists allow the target.
       const open = may.verdict === 'allowed' || may.refusal.reason === 'Loop';
       const { reason, message } = open ? cancelled : this.#discreet({ state: 'error', ...cancelled });
       return { kind: 'fail', reason, message };
@@ -86,11 +85,7 @@ export class PullShape implements Shape {
     if (may.verdict === 'denied')
       return this.#without(this.#discreet({ state: 'error', ...may.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
-      return this.#without(
-        { state: 'waiting', reason: 'SourceEmpty', message: `${where} holds nothing` },
-        observed,
-        now,
-      );
+      return this.#without({ state: 'waiting', reason: 'SourceEmpty', message: `${where} has no data` }, observed, now);
     }
     const once = readBool(observed.annotations, names.once);
     const frozen = typeof once === 'object' ? once : isFrozen(names, source, observed.annotations);
@@ -98,7 +93,7 @@ export class PullShape implements Shape {
       (value): value is Refusal => typeof value === 'object',
     );
     if (problem !== undefined) return { kind: 'fail', ...problem };
-    const handedOn: FieldPatch = {
+    const passedOn: FieldPatch = {
       [names.inherited]: inheritance(this.#settings, source),
       [names.origin]: once === true ? null : this.#originOf(source),
     };
@@ -106,7 +101,7 @@ export class PullShape implements Shape {
       return {
         kind: 'be',
         labels: {},
-        annotations: handedOn,
+        annotations: passedOn,
         bookkeeping: { [names.at]: rfc3339(now) },
         data: 'keep',
         type: '',
@@ -116,7 +111,7 @@ export class PullShape implements Shape {
     return {
       kind: 'be',
       labels: {},
-      annotations: { ...handedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
+      annotations: { ...passedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
       bookkeeping: { ...mark.bookkeeping, [names.at]: rfc3339(now) },
       data: 'source',
       type: '',
@@ -124,27 +119,27 @@ export class PullShape implements Shape {
   }
 
   /**
-   * One answer for a source that is not there and for one that does not allow it: else anybody could find out the names of other
-   * namespaces' objects. Within the target's own namespace there is nothing to hide.
+   * The same message for a source that does not exist and for one that does not allow the target. Otherwise users could find out
+   * the names of objects in other namespaces. Within the namespace of the target the exact message is used.
    */
   #discreet(remark: Remark): Remark {
     const { namespace, name } = this.#source;
     if (namespace === this.#target.namespace) return remark;
     const { allowed, allowedNamespaces } = this.#settings.names;
     const message =
-      `source ${namespace}/${name} is not there, or does not allow namespace ${this.#target.namespace} ` +
-      `(its annotations ${allowed} and ${allowedNamespaces} say so)`;
+      `source ${namespace}/${name} does not exist or does not allow namespace ${this.#target.namespace} ` +
+      `(annotations ${allowed} and ${allowedNamespaces})`;
     return { state: 'error', reason: 'Denied', message };
   }
 
-  /** Where the chain that ends here begins. */
+  /** The first source of the chain. */
   #originOf(source: Annotations): string {
     const { names } = this.#settings;
     const origin = names.from in source ? source[names.origin] : undefined;
     return origin ?? `${this.#source.namespace}/${this.#source.name}`;
   }
 
-  /** The target may not hold the data, or there are none. What was never filled is its owner's and stays. */
+  /** The desired state without data of the source. A target that was never filled keeps the data of its user. */
   #without(remark: Remark, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {
@@ -162,8 +157,8 @@ export class PullShape implements Shape {
   }
 }
 
-/** Its mirror, which may work in another process, would undo whatever is filled in, and the two would never come to rest. */
+/** The SecretMirror, perhaps in another process, would overwrite the data, and both would write again and again. */
 function keptByMirror(from: string, mirror: string): { readonly reason: string; readonly message: string } {
-  const message = `annotation ${from} is not followed: the object is the copy of SecretMirror ${mirror} (annotation ${MIRROR_ANNOTATIONS.ownedBy})`;
+  const message = `annotation ${from} is ignored: the object is a copy of SecretMirror ${mirror} (annotation ${MIRROR_ANNOTATIONS.ownedBy})`;
   return { reason: 'Conflict', message };
 }

@@ -1,26 +1,25 @@
 /**
- * How a copy made by `replicate-to` looks: as its source, or, where the source is to be filled from elsewhere, an empty object
- * that carries the `replicate-from` of its own.
+ * The desired state of a copy by `replicate-to`: a copy of its source or, if the source has a `replicate-from`, an empty object with
+ * the same `replicate-from`.
  *
- * The mode is read from the source's annotations at each turn, so that a change of them is a change of wish and not of claim.
+ * The annotations of the source are read for each desired state, so a change of them changes the desired state and not the claim.
  */
 import type { DesiredState, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Annotations } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { kept, versionMark } from './bookkeeping.ts';
-import { isFrozen } from './once.ts';
+import { isFrozen, kept, versionMark } from './bookkeeping.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 import type { Place } from './permission.ts';
 
-const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source is about to be looked at again' };
+const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source is being evaluated again' };
 
 export class PushShape implements Shape {
   readonly id: string;
   readonly #settings: RuleSettings;
   readonly #source: Place;
   readonly #owner: string;
-  /** What the last annotations seen ask for: the same for all copies. */
+  /** The rule of the last annotations: the same for all copies. */
   #last: { readonly annotations: Annotations; readonly rule: ReplicationRule | undefined } | undefined;
 
   constructor(settings: RuleSettings, source: Place) {
@@ -58,7 +57,7 @@ export class PushShape implements Shape {
     return observed?.annotations[this.#settings.names.by] === this.#owner;
   }
 
-  /** A copy with the source's data. */
+  /** A copy with the data of the source. */
   #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
@@ -87,7 +86,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** A target that is filled by a `replicate-from` of its own. */
+  /** A target that is filled by its own `replicate-from`. */
   #shell(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
@@ -96,11 +95,11 @@ export class PushShape implements Shape {
       return { kind: 'be', ...common, annotations, bookkeeping: { [names.at]: rfc3339(now) }, data: 'minimal' };
     }
     const mine = this.#isMine(observed);
-    const anew =
+    const isChanged =
       !mine ||
       observed.annotations[names.from] !== from ||
       (annotations[names.once] !== undefined && (observed.annotations[names.once] ?? null) !== annotations[names.once]);
-    if (!anew) {
+    if (!isChanged) {
       return {
         kind: 'be',
         ...common,
@@ -109,7 +108,7 @@ export class PushShape implements Shape {
         data: 'keep',
       };
     }
-    // The data stay until those of the new source are there.
+    // The data stay until the new source is copied.
     const dropped = { [names.version]: null, [names.onceVersion]: null, [names.inherited]: null, [names.origin]: null };
     return {
       kind: 'be',
@@ -120,7 +119,7 @@ export class PushShape implements Shape {
     };
   }
 
-  /** Labels are given at creation and then left alone. */
+  /** Labels are set only at creation. */
   #common(
     source: Annotations,
     observed: Observed | undefined,
@@ -142,7 +141,7 @@ export class PushShape implements Shape {
     return { labels, annotations };
   }
 
-  /** The target's annotations, with its replicate-once only where a user has set it there: ours follows the source. */
+  /** The annotations of the target, without a replicate-once that was copied from the source before. */
   #ownOnce(source: Annotations, observed: Observed): Annotations {
     const { names } = this.#settings;
     if (names.once in source || this.#isUsersOnce(observed)) return observed.annotations;

@@ -30,7 +30,7 @@ const SETTINGS = {
 
 const unused = (): never => assert.fail('nothing is watched, and nothing is told');
 
-test('a rule that is there counts as evaluated only if no namespace has come or gone since', async () => {
+test('an existing rule counts as evaluated only if no namespace was added or deleted since', async () => {
   const { signal } = new AbortController();
   let isNamespaceNews = false;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
@@ -59,7 +59,7 @@ test('a rule that is there counts as evaluated only if no namespace has come or 
   assert.equal(await isEvaluated(version), false);
 });
 
-test('a rule has another version when a mark on it counts, or counts no more', () => {
+test('the version of a rule changes when its mark becomes valid or invalid', () => {
   const { names } = SETTINGS;
   const pushed = { ...METADATA.annotations, [names.by]: 'other/db' };
   const versions = [METADATA.annotations, pushed, { ...pushed, 'keyferry.dev/target': 'else/db' }].map((annotations) =>

@@ -1,12 +1,12 @@
 /**
- * The replicator system: annotated objects in, claims out, events back. One system for all kinds; a rule of one kind claims
- * objects of that kind only.
+ * The rules of the replicator: reads annotated objects, makes claims, and records events. One reconciler for all kinds; a rule of one
+ * kind claims only objects of that kind.
  *
- * A rule is `replicator:<Kind>/<namespace>/<name>`: the object that carries the annotations. Pushing gives `own` claims on the
- * targets, pulling one `fill` claim on the object itself. What is pushed with a `replicate-from` is a rule itself.
+ * A rule is `replicator:<Kind>/<namespace>/<name>`, the annotated object. `replicate-to` makes `own` claims on the targets,
+ * `replicate-from` makes one `fill` claim on the object itself. A copy with a `replicate-from` is itself a rule.
  *
- * A rule that cannot be understood claims what it has made, and wishes for it that it be left alone: nothing is ever deleted or
- * cleared because of a mistake in an annotation.
+ * A rule with an invalid annotation claims its existing copies and leaves them unchanged: a mistake in an annotation never deletes
+ * or clears a copy.
  */
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
@@ -24,30 +24,27 @@ import { NamespaceSet } from '../common/namespace-set.ts';
 import { TargetLedger } from '../common/target-ledger.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../common/namespace-patterns.ts';
+import { MAX_PATTERNS } from '../common/namespace-patterns.ts';
 import { NamespaceInterest } from './namespace-interest.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import { PushShape } from './push-shape.ts';
-import { remarksOn, type ReplicatorEvent } from './report.ts';
+import { eventsOf, type ReplicatorEvent } from './report.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleTitle, ruleVersion, unknownOn } from './rule.ts';
 import { namespacesOf, type Targets, targetsIn } from './targets.ts';
 
 export const REPLICATOR_SYSTEM = 'replicator';
 
-/** Targets that are looked at in one step of an evaluation: less than a millisecond's work. */
+/** Targets in one step of an evaluation: less than a millisecond of work. */
 const STEP = 100;
-
-/** The most patterns that one annotation can have. */
-const MAX_PATTERNS = MAX_PATTERN_SIZE / LEAST_PATTERN_SIZE;
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** A version that no evaluation has. */
+/** Differs from the version of every evaluation. */
 const NOT_EVALUATED = '';
 
-/** The object that a rule is. */
+/** The annotated object of a rule. */
 export interface RuleObject extends Place {
   readonly kind: Kind;
   readonly uid: string;
@@ -58,12 +55,12 @@ export interface ReplicatorReconcilerOptions {
   readonly settings: RuleSettings;
   readonly kinds: readonly Kind[];
   readonly namespaces: Namespaces;
-  /** What is known of an object. */
+  /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
-  /** A rule may find more or less room for its targets than when it was last evaluated. */
+  /** The limit of targets may now admit or refuse the rule: evaluate it again. */
   readonly onRoom?: (rule: RuleKey) => void;
-  /** Some rules have not been told yet of a namespace that came or went. */
+  /** Some rules are not enqueued yet after a namespace was added or deleted. */
   readonly isNamespaceNews?: () => boolean;
 }
 
@@ -73,14 +70,14 @@ export class ReplicatorReconciler implements RuleReconciler {
   readonly #kinds: ReadonlyMap<string, Kind>;
   readonly #liveGets = new SingleFlight<RuleState>();
   readonly #interest = new NamespaceInterest();
-  /** What was last said of a rule's refusals, so that it is said once. */
-  readonly #said = new Map<RuleKey, string>();
-  /** Why rules are not carried out as they are: they cannot be understood, or ask for too much. */
+  /** The last recorded events of each rule, to record them once. */
+  readonly #recorded = new Map<RuleKey, string>();
+  /** Why rules are not applied: an annotation is invalid, or they have too many targets. */
   readonly #refusals = new Map<RuleKey, Refusal>();
   readonly #ledger: TargetLedger;
-  /** Rules that were last evaluated before a namespace came or went that concerns them. */
+  /** Rules that select an added or deleted namespace and are not evaluated since. */
   readonly #outdated = new Set<RuleKey>();
-  /** One shape a source: it remembers what it has read. */
+  /** One shape for each source, because it caches the rule. */
   readonly #shapes = new Map<RuleKey, PushShape>();
 
   constructor(options: ReplicatorReconcilerOptions) {
@@ -92,20 +89,20 @@ export class ReplicatorReconciler implements RuleReconciler {
     });
   }
 
-  /** The rules that a namespace may concern. */
+  /** The rules that select a namespace. */
   rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
     return this.#interest.rulesFor(namespace);
   }
 
   /**
-   * A namespace that concerns the rule has come or gone. Until the rule is evaluated again its claims do not say what it does not want:
-   * what stands in a new namespace already (a backup that was restored) may be one of its copies.
+   * A namespace that the rule selects was added or deleted. Until the rule is evaluated again, no copy may be deleted as its orphan: an
+   * object that is already in a new namespace (a restored backup) may be one of its copies.
    */
   outdated(rule: RuleKey): void {
     this.#outdated.add(rule);
   }
 
-  /** There are more or fewer namespaces, and so is what the rules of one may ask for. */
+  /** The number of namespaces has changed, and the limits of targets with it. */
   recount(): void {
     this.#ledger.recount();
   }
@@ -114,24 +111,24 @@ export class ReplicatorReconciler implements RuleReconciler {
     this.#options.settings.patterns.forgetNamespace(namespace);
   }
 
-  /** The rule that an object is; `undefined` if the replicator does not run for its kind. */
+  /** The rule of an object; `undefined` if the replicator does not run for its kind. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
     return this.#kinds.has(kind) ? ruleKey(kind, { namespace, name }) : undefined;
   }
 
-  /** What says whether a rule has to be looked at again; `undefined`: the object is no rule. */
+  /** Changes whenever the rule must be evaluated again; `undefined` if the object is not a rule. */
   versionOf({ uid, annotations }: Observed): string | undefined {
     const { settings } = this.#options;
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
   }
 
-  /** Whether the claims of a rule are on what it has made, so that they change with it. */
+  /** Whether the rule is refused: its claims then follow its existing copies. */
   isBroken(rule: RuleKey): boolean {
     return this.#refusals.has(rule);
   }
 
-  /** Why the rule is not carried out, as of its last evaluation. */
+  /** Why the rule is not applied, as of its last evaluation. */
   refusalOf(rule: RuleKey): Refusal | undefined {
     return this.#refusals.get(rule);
   }
@@ -147,7 +144,7 @@ export class ReplicatorReconciler implements RuleReconciler {
         const [pattern = ''] = item.split('/');
         if (isName(pattern)) continue;
         settings.patterns.get(pattern);
-        // More of them are refused.
+        // The rule is refused if it has more.
         tried += 1;
         if (tried > MAX_PATTERNS) return;
         yield;
@@ -206,9 +203,9 @@ export class ReplicatorReconciler implements RuleReconciler {
     return { ...nothing, claims: [{ owner, target, mode: 'fill', source, shape }], sources: [source] };
   }
 
-  /** The targets, if there is room for them. */
+  /** The targets, or a refusal if they exceed a limit. */
   *#room(rule: RuleKey, place: Place, { rank }: Owner, targets: Targets): Steps<ReadonlySet<string> | Refusal> {
-    // First: a namespace that comes while they are looked for has them looked for again.
+    // Set before the search: a namespace that is added during the search then starts another evaluation.
     const interest = namespacesOf(targets);
     this.#interest.set(rule, interest);
     const found = yield* targetsIn(targets, place, this.#options.namespaces);
@@ -216,14 +213,14 @@ export class ReplicatorReconciler implements RuleReconciler {
       this.#ledger.release(rule);
       return found;
     }
-    if (this.#ledger.ask(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
-    // Names are what they are: only what patterns match may change what the rule asks for.
+    if (this.#ledger.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
+    // New namespaces change the number of targets only through patterns: names already count.
     this.#interest.set(
       rule,
       interest.map(({ patterns }) => new NamespaceSet(NO_NAMES, patterns)),
     );
     const { limit } = this.#ledger;
-    const problem = `the objects of namespace ${place.namespace} ask for more than ${limit} targets together, and the older ones come first`;
+    const problem = `the objects in namespace ${place.namespace} have more than ${limit} targets together; older objects take precedence`;
     return illFormed(...targets.annotation, problem);
   }
 
@@ -265,21 +262,21 @@ export class ReplicatorReconciler implements RuleReconciler {
     return ruleThere && this.#refusals.has(rule) ? 'keep' : 'delete';
   }
 
-  // oxlint-disable-next-line typescript/require-await -- the seam is for systems that write a status
+  // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
   async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _news: RuleNews): Promise<RunResult | undefined> {
     const { observed: lookIn, recordEvent } = this.#options;
     const { kind, place } = this.#parse(rule);
     const observed = lookIn(kind, place.namespace, place.name);
     if (observed === undefined || this.versionOf(observed) === undefined) {
-      this.#said.delete(rule);
+      this.#recorded.delete(rule);
       return undefined;
     }
-    const events = remarksOn(this.#refusals.get(rule), entries);
+    const events = eventsOf(this.#refusals.get(rule), entries);
     if (events === undefined) return undefined;
     const text = JSON.stringify([observed.uid, events]);
-    if (this.#said.get(rule) === text) return undefined;
-    if (events.length === 0) this.#said.delete(rule);
-    else this.#said.set(rule, text);
+    if (this.#recorded.get(rule) === text) return undefined;
+    if (events.length === 0) this.#recorded.delete(rule);
+    else this.#recorded.set(rule, text);
     for (const event of events) recordEvent({ kind, ...place, uid: observed.uid }, event);
     return undefined;
   }
@@ -293,7 +290,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   #parse(rule: RuleKey): { readonly kind: Kind; readonly place: Place } {
     const [kindName = '', namespace = '', name = ''] = rule.slice(REPLICATOR_SYSTEM.length + 1).split('/');
     const kind = this.#kinds.get(kindName);
-    if (kind === undefined) throw new TypeError(`not the key of a replicator's rule: ${rule}`);
+    if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
     return { kind, place: { namespace, name } };
   }
 }

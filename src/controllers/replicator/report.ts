@@ -1,4 +1,4 @@
-/** What a rule's user is told: refusals and failures, by reason, each naming what it is about. Pure. */
+/** The events of a rule: refusals and failures, grouped by message, with their targets. Pure. */
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { Refusal } from './annotations.ts';
@@ -9,16 +9,16 @@ export interface ReplicatorEvent {
   readonly message: string;
 }
 
-/** Targets named in one message; a rule may have thousands. */
-const NAMED = 5;
-/** Messages of one rule; each of its targets may have one of its own. */
-const TOLD = 20;
+/** Maximum number of targets in one message. */
+const MAX_NAMED = 5;
+/** Maximum number of events of one rule. */
+const MAX_EVENTS = 20;
 
 /**
- * @param refusal why the rule as a whole is not carried out
- * @returns `undefined` while something is still under way, so that half a truth is not told
+ * @param refusal why the whole rule is not applied
+ * @returns `undefined` while an outcome is pending, to avoid incomplete events
  */
-export function remarksOn(refusal: Refusal | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
+export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>): ReplicatorEvent[] | undefined {
   if (refusal !== undefined) return [{ type: 'Warning', reason: refusal.reason, message: refusal.message }];
   const groups = new Map<string, { reason: string; message: string; targets: string[] }>();
   for (const { claim, outcome } of entries) {
@@ -31,7 +31,7 @@ export function remarksOn(refusal: Refusal | undefined, entries: Iterable<Entry>
     if (group === undefined) groups.set(id, { reason: outcome.reason, message: outcome.message, targets: [target] });
     else group.targets.push(target);
   }
-  return [...groups.values()].slice(0, TOLD).map(({ reason, message, targets }) => ({
+  return [...groups.values()].slice(0, MAX_EVENTS).map(({ reason, message, targets }) => ({
     type: 'Warning',
     reason,
     message: about(targets, message),
@@ -41,6 +41,6 @@ export function remarksOn(refusal: Refusal | undefined, entries: Iterable<Entry>
 function about(targets: readonly string[], message: string): string {
   const named = targets.filter((target) => target !== '').sort();
   if (named.length === 0) return message;
-  const rest = named.length > NAMED ? ` and ${named.length - NAMED} more` : '';
-  return `${named.slice(0, NAMED).join(', ')}${rest}: ${message}`;
+  const rest = named.length > MAX_NAMED ? ` and ${named.length - MAX_NAMED} more` : '';
+  return `${named.slice(0, MAX_NAMED).join(', ')}${rest}: ${message}`;
 }

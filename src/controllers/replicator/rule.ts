@@ -1,7 +1,7 @@
-/** What one object's annotations ask for: the replicator's rules. Pure. */
+/** Reads a rule from the annotations of an object. Pure. */
 import type { Claim } from '../../copy/model/claim.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
-import { LEAST_PATTERN_SIZE, MAX_PATTERN_SIZE } from '../common/namespace-patterns.ts';
+import { RulePatterns } from '../common/namespace-patterns.ts';
 import {
   type AnnotationNames,
   type Annotations,
@@ -22,49 +22,50 @@ import { readTargets, type Targets } from './targets.ts';
 
 export interface RuleSettings extends PermissionRules {
   readonly ignoreUnknown: boolean;
-  /** Labels of created objects. */
+  /** Labels for created objects. */
   readonly createWithLabels: Readonly<Record<string, string>>;
 }
 
 /**
- * - `broken`: something in it is ill-formed or unknown. Nothing is done, and above all nothing is taken away.
- * - `push`: copies to make. With `from` they are filled from there, and the object itself stands for nothing but its type.
- * - `pull`: the object is to be filled from `from`.
+ * - `broken`: an annotation is invalid or unknown. The copies stay as they are.
+ * - `push`: the object has copies. With `from`, they are filled from there, and only the type of the object is copied.
+ * - `pull`: the object is filled from `from`.
  */
 export type ReplicationRule =
   | { readonly kind: 'broken'; readonly refusal: Refusal }
   | { readonly kind: 'push'; readonly targets: Targets; readonly from: string | undefined }
   | { readonly kind: 'pull'; readonly from: string };
 
-/** `undefined`: the object is no rule. */
+/** @returns `undefined` if the object is not a rule */
 export function readRule(settings: RuleSettings, home: Place, annotations: Annotations): ReplicationRule | undefined {
   const { names } = settings;
   if (!isRule(settings, annotations)) return undefined;
   const refusal = unknownOn(settings, 'the object', annotations);
   if (refusal !== undefined) return { kind: 'broken', refusal };
-  // What was pushed does not push on.
-  const targets = isPushed(names, home, annotations)
-    ? undefined
-    : readTargets(names, settings.patterns, home, annotations);
+  // A copy has no copies of its own.
+  const targets =
+    pushedBy(names, home, annotations) === undefined
+      ? readTargets(names, settings.patterns, home, annotations)
+      : undefined;
   if (targets !== undefined && 'reason' in targets) return { kind: 'broken', refusal: targets };
   const value = annotations[names.from];
   const from = value === undefined ? undefined : sourcePath(names, home, value);
   if (typeof from === 'object') return { kind: 'broken', refusal: from };
   if (targets !== undefined) {
-    const broken = passedOnProblem(settings, annotations);
+    const broken = inheritedProblem(settings, annotations);
     return broken === undefined ? { kind: 'push', targets, from } : { kind: 'broken', refusal: broken };
   }
   return from === undefined ? undefined : { kind: 'pull', from };
 }
 
-/** Whether the object asks for something, or might if its unknown annotations were known. */
+/** Whether the object is a rule: it has copies, a source, or an unknown annotation that may be a misspelled one. */
 export function isRule(settings: RuleSettings, annotations: Annotations): boolean {
   const { names } = settings;
   if (names.from in annotations || names.to in annotations || names.toNamespaces in annotations) return true;
   return !settings.ignoreUnknown && unknownAnnotations(names, annotations).length > 0;
 }
 
-/** Why nothing may be done with an object, if it has annotations that nobody knows, or too long to be read. */
+/** The refusal of an object with unknown annotations, or with annotations that are too long. */
 export function unknownOn(settings: RuleSettings, where: string, annotations: Annotations): Refusal | undefined {
   const tooLong = tooLongOn(settings.names, annotations);
   if (tooLong !== undefined) return { ...tooLong, message: `${where}: ${tooLong.message}` };
@@ -73,26 +74,23 @@ export function unknownOn(settings: RuleSettings, where: string, annotations: An
   return found.length === 0 ? undefined : unknown(where, found);
 }
 
-/** The annotations that a pushed copy takes over must be right, or the copy would be wrong. */
-function passedOnProblem({ names, patterns }: RuleSettings, annotations: Annotations): Refusal | undefined {
+/** The refusal of a source if an annotation that its copies inherit is invalid. */
+function inheritedProblem({ names, patterns: cache }: RuleSettings, annotations: Annotations): Refusal | undefined {
   for (const name of [names.once, names.allowed]) {
     const value = readBool(annotations, name);
     if (typeof value === 'object') return value;
   }
-  let size = 0;
+  const patterns = new RulePatterns(cache);
   for (const item of listItems(annotations[names.allowedNamespaces] ?? '')) {
-    const pattern = isName(item) ? undefined : patterns.get(item);
-    if (pattern === undefined) continue;
-    if ('error' in pattern) return illFormed(names.allowedNamespaces, item, `not a pattern: ${pattern.error}`);
-    size += Math.max(pattern.size, LEAST_PATTERN_SIZE);
-    if (size > MAX_PATTERN_SIZE) return illFormed(names.allowedNamespaces, item, 'the patterns are too large together');
+    const pattern = isName(item) ? undefined : patterns.add(item);
+    if (pattern !== undefined && 'error' in pattern)
+      return illFormed(names.allowedNamespaces, item, `invalid pattern: ${pattern.error}`);
   }
   return undefined;
 }
 
 /**
- * The source that made the object at `home`, as `<namespace>/<name>`; `undefined` if its mark says nothing of the kind, or was written
- * for another place.
+ * The source of the copy at `home`, as `<namespace>/<name>`; `undefined` if the object has no valid mark, or a mark for another place.
  */
 export function pushedBy(names: AnnotationNames, home: Place, annotations: Annotations): string | undefined {
   const mark = annotations[names.by];
@@ -102,18 +100,14 @@ export function pushedBy(names: AnnotationNames, home: Place, annotations: Annot
   return isPathName(namespace) && isPathName(name) && more.length === 0 ? mark : undefined;
 }
 
-function isPushed(names: AnnotationNames, home: Place, annotations: Annotations): boolean {
-  return pushedBy(names, home, annotations) !== undefined;
-}
-
-/** Changes with everything that the claims of an object depend on, and not with its bookkeeping. */
+/** Changes whenever the claims of the object may change, and not with its bookkeeping. */
 export function ruleVersion(settings: RuleSettings, uid: string, annotations: Annotations): string {
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
 }
 
-/** What a claim's owner is called. */
+/** The name of a claim's owner in messages. */
 export function ruleTitle(kind: string, { namespace, name }: Place): Claim['owner']['title'] {
   return `${kind} ${namespace}/${name}`;
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { type Annotations, annotationNames, isAnnotated, sourcePath, unknownAnnotations } from './annotations.ts';
-import { isFrozen } from './once.ts';
+import { isFrozen } from './bookkeeping.ts';
 import { inheritance, permission, type PermissionRules } from './permission.ts';
 import { pushedBy, readRule } from './rule.ts';
 import { finish } from '../../runtime/slices.ts';
@@ -21,20 +21,20 @@ function annotations(row: Readonly<Partial<Record<keyof typeof names, string>>>)
 type Row = Parameters<typeof annotations>[0];
 
 describe('annotations', () => {
-  it('have their prefix with and without the slash, or none', () => {
+  it('have a prefix with or without the slash, or none', () => {
     assert.equal(annotationNames('p').from, 'p/replicate-from');
     assert.deepEqual(annotationNames('p/'), annotationNames('p'));
     assert.equal(annotationNames('').from, 'replicate-from');
   });
 
-  it('nobody knows are found, unless the names are bare', () => {
+  it('that are unknown are found, except with bare names', () => {
     const values = { 'k8s-replicator/replicate-too': '', 'k8s-replicator/x': '', 'other/x': '', [names.from]: '' };
     assert.deepEqual(unknownAnnotations(names, values), ['k8s-replicator/replicate-too', 'k8s-replicator/x']);
     assert.deepEqual(unknownAnnotations(annotationNames(''), values), []);
     assert.deepEqual(unknownAnnotations(names, { [names.version]: '', [names.once]: '' }), []);
   });
 
-  it('say whether an object concerns the replicator', () => {
+  it('decide whether an object has annotations of the replicator', () => {
     assert.equal(isAnnotated(names, { 'k8s-replicator/anything': '' }), true);
     assert.equal(isAnnotated(names, { 'k8s-replicator2/replicate-to': '' }), false);
     assert.equal(isAnnotated(names, undefined), false);
@@ -131,7 +131,7 @@ describe('permission to pull into target-ns/target', () => {
   }
 });
 
-describe('an object that pushes and pulls', () => {
+describe('an object with replicate-to and replicate-from', () => {
   const home = { namespace: 'my-ns', name: 'me' };
   const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
   const table: readonly [string, Row, 'push' | 'pull' | 'broken' | undefined][] = [
@@ -155,7 +155,7 @@ describe('an object that pushes and pulls', () => {
   }
 });
 
-describe('what a copy may hand on', () => {
+describe('the permission that a copy passes on', () => {
   const from = 'o/o';
   const table: readonly [string, Row, string][] = [
     ['the head of a chain', {}, '.*'],
@@ -181,13 +181,13 @@ describe('what a copy may hand on', () => {
   }
 });
 
-describe('lists as long as an object can carry', () => {
+describe('lists of the maximum length', () => {
   const many = (size: number, item: (index: number) => string): string =>
     Array.from({ length: size }, (_, index) => item(index)).join(',');
   const quick = <T>(work: () => T): T => withinCpu(1000, 'a long list', work);
   const from = 'o/o';
 
-  it('are cut at what can be found quickly: a copy hands on less, never more', () => {
+  it('are intersected within a time limit: a copy passes on less, never more', () => {
     const own = many(20_000, (index) => `a${index}`);
     for (const inherited of [many(20_000, (index) => `b${index}`), many(20_000, (index) => `a${index}.*`)]) {
       const row = annotations({ from, allowedNamespaces: `${own},both`, inherited: `both,${inherited}` });
@@ -198,7 +198,7 @@ describe('lists as long as an object can carry', () => {
     }
   });
 
-  it('of patterns are ill-formed', () => {
+  it('of patterns are rejected', () => {
     const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const place = { namespace: 'a', name: 'a' };
     const answer = quick(() => permission(rules(false), place, place, row));
@@ -208,13 +208,13 @@ describe('lists as long as an object can carry', () => {
     assert.equal(quick(() => readRule(settings, place, asked))?.kind, 'broken');
   });
 
-  it('of names whose namespaces may pull work', () => {
+  it('of allowed namespace names work', () => {
     const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
     const place = { namespace: 'a', name: 'a' };
     assert.equal(quick(() => permission(rules(false), place, place, row)).verdict, 'allowed');
   });
 
-  it('of targets are counted before they are multiplied', () => {
+  it('of targets are counted before their product is made', () => {
     const home = { namespace: 'a', name: 'a' };
     const read = (row: Row): ReturnType<typeof readTargets> =>
       quick(() => readTargets(names, new PatternCache('full'), home, annotations(row)));
@@ -222,13 +222,13 @@ describe('lists as long as an object can carry', () => {
     for (const [row, message] of [
       [
         { to: ofNames, toNamespaces: ofNames },
-        /replicate-to .*asks for 400000000 targets \(20000 names × 20000 namespaces\); .* 10000 at most/,
+        /replicate-to .*400000000 targets \(20000 names × 20000 namespaces\) are more than the limit of 10000/,
       ],
-      [{ toNamespaces: ofNames }, /replicate-to-namespaces .*asks for 20000 targets/],
-      [{ to: many(10_001, (index) => `n/b${index}`) }, /asks for 10001 targets; /],
+      [{ toNamespaces: ofNames }, /replicate-to-namespaces .*20000 targets .*are more than/],
+      [{ to: many(10_001, (index) => `n/b${index}`) }, /: 10001 targets are more than/],
       [
         { to: `x/y,${many(100, (index) => `b${index}`)}`, toNamespaces: many(100, (index) => `c${index}`) },
-        /asks for 10001 targets/,
+        /10001 targets are more than/,
       ],
     ] as const) {
       const answer = read(row);
@@ -239,7 +239,7 @@ describe('lists as long as an object can carry', () => {
     assert.ok(most !== undefined && 'named' in most && most.named === 10_000);
   });
 
-  it('of patterns that match too much are refused before the targets are made', () => {
+  it('of patterns with too many targets are refused before the targets are made', () => {
     const home = { namespace: 'a', name: 'a' };
     const there = Array.from({ length: 5000 }, (_, index) => `ns-${index}`);
     const namespaces = { names: () => there, has: (name: string) => there.includes(name) };
@@ -251,12 +251,15 @@ describe('lists as long as an object can carry', () => {
     };
     assert.equal(count({ toNamespaces: '.*' }), 5000);
     assert.equal(count({ to: 'a,b', toNamespaces: 'ns-.*' }), 10_000);
-    assert.match(String(count({ to: 'a,b,c', toNamespaces: '.*' })), /replicate-to .*more than 10000 targets/);
-    assert.match(String(count({ to: '.*/a,ns.*/b,.+/c' })), /more than 10000 targets/);
+    assert.match(
+      String(count({ to: 'a,b,c', toNamespaces: '.*' })),
+      /replicate-to .*more targets than the limit of 10000/,
+    );
+    assert.match(String(count({ to: '.*/a,ns.*/b,.+/c' })), /more targets than the limit of 10000/);
   });
 });
 
-describe('once', () => {
+describe('replicate-once', () => {
   const version = 'other';
   const table: readonly [string, Row, Row, boolean | 'refused'][] = [
     ['never replicated', {}, {}, false],
@@ -353,7 +356,7 @@ describe('targets of my-ns/me', () => {
     });
   }
 
-  it('are refused where their patterns are too large together', () => {
+  it('are refused if their patterns are too complex together', () => {
     const read = readTargets(
       names,
       new PatternCache('full'),

@@ -1,11 +1,6 @@
-/** Which targets `replicate-to` and `replicate-to-namespaces` mean together. */
+/** The targets of `replicate-to` and `replicate-to-namespaces` together. */
 import { NamespaceSet } from '../common/namespace-set.ts';
-import {
-  LEAST_PATTERN_SIZE,
-  MAX_PATTERN_SIZE,
-  type NamespacePattern,
-  type PatternCache,
-} from '../common/namespace-patterns.ts';
+import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { MAX_TARGETS } from '../common/target-ledger.ts';
 import type { Steps } from '../../runtime/slices.ts';
@@ -20,22 +15,22 @@ import {
 } from './annotations.ts';
 import type { Place } from './permission.ts';
 
-/** Never multiplied: what is asked for is counted first, and then gone through namespace by namespace. */
+/** Names and namespaces are kept apart, because their product may be too large. */
 export interface Targets {
-  /** Names that go to each of `namespaces`. */
+  /** Names of copies in each of `namespaces`. */
   readonly names: readonly string[];
   readonly namespaces: NamespaceSet;
-  /** `<namespace>/<name>` as they are named. */
+  /** Targets given as `<namespace>/<name>`. */
   readonly pinned: ReadonlySet<string>;
-  /** Names that go to what patterns of their own match. */
+  /** Targets given as `<pattern>/<name>`: the patterns of each name. */
   readonly qualified: ReadonlyMap<string, readonly NamespacePattern[]>;
-  /** Targets that are named in full, whether their namespaces are there or not; at most `MAX_TARGETS`. */
+  /** Number of targets without patterns, also in namespaces that do not exist; at most `MAX_TARGETS`. */
   readonly named: number;
-  /** What is to blame where they are too many: the annotation, and its value. */
+  /** The annotation and its value, for the error if there are too many targets. */
   readonly annotation: readonly [string, string];
 }
 
-/** What the annotations of the object at `home` ask for. `undefined`: it is no source. */
+/** @returns `undefined` if the object at `home` has no copies */
 export function readTargets(
   names: AnnotationNames,
   cache: PatternCache,
@@ -45,38 +40,40 @@ export function readTargets(
   const to = annotations[names.to];
   const toNamespaces = annotations[names.toNamespaces];
   if (to === undefined && toNamespaces === undefined) return undefined;
-  const patterns = new Patterns(cache);
+  const patterns = new RulePatterns(cache);
   const plain: string[] = [];
   const pinned = new Set<string>();
   const qualified = new Map<string, NamespacePattern[]>();
   for (const item of to === undefined ? [home.name] : new Set(listItems(to))) {
     const [namespace = '', name, ...more] = item.split('/');
     if (name === undefined) {
-      if (!isPathName(item)) return illFormed(names.to, item, 'not a name');
+      if (!isPathName(item)) return illFormed(names.to, item, 'not a valid name');
       plain.push(item);
       continue;
     }
     if (more.length > 0 || namespace === '') return illFormed(names.to, item, 'must be <namespace>/<name>');
-    if (!isPathName(name)) return illFormed(names.to, item, 'not a name behind the slash');
+    if (!isPathName(name)) return illFormed(names.to, item, 'no valid name after the slash');
     if (isName(namespace)) {
       pinned.add(item);
       continue;
     }
-    const own = qualified.get(name) ?? [];
-    qualified.set(name, own);
-    const problem = patterns.add(namespace, own);
-    if (problem !== undefined) return illFormed(names.to, item, problem);
+    const pattern = patterns.add(namespace);
+    if ('error' in pattern) return illFormed(names.to, item, `invalid pattern: ${pattern.error}`);
+    const own = qualified.get(name);
+    if (own === undefined) qualified.set(name, [pattern]);
+    else own.push(pattern);
   }
   const literal = new Set<string>();
   const common: NamespacePattern[] = [];
   for (const item of toNamespaces === undefined ? [home.namespace] : new Set(listItems(toNamespaces))) {
-    if (item.includes('/')) return illFormed(names.toNamespaces, item, 'must not have a slash');
+    if (item.includes('/')) return illFormed(names.toNamespaces, item, 'must not contain a slash');
     if (isName(item)) {
       literal.add(item);
       continue;
     }
-    const problem = patterns.add(item, common);
-    if (problem !== undefined) return illFormed(names.toNamespaces, item, problem);
+    const pattern = patterns.add(item);
+    if ('error' in pattern) return illFormed(names.toNamespaces, item, `invalid pattern: ${pattern.error}`);
+    common.push(pattern);
   }
   const product = plain.length * literal.size;
   const named = product + pinned.size;
@@ -86,7 +83,7 @@ export function readTargets(
   ] as const;
   if (named > MAX_TARGETS) {
     const how = pinned.size > 0 ? '' : ` (${plain.length} names × ${literal.size} namespaces)`;
-    return illFormed(...annotation, `asks for ${named} targets${how}; an object may have ${MAX_TARGETS} at most`);
+    return illFormed(...annotation, `${named} targets${how} are more than the limit of ${MAX_TARGETS} for one object`);
   }
   return {
     names: plain,
@@ -99,8 +96,8 @@ export function readTargets(
 }
 
 /**
- * The targets in the namespaces that there are, as `<namespace>/<name>`, without the source. Of more than `MAX_TARGETS` none is
- * made. A step for each namespace, so that long lists hold up nobody.
+ * The targets in existing namespaces, as `<namespace>/<name>`, without the source; a refusal for more than `MAX_TARGETS`. One step for
+ * each namespace, because lists may be long.
  */
 export function* targetsIn(
   { names, namespaces, pinned, qualified, annotation }: Targets,
@@ -116,35 +113,14 @@ export function* targetsIn(
       if (patterns.some((pattern) => pattern.matches(namespace))) found.add(`${namespace}/${name}`);
     }
     if (found.size <= MAX_TARGETS + 1) continue;
-    const problem = `asks for more than ${MAX_TARGETS} targets in the namespaces that there are; an object may have ${MAX_TARGETS} at most`;
-    return illFormed(...annotation, problem);
+    return illFormed(...annotation, `selects more targets than the limit of ${MAX_TARGETS} for one object`);
   }
   found.delete(`${home.namespace}/${home.name}`);
   return found;
 }
 
-/** The namespaces that targets depend on. */
+/** The namespaces that the targets depend on. */
 export function namespacesOf({ namespaces, pinned, qualified }: Targets): readonly NamespaceSet[] {
   const own = new Set(Array.from(pinned, (path) => path.slice(0, path.indexOf('/'))));
   return [namespaces, new NamespaceSet(own, [...qualified.values()].flat())];
-}
-
-/** Compiles the patterns of one object, as long as they are not too large together. */
-class Patterns {
-  readonly #cache: PatternCache;
-  #size = 0;
-
-  constructor(cache: PatternCache) {
-    this.#cache = cache;
-  }
-
-  /** @returns what is wrong with `source` */
-  add(source: string, to: NamespacePattern[]): string | undefined {
-    const pattern = this.#cache.get(source);
-    if ('error' in pattern) return `not a pattern: ${pattern.error}`;
-    this.#size += Math.max(pattern.size, LEAST_PATTERN_SIZE);
-    if (this.#size > MAX_PATTERN_SIZE) return 'the patterns of this object are too large together';
-    to.push(pattern);
-    return undefined;
-  }
 }

@@ -67,7 +67,10 @@ describe('keyferry plan of the replicator', () => {
     const allowed = await report([source({}), pull], '--replicator-allow-all');
     assert.equal(allowed.targets[0]?.action, 'update');
     const waits = await report([pull]);
-    assert.match(waits.targets[0]?.reason ?? '', /^Denied: source source\/credentials is not there, or does not allow/);
+    assert.match(
+      waits.targets[0]?.reason ?? '',
+      /^Denied: source source\/credentials does not exist or does not allow/,
+    );
     const typo = await report([annotated('ConfigMap', 'source/typo', { 'replicate-too': 'x' }, {})]);
     assert.deepEqual(typo.targets, []);
     assert.match(typo.problems[0]?.problem ?? '', /unknown annotation "k8s-replicator\/replicate-too"/);

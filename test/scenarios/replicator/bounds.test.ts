@@ -69,7 +69,7 @@ describe('an author of annotated Secrets', () => {
     await users.create('bad/short', { a: 'x' }, { 'replicate-to': short, 'replicate-to-namespaces': short });
     assert.match(
       (await users.warning('bad/short', 'IllFormed')).message,
-      /asks for 1000000 targets \(1000 names × 1000 namespaces\); an object may have 10000 at most/u,
+      /1000000 targets \(1000 names × 1000 namespaces\) are more than the limit of 10000 for one object/u,
     );
     await othersAreServed();
     probes.assertQuick();
@@ -109,7 +109,7 @@ describe('an author of annotated Secrets', () => {
     // The first of them has all the room that there is for the rules of one namespace.
     assert.match(
       (await users.warning('bad/under-150', 'IllFormed')).message,
-      /the objects of namespace bad ask for more than 10000 targets together, and the older ones come first/u,
+      /the objects in namespace bad have more than 10000 targets together; older objects take precedence/u,
     );
     await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
     await othersAreServed();
