@@ -147,7 +147,7 @@ export async function documentedPolicy(heading: string): Promise<string> {
 
 /** What the page on Vault says that a login by ServiceAccount needs. */
 export async function documentedRoleBinding(): Promise<string> {
-  return await documented('Logging in', 'yaml');
+  return await documented('Log in with a ServiceAccount', 'yaml');
 }
 
 async function documented(heading: string, language: string): Promise<string> {

@@ -1,0 +1,119 @@
+/**
+ * The manifests of README and docs on a real API server, with Keyferry running. Each page is followed from top to bottom, as a reader would: its YAML is
+ * applied, its console commands are carried out and must show what the page shows. Not followed: `yaml fragment`, which is no manifest, and
+ * `console example`, which only illustrates.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+
+import { crds } from '../../../src/cli/crds.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { ControlPlane } from '../../servers/control-plane.ts';
+import { findPostgres, startPostgres } from '../../servers/postgres.ts';
+import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
+import { startVault } from '../../servers/vault.ts';
+import type { VaultServer } from '../../servers/vault.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { failOnLeaks } from '../../support/leaks.ts';
+import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
+import { Shell, stepsOf } from './shell.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
+/** Their order matters: a later page uses the Secret `mysecret` of the first one. */
+const PAGES = [
+  ...new Set(['docs/mirrors.md', 'README.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
+];
+/** The pages show narrow policies; test/scenarios/mirrors-vault/policies.test.ts holds that they suffice. */
+const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
+  .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)
+  .join('\n');
+
+const postgres = findPostgres();
+const resources = new AsyncDisposableStack();
+/** What the pages leave to the reader: addresses and credentials. */
+const replacements: Record<string, string> = {};
+let plane: ControlPlane;
+let shell: Shell;
+
+before(async () => {
+  const [cluster, first, second] = await Promise.all([
+    startControlPlane({ controllerManager: false }),
+    startVault(),
+    startVault(),
+  ]);
+  plane = cluster;
+  resources.defer(() => plane.stop());
+  for (const vault of [first, second]) resources.use(vault);
+  shell = new Shell(plane.api, {
+    'https://vault.example.com': first,
+    'https://vault1.example.com': first,
+    'https://vault2.example.com': second,
+  });
+  await plane.api.apply(crds());
+  await plane.api.apply(readFileSync(new URL('deploy/rbac.yaml', ROOT), 'utf8'));
+  const ids = await approle(first);
+  Object.assign(replacements, {
+    'https://vault.example.com': first.addr,
+    'https://vault1.example.com': first.addr,
+    'https://vault2.example.com': second.addr,
+    'your-role-id': ids['role-id'],
+    'your-secret-id': ids['secret-id'],
+    's.YOURTOKEN': first.rootToken,
+  });
+  await credentials('vault1-approle', ids);
+  await credentials('vault2-approle', await approle(second));
+  if ('bin' in postgres) {
+    const database = resources.use(await startPostgres());
+    await mountDatabase(first, 'mongodb', database);
+    await databaseRole(first, 'mongodb', 'somedb', { ttl: '1h' });
+  }
+  const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath }));
+  await keyferry.ready();
+});
+after(() => resources.disposeAsync());
+
+async function approle(vault: VaultServer): Promise<Record<'role-id' | 'secret-id', string>> {
+  await vault.request('PUT', 'sys/policies/acl/reader', { policy: POLICY });
+  await vault.request('POST', 'sys/auth/approle', { type: 'approle' });
+  await vault.request('POST', 'auth/approle/role/reader', { token_policies: ['reader'] });
+  const role = await vault.request('GET', 'auth/approle/role/reader/role-id');
+  const secret = await vault.request('POST', 'auth/approle/role/reader/secret-id', {});
+  return { 'role-id': role.data.role_id, 'secret-id': secret.data.secret_id };
+}
+
+async function credentials(name: string, stringData: Readonly<Record<string, string>>): Promise<void> {
+  await plane.api.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'default' }, stringData });
+}
+
+/** Applies manifests, and creates their namespaces first. */
+async function apply(manifests: string): Promise<void> {
+  let text = manifests;
+  for (const [from, to] of Object.entries(replacements)) text = text.replaceAll(from, to);
+  const objects = parseAllDocuments(text).map((document) => document.toJS());
+  const namespaces = new Set(objects.map(({ metadata }) => metadata.namespace).filter((name) => name !== undefined));
+  await plane.api.apply([...namespaces].map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  await plane.api.apply(objects);
+}
+
+async function follow(blocks: readonly CodeBlock[]): Promise<void> {
+  for (const { language, text } of blocks) {
+    if (language === 'yaml') await apply(text);
+    else for (const step of stepsOf(text)) await shell.run(step);
+  }
+}
+
+for (const page of PAGES) {
+  const blocks = codeBlocks(readFileSync(new URL(page, ROOT), 'utf8')).filter(
+    ({ language, mark }) => (language === 'yaml' || language === 'console') && mark === '',
+  );
+  if (blocks.length === 0) continue;
+  describe(page, () => {
+    for (const heading of new Set(blocks.map((block) => block.heading))) {
+      const skip = heading.startsWith('Dynamic credentials') && 'missing' in postgres ? postgres.missing : false;
+      it(heading, { skip }, () => follow(blocks.filter((block) => block.heading === heading)));
+    }
+  });
+}
+
+failOnLeaks();

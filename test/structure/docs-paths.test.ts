@@ -1,0 +1,51 @@
+/** Files, folders and headings that the documentation names exist. */
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+
+import { anchors, prose } from '../support/markdown.ts';
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+/** Paths in the text start at one of these. */
+const BASES = ['.', 'src'];
+const ARCHITECTURE = 'docs/architecture.md';
+const SOURCE_FILE = /^[\w./-]+\.ts$/;
+const FILE_IN_FOLDER = /^\w[\w.-]*\/[\w./-]+\.(md|yaml|json|cjs)$/;
+const FOLDER = /^\w[\w./-]*\/$/;
+
+const read = (page: string): string => readFileSync(path.join(ROOT, page), 'utf8');
+
+/** Code spans of a page that are paths of this project. */
+function pathsIn(page: string): string[] {
+  const spans = [...prose(read(page)).matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
+  return spans.filter(
+    (span) => SOURCE_FILE.test(span) || FILE_IN_FOLDER.test(span) || (page === ARCHITECTURE && FOLDER.test(span)),
+  );
+}
+
+function linksIn(page: string): string[] {
+  const links = [...prose(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+  return links.filter((link) => !link.startsWith('http'));
+}
+
+function isBroken(page: string, link: string): boolean {
+  const [file = '', anchor] = link.split('#', 2);
+  const target = file === '' ? page : path.join(path.dirname(page), file);
+  if (!existsSync(path.join(ROOT, target))) return true;
+  return anchor !== undefined && !anchors(read(target)).has(anchor);
+}
+
+describe('the documentation', () => {
+  for (const page of globSync(['*.md', 'docs/*.md'], { cwd: ROOT })) {
+    it(`${page} names only files and headings that exist`, () => {
+      const missing = pathsIn(page).filter((name) => !BASES.some((base) => existsSync(path.join(ROOT, base, name))));
+      const broken = linksIn(page).filter((link) => isBroken(page, link));
+      assert.deepEqual([...missing, ...broken], []);
+    });
+  }
+
+  it('the page on the architecture names files', () => {
+    assert.ok(pathsIn(ARCHITECTURE).length > 20);
+  });
+});

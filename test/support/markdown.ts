@@ -1,0 +1,52 @@
+/** The fenced code blocks and headings of a Markdown page. */
+
+export interface CodeBlock {
+  /** The nearest heading above, without its marks. */
+  readonly heading: string;
+  /** The first word after the fence: `yaml`. */
+  readonly language: string;
+  /** The words after the language: a mark for tests. */
+  readonly mark: string;
+  readonly text: string;
+}
+
+const FENCE = /^ *```(\S*) *(.*)$/;
+const HEADING = /^#+ (.*)$/;
+
+export function codeBlocks(markdown: string): CodeBlock[] {
+  const blocks: CodeBlock[] = [];
+  let heading = '';
+  let open: { readonly language: string; readonly mark: string; readonly lines: string[] } | undefined;
+  for (const line of markdown.split('\n')) {
+    const [, language = '', mark = ''] = FENCE.exec(line) ?? [];
+    const isFence = FENCE.test(line);
+    if (open === undefined) {
+      if (isFence) open = { language, mark, lines: [] };
+      else heading = HEADING.exec(line)?.[1] ?? heading;
+    } else if (isFence) {
+      blocks.push({ heading, language: open.language, mark: open.mark, text: open.lines.join('\n') });
+      open = undefined;
+    } else {
+      open.lines.push(line);
+    }
+  }
+  return blocks;
+}
+
+/** The page without its code blocks. */
+export function prose(markdown: string): string {
+  return markdown.replaceAll(/^ *```[^]*?^ *```$/gm, '');
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+export function anchors(markdown: string): Set<string> {
+  const headings = [...prose(markdown).matchAll(/^#+ (.*)$/gm)].map(([, text = '']) => text);
+  return new Set(
+    headings.map((text) =>
+      text
+        .toLowerCase()
+        .replaceAll(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
