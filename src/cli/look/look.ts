@@ -350,8 +350,8 @@ function decisionOf(decision: Plan): Decision {
     case 'nothing':
       return { plan: decision, outcome: undefined, remarks: decision.remarks };
     case 'wait': {
-      const { reason, message, remarks } = decision;
-      return { plan: decision, outcome: { state: 'waiting', reason, message }, remarks };
+      const { for: waitsFor, reason, message, remarks } = decision;
+      return { plan: decision, outcome: { state: 'waiting', for: waitsFor, reason, message }, remarks };
     }
     case 'fail': {
       const { reason, message, remarks } = decision;

@@ -67,7 +67,7 @@ describe('a mirror that is being deleted, when the time for its copies is over',
     return [goes, events];
   }
 
-  const going: Outcome = { state: 'waiting', reason: 'Terminating', message: 'a finalizer' };
+  const going: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'a finalizer' };
   const refused: Outcome = { state: 'error', reason: 'Forbidden', message: 'no' };
 
   it('goes without those whose deletion was tried, and says so', async () => {

@@ -7,7 +7,7 @@ import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
-import { type Claim, type Owner, PENDING, type SourceView } from '../../copy/model/claim.ts';
+import { type Claim, isUnderWay, type Owner, type SourceView } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
@@ -496,7 +496,7 @@ function isLetGo({ claim, outcome }: Entry): boolean {
  * orphan when it can. One that is to stay but is not marked so yet would then be deleted against its user's word.
  */
 function mayBeLeft({ claim, outcome }: Entry): boolean {
-  return !(claim.shape instanceof RetainShape) && outcome.reason !== PENDING.reason;
+  return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
 }
 
 /** A mirror that goes without some of its copies says so. */

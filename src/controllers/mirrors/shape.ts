@@ -82,9 +82,9 @@ export class MirrorShape implements Shape {
     if (observed?.trimmed === true) return TOO_LARGE;
     switch (source.state) {
       case 'unknown':
-        return { kind: 'wait', reason: 'Pending', message: 'the source has not been looked up yet' };
+        return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been looked up yet' };
       case 'missing':
-        return { kind: 'wait', reason: source.reason, message: source.message };
+        return { kind: 'wait', for: 'source', reason: source.reason, message: source.message };
       case 'failed':
         return { kind: 'fail', reason: source.reason, message: source.message };
       case 'present':
@@ -152,7 +152,8 @@ export class RetainShape implements Shape {
   }
 
   desiredState(_source: SourceView, observed: Observed | undefined): DesiredState {
-    if (observed === undefined) return { kind: 'wait', reason: 'Gone', message: 'there is no copy to retain' };
+    if (observed === undefined)
+      return { kind: 'wait', for: 'target', reason: 'Gone', message: 'there is no copy to retain' };
     const { labels, annotations } = observed;
     const isDisowned = observed.full === true && annotations[RETAIN_ANNOTATION] !== 'true';
     return {

@@ -23,7 +23,7 @@ const FOREIGN: Outcome = {
   message: 'an object of this name is there that is not a copy',
 };
 
-const GOING: Outcome = { state: 'waiting', reason: 'Terminating', message: 'it is being deleted' };
+const GOING: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'it is being deleted' };
 const OVERWRITTEN: Outcome = { state: 'error', reason: 'Overwritten', message: 'the server stored something else' };
 
 function mirror(namespaces: readonly string[] = ['team-.*'], more: Partial<ObjectMeta> = {}): SecretMirror {
@@ -184,11 +184,11 @@ test('while attempts are under way nothing is said, except the very first time',
 });
 
 test('copies that still wait for a source which is there now are not up to date', () => {
-  const waiting: Outcome = { state: 'waiting', reason: 'NoSecret', message: 'not found' };
+  const waiting: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: 'not found' };
   const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
   assert.equal(previous?.mirrorStatus, 'Pending');
   assert.equal(fold({ outcomes: [SYNCED, waiting], previous }), undefined);
-  const going: Outcome = { state: 'waiting', reason: 'NamespaceTerminating', message: 'going away' };
+  const going: Outcome = { state: 'waiting', for: 'target', reason: 'NamespaceTerminating', message: 'going away' };
   const [ready] = fold({ outcomes: [SYNCED, going], previous })?.status.conditions ?? [];
   assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
 });

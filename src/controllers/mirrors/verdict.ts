@@ -1,6 +1,6 @@
 /** What is to be said of a mirror, from the outcomes of its claims and the state of its source. Pure. */
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import { type OutcomeState, PENDING, type SourceView } from '../../copy/model/claim.ts';
+import { isUnderWay, type OutcomeState, type SourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { DestinationType, MirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
@@ -15,10 +15,6 @@ const MAX_DETAIL = 2048;
 /** Longest message of problems: a condition's may have 32,768 characters, and there may be a thousand of them. */
 const MAX_PROBLEMS = 16_384;
 
-/** What a copy may wait for that is no matter of its source (see `plan` and `TargetReconciler`). */
-const WAITS_FOR_TARGET: ReadonlySet<string> = new Set(['Terminating', 'NamespaceTerminating']);
-/** The same for an entry in Vault (see `VaultTargets`). */
-const WAITS_FOR_VAULT: ReadonlySet<string> = new Set(['VaultAuthMissing', 'NoData']);
 /** Errors that are the condition's reason themselves; all others are `SyncError`, as in the original. */
 const TELLING_ERRORS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten']);
 
@@ -147,11 +143,12 @@ function told(lead: string, groups: readonly Group[], detail = ({ message }: Gro
 }
 
 export function tallyOf(entries: Iterable<Entry>, destination: DestinationType): Tally {
-  const forTarget = destination === 'vault' ? WAITS_FOR_VAULT : WAITS_FOR_TARGET;
   const groups = new Map<string, Group>();
-  let total = 0;
+  const tally = { total: 0, isUnderWay: false, isForSource: false };
   for (const { claim, outcome } of entries) {
-    total += 1;
+    tally.total += 1;
+    tally.isUnderWay ||= isUnderWay(outcome);
+    tally.isForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
     const { state, reason, message } = outcome;
     const key = `${state} ${reason} ${message}`;
     let group = groups.get(key);
@@ -161,12 +158,7 @@ export function tallyOf(entries: Iterable<Entry>, destination: DestinationType):
   const all = [...groups.values()];
   for (const group of all) group.namespaces.sort();
   all.sort(byFirstNamespace);
-  return {
-    total,
-    groups: all,
-    isUnderWay: all.some(({ reason }) => reason === PENDING.reason),
-    isForSource: all.some(({ state, reason }) => state === 'waiting' && !forTarget.has(reason)),
-  };
+  return { ...tally, groups: all };
 }
 
 function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''] }: Group): number {

@@ -2,7 +2,7 @@
  * The desired state of an object with `replicate-from`: it gets the data of its source, if the source exists and allows it. Otherwise
  * the object is cleared, if it was filled before. Its labels, type and other annotations do not change.
  */
-import type { DesiredState, Remark, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
+import type { DesiredState, Failed, Waiting, Shape, SourceView, FieldPatch } from '../../copy/model/claim.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -13,7 +13,12 @@ import { isFilled, isFrozen, versionMark } from './bookkeeping.ts';
 import { inheritance, permission, type Place } from './permission.ts';
 import { type RuleSettings, unknownOn } from './rule.ts';
 
-const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source has not been read yet' };
+const PENDING: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  reason: 'Pending',
+  message: 'the source has not been read yet',
+};
 
 export class PullShape implements Shape {
   readonly id: string;
@@ -41,7 +46,7 @@ export class PullShape implements Shape {
         return { kind: 'fail', reason: source.reason, message: source.message };
       case 'missing':
         return this.#without(
-          this.#discreet({ state: 'waiting', reason: source.reason, message: source.message }),
+          this.#discreet({ state: 'waiting', for: 'source', reason: source.reason, message: source.message }),
           observed,
           now,
         );
@@ -85,7 +90,11 @@ export class PullShape implements Shape {
     if (may.verdict === 'denied')
       return this.#without(this.#discreet({ state: 'error', ...may.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
-      return this.#without({ state: 'waiting', reason: 'SourceEmpty', message: `${where} has no data` }, observed, now);
+      return this.#without(
+        { state: 'waiting', for: 'content', reason: 'SourceEmpty', message: `${where} has no data` },
+        observed,
+        now,
+      );
     }
     const once = readBool(observed.annotations, names.once);
     const frozen = typeof once === 'object' ? once : isFrozen(names, source, observed.annotations);
@@ -122,7 +131,7 @@ export class PullShape implements Shape {
    * The same message for a source that does not exist and for one that does not allow the target. Otherwise users could find out
    * the names of objects in other namespaces. Within the namespace of the target the exact message is used.
    */
-  #discreet(remark: Remark): Remark {
+  #discreet(remark: Waiting | Failed): Waiting | Failed {
     const { namespace, name } = this.#source;
     if (namespace === this.#target.namespace) return remark;
     const { allowed, allowedNamespaces } = this.#settings.names;
@@ -140,11 +149,12 @@ export class PullShape implements Shape {
   }
 
   /** The desired state without data of the source. A target that was never filled keeps the data of its user. */
-  #without(remark: Remark, observed: Observed, now: number): DesiredState {
+  #without(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {
-      const { state, reason, message } = remark;
-      return { kind: state === 'error' ? 'fail' : 'wait', reason, message };
+      const { reason, message } = remark;
+      if (remark.state === 'error') return { kind: 'fail', reason, message };
+      return { kind: 'wait', for: remark.for, reason, message };
     }
     return {
       kind: 'be',

@@ -12,7 +12,12 @@ import { isFrozen, kept, versionMark } from './bookkeeping.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 import type { Place } from './permission.ts';
 
-const PENDING: DesiredState = { kind: 'wait', reason: 'Pending', message: 'the source is being evaluated again' };
+const PENDING: DesiredState = {
+  kind: 'wait',
+  for: 'watch',
+  reason: 'Pending',
+  message: 'the source is being evaluated again',
+};
 
 export class PushShape implements Shape {
   readonly id: string;

@@ -147,7 +147,7 @@ describe('a copy that is to be replaced, because it is immutable', () => {
 
   it('does not come back when its user deletes it, if it was not replaced after all', async () => {
     let wanted = true;
-    const waits: DesiredState = { kind: 'wait', reason: 'NoSecret', message: 'its source is gone' };
+    const waits: DesiredState = { kind: 'wait', for: 'source', reason: 'NoSecret', message: 'its source is gone' };
     const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));
     interruptions.set('DELETE', async () => {
       await plane.api.patch(path('edited'), { metadata: { annotations: { 'example.com/other': 'x' } } });

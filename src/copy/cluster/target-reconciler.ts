@@ -214,7 +214,7 @@ export class TargetReconciler {
       case 'wait':
         this.#settle(
           facts,
-          { state: 'waiting', reason: decision.reason, message: decision.message },
+          { state: 'waiting', for: decision.for, reason: decision.reason, message: decision.message },
           undefined,
           remarks,
         );
@@ -399,7 +399,7 @@ export class TargetReconciler {
   #waitForNamespace(target: ResourceKey, facts: Facts): RunResult {
     const { namespace } = parseResourceKey(target);
     const message = `namespace ${namespace} is going away or gone`;
-    this.#settle(facts, { state: 'waiting', reason: 'NamespaceTerminating', message });
+    this.#settle(facts, { state: 'waiting', for: 'target', reason: 'NamespaceTerminating', message });
     this.#replacements.forget(target);
     return { requeueAfterMs: NAMESPACE_RETRY_MS };
   }

@@ -63,16 +63,9 @@ export type SourceView =
 /** `null`: this key must not be there. Keys that are not named are not ours to touch. */
 export type FieldPatch = Readonly<Record<string, string | null>>;
 
-/** A word for a user on a target that needs nothing done. */
-export interface Remark {
-  readonly state: 'waiting' | 'error';
-  readonly reason: string;
-  readonly message: string;
-}
-
 /** How the target should look. `wait` and `fail` leave it as it is. */
 export type DesiredState =
-  | { readonly kind: 'wait'; readonly reason: string; readonly message: string }
+  | { readonly kind: 'wait'; readonly for: WaitsFor; readonly reason: string; readonly message: string }
   | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
   | {
       readonly kind: 'be';
@@ -85,7 +78,7 @@ export type DesiredState =
       /** Type of the target; `undefined`: the source's (of `minimal` in a target that is there: its own); '': not ours to say. */
       readonly type?: string;
       /** Why the target, though as it should be, is not what its user hoped for. */
-      readonly remark?: Remark;
+      readonly remark?: Waiting | Failed;
     };
 
 /** A system's pure rule of how targets look. One object is shared by all claims of a rule that are shaped alike. */
@@ -98,17 +91,54 @@ export interface Shape {
 }
 
 /**
- * - `pending`: not tried yet. `waiting`: cannot be done until something else happens. `synced`: as it should be.
- * - `conflict`: somebody else's. `error`: tried and failed, will be tried again. `released`: a release claim is done.
+ * What a claim waits for.
+ * - `watch`: a watch or look-up is about to report the state of the source or target.
+ * - `source`: the source does not exist. `content`: the source is empty.
+ * - `target`: the target or its namespace is being deleted, or there is no login for it.
  */
-export type OutcomeState = 'pending' | 'waiting' | 'synced' | 'conflict' | 'error' | 'released';
+export type WaitsFor = 'watch' | 'source' | 'content' | 'target';
 
-export interface Outcome {
-  readonly state: OutcomeState;
+/** Not possible until something else happens. */
+export interface Waiting {
+  readonly state: 'waiting';
+  readonly for: WaitsFor;
   readonly reason: string;
   readonly message: string;
 }
 
+/** Failed, and will be retried. */
+export interface Failed {
+  readonly state: 'error';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * What became of a claim.
+ * - `pending`: not tried yet. `synced`: the target is in its desired state.
+ * - `conflict`: the target belongs to another owner. `released`: a release claim is done.
+ */
+export type Outcome =
+  | Waiting
+  | Failed
+  | {
+      readonly state: 'pending' | 'synced' | 'conflict' | 'released';
+      readonly reason: string;
+      readonly message: string;
+    };
+
+export type OutcomeState = Outcome['state'];
+
 export const PENDING: Outcome = { state: 'pending', reason: 'Pending', message: '' };
 export const SYNCED: Outcome = { state: 'synced', reason: 'Synced', message: '' };
 export const RELEASED: Outcome = { state: 'released', reason: 'Released', message: '' };
+
+export function sameOutcome(a: Outcome, b: Outcome): boolean {
+  if (a.state === 'waiting' && b.state === 'waiting' && a.for !== b.for) return false;
+  return a.state === b.state && a.reason === b.reason && a.message === b.message;
+}
+
+/** Nothing final is known of the claim: it was not tried yet, or a watch is about to report. */
+export function isUnderWay(outcome: Outcome): boolean {
+  return outcome.state === 'pending' || (outcome.state === 'waiting' && outcome.for === 'watch');
+}

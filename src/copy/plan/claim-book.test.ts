@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { byRank, ClaimBook, type Entry } from './claim-book.ts';
-import type { Claim, ClaimMode, Shape } from '../model/claim.ts';
+import { type Claim, type ClaimMode, type Outcome, PENDING, type Shape, SYNCED } from '../model/claim.ts';
 
 const shape = (id: string): Shape => ({
   id,
-  desiredState: () => ({ kind: 'wait', reason: '', message: '' }),
+  desiredState: () => ({ kind: 'wait', for: 'source', reason: '', message: '' }),
   heldVersion: () => undefined,
 });
 
@@ -160,13 +160,15 @@ test('an object is told of when the last rule that made copies from it makes non
   );
 });
 
-test('a rule is under way as long as nothing can be said of one of its claims', () => {
+test('a rule is under way as long as one of its claims is', () => {
+  const looking: Outcome = { state: 'waiting', for: 'watch', reason: 'Pending', message: 'not looked up yet' };
+  const missing: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: '' };
   fc.assert(
     fc.property(
       fc.array(
         fc.oneof(
           fc.record({ rule: fc.constantFrom('r1', 'r2'), claims: arbitraryClaims }),
-          fc.record({ pick: fc.nat(), reason: fc.constantFrom('Pending', 'Synced', 'NoSecret') }),
+          fc.record({ pick: fc.nat(), outcome: fc.constantFrom(PENDING, looking, missing, SYNCED) }),
         ),
       ),
       (steps) => {
@@ -184,10 +186,10 @@ test('a rule is under way as long as nothing can be said of one of its claims', 
             for (const entry of book.of(rule)) seen.add(entry);
           } else {
             const entry = [...seen][step.pick % Math.max(1, seen.size)];
-            if (entry !== undefined) book.settle(entry, { state: 'waiting', reason: step.reason, message: '' });
+            if (entry !== undefined) book.settle(entry, step.outcome);
           }
           for (const rule of ['r1', 'r2']) {
-            const pending = [...book.of(rule)].some(({ outcome }) => outcome.reason === 'Pending');
+            const pending = [...book.of(rule)].some(({ outcome }) => outcome === PENDING || outcome === looking);
             assert.equal(book.isUnderWay(rule), pending);
           }
         }

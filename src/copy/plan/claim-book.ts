@@ -7,7 +7,16 @@
  * Any user can make a rule with thousands of claims, and thousands of rules with a claim on one target. So no step costs more than
  * in proportion to the claims that it is about, and a claim that is alone on its target needs no set.
  */
-import { type Claim, type ClaimMode, type Outcome, type Owner, PENDING, placeOf } from '../model/claim.ts';
+import {
+  type Claim,
+  type ClaimMode,
+  type Outcome,
+  isUnderWay,
+  type Owner,
+  PENDING,
+  placeOf,
+  sameOutcome,
+} from '../model/claim.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
 /** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
@@ -181,11 +190,10 @@ export class ClaimBook {
 
   /** Notes what became of a claim. @returns whether that is news */
   settle(entry: Entry, outcome: Outcome): boolean {
-    const { state, reason, message } = entry.outcome;
-    if (state === outcome.state && reason === outcome.reason && message === outcome.message) return false;
+    if (sameOutcome(entry.outcome, outcome)) return false;
     // A run may end after its claim has left the book.
     if (this.#byRule.get(entry.claim.owner.key)?.get(idOf(entry.claim)) === entry) {
-      this.#count(entry, Number(isPending(outcome)) - Number(isPending(entry.outcome)));
+      this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }
     entry.outcome = outcome;
     return true;
@@ -217,7 +225,7 @@ export class ClaimBook {
     if (others === undefined) this.#byTarget.set(target, entry);
     else if (others instanceof Set) others.add(entry);
     else this.#byTarget.set(target, new Set([others, entry]));
-    this.#count(entry, Number(isPending(entry.outcome)));
+    this.#count(entry, Number(isUnderWay(entry.outcome)));
     const place = placeOf(entry.claim);
     if (source !== undefined) addTo(this.#bySource, source, entry);
     if (place !== undefined && place !== source) addTo(this.#byPlace, place, entry);
@@ -232,7 +240,7 @@ export class ClaimBook {
       const [last] = claims;
       if (claims.size === 1 && last !== undefined) this.#byTarget.set(target, last);
     }
-    this.#count(entry, -Number(isPending(entry.outcome)));
+    this.#count(entry, -Number(isUnderWay(entry.outcome)));
     const place = placeOf(entry.claim);
     if (source !== undefined) takeFrom(this.#bySource, source, entry);
     if (place !== undefined && place !== source) takeFrom(this.#byPlace, place, entry);
@@ -249,11 +257,6 @@ function takeFrom(index: Map<ResourceKey, Set<Entry>>, key: ResourceKey, entry: 
   const entries = index.get(key);
   entries?.delete(entry);
   if (entries?.size === 0) index.delete(key);
-}
-
-/** Not tried yet, or its source has not been looked up yet. */
-function isPending({ reason }: Outcome): boolean {
-  return reason === PENDING.reason;
 }
 
 const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];

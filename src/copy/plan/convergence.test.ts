@@ -53,7 +53,7 @@ class TestShape implements Shape {
   }
 
   desiredState(source: SourceView): DesiredState {
-    if (source.state !== 'present') return { kind: 'wait', reason: 'NoSecret', message: '' };
+    if (source.state !== 'present') return { kind: 'wait', for: 'source', reason: 'NoSecret', message: '' };
     return {
       kind: 'be',
       labels: source.labels,

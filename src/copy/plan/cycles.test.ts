@@ -9,7 +9,7 @@ import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
 const SHAPE: Shape = {
   id: 'shape',
-  desiredState: () => ({ kind: 'wait', reason: '', message: '' }),
+  desiredState: () => ({ kind: 'wait', for: 'source', reason: '', message: '' }),
   heldVersion: () => undefined,
 };
 

@@ -1,6 +1,6 @@
 /** The input and the output of `plan`. */
 import type { Entry } from './claim-book.ts';
-import type { Claim, Outcome, SourceView } from '../model/claim.ts';
+import type { Claim, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
 import type { DesiredObject } from './desired.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import type { RuleKey } from '../model/keys.ts';
@@ -55,7 +55,14 @@ export interface Remarks {
 
 export type Plan =
   | { readonly do: 'nothing'; readonly remarks?: Remarks }
-  | { readonly do: 'wait' | 'fail'; readonly reason: string; readonly message: string; readonly remarks?: Remarks }
+  | {
+      readonly do: 'wait';
+      readonly for: WaitsFor;
+      readonly reason: string;
+      readonly message: string;
+      readonly remarks?: Remarks;
+    }
+  | { readonly do: 'fail'; readonly reason: string; readonly message: string; readonly remarks?: Remarks }
   /** An object that is not ours, or another rule's copy, is in the way. */
   | { readonly do: 'conflict'; readonly message: string; readonly remarks?: Remarks }
   | {

@@ -34,7 +34,7 @@ const claim = (key: string, mode: ClaimMode, target = TARGET, source?: string): 
   source,
   shape: {
     id: key,
-    desiredState: () => ({ kind: 'wait', reason: '', message: '' }),
+    desiredState: () => ({ kind: 'wait', for: 'source', reason: '', message: '' }),
     heldVersion: ({ annotations }) => annotations[VERSION],
   },
 });

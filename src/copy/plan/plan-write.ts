@@ -1,5 +1,5 @@
 /** Decides how a target gets what a claim desires: whether a write is needed, and which one. Pure. */
-import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
+import type { Claim, DesiredState, Outcome, SourceView } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { fillerOf } from './contest.ts';
@@ -15,7 +15,8 @@ export function planWrite(
   verb: 'create' | 'update' | 'replace',
 ): Plan {
   const owned = placed(claim, claim.shape.desiredState(view, observed, facts.now));
-  if (owned.kind !== 'be') return { do: owned.kind, reason: owned.reason, message: owned.message };
+  if (owned.kind === 'wait') return { do: 'wait', for: owned.for, reason: owned.reason, message: owned.message };
+  if (owned.kind === 'fail') return { do: 'fail', reason: owned.reason, message: owned.message };
   const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
   const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
   let desired = combined?.desired ?? owned;
@@ -76,8 +77,11 @@ function withFiller(
   if (filled.kind === 'be') {
     return { desired: together(owned, filled), from: filler, remarks: { own, fill: filled.remark } };
   }
-  const { kind, reason, message } = filled;
-  const fill = { state: kind === 'wait' ? 'waiting' : 'error', reason, message } as const;
+  const { reason, message } = filled;
+  const fill: Outcome =
+    filled.kind === 'wait'
+      ? { state: 'waiting', for: filled.for, reason, message }
+      : { state: 'error', reason, message };
   return { desired: owned, from: claim, remarks: { own, fill } };
 }
 

@@ -35,7 +35,7 @@ class TestShape implements Shape {
 
   desiredState(source: SourceView): DesiredState {
     if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
-    if (source.state !== 'present') return { kind: 'wait', reason: 'NoSecret', message: 'not there' };
+    if (source.state !== 'present') return { kind: 'wait', for: 'source', reason: 'NoSecret', message: 'not there' };
     const own = this.#mode === 'own';
     return {
       kind: 'be',

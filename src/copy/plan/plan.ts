@@ -16,7 +16,7 @@ import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
 /** We have deleted the target, and the watch is about to say that it is gone, or that it is not. Until then nothing is told. */
-const LEAVING: Plan = { do: 'wait', reason: PENDING.reason, message: 'the copy was deleted' };
+const LEAVING: Plan = { do: 'wait', for: 'watch', reason: PENDING.reason, message: 'the copy was deleted' };
 const DELETING = 'being deleted, and its finalizers are waited for';
 
 /** What is told of a copy that stays although its rule goes. */
@@ -68,7 +68,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
-    return { do: 'wait', reason: 'Terminating', message: `the object of this name is ${DELETING}` };
+    return { do: 'wait', for: 'target', reason: 'Terminating', message: `the object of this name is ${DELETING}` };
   }
   if (facts.goingAway) return LEAVING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
@@ -129,8 +129,9 @@ function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Pl
   if (!isIdle(owned)) return owned;
   if (owned.do === 'conflict') return withRemark(planFill(facts, filler), 'own', conflict(owned.message));
   const { reason, message } = owned;
-  const state = owned.do === 'wait' ? 'waiting' : 'error';
-  return withRemark(planFill(facts, filler), 'own', { state, reason, message });
+  const remark: Outcome =
+    owned.do === 'wait' ? { state: 'waiting', for: owned.for, reason, message } : { state: 'error', reason, message };
+  return withRemark(planFill(facts, filler), 'own', remark);
 }
 
 function conflict(message: string): Outcome {
@@ -149,7 +150,8 @@ function planRelease(facts: Facts): Plan | undefined {
     return facts.presence === 'unknown' && !facts.goingAway ? { do: 'need', fact: 'target' } : undefined;
   }
   if (!isReleased(facts)) return undefined;
-  if (observed.deleting) return { do: 'wait', reason: 'Terminating', message: `the copy is ${DELETING}` };
+  if (observed.deleting)
+    return { do: 'wait', for: 'target', reason: 'Terminating', message: `the copy is ${DELETING}` };
   if (facts.goingAway) return LEAVING;
   return facts.usedBy === undefined ? { do: 'delete' } : undefined;
 }

@@ -14,7 +14,7 @@ import {
   type ValueEncoding,
   type VaultValues,
 } from '../../vault/values.ts';
-import { type Claim, type Outcome, type SourceView, SYNCED } from '../model/claim.ts';
+import { type Claim, type DesiredState, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
 import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
 import { Content } from '../model/content.ts';
 import type { Flow } from '../plan/cycles.ts';
@@ -116,8 +116,10 @@ export class VaultTargets implements TargetWriter {
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
       delete memory.held;
       const { pending, reason, message } = troubleOf(error, location, 'syncing to');
-      const told = winner.outcome.state === 'error' && saysNothingNew(error);
-      if (!told) this.#settle(target, { state: pending ? 'waiting' : 'error', reason, message }, false);
+      if (winner.outcome.state !== 'error' || !saysNothingNew(error)) {
+        const why = { reason, message };
+        this.#settle(target, pending ? { state: 'waiting', for: 'target', ...why } : { state: 'error', ...why }, false);
+      }
       if (memory.anew) return { requeueAfterMs: 0 };
       if (error instanceof VaultAuthMissingError) return undefined;
       throw error;
@@ -195,7 +197,8 @@ export class VaultTargets implements TargetWriter {
     const { source } = claim;
     const view = cycleOf(claim) ?? sources.view(source);
     const desired = claim.shape.desiredState(view, undefined, now());
-    if (source === undefined || desired.kind !== 'be') return { outcome: standstill(desired, view) };
+    if (desired.kind !== 'be') return { outcome: standstill(desired) };
+    if (source === undefined) return { outcome: PENDING };
     const { entries } = await access.open(target, location, signal);
     // Another rule may write the same entry by another path, or read it and lead back here: the claims say so when they are made anew.
     if (locations.learn(location, await entries.resolve(location.path, signal))) return undefined;
@@ -214,7 +217,7 @@ export class VaultTargets implements TargetWriter {
     if (content.digest !== known && (await holds(content.digest, content.version))) return { outcome: SYNCED };
     if (content.keyCount === 0) {
       const message = 'no data in source secret; nothing is written';
-      return { outcome: { state: 'waiting', reason: 'NoData', message } };
+      return { outcome: { state: 'waiting', for: 'content', reason: 'NoData', message } };
     }
     let values: VaultValues;
     try {
@@ -290,13 +293,11 @@ function lost(winner: Entry | undefined): Outcome {
   return { state: 'conflict', reason: 'Conflict', message: `${title} claims the same vault entry and is older` };
 }
 
-function standstill(
-  desired: { readonly kind: string; readonly reason?: string; readonly message?: string },
-  view: SourceView,
-): Outcome {
-  const { reason = 'Pending', message = 'the source has not been looked up yet' } = desired;
-  const failed = desired.kind === 'fail' || view.state === 'failed';
-  return { state: failed ? 'error' : 'waiting', reason, message };
+/** The outcome of a claim that leaves its target as it is. */
+function standstill(desired: Exclude<DesiredState, { kind: 'be' }>): Outcome {
+  const { reason, message } = desired;
+  if (desired.kind === 'fail') return { state: 'error', reason, message };
+  return { state: 'waiting', for: desired.for, reason, message };
 }
 
 /** Whether the entry is as we left it, by its metadata alone where Vault counts versions. */
