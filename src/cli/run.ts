@@ -14,7 +14,6 @@ import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { StatusServer } from '../observe/status-server.ts';
 import { anySignal } from '../runtime/abort.ts';
-import { replicatorHealth } from '../controllers/replicator/health.ts';
 import { Operator } from './operator.ts';
 import { VERSION } from './version.ts';
 
@@ -154,11 +153,10 @@ async function listen(server: StatusServer, config: Config, metrics: Metrics, op
     operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
   );
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
+  const { healthz } = operator;
   const probes = {
     ...probeRoutes(liveness, readiness),
-    ...(isReplicatorAlone(config)
-      ? { '/healthz': () => replicatorHealth(operator.unsyncedKinds(), failed(liveness)) }
-      : {}),
+    ...(healthz === undefined ? {} : { '/healthz': () => healthz(failed(liveness)) }),
   };
   if (all !== undefined) await server.listen({ ...all, routes: { ...metricsRoutes(metrics), ...probes } });
   if (forMetrics !== undefined) await server.listen({ ...forMetrics, routes: metricsRoutes(metrics) });
@@ -170,11 +168,6 @@ function failed(checks: CheckList): string[] {
     .run()
     .filter(({ ok }) => !ok)
     .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
-}
-
-/** `keyferry replicator`: takes the place of the original, whose probes ask for its answers. */
-function isReplicatorAlone({ controllers, controllersNamed }: Config): boolean {
-  return controllersNamed && controllers.length === 1 && controllers[0] === 'replicator';
 }
 
 function countRequests(cluster: string, metrics: Metrics) {

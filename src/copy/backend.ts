@@ -29,7 +29,7 @@ export interface Backend {
   objectChanged?(key: ResourceKey): void;
   /** Settles when enough is known to reconcile targets: every watch that was opened so far is listed. */
   synced(): Promise<void>;
-  readonly watches: readonly WatchHealth[];
+  readonly watches: readonly BackendWatch[];
   /** Queues besides the engine's. */
   readonly queues: readonly QueueFigures[];
   /** Size of the contents in the cache. */
@@ -59,4 +59,12 @@ export interface QueueFigures {
   readonly depth: number;
   readonly oldestWaitingMs: number;
   readonly retries: number;
+}
+
+/** A watch as it stands. */
+export interface BackendWatch extends WatchHealth {
+  /** What the user can do about its failure. */
+  readonly advice?: string | undefined;
+  /** There is nothing to watch, and the process is ready without it. */
+  readonly isExcused?: boolean;
 }

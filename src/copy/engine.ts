@@ -86,6 +86,7 @@ export class Engine {
   readonly #clock: Clock;
   readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #backends = new Map<string, BackendQueues>();
+  readonly #allBackends: Backend[] = [];
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
   readonly #status: KeyedQueue;
@@ -144,12 +145,12 @@ export class Engine {
     // A single lane is there from the beginning, for the metrics.
     if (backend.laneOf === undefined) lanes.of('');
     this.#backends.set(backend.name, { backend, lanes });
+    this.#allBackends.push(backend);
     this.sources.add(backend.name, backend.sources);
   }
 
-  /** In the order in which they were added. */
   get backends(): readonly Backend[] {
-    return Array.from(this.#backends.values(), ({ backend }) => backend);
+    return this.#allBackends;
   }
 
   get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {

@@ -1,11 +1,11 @@
 /**
- * Why the SecretMirrors of a cluster cannot be listed, where the reason is their CustomResourceDefinition, and what to do about it.
+ * Diagnoses why the SecretMirrors cannot be listed where their CustomResourceDefinition is the cause:
  *
- * - It is not installed, or was deleted: the watch of the mirrors gets 404.
- * - It converts objects through the webhook of the original's Helm chart, which nobody answers any more: a list gets 500 with the
- *   webhook's error, and a watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; then one object
- *   is asked for, whose answer has it.
+ * - It is not installed, or was deleted: the watch gets 404.
+ * - It converts objects through the webhook of the original's Helm chart, which does not run any more: a list gets 500 with the webhook's
+ *   error, and a watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; the answer to a GET has it.
  */
+import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError, isStorageStarting } from '../../kube/errors.ts';
 import { MIRRORS_API_PATH, MIRRORS_GROUP, SECRET_MIRROR_PLURAL } from './api.ts';
@@ -22,64 +22,72 @@ export const CONVERTED_BY_WEBHOOK =
 
 const LOOK_TIMEOUT_MS = 10_000;
 
-export type CrdTroubleKind = 'missing' | 'webhook';
+type Cause = 'missing' | 'webhook';
 
-export class CrdTrouble {
-  readonly #api: KubeApi;
+export interface CrdTroubleOptions {
+  readonly api: KubeApi;
+  /** The process is ready without the CRD. */
+  readonly isOptional: boolean;
+  /** No other controller runs, so that nothing can start without the mirrors. */
+  readonly isAlone: boolean;
+}
+
+export class CrdTrouble implements WatchDiagnosis {
+  readonly #options: CrdTroubleOptions;
   readonly #found = Promise.withResolvers<void>();
-  #kind: CrdTroubleKind | undefined;
+  /** Of the last failure of the watch; `undefined`: the CRD is not the cause. */
+  #cause: Cause | undefined;
   #looking = false;
 
-  constructor(api: KubeApi) {
-    this.#api = api;
+  constructor(options: CrdTroubleOptions) {
+    this.#options = options;
   }
 
-  /** What was wrong when the watch of the mirrors failed last; `undefined`: nothing that the CRD is the reason of. */
-  get kind(): CrdTroubleKind | undefined {
-    return this.#kind;
-  }
-
-  /** What is wrong, and what to do. */
   get advice(): string | undefined {
-    if (this.#kind === undefined) return undefined;
-    return this.#kind === 'missing' ? NOT_INSTALLED : CONVERTED_BY_WEBHOOK;
+    if (this.#cause === undefined) return undefined;
+    return this.#cause === 'missing' ? NOT_INSTALLED : CONVERTED_BY_WEBHOOK;
   }
 
-  /** Settles when the CRD is found to be the reason for the first time. */
-  get found(): Promise<void> {
-    return this.#found.promise;
+  /** As at a start without the CRD. */
+  get isExcused(): boolean {
+    return this.#options.isOptional && this.#cause === 'missing';
   }
 
-  /** The watch of the mirrors broke, or could not be opened. */
-  failed(error: unknown): void {
-    const kind = kindOf(error);
-    // A 429 without a reason is a sign of the webhook that was found before, until the look says otherwise.
-    if (kind === undefined && isStorageStarting(error)) void this.#look();
-    else this.#set(kind);
+  get found(): Promise<void> | undefined {
+    return this.#options.isAlone ? undefined : this.#found.promise;
   }
 
-  /** Asks for one object. Never rejects: how it fails is what is asked for. */
+  failed(error: unknown): boolean {
+    const before = this.#cause;
+    const cause = causeOf(error);
+    // A 429 without a reason is a sign of the webhook that was found before, until the look shows another cause.
+    if (cause === undefined && isStorageStarting(error)) void this.#look();
+    else this.#set(cause);
+    return before === 'missing' && this.#cause === 'missing';
+  }
+
+  /** Reads one object, for the error. Never rejects. */
   async #look(): Promise<void> {
     if (this.#looking) return;
     this.#looking = true;
     try {
       const path = `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`;
-      await this.#api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: LOOK_TIMEOUT_MS });
+      await this.#options.api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: LOOK_TIMEOUT_MS });
       this.#set(undefined);
     } catch (error) {
-      this.#set(kindOf(error));
+      this.#set(causeOf(error));
     } finally {
       this.#looking = false;
     }
   }
 
-  #set(kind: CrdTroubleKind | undefined): void {
-    this.#kind = kind;
-    if (kind !== undefined) this.#found.resolve();
+  #set(cause: Cause | undefined): void {
+    this.#cause = cause;
+    if (cause !== undefined) this.#found.resolve();
   }
 }
 
-function kindOf(error: unknown): CrdTroubleKind | undefined {
+function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof ApiError)) return undefined;
   if (error.status === 404) return 'missing';
   return /conversion webhook for \S+, Kind=SecretMirror failed/.test(error.statusMessage) ? 'webhook' : undefined;

@@ -1,10 +1,11 @@
 /** What of a source's labels and annotations its copies carry. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { isCopied } from '../common/never-copied.ts';
 import { annotationNames } from '../replicator/annotations.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from './api.ts';
-import { COPY_LABEL, isCopied, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
+import { COPY_LABEL, MirrorShape, RETAIN_ANNOTATION, RetainShape } from './shape.ts';
 
 describe('a copy of a SecretMirror', () => {
   for (const prefix of ['k8s-replicator', 'my.org', '']) {

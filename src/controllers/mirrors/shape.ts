@@ -1,7 +1,7 @@
 /** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
-import { LAST_APPLIED, lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
-import { annotationNames } from '../replicator/annotations.ts';
+import { lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import { isCopied, OWN_PREFIX } from '../common/never-copied.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
 /** Selects our copies on the server. The value is the system. */
@@ -12,41 +12,8 @@ export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
 export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
 /** On copies of dynamic credentials: what their lease belongs to (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
-const OWN_PREFIX = 'keyferry.dev/';
 
-/**
- * Labels and annotations that say something of the source object that is not true of a copy: who manages it (a copy with Argo CD's
- * or Helm's marks is pruned or fought over), or how another copier treats it.
- */
-const NEVER_COPIED_PREFIXES = [
-  OWN_PREFIX,
-  `${MIRRORS_GROUP}/`,
-  'meta.helm.sh/',
-  'helm.sh/',
-  'argocd.argoproj.io/',
-  'kustomize.toolkit.fluxcd.io/',
-  'helm.toolkit.fluxcd.io/',
-  'k8s-replicator/',
-  'replicator.v1.mittwald.de/',
-  'reflector.v1.k8s.emberstack.com/',
-  'kubed.appscode.com/',
-  'kubelb.k8c.io/',
-  'kubernetes.io/service-account.',
-];
-const NEVER_COPIED = new Set([LAST_APPLIED, 'app.kubernetes.io/managed-by', 'app.kubernetes.io/instance']);
-
-/**
- * The replicator's annotations, under whatever prefix it runs: a copy that carried them would push and pull by itself, and would look
- * like the work of the replicator. By name, because it may run in another process, whose flags nobody here knows.
- */
-const REPLICATION_NAMES: ReadonlySet<string> = new Set(Object.values(annotationNames('')));
-
-export function isCopied(key: string): boolean {
-  if (NEVER_COPIED.has(key) || REPLICATION_NAMES.has(key.slice(key.lastIndexOf('/') + 1))) return false;
-  return !NEVER_COPIED_PREFIXES.some((prefix) => key.startsWith(prefix));
-}
-
-/** Annotations that are read of copies, and never copied. */
+/** Annotations that are read on copies, and never copied. */
 export function isReadOfCopies(annotation: string): boolean {
   return annotation.startsWith(OWN_PREFIX) || annotation.startsWith(`${MIRRORS_GROUP}/`);
 }

@@ -5,6 +5,7 @@
 import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { lengthProblem } from '../../copy/model/observed.ts';
 import { parseBool } from '../../runtime/go-bool.ts';
+import { REPLICATION_NAMES } from '../common/never-copied.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
 
@@ -36,21 +37,8 @@ export interface AnnotationNames {
 /** @param prefix with or without the slash; '' for bare names */
 export function annotationNames(prefix: string): AnnotationNames {
   const start = prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
-  return {
-    from: `${start}replicate-from`,
-    to: `${start}replicate-to`,
-    toNamespaces: `${start}replicate-to-namespaces`,
-    once: `${start}replicate-once`,
-    onceVersion: `${start}replicate-once-version`,
-    allowed: `${start}replication-allowed`,
-    allowedNamespaces: `${start}replication-allowed-namespaces`,
-    at: `${start}replicated-at`,
-    by: `${start}replicated-by`,
-    version: `${start}replicated-from-version`,
-    origin: `${start}replicated-from-origin`,
-    inherited: `${start}replicated-from-allowed`,
-    prefix: start,
-  };
+  const names = Object.entries(REPLICATION_NAMES).map(([key, name]) => [key, `${start}${name}`] as const);
+  return { ...(Object.fromEntries(names) as Record<keyof typeof REPLICATION_NAMES, string>), prefix: start };
 }
 
 /** The annotations that users write. */

@@ -1,8 +1,7 @@
 /** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
-import type { WatchHealth } from '../../kube/watch/watcher.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Backend, QueueFigures, SourceProvider, TargetWriter } from '../backend.ts';
+import type { Backend, BackendWatch, QueueFigures, SourceProvider, TargetWriter } from '../backend.ts';
 import type { Engine } from '../engine.ts';
 import type { Claim, SourceView } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
@@ -14,8 +13,17 @@ import { Cluster, type ClusterOptions } from './cluster.ts';
 import type { KubeStore } from './store.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
 
-export interface ClusterBackendOptions extends ClusterOptions {
+/** Receives the events of a cluster. `initial`: the object is of a first list. */
+export interface ClusterEvents {
+  namespaceChanged: ClusterOptions['onNamespace'];
+  objectChanged: ClusterOptions['onObject'];
+  /** The object was looked up: it is known whether it exists. */
+  objectKnown(key: ResourceKey): void;
+}
+
+export interface ClusterBackendOptions extends Omit<ClusterOptions, 'onNamespace' | 'onObject' | 'onKnown'> {
   readonly engine: Engine;
+  readonly events: ClusterEvents;
   readonly onWrite: TargetReconcilerOptions['onWrite'];
   /** The kinds that can be copied. */
   readonly kinds: readonly Kind[];
@@ -39,13 +47,20 @@ export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
     this.#options = options;
     this.name = options.api.cluster;
     this.concurrency = options.concurrency;
+    const { events } = options;
     this.cluster = new Cluster({
       ...options,
+      onNamespace: (...change) => {
+        events.namespaceChanged(...change);
+      },
+      onKnown: (key) => {
+        events.objectKnown(key);
+      },
       onObject: (key, before, after, initial) => {
         if (after === undefined || (before !== undefined && before.uid !== after.uid)) {
           this.#reconcilers.get(parseResourceKey(key).kind)?.left(key);
         }
-        options.onObject(key, before, after, initial);
+        events.objectChanged(key, before, after, initial);
       },
     });
   }
@@ -88,8 +103,8 @@ export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
     await this.cluster.synced();
   }
 
-  get watches(): readonly WatchHealth[] {
-    return this.cluster.health;
+  get watches(): readonly BackendWatch[] {
+    return this.cluster.watches;
   }
 
   get cachedBytes(): number {

@@ -1,10 +1,8 @@
-/**
- * One cluster as the engine sees it: its namespaces, its Secrets, and every watch that is open on it. Controllers add their own
- * watches; all of them together say how fresh the picture is.
- */
+/** The objects of one cluster: its namespaces, a store for each kind, and every watch, those of controllers included. */
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-query.ts';
-import { Watcher, type WatcherOptions, type WatchHealth, type WatchSink } from '../../kube/watch/watcher.ts';
+import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
+import type { BackendWatch } from '../backend.ts';
 import type { Kind } from '../model/kind.ts';
 import { KubeStore, type KubeStoreOptions } from './store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
@@ -16,12 +14,39 @@ export interface ClusterOptions {
   readonly onKnown: KubeStoreOptions['onKnown'];
   /** @see ObserveOptions.isRead */
   readonly isRead?: (annotation: string) => boolean;
-  /** A stream broke, or a list had to be repeated. */
-  readonly onTrouble: (watch: string, error: unknown, retryInMs: number) => void;
-  /** The server has an older state than it had: what is known is of a time that never was. `what`: which watch or object showed it. */
+  readonly onTrouble: (trouble: WatchTrouble) => void;
+  /** The server's etcd was restored to an older state, so the caches are wrong. `what`: the watch or object that showed it. */
   readonly onRollback: (what: string) => void;
   /** @see WatcherOptions.idleLimitMs */
   readonly idleLimitMs?: number;
+}
+
+/** A stream broke, or a list has to be repeated. */
+export interface WatchTrouble {
+  readonly watch: string;
+  readonly error: unknown;
+  readonly retryInMs: number;
+  /** What the user can do about it. */
+  readonly advice: string | undefined;
+  /** It fails for the same reason as before, and may do so for as long as it likes. */
+  readonly isKnown: boolean;
+}
+
+/** Finds out why one watch cannot be listed. */
+export interface WatchDiagnosis {
+  /** The watch failed. @returns whether it failed for the same reason as before, and may go on failing */
+  failed(error: unknown): boolean;
+  /** What the user can do. `undefined`: the cause is another one. */
+  readonly advice: string | undefined;
+  /** @see BackendWatch.isExcused */
+  readonly isExcused: boolean;
+  /** Settles when the cause is found. From then on the cluster counts as synced without the watch. Without it, it never does. */
+  readonly found: Promise<void> | undefined;
+}
+
+interface OpenWatch {
+  readonly watcher: Watcher;
+  readonly diagnosis: WatchDiagnosis | undefined;
 }
 
 export class Cluster {
@@ -29,8 +54,8 @@ export class Cluster {
   readonly namespaces: Namespaces;
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
-  readonly #watchers: Watcher[] = [];
-  /** Belong to the stores, but are waited for. */
+  readonly #watches: OpenWatch[] = [];
+  /** Watches of the stores that `synced` waits for. */
   readonly #wide: Watcher[] = [];
   #watchesNamespaces = false;
 
@@ -40,7 +65,7 @@ export class Cluster {
     this.namespaces = new Namespaces(options.onNamespace);
   }
 
-  /** The store of one kind, made when it is first asked for. */
+  /** The store of a kind; created at the first call. */
   store(kind: Kind): KubeStore {
     let store = this.#stores.get(kind.kind);
     if (store === undefined) {
@@ -62,36 +87,41 @@ export class Cluster {
   }
 
   /** Opens a watch that stays open until `stop`. */
-  watch(target: WatchTarget, sink: WatchSink): Watcher {
-    const watcher = new Watcher({ ...this.#watcherOptions(target.name), api: this.api, target, sink }).start();
-    this.#watchers.push(watcher);
+  watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis): Watcher {
+    const options = this.#watcherOptions(target.name, diagnosis);
+    const watcher = new Watcher({ ...options, api: this.api, target, sink }).start();
+    this.#watches.push({ watcher, diagnosis });
     return watcher;
   }
 
   /**
-   * Follows all objects of a kind, keeping of them what `isRelevant` (and what is wanted): for systems whose objects the server cannot
-   * select. Once a kind.
+   * Follows all objects of a kind and keeps those that are `isRelevant`, or wanted as sources: for controllers whose objects no selector
+   * finds. Once for each kind.
    */
   watchAll(kind: Kind, isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): void {
     this.#wide.push(this.store(kind).watches.watchAll(isRelevant));
   }
 
-  /** Watches the namespaces: for controllers that match patterns against them. Safe to call by each of them. */
+  /** Watches the namespaces. Safe to call more than once. */
   watchNamespaces(): void {
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
     this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
   }
 
-  /** Settles when every watch opened so far has been listed. `except`: the name of one that is not waited for. */
-  async synced(except?: string): Promise<void> {
-    const awaited = [...this.#watchers, ...this.#wide].filter(({ health }) => health.name !== except);
-    await Promise.all(awaited.map(async (watcher) => await watcher.synced));
+  /** Settles when every watch opened so far is listed, or is diagnosed not to be for now. */
+  async synced(): Promise<void> {
+    const listed = this.#watches.map(async ({ watcher, diagnosis }) => {
+      await (diagnosis?.found === undefined ? watcher.synced : Promise.race([watcher.synced, diagnosis.found]));
+    });
+    await Promise.all([...listed, ...this.#wide.map(async (watcher) => await watcher.synced)]);
   }
 
-  get health(): readonly WatchHealth[] {
-    const watchedByName = [...this.#stores.values()].flatMap((store) => store.watches.health);
-    return [...this.#watchers.map((watcher) => watcher.health), ...watchedByName];
+  get watches(): readonly BackendWatch[] {
+    const opened = this.#watches.map(({ watcher, diagnosis }) => {
+      return { ...watcher.health, advice: diagnosis?.advice, isExcused: diagnosis?.isExcused ?? false };
+    });
+    return [...opened, ...[...this.#stores.values()].flatMap((store) => store.watches.health)];
   }
 
   /** Size of the contents in the caches of its stores. */
@@ -100,21 +130,28 @@ export class Cluster {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.#watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
+    const watchers = this.#watches.map(({ watcher }) => watcher);
+    await Promise.all([...watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 
-  /** Our own writes have not come back: whichever watch of the kind has been silent since may be dead. */
+  /** Our own writes did not come back: a watch of the kind that has been silent since may be dead. */
   #reopenSilent(kind: Kind, store: KubeStore, sinceMs: number): void {
-    for (const watcher of this.#watchers) {
+    for (const { watcher } of this.#watches) {
       if (watcher.health.name.split('/')[0] === kind.plural) watcher.reopenIfSilent(sinceMs);
     }
     store.watches.reopenSilent(sinceMs);
   }
 
-  #watcherOptions(name: string): Pick<WatcherOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
+  #watcherOptions(
+    name: string,
+    diagnosis?: WatchDiagnosis,
+  ): Pick<WatcherOptions, 'onTrouble' | 'onRollback' | 'idleLimitMs'> {
     const { onTrouble, onRollback, idleLimitMs } = this.#options;
     return {
-      onTrouble: (error, retryInMs) => onTrouble(name, error, retryInMs),
+      onTrouble: (error, retryInMs) => {
+        const isKnown = diagnosis?.failed(error) ?? false;
+        onTrouble({ watch: name, error, retryInMs, advice: diagnosis?.advice, isKnown });
+      },
       onRollback: () => onRollback(`the watch of ${name}`),
       ...(idleLimitMs === undefined ? {} : { idleLimitMs }),
     };

@@ -1,6 +1,7 @@
 /** Vault as a backend: its entries as sources and targets, with the sessions, credentials and leases that they share. */
 import type { Clock } from '../../runtime/clock.ts';
 import { withTimeout } from '../../runtime/abort.ts';
+import type { VaultAddresses } from '../../vault/addresses.ts';
 import { revokeLease } from '../../vault/leases.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
 import type { SourceView } from '../model/claim.ts';
@@ -24,12 +25,14 @@ export interface VaultBackendOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. */
   readonly random: () => number;
-  /** The longest that a call to Vault may take, ms. Default: 60,000. */
-  readonly timeoutMs?: number;
-  readonly sessions: Pick<
-    VaultSessionsOptions,
-    'onEvent' | 'onCall' | 'refusedDelaysMs' | 'addresses' | 'client' | 'maxRetries' | 'proxy'
-  >;
+  /** Time limit of a call to Vault, ms. */
+  readonly timeoutMs: number;
+  /** The servers that may be called. */
+  readonly addresses: VaultAddresses;
+  /** For every server. */
+  readonly environment: Pick<VaultSessionsOptions, 'client' | 'maxRetries' | 'proxy'>;
+  readonly onCall: VaultSessionsOptions['onCall'];
+  readonly onSession: VaultSessionsOptions['onEvent'];
   readonly onWrite: VaultTargetsOptions['onWrite'];
   /** An unused lease could not be revoked; it expires. */
   readonly onLeftLease: (key: ResourceKey, leaseId: string, error: unknown) => void;
@@ -55,6 +58,7 @@ export class VaultBackend implements Backend {
   readonly name = VAULT_BACKEND;
   readonly concurrency = CONCURRENCY;
   readonly watches = [];
+  readonly addresses: VaultAddresses;
   readonly locations: VaultLocations;
   readonly sources: VaultSources;
   readonly #options: VaultBackendOptions;
@@ -66,8 +70,9 @@ export class VaultBackend implements Backend {
   #keeper: LeaseKeeper | undefined;
 
   constructor(options: VaultBackendOptions) {
-    const { engine, secrets, clock, random, timeoutMs = 60_000 } = options;
+    const { engine, secrets, clock, random, environment, timeoutMs } = options;
     this.#options = options;
+    this.addresses = options.addresses;
     this.locations = new VaultLocations(
       (key) => {
         this.sources.refresh(key);
@@ -78,7 +83,12 @@ export class VaultBackend implements Backend {
       },
     );
     this.#sessions = new VaultSessions({
-      ...options.sessions,
+      client: environment.client,
+      maxRetries: environment.maxRetries,
+      proxy: environment.proxy,
+      addresses: options.addresses,
+      onCall: options.onCall,
+      onEvent: options.onSession,
       clock,
       random,
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),

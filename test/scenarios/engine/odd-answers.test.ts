@@ -39,7 +39,7 @@ it('whether an API is there cannot be found out: said once, and asked ever more 
     (looks[LOOKS - 1] ?? 0) - (looks[0] ?? 0) > 3300,
     `the looks are not further and further apart: ${looks.join()}`,
   );
-  assert.equal(lines(operator, 'cannot look for its API'), 1, operator.output);
+  assert.equal(lines(operator, 'API discovery failed'), 1, operator.output);
   trouble.clear();
   await scene.namespaces('looked');
   await scene.secret(HOME, 'looked', { a: '1' });

@@ -21,7 +21,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       const server = `http://127.0.0.1:${await freePort()}`;
       const kubeconfig = await writeKubeconfigFile(folder, { server });
       await using keyferry = await Keyferry.start({ kubeconfig, command: 'replicator' });
-      await waitFor(() => keyferry.output.includes('a watch broke'), { message: () => keyferry.output });
+      await waitFor(() => keyferry.output.includes('watch failed'), { message: () => keyferry.output });
       const { code } = await within(STOP_MS, 'the stop', async () => await keyferry.stop(signal));
       assert.equal(code, 0, keyferry.output);
       assert.ok(keyferry.output.includes('"stopped"'), keyferry.output);

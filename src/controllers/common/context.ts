@@ -1,0 +1,37 @@
+/** What every controller is made of, and what it gives: the entry of a controller in `controllers/list.ts`. */
+import type { Config, ControllerName } from '../../config/config.ts';
+import type { Cluster } from '../../copy/cluster/cluster.ts';
+import type { Controller } from '../../copy/controller.ts';
+import type { Engine } from '../../copy/engine.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import type { VaultBackend } from '../../copy/vault/backend.ts';
+import type { EventInput } from '../../kube/event-correlator.ts';
+import type { Log } from '../../observe/log.ts';
+import type { Metrics } from '../../observe/metrics.ts';
+import type { Clock } from '../../runtime/clock.ts';
+
+export interface ControllerContext {
+  readonly config: Config;
+  readonly engine: Engine;
+  /** The cluster that we run in. */
+  readonly cluster: Cluster;
+  readonly vault: VaultBackend;
+  /** Kinds that are replicated besides Secrets and ConfigMaps. */
+  readonly extraKinds: readonly Kind[];
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /**
+   * Writes an Event and a log line.
+   * @param component the source of the Event: each controller reports under the name of its original
+   * @param fields of the log line
+   */
+  readonly recordEvent: (component: string, event: EventInput, fields: Readonly<Record<string, string>>) => void;
+}
+
+export interface ControllerEntry {
+  readonly name: ControllerName;
+  /** Tells annotations that the controller reads from others. These are kept whatever their length, also where the controller does not run. */
+  annotationReader(config: Config): (annotation: string) => boolean;
+  create(context: ControllerContext): Controller;
+}

@@ -1,0 +1,7 @@
+/** All controllers. A new one is a folder, a line here, and its flags in `config/`. */
+import type { ControllerEntry } from './common/context.ts';
+import { mirrors } from './mirrors/controller.ts';
+import { replicator } from './replicator/controller.ts';
+
+/** In the order in which their marks are read. */
+export const CONTROLLER_LIST: readonly ControllerEntry[] = [replicator, mirrors];

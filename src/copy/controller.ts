@@ -1,0 +1,24 @@
+/**
+ * The second seam of the engine: a controller turns the objects that users wrote into rules. Each has a folder in `controllers/` and a
+ * line in `controllers/list.ts`.
+ */
+import type { Reply } from '../observe/routes.ts';
+import type { OnNamespace } from './cluster/namespaces.ts';
+import type { OnChange } from './cluster/object-index.ts';
+import type { RuleReconciler } from './rule-reconciler.ts';
+
+export interface Controller {
+  readonly reconciler: RuleReconciler;
+  /** Settles when the API of its rules is installed. Controllers without one open at once. */
+  installed?(signal: AbortSignal): Promise<void>;
+  /** Opens its watches. It gets no events before. */
+  open(): void;
+  readonly namespaceChanged?: OnNamespace;
+  readonly objectChanged?: OnChange;
+  /**
+   * The answer to `/healthz` of the program that the controller replaces, served where the controller was started alone.
+   * @param stuck the liveness checks that fail
+   */
+  healthz?(stuck: readonly string[]): Reply;
+  stop(): void;
+}

@@ -1,0 +1,150 @@
+/**
+ * Joins the engine, its backends and its controllers: the only place that knows all of them.
+ *
+ *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
+ *
+ * - Events of a cluster go to the engine, to the backends, and to the controllers that are open.
+ * - A controller that waits for its API holds up no other.
+ * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
+ *   only holds up its own targets (`Engine.start`).
+ */
+import type { CheckResult } from '../observe/checks.ts';
+import { orAborted, sleep } from '../runtime/abort.ts';
+import type { Backend, BackendWatch } from './backend.ts';
+import type { ClusterEvents } from './cluster/backend.ts';
+import type { Controller } from './controller.ts';
+import { Engine, type EngineOptions } from './engine.ts';
+import type { ResourceKey } from './model/keys.ts';
+import type { Observed } from './model/observed.ts';
+
+export interface ManagerOptions {
+  /** Name of the home cluster's backend. */
+  readonly home: string;
+  readonly onError: EngineOptions['onError'];
+}
+
+/** How long the start waits for the APIs of the other controllers once one is open, ms. */
+const FIRST_LOOK_MS = 1000;
+/** How long a watch may be disconnected before the process is not ready, ms. */
+const DISCONNECTED_LIMIT_MS = 3000;
+/** A worker is stuck after this time, ms: longer than any of its calls may take. */
+const STUCK_MS = 300_000;
+
+export class Manager implements ClusterEvents {
+  readonly engine: Engine;
+  readonly #home: string;
+  readonly #controllers: Controller[] = [];
+  readonly #open: Controller[] = [];
+
+  constructor({ home, onError }: ManagerOptions) {
+    this.#home = home;
+    this.engine = new Engine({ onError });
+  }
+
+  addBackend<B extends Backend>(backend: B): B {
+    this.engine.addBackend(backend);
+    return backend;
+  }
+
+  addController(controller: Controller): void {
+    this.#controllers.push(controller);
+  }
+
+  /** Opens the watches of all controllers. Settles when they are listed: a warm standby. */
+  async open(signal: AbortSignal): Promise<void> {
+    const opening = this.#controllers.map(async (controller) => {
+      await controller.installed?.(signal);
+      this.engine.addReconciler(controller.reconciler);
+      this.#open.push(controller);
+      controller.open();
+    });
+    const all = Promise.all(opening);
+    // Also after the start: an error that is no abort is a bug and ends the process.
+    all.catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
+    await Promise.race([all, sleep(FIRST_LOOK_MS, signal)]);
+    await orAborted(this.#homeBackend().synced(), signal, 'listing what there is');
+  }
+
+  /** Starts the loops. Settles when the rules were evaluated once. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.engine.start(signal);
+  }
+
+  /** First half of a stop: running work may end within `drainMs`, then events reach no controller any more. */
+  async drain(drainMs: number): Promise<void> {
+    const { backends } = this.engine;
+    await Promise.all([this.engine.stop(drainMs), ...backends.map(async (backend) => await backend.drain())]);
+    for (const controller of this.#open.splice(0)) controller.stop();
+  }
+
+  /** Second half of a stop: closes the backends. */
+  async stop(limitMs: number): Promise<void> {
+    await Promise.all(this.engine.backends.map(async (backend) => await backend.stop(limitMs)));
+  }
+
+  namespaceChanged(name: string, there: boolean, initial: boolean): void {
+    for (const controller of this.#open) controller.namespaceChanged?.(name, there, initial);
+  }
+
+  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
+    this.engine.objectChanged(key, before, after, initial);
+    for (const backend of this.engine.backends) backend.objectChanged?.(key);
+    for (const controller of this.#open) controller.objectChanged?.(key, before, after, initial);
+  }
+
+  objectKnown(key: ResourceKey): void {
+    this.engine.touchSource(key);
+    this.engine.touchTarget(key);
+    for (const backend of this.engine.backends) backend.objectChanged?.(key);
+  }
+
+  /** Whether the caches are complete and fresh. */
+  readiness(): CheckResult[] {
+    const { watches } = this.#homeBackend();
+    return watches.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : watches.map(freshness);
+  }
+
+  /** Whether no worker is stuck. */
+  liveness(): CheckResult {
+    for (const { name, queue } of this.engine.queues) {
+      const { longestRunningMs } = queue.metrics();
+      if (longestRunningMs > STUCK_MS) {
+        return { ok: false, message: `a worker of ${name} has been busy for ${Math.round(longestRunningMs / 1000)} s` };
+      }
+    }
+    return { ok: true };
+  }
+
+  /** @see Controller.healthz */
+  get healthz(): Controller['healthz'] {
+    const [only, ...others] = this.#controllers;
+    return others.length === 0 ? only?.healthz?.bind(only) : undefined;
+  }
+
+  #homeBackend(): Backend {
+    const backend = this.engine.backends.find(({ name }) => name === this.#home);
+    if (backend === undefined) throw new Error(`no backend for the cluster ${this.#home}`);
+    return backend;
+  }
+}
+
+function freshness(watch: BackendWatch): CheckResult {
+  const { connected, advice, isExcused } = watch;
+  const result = ageOf(watch);
+  if (connected || advice === undefined) return result;
+  const ok = result.ok || isExcused === true;
+  return { ok, message: ok ? advice : `${result.message ?? ''}; ${advice}` };
+}
+
+function ageOf({ name, synced, connected, silentMs, error }: BackendWatch): CheckResult {
+  const because = error === undefined ? '' : `: ${error}`;
+  const seconds = Math.round(silentMs / 1000);
+  if (!synced) return { ok: false, message: `the watch of ${name} has not been listed yet${because}` };
+  if (!connected && silentMs > DISCONNECTED_LIMIT_MS) {
+    return { ok: false, message: `the watch of ${name} has been broken for ${seconds} s${because}` };
+  }
+  return { ok: true, message: `${name}: last heard of ${seconds} s ago` };
+}
