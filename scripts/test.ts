@@ -2,11 +2,13 @@
  * `npm test [-- PATH-SUBSTRING…]`: gets the servers, builds the bundle, runs the test files and ends with the one line
  * `N passed, N failed[, N skipped]`. Exit code 0 when all passed and there was at least one.
  *
- * Each file runs in a process of its own, three at a time, and is reported when it has ended. A file that dies counts as
- * failed; so does one that hangs, and it is killed.
+ * Each file runs in a process of its own and is reported when it has ended. At least `LEAST_AT_ONCE` files run side by
+ * side, and more as long as the processors are idle. A file that crashes counts as failed; so does one that hangs, and it
+ * is killed.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
+import { availableParallelism, cpus, totalmem } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { run } from 'node:test';
@@ -16,11 +18,18 @@ import { DEFAULT_SERVERS } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-const PATTERNS = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts'];
-/** Most of a test is waiting for servers: on two cores, two files at a time leave half of them idle. */
-const CONCURRENCY = 3;
+/** The folders with the slowest files first: a run must not end with one slow file. */
+const PATTERNS = ['test/faults/**', 'test/bench/**', 'test/scenarios/**', 'test/**', 'scripts/**', 'src/**'];
+const LEAST_AT_ONCE = 3;
+/** A file with its servers takes less than 1 GiB of memory. */
+const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(3 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
+/** Another file starts when the processors were idle for this share of `INTERVAL_MS`: tests wait most of the time. */
+const IDLE_SHARE = 0.3;
+/** Long enough to see the processor time that the servers of the last file take to start. */
+const INTERVAL_MS = 2000;
 /** Of one file; the slowest takes three minutes, and several times that on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
+const COMPILE_CACHE = new URL('compile-cache.ts', import.meta.url).href;
 
 /** What a reporter takes, as far as it is looked into here. */
 interface TestEvent {
@@ -35,9 +44,10 @@ interface TestEvent {
 }
 
 function findFiles(wanted: readonly string[]): string[] {
-  return globSync(PATTERNS, { cwd: ROOT })
-    .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part.replace(/^\.\//, ''))))
-    .toSorted();
+  const files = PATTERNS.flatMap((folder) => globSync(`${folder}/*.test.ts`, { cwd: ROOT }).toSorted());
+  return [...new Set(files)].filter(
+    (file) => wanted.length === 0 || wanted.some((part) => file.includes(part.replace(/^\.\//, ''))),
+  );
 }
 
 /** Tests of pure code are run without waiting for the build of servers that they do not use; some of them wait or measure. */
@@ -65,7 +75,12 @@ function buildBundle(): void {
 async function runFile(file: string): Promise<TestEvent[]> {
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
   const events: TestEvent[] = [];
-  for await (const event of run({ files: [path.join(ROOT, file)], cwd: ROOT, isolation: 'process', signal: timeout })) {
+  for await (const event of run({
+    files: [path.join(ROOT, file)],
+    cwd: ROOT,
+    execArgv: ['--import', COMPILE_CACHE],
+    signal: timeout,
+  })) {
     events.push(event as TestEvent);
   }
   if (timeout.aborted) process.stderr.write(`test: ${file} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
@@ -76,23 +91,41 @@ async function runFile(file: string): Promise<TestEvent[]> {
 }
 
 /** The events of all files, file after file in the order in which they end. */
-async function* runFiles(files: readonly string[]): AsyncGenerator<TestEvent> {
+function runFiles(files: readonly string[]): Readable {
   const waiting = [...files];
-  const running = new Map<string, Promise<{ file: string; events: TestEvent[] }>>();
-  for (;;) {
-    while (running.size < CONCURRENCY) {
-      const file = waiting.shift();
-      if (file === undefined) break;
-      running.set(
-        file,
-        runFile(file).then((events) => ({ file, events })),
-      );
+  const events = new Readable({ objectMode: true, read: () => undefined });
+  let running = 0;
+  const runNext = async (): Promise<void> => {
+    const file = waiting.shift();
+    if (file === undefined) return;
+    running += 1;
+    try {
+      for (const event of await runFile(file)) events.push(event);
+    } catch (error) {
+      events.destroy(error as Error);
     }
-    if (running.size === 0) return;
-    const { file, events } = await Promise.race(running.values());
-    running.delete(file);
-    yield* events;
-  }
+    running -= 1;
+    if (running < LEAST_AT_ONCE) void runNext();
+    if (running === 0) events.push(null);
+  };
+  for (let n = 0; n < LEAST_AT_ONCE; n += 1) void runNext();
+  if (running === 0) events.push(null);
+  let before = processorTimes();
+  const timer = setInterval(() => {
+    const now = processorTimes();
+    const idleShare = (now.idle - before.idle) / (now.total - before.total);
+    before = now;
+    if (idleShare >= IDLE_SHARE && running < MOST_AT_ONCE) void runNext();
+  }, INTERVAL_MS);
+  events.once('close', () => clearInterval(timer));
+  return events;
+}
+
+/** Of all processors since the machine started, in ms. */
+function processorTimes(): { idle: number; total: number } {
+  const times = cpus().map((cpu) => cpu.times);
+  const sum = (values: number[]): number => values.reduce((all, value) => all + value, 0);
+  return { idle: sum(times.map(({ idle }) => idle)), total: sum(times.flatMap((one) => Object.values(one))) };
 }
 
 class Counter {
@@ -128,7 +161,7 @@ async function main(): Promise<number> {
 
   const counter = new Counter();
   const counted = async function* (): AsyncGenerator<TestEvent> {
-    for await (const event of runFiles(files)) {
+    for await (const event of runFiles(files) as AsyncIterable<TestEvent>) {
       counter.count(event);
       yield event;
     }
