@@ -1,8 +1,8 @@
 /**
  * Bundles Keyferry into one CommonJS file: `dist/keyferry.cjs`.
  *
- * CommonJS on purpose: an ESM import of `node:http` reads every export of it, which makes Node load its
- * built-in undici; the same program as an ESM bundle holds 6 MiB more private memory.
+ * It is CommonJS because an ESM import of `node:http` reads all of its exports, and Node then loads its built-in undici. An ESM
+ * bundle of the same program takes 6 MiB more private memory.
  */
 import { build } from 'esbuild';
 import { readFileSync } from 'node:fs';

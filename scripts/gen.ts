@@ -1,5 +1,5 @@
 /**
- * Writes the generated files; with `--check` only compares, and fails where one is not up to date.
+ * Writes the generated files. With `--check` it only compares them, and fails if one is not up to date.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

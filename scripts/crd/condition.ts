@@ -8,19 +8,19 @@ export const condition = z.object({
     .regex(
       /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$/,
     )
-    .meta({ description: 'What the condition is about.' }),
-  status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'Whether it holds.' }),
+    .meta({ description: 'Type of the condition.' }),
+  status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'Status of the condition.' }),
   observedGeneration: z
     .int()
     .min(0)
-    .meta({ description: 'The metadata.generation that the condition speaks of.', format: 'int64' })
+    .meta({ description: 'The metadata.generation that the condition is based on.', format: 'int64' })
     .exactOptional(),
-  lastTransitionTime: z.string().meta({ description: 'When the status last changed.', format: 'date-time' }),
+  lastTransitionTime: z.string().meta({ description: 'Time of the last change of the status.', format: 'date-time' }),
   reason: z
     .string()
     .min(1)
     .max(1024)
     .regex(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
-    .meta({ description: 'Why, in one word for programs.' }),
-  message: z.string().max(32_768).meta({ description: 'Why, for people.' }),
+    .meta({ description: 'Machine-readable reason in one word.' }),
+  message: z.string().max(32_768).meta({ description: 'Human-readable message.' }),
 });

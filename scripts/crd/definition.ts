@@ -12,10 +12,10 @@ export interface PrinterColumn {
 export interface VersionParts {
   readonly name: string;
   readonly storage: boolean;
-  /** Schema of the whole object but for apiVersion, kind and metadata. */
+  /** Schema of the object without apiVersion, kind and metadata. */
   readonly schema: z.ZodType;
   readonly columns: readonly PrinterColumn[];
-  /** Shown by kubectl to whoever uses the version; makes it a deprecated one. */
+  /** Marks the version as deprecated. kubectl shows this warning to its users. */
   readonly deprecationWarning?: string;
 }
 
@@ -37,7 +37,7 @@ export function customResourceDefinition(parts: DefinitionParts): Readonly<Recor
       group: parts.group,
       names: { kind: parts.kind, listKind: `${parts.kind}List`, plural: parts.plural, singular: parts.singular },
       scope: 'Namespaced',
-      // Said, so that a CRD that has a webhook is not left with it in silence: the server refuses to keep a webhook beside this.
+      // Explicit, so that an apply over a CRD with a conversion webhook fails instead of silently keeping the webhook.
       conversion: { strategy: 'None' },
       versions: parts.versions.map((version) => ({
         name: version.name,

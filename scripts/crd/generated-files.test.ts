@@ -11,7 +11,7 @@ for (const [name, content] of generatedFiles()) {
   });
 }
 
-it('the program holds every definition, as it is in its file', () => {
+it('the program contains the same definitions as the files', () => {
   const files = [...generatedFiles()].filter(([name]) => name.endsWith('.yaml')).map(([, content]) => content);
   const inFiles = parseAllDocuments(files.join('---\n')).map((document) => document.toJS() as unknown);
   const inProgram = parseAllDocuments(crds()).map((document) => document.toJS() as unknown);

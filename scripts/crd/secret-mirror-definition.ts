@@ -1,4 +1,4 @@
-/** The CustomResourceDefinition of SecretMirror. Users read its columns in `kubectl get`; their order is the original's. */
+/** The CustomResourceDefinition of SecretMirror. The columns of `kubectl get` are in the order of the original. */
 import {
   MIRRORS_GROUP,
   MIRRORS_VERSION,
@@ -30,7 +30,7 @@ export const secretMirrorDefinition = customResourceDefinition({
       storage: false,
       schema: secretMirrorV1alpha1,
       deprecationWarning:
-        'mirrors.kts.studio/v1alpha1 SecretMirror is not converted: write v1alpha2, for a write through v1alpha1 drops its fields',
+        'mirrors.kts.studio/v1alpha1 SecretMirror is not converted: use v1alpha2, because a write with v1alpha1 drops its fields',
       columns: [
         SOURCE_NAME,
         { name: 'Dest Namespace', type: 'string', jsonPath: '.spec.destination.namespace' },
@@ -48,7 +48,7 @@ export const secretMirrorDefinition = customResourceDefinition({
         { name: 'Destination Type', type: 'string', jsonPath: '.spec.destination.type' },
         { name: 'Delete Policy', type: 'string', jsonPath: '.spec.deletePolicy' },
         ...LAST_COLUMNS,
-        // Ours, and last, so that scripts find the original's columns where they were.
+        // Not in the original. It is the last column, so that scripts find the others in the same place.
         { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       ],
     },

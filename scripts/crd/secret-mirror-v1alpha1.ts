@@ -1,6 +1,6 @@
 /**
- * SecretMirror `v1alpha1`: the shape of the first version of the API. Served so that this CRD can take the place of the
- * original's, never stored, and not converted: it has no counterpart for most of `v1alpha2`.
+ * SecretMirror `v1alpha1`, the first version of the API. It is served so that this CRD can replace the original's. It is never stored
+ * and not converted, because it lacks most fields of `v1alpha2`.
  */
 import { z } from 'zod';
 
@@ -10,34 +10,31 @@ export const secretMirrorV1alpha1 = z
       .object({
         source: z
           .object({ name: z.string().meta({ description: 'Name of the source Secret.' }).exactOptional() })
-          .meta({ description: 'What to copy.' })
+          .meta({ description: 'Source of the copies.' })
           .exactOptional(),
         destination: z
           .object({
             namespace: z.string().meta({ description: 'Name of a namespace.' }).exactOptional(),
             namespaceRegex: z.string().meta({ description: 'Regular expression of namespace names.' }).exactOptional(),
           })
-          .meta({ description: 'Where to copy to.' })
+          .meta({ description: 'Destination of the copies.' })
           .exactOptional(),
-        pollPeriodSeconds: z
-          .int()
-          .meta({ description: 'How often to look, in seconds.', format: 'int64' })
-          .exactOptional(),
+        pollPeriodSeconds: z.int().meta({ description: 'Poll interval in seconds.', format: 'int64' }).exactOptional(),
       })
-      .meta({ description: 'What to copy, and where to.' })
+      .meta({ description: 'Source and destination of the copies.' })
       .exactOptional(),
     status: z
       .object({
         mirrorStatus: z
           .enum(['Pending', 'Active', 'Error'])
-          .meta({ description: 'How the mirror fares, in one word.', default: 'Pending' })
+          .meta({ description: 'Status of the mirror in one word.', default: 'Pending' })
           .exactOptional(),
         lastSyncTime: z
           .string()
-          .meta({ description: 'When everything was last in sync.', format: 'date-time' })
+          .meta({ description: 'Time of the last successful sync.', format: 'date-time' })
           .exactOptional(),
       })
-      .meta({ description: 'What became of it.' })
+      .meta({ description: 'Observed state of the mirror.' })
       .exactOptional(),
   })
   .meta({ description: 'The first version of SecretMirror. Use v1alpha2.' });

@@ -5,20 +5,20 @@ import type { SecretMirrorSpec, SecretMirrorStatus } from '../../src/controllers
 import type { secretMirrorSpec, secretMirrorStatus } from './secret-mirror.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
 
-/** `T` with everything readonly, as the program's types are. */
+/** `T` with readonly fields, like the types of the program. */
 type Readonlyed<T> = T extends readonly (infer Item)[]
   ? readonly Readonlyed<Item>[]
   : T extends object
     ? { readonly [Key in keyof T]: Readonlyed<T[Key]> }
     : T;
-/** True for types that are the same to the last optional field; assignable both ways is not enough to tell. */
+/** True for identical types, optional fields included. Assignability in both directions is not enough. */
 type Same<A, B> = Identity<Readonlyed<A>> extends Identity<Readonlyed<B>> ? true : false;
-/** The compiler takes two of these for one only if it cannot tell their `A` apart. */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the parameter is what makes it compare so
+/** The compiler treats two of these as equal only if their `A` are identical. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the comparison needs the parameter
 type Identity<A> = <T>() => T extends A ? 1 : 2;
 
-describe('the program’s types', () => {
-  it('are those of the schema', () => {
+describe('the types of the program', () => {
+  it('are the types of the schema', () => {
     const spec: Same<z.input<typeof secretMirrorSpec>, SecretMirrorSpec> = true;
     const status: Same<z.input<typeof secretMirrorStatus>, SecretMirrorStatus> = true;
     assert.ok(spec && status, 'checked by the compiler');
@@ -38,7 +38,7 @@ describe('the definition', () => {
     assert.deepEqual(spec['conversion'], { strategy: 'None' });
   });
 
-  it('stores v1alpha2 and serves both versions, each with its status', () => {
+  it('stores v1alpha2 and serves both versions, each with a status subresource', () => {
     const versions = spec['versions'] as { name: string; served: boolean; storage: boolean; subresources: unknown }[];
     assert.deepEqual(
       versions.map(({ name, served, storage, subresources }) => ({ name, served, storage, subresources })),

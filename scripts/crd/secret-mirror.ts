@@ -6,21 +6,21 @@ import { NAME_OR_EMPTY, rules } from './rules.ts';
 import { vaultBlock, vaultRules } from './vault-block.ts';
 
 /*
- * Rules stand as deep as they can. The API server forgives an update what it does not change (ratcheting), so an object
- * that was stored under a more permissive schema can still be edited elsewhere, get its status, and lose its finalizer.
+ * Rules are placed as deep in the schema as possible. The API server does not validate unchanged fields in an update (ratcheting), so
+ * an object from an older, more permissive schema can still be edited, get a status, and lose its finalizer.
  *
- * Limits of lengths are there because the API server refuses rules that could cost too much; they are far above any use.
+ * Maximum lengths are set because the API server rejects rules with a high estimated cost. They are far above normal use.
  */
 
 const namespacePatterns = z
   .array(z.string().max(4096))
   .max(1000)
   .meta({
-    description: 'Regular expressions (RE2) of the names of the namespaces to copy to, for type namespaces.',
+    description: 'Regular expressions (RE2) for the names of destination namespaces, for type namespaces.',
     ...rules({
-      // The value of matches() is of no interest: it fails on a pattern that does not compile, and `type()` passes that on,
-      // where `||` would swallow it. The API server's message then holds the compiler's own words before ours. It forgives a
-      // rule that answers false, not one that fails: hence the look at the old list, which only the list has, not its items.
+      // matches() fails for a pattern that does not compile. `type()` passes this error on, while `||` would hide it, and the API server
+      // adds the compiler's message to ours. Ratcheting applies to rules that return false, not to rules that fail. So the rule
+      // compares with the old list, which is available for the list but not for its items.
       rule: "(oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)",
       optionalOldSelf: true,
       message: 'a destination namespace has a problem compiling: each must be a regular expression as RE2 knows them',
@@ -31,35 +31,35 @@ const source = z
   .object({
     type: z
       .enum(['secret', 'vault'])
-      .meta({ description: 'Where the source is: a Kubernetes Secret or Vault.', default: MIRROR_DEFAULTS.sourceType })
+      .meta({ description: 'Type of the source: a Kubernetes Secret or Vault.', default: MIRROR_DEFAULTS.sourceType })
       .exactOptional(),
     name: z
       .string()
       .max(253)
       .meta({
         description:
-          "Name of the source Secret, which is in the mirror's own namespace, and of every copy. Default: the mirror's name.",
+          'Name of every copy, and of the source Secret in the namespace of the mirror. Default: the name of the mirror.',
         ...rules(NAME_OR_EMPTY),
       })
       .exactOptional(),
-    vault: vaultBlock.meta({ description: 'The secret in Vault, for type vault.' }).exactOptional(),
+    vault: vaultBlock.meta({ description: 'Location of the secret in Vault, for type vault.' }).exactOptional(),
   })
-  .meta({ description: 'What to copy.', ...rules(...vaultRules('source')) });
+  .meta({ description: 'Source of the copies.', ...rules(...vaultRules('source')) });
 
 const destination = z
   .object({
     type: z
       .enum(['namespaces', 'vault'])
-      .meta({ description: 'Where copies go: namespaces or Vault.', default: MIRROR_DEFAULTS.destinationType })
+      .meta({ description: 'Type of the destination: namespaces or Vault.', default: MIRROR_DEFAULTS.destinationType })
       .exactOptional(),
     namespaces: namespacePatterns.exactOptional(),
-    vault: vaultBlock.meta({ description: 'Where in Vault to write to, for type vault.' }).exactOptional(),
+    vault: vaultBlock.meta({ description: 'Location in Vault, for type vault.' }).exactOptional(),
     secretType: z
       .string()
       .max(1024)
       .meta({
         description:
-          'Type of the copies of a Vault source, kubernetes.io/tls for example. Default: Opaque. Copies of a Secret have its type.',
+          'Type of copies from Vault, for example kubernetes.io/tls. Default: Opaque. Copies of a Secret have the type of the Secret.',
         ...rules({
           rule: `!(self in [${FORBIDDEN_SECRET_TYPES.map((type) => `'${type}'`).join(', ')}])`,
           message: `must not be ${FORBIDDEN_SECRET_TYPES.join(' or ')}`,
@@ -68,7 +68,7 @@ const destination = z
       .exactOptional(),
   })
   .meta({
-    description: 'Where to copy to.',
+    description: 'Destination of the copies.',
     ...rules(
       {
         rule: "self.type != 'namespaces' || (has(self.namespaces) && size(self.namespaces) > 0)",
@@ -79,7 +79,7 @@ const destination = z
       {
         rule: "self.type != 'namespaces' || !has(self.namespaces) || !('' in self.namespaces)",
         message: 'a destination namespace is empty',
-        // format(), for string() counts as unbounded in the estimate of what the rule may cost.
+        // format(), because the cost estimate of string() is unbounded.
         messageExpression: "'destination namespace #%d is empty'.format([self.namespaces.indexOf('')])",
         fieldPath: '.namespaces',
         reason: 'FieldValueRequired',
@@ -96,20 +96,20 @@ export const secretMirrorSpec = z
       .enum(['delete', 'retain'])
       .meta({
         description:
-          'What becomes of the copies when the mirror is deleted or no longer wants them. Default: delete; always retain for a destination of type vault.',
+          'Policy for copies whose mirror is deleted or no longer selects their namespace. Default: delete; always retain for a destination of type vault.',
       })
       .exactOptional(),
     pollPeriodSeconds: z
       .int()
       .min(0)
       .meta({
-        description: 'How often, in seconds, to look at what cannot be watched (Vault). 0 means the default, 180.',
+        description: 'Interval in seconds for polling Vault, which cannot be watched. 0 means the default, 180.',
         format: 'int64',
       })
       .exactOptional(),
   })
   .meta({
-    description: 'What to copy, and where to.',
+    description: 'Source and destination of the copies.',
     ...rules({
       rule: 'has(self.destination)',
       message: 'destination namespaces are empty',
@@ -122,39 +122,39 @@ export const secretMirrorStatus = z
   .object({
     mirrorStatus: z
       .enum(['Pending', 'Active', 'Error'])
-      .meta({ description: 'How the mirror fares, in one word.', default: 'Pending' })
+      .meta({ description: 'Status of the mirror in one word.', default: 'Pending' })
       .exactOptional(),
     lastSyncTime: z
       .string()
       .meta({
-        description: 'When everything was last found or put in sync; 1970-01-01T00:00:00Z: never yet.',
+        description: 'Time of the last successful sync; 1970-01-01T00:00:00Z if there was none.',
         format: 'date-time',
       })
       .exactOptional(),
     observedGeneration: z
       .int()
-      .meta({ description: 'The metadata.generation that this status speaks of.', format: 'int64' })
+      .meta({ description: 'The metadata.generation that this status is based on.', format: 'int64' })
       .exactOptional(),
     conditions: z
       .array(condition)
       .meta({
-        description: 'Ready says whether every copy is as it should be, and if not, why.',
+        description: 'The condition Ready is True if all copies are up to date. Otherwise it contains the reason.',
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['type'],
       })
       .exactOptional(),
     vaultSource: z
       .object({
-        leaseID: z.string().meta({ description: "The lease's ID." }).exactOptional(),
+        leaseID: z.string().meta({ description: 'ID of the lease.' }).exactOptional(),
         leaseDuration: z
           .int()
-          .meta({ description: "The lease's duration in seconds, as Vault last gave it.", format: 'int64' })
+          .meta({ description: 'Duration of the lease in seconds, from the last response of Vault.', format: 'int64' })
           .exactOptional(),
         tokenExpirationTime: z
           .string()
           .meta({
             description:
-              'When the token that the lease hangs on ends if it is not renewed; absent if it does not end, or was given.',
+              'Expiration time of the Vault token that owns the lease; absent if the token does not expire or comes from a Secret.',
             format: 'date-time',
           })
           .exactOptional(),
@@ -164,35 +164,35 @@ export const secretMirrorStatus = z
     vaultLeases: z
       .array(
         z.object({
-          leaseID: z.string().meta({ description: "The lease's ID." }),
-          vault: z.looseObject({}).meta({ description: 'The spec.source.vault with which it was granted.' }),
+          leaseID: z.string().meta({ description: 'ID of the lease.' }),
+          vault: z.looseObject({}).meta({ description: 'The spec.source.vault at the time of the lease.' }),
           destinationVersion: z
             .string()
-            .meta({ description: 'Which version of the destination in Vault holds its credentials.' })
+            .meta({ description: 'Version of the destination in Vault that contains the credentials of the lease.' })
             .exactOptional(),
           expirationTime: z
             .string()
             .meta({
-              description: 'When it is over at the latest; there if it was replaced and is to be revoked.',
+              description: 'Latest end of a replaced lease that will be revoked; absent for the current lease.',
               format: 'date-time',
             })
             .exactOptional(),
         }),
       )
       .meta({
-        description: 'Leases of dynamic credentials: the present one, and replaced ones that are still to be revoked.',
+        description: 'Leases of dynamic credentials: the current one, and replaced ones that are not revoked yet.',
         'x-kubernetes-list-type': 'atomic',
       })
       .exactOptional(),
   })
-  .meta({ description: 'What became of it.' });
+  .meta({ description: 'Observed state of the mirror.' });
 
 export const secretMirror = z
   .object({ spec: secretMirrorSpec.exactOptional(), status: secretMirrorStatus.exactOptional() })
   .meta({
-    description: 'Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies right.',
+    description: 'Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies up to date.',
     ...rules({
-      // Not `required`: metadata is part of this level, so every update changes it and nothing would be forgiven.
+      // Not `required`: metadata is at the same level, so every update changes this level and ratcheting would never apply.
       rule: 'has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))',
       optionalOldSelf: true,
       message: 'spec must be specified',

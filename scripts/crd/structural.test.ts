@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { toStructuralSchema } from './structural.ts';
 
 describe('toStructuralSchema', () => {
-  it('keeps what the API server knows', () => {
+  it('keeps keywords that the API server supports', () => {
     const schema = z.object({
       a: z.string().min(1).max(5).regex(/^a/).meta({ description: 'an a' }),
       b: z.enum(['p', 'q']).default('p'),
@@ -47,7 +47,7 @@ describe('toStructuralSchema', () => {
     });
   });
 
-  it('refuses what cannot be structural, and says where', () => {
+  it('rejects schemas without a structural equivalent, with their path', () => {
     const union = z.object({ a: z.array(z.union([z.object({ x: z.string() }), z.string()])) });
     assert.throws(() => toStructuralSchema(union), /schema at \/a\/\[\]: .*"anyOf"/);
     assert.throws(() => toStructuralSchema(z.object({ a: z.strictObject({ b: z.string() }) })), /schema at \/a: /);

@@ -1,12 +1,12 @@
 /**
- * From the JSON schema that zod emits to the *structural* schema that a CustomResourceDefinition must hold.
+ * Converts the JSON schema of zod to a *structural* schema, which a CustomResourceDefinition requires.
  *
- * What has no structural counterpart is an error, not a guess: such a schema would be refused by the API server, or, worse,
- * accepted and mean something else. Choices between fields belong into validation rules, not into `oneOf`.
+ * A schema without a structural equivalent is an error: the API server would reject it or, worse, give it another meaning. Choices
+ * between fields belong in validation rules, not in `oneOf`.
  */
 import { z } from 'zod';
 
-/** A JSON-schema node, as far as this file reads it; all other keywords pass through. */
+/** A node of a JSON schema. Keywords that are not listed are copied. */
 export interface SchemaNode {
   type?: string;
   properties?: Record<string, SchemaNode>;
@@ -16,7 +16,7 @@ export interface SchemaNode {
   [keyword: string]: unknown;
 }
 
-/** Keywords with no place in a structural schema, or that zod emits for shapes which this project does not write. */
+/** Keywords that a structural schema cannot have, or that zod emits for types which this project does not use. */
 const REFUSED = [
   '$ref',
   '$defs',
@@ -31,8 +31,8 @@ const REFUSED = [
 ];
 
 /**
- * The structural schema of what users write (`io: 'input'`: defaults are optional).
- * @throws Error that names the path of a node which cannot be expressed.
+ * The structural schema of user input (`io: 'input'`: fields with defaults are optional).
+ * @throws Error with the path of a node that has no structural equivalent
  */
 export function toStructuralSchema(schema: z.ZodType): SchemaNode {
   return convert(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input' }) as SchemaNode, '');
@@ -53,7 +53,7 @@ function convert(node: SchemaNode, path: string): SchemaNode {
     result.additionalProperties = convert(node.additionalProperties, `${path}/*`);
   } else if (node.additionalProperties !== undefined) {
     throw new Error(
-      `schema at ${path || '/'}: the API server prunes unknown fields, it cannot refuse them (strictObject)`,
+      `schema at ${path || '/'}: the API server cannot reject unknown fields, it prunes them (strictObject)`,
     );
   }
   if (node.properties && Object.keys(node.properties).length > 0) {
@@ -79,7 +79,7 @@ function isAnything(node: SchemaNode): boolean {
   return Object.keys(node).length === 0;
 }
 
-/** zod bounds every integer by what a JavaScript number holds exactly; the API's integers are int64. */
+/** zod limits integers to the safe range of JavaScript; integers of the API are int64. */
 function withoutSafeIntegerBounds(node: SchemaNode): SchemaNode {
   const result = { ...node };
   if (result['minimum'] === Number.MIN_SAFE_INTEGER) delete result['minimum'];

@@ -1,4 +1,4 @@
-/** The `vault` block of a SecretMirror's source and destination: its schema, and the rules for when it is in use. */
+/** The `vault` block in source and destination of a SecretMirror: its schema and validation rules. */
 import { z } from 'zod';
 import { NAME_OR_EMPTY, NAMESPACE_OR_EMPTY, rules } from './rules.ts';
 import type { Rule } from './rules.ts';
@@ -17,28 +17,28 @@ const secretRef = z
       .max(63)
       .meta({
         description:
-          "Namespace of the Secret. Default: the mirror's own namespace. Another namespace is refused unless the operator runs with --allow-cross-namespace-auth.",
+          'Namespace of the Secret. Default: the namespace of the mirror. Other namespaces require the flag --allow-cross-namespace-auth of the operator.',
         ...rules(NAMESPACE_OR_EMPTY),
       })
       .exactOptional(),
   })
-  .meta({ description: 'The Secret that holds the credentials.' });
+  .meta({ description: 'The Secret with the credentials.' });
 
 const approle = z
   .object({
     secretRef: secretRef.exactOptional(),
     appRolePath: text('Mount path of the auth method. Default: approle.').exactOptional(),
-    roleIDKey: text('Key of the Secret that holds the role ID. Default: role-id.').exactOptional(),
-    secretIDKey: text('Key of the Secret that holds the secret ID. Default: secret-id.').exactOptional(),
+    roleIDKey: text('Key of the role ID in the Secret. Default: role-id.').exactOptional(),
+    secretIDKey: text('Key of the secret ID in the Secret. Default: secret-id.').exactOptional(),
   })
   .meta({ description: 'Logs in with an AppRole.' });
 
 const token = z
   .object({
     secretRef: secretRef.exactOptional(),
-    tokenKey: text('Key of the Secret that holds the token. Default: token.').exactOptional(),
+    tokenKey: text('Key of the token in the Secret. Default: token.').exactOptional(),
   })
-  .meta({ description: 'Uses a token as it is. An AppRole is safer: its tokens are short-lived.' });
+  .meta({ description: 'Uses a token directly. An AppRole is safer, because its tokens are short-lived.' });
 
 const kubernetes = z
   .object({
@@ -56,13 +56,13 @@ const kubernetes = z
           .max(16)
           .meta({
             description:
-              "Audiences of the token that is shown to Vault. Required unless --vault-addresses names the server; without any, the API server's own.",
+              'Audiences of the token for Vault. Required unless --vault-addresses includes the server. Default: the audiences of the API server.',
           })
           .exactOptional(),
       })
-      .meta({ description: "The ServiceAccount, in the mirror's own namespace, in whose name to log in." }),
+      .meta({ description: 'The ServiceAccount for the login, in the namespace of the mirror.' }),
   })
-  .meta({ description: 'Logs in with the token of a ServiceAccount, made for the purpose and short-lived.' });
+  .meta({ description: 'Logs in with a new, short-lived token of a ServiceAccount.' });
 
 export const vaultBlock = z.object({
   addr: z
@@ -73,7 +73,7 @@ export const vaultBlock = z.object({
   path: z
     .string()
     .max(4096)
-    .meta({ description: 'Path of the secret. For a KV engine of version 2, with or without data/ after the mount.' })
+    .meta({ description: 'Path of the secret. For KV version 2 with or without data/ after the mount.' })
     .exactOptional(),
   auth: z
     .object({
@@ -81,17 +81,17 @@ export const vaultBlock = z.object({
       token: token.exactOptional(),
       kubernetes: kubernetes.exactOptional(),
     })
-    .meta({ description: 'How to log in. The first that is complete counts: approle, token, kubernetes.' })
+    .meta({ description: 'Login method. The first complete one is used, in the order approle, token, kubernetes.' })
     .exactOptional(),
   encoding: z
     .enum(['plain', 'base64'])
-    .meta({ description: 'How values stand in Vault: as plain UTF-8 text, or base64-encoded. Default: plain.' })
+    .meta({ description: 'Encoding of values in Vault: plain UTF-8 text or base64. Default: plain.' })
     .exactOptional(),
   caBundle: z
     .string()
     .max(1_048_576)
     .meta({
-      description: "PEM certificates that the server's certificate is verified against, in place of the system's.",
+      description: 'PEM certificates of the CAs for the server certificate, instead of the CAs of the system.',
       ...rules({
         rule: "self == '' || self.contains('-----BEGIN CERTIFICATE-----')",
         message: 'must hold PEM certificates (-----BEGIN CERTIFICATE-----)',
@@ -101,7 +101,7 @@ export const vaultBlock = z.object({
   tlsServerName: z
     .string()
     .max(253)
-    .meta({ description: "Name that the server's certificate must be for, where it is not the host of addr." })
+    .meta({ description: 'Expected name in the server certificate, if it is not the host of addr.' })
     .exactOptional(),
   namespace: z
     .string()
@@ -112,8 +112,7 @@ export const vaultBlock = z.object({
 });
 
 /**
- * Rules for the object that holds `type` and `vault`. They say nothing unless the type is `vault`: a block that is not in
- * use may be half-written.
+ * Rules for the object with `type` and `vault`. They apply only if the type is `vault`: an unused block may be incomplete.
  */
 export function vaultRules(side: 'source' | 'destination'): readonly Rule[] {
   const unused = "self.type != 'vault'";

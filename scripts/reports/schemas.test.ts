@@ -1,4 +1,4 @@
-/** The schemas are those of the types that the program prints; the scenarios hold the output itself against them. */
+/** Compares the schemas with the types of the output. Scenarios validate the output itself. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { z } from 'zod';
@@ -17,6 +17,6 @@ it('the schemas have the fields of the types', () => {
   assert.deepEqual(isSame, [true, true]);
 });
 
-it('a field that is added later does not make an output invalid', () => {
+it('output with an additional field is valid', () => {
   for (const text of reportSchemas().values()) assert.ok(!text.includes('additionalProperties'));
 });

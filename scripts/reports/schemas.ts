@@ -1,14 +1,14 @@
 /**
- * The schemas of what `keyferry status` and `keyferry plan` print with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
- * made of them, and the tests hold the real output against them.
+ * Schemas of the output of `keyferry status` and `keyferry plan` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
+ * generated from them, and tests validate real output against them.
  *
- * Here an unknown field is a mistake; in the JSON Schemas it is not, because fields are added without a new version.
+ * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
  */
 import { z } from 'zod';
 
 const apiVersion = z
   .literal('keyferry.dev/v1')
-  .meta({ description: 'Version of this form. Within it fields are added, never changed or taken away.' });
+  .meta({ description: 'Version of this format. Within a version, fields are added, but never changed or removed.' });
 
 const place = {
   kind: z.string().meta({ description: 'Secret or ConfigMap.' }),
@@ -20,38 +20,38 @@ const copy = {
   ...place,
   sourceVersion: z
     .string()
-    .meta({ description: 'Version of the source that the copy holds; empty where sources have none.' }),
+    .meta({ description: 'Version of the source in the copy; empty for sources without versions.' }),
 };
 
 const failing = z.strictObject({
   ...place,
   state: z.enum(['pending', 'waiting', 'conflict', 'error']).meta({
     description:
-      'pending: it is not as it should be, and Keyferry would write it. waiting: something else has to happen first. conflict: the target belongs to somebody else. error: it cannot be done.',
+      'pending: the target is out of date, and Keyferry will write it. waiting: a precondition is missing. conflict: the target has another owner. error: the target cannot be written.',
   }),
-  reason: z.string().meta({ description: 'One word for programs.' }),
-  message: z.string().meta({ description: 'A sentence for people.' }),
+  reason: z.string().meta({ description: 'Machine-readable reason in one word.' }),
+  message: z.string().meta({ description: 'Human-readable message.' }),
 });
 
 const rule = z.strictObject({
   system: z.string().meta({ description: 'mirrors or replicator.' }),
-  kind: z.string().meta({ description: 'Kind of the object that asks: SecretMirror, Secret or ConfigMap.' }),
+  kind: z.string().meta({ description: 'Kind of the rule: SecretMirror, Secret or ConfigMap.' }),
   namespace: z.string(),
   name: z.string(),
   source: z.string().meta({ description: 'secret NAMESPACE/NAME, configmap NAMESPACE/NAME or vault HOST/PATH.' }),
-  destinations: z.array(z.string()).meta({ description: 'As they are written: patterns, names, or a place in Vault.' }),
+  destinations: z.array(z.string()).meta({ description: 'As in the rule: patterns, names, or a location in Vault.' }),
   state: z.string().meta({
     description:
-      "The system's word: Pending, Active or Error; Deleting, Outdated, Waiting, Suspended, Ignored; Unknown before Keyferry has seen it, or where the caller's rights do not show it.",
+      'Pending, Active or Error; Deleting, Outdated, Waiting, Suspended, Ignored; Unknown if Keyferry has not reconciled the rule yet, or if the user has no right to read its state.',
   }),
-  ready: z.boolean().meta({ description: 'Whether everything is as it should be.' }),
-  reason: z.string().meta({ description: 'One word for programs.' }),
+  ready: z.boolean().meta({ description: 'Whether all copies are up to date.' }),
+  reason: z.string().meta({ description: 'Machine-readable reason in one word.' }),
   message: z
     .string()
-    .meta({ description: 'A sentence for people. It may name some of many namespaces; failing names all.' }),
-  lastSyncTime: z.string().nullable().meta({ description: 'RFC 3339; null: never.' }),
-  copies: z.array(z.strictObject(copy)).meta({ description: 'Copies that are there.' }),
-  failing: z.array(failing).meta({ description: 'Every target that is not as it should be.' }),
+    .meta({ description: 'Human-readable message. It may list only some of many namespaces; failing lists all.' }),
+  lastSyncTime: z.string().nullable().meta({ description: 'RFC 3339; null if there was no sync.' }),
+  copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
+  failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
 });
 
 export const statusSchema = z.strictObject({
@@ -61,21 +61,21 @@ export const statusSchema = z.strictObject({
   systems: z.array(
     z.strictObject({
       system: z.string(),
-      installed: z.boolean().meta({ description: 'Whether the API of the system is there.' }),
+      installed: z.boolean().meta({ description: 'Whether the API of the system is installed.' }),
     }),
   ),
-  notes: z.array(z.string()).meta({ description: 'What could not be looked at, and why.' }),
+  notes: z.array(z.string()).meta({ description: 'Objects that could not be read, and why.' }),
   rules: z.array(rule),
   orphans: z
     .array(
       z.strictObject({
         system: z.string(),
         ...copy,
-        owner: z.string().meta({ description: 'What the mark on the copy says: NAMESPACE/NAME.' }),
-        reason: z.string().meta({ description: 'Why no rule stands behind it, and what becomes of it.' }),
+        owner: z.string().meta({ description: 'Owner in the mark of the copy: NAMESPACE/NAME.' }),
+        reason: z.string().meta({ description: 'Why the copy has no rule, and whether Keyferry deletes it.' }),
       }),
     )
-    .meta({ description: 'Copies that no rule asks for.' }),
+    .meta({ description: 'Copies without a rule.' }),
 });
 
 export const planSchema = z.strictObject({
@@ -87,26 +87,28 @@ export const planSchema = z.strictObject({
         system: z.string().meta({ description: 'mirrors or replicator.' }),
         action: z.enum(['create', 'update', 'replace', 'delete', 'nothing', 'conflict', 'wait', 'fail']),
         ...place,
-        rule: z.string().meta({ description: 'Kind, namespace and name of the rule that decides, or that loses.' }),
+        rule: z.string().meta({
+          description: 'Kind, namespace and name of the rule that has the target, or whose claim is in conflict.',
+        }),
         reason: z.string(),
-        lost: z.boolean().meta({ description: 'Whether data would be gone: a copy is deleted, or cleared.' }),
+        lost: z.boolean().meta({ description: 'Whether data would be lost: a copy is deleted or cleared.' }),
       }),
     )
-    .meta({ description: 'What would change or be refused; with --all also what stays as it is.' }),
+    .meta({ description: 'Targets that would change or be refused; with --all also unchanged targets.' }),
   problems: z
     .array(z.strictObject({ rule: z.string(), problem: z.string() }))
-    .meta({ description: 'What cannot be carried out as it is written.' }),
+    .meta({ description: 'Problems of the manifests.' }),
   notes: z.array(z.strictObject({ rule: z.string(), note: z.string() })),
-  unchanged: z.int().meta({ description: 'How many of the targets concerned stay as they are.' }),
-  ignored: z.int().meta({ description: 'Objects of the manifests that have nothing to do with Keyferry.' }),
+  unchanged: z.int().meta({ description: 'Number of unchanged targets.' }),
+  ignored: z.int().meta({ description: 'Number of objects in the manifests that Keyferry does not use.' }),
 });
 
-/** Text of each JSON Schema, by path from the project's root. */
+/** Text of each JSON Schema by path from the project root. */
 export function reportSchemas(): ReadonlyMap<string, string> {
   const reports = { status: statusSchema, plan: planSchema };
   return new Map(
     Object.entries(reports).map(([name, schema]) => {
-      const title = `What \`keyferry ${name} -o json\` prints`;
+      const title = `Output of \`keyferry ${name} -o json\``;
       const json = z.toJSONSchema(schema.meta({ title }), {
         override: ({ jsonSchema }) => void delete jsonSchema.additionalProperties,
       });

@@ -18,7 +18,7 @@ spec:
       served: true
       storage: false
       deprecated: true
-      deprecationWarning: "mirrors.kts.studio/v1alpha1 SecretMirror is not converted: write v1alpha2, for a write through v1alpha1 drops its fields"
+      deprecationWarning: "mirrors.kts.studio/v1alpha1 SecretMirror is not converted: use v1alpha2, because a write with v1alpha1 drops its fields"
       subresources:
         status: {}
       additionalPrinterColumns:
@@ -62,7 +62,7 @@ spec:
                     name:
                       type: string
                       description: Name of the source Secret.
-                  description: What to copy.
+                  description: Source of the copies.
                 destination:
                   type: object
                   properties:
@@ -72,12 +72,12 @@ spec:
                     namespaceRegex:
                       type: string
                       description: Regular expression of namespace names.
-                  description: Where to copy to.
+                  description: Destination of the copies.
                 pollPeriodSeconds:
                   type: integer
-                  description: How often to look, in seconds.
+                  description: Poll interval in seconds.
                   format: int64
-              description: What to copy, and where to.
+              description: Source and destination of the copies.
             status:
               type: object
               properties:
@@ -87,13 +87,13 @@ spec:
                     - Pending
                     - Active
                     - Error
-                  description: How the mirror fares, in one word.
+                  description: Status of the mirror in one word.
                   default: Pending
                 lastSyncTime:
                   type: string
-                  description: When everything was last in sync.
+                  description: Time of the last successful sync.
                   format: date-time
-              description: What became of it.
+              description: Observed state of the mirror.
           description: The first version of SecretMirror. Use v1alpha2.
     - name: v1alpha2
       served: true
@@ -149,12 +149,12 @@ spec:
                       enum:
                         - secret
                         - vault
-                      description: "Where the source is: a Kubernetes Secret or Vault."
+                      description: "Type of the source: a Kubernetes Secret or Vault."
                       default: secret
                     name:
                       type: string
                       maxLength: 253
-                      description: "Name of the source Secret, which is in the mirror's own namespace, and of every copy. Default: the mirror's name."
+                      description: "Name of every copy, and of the source Secret in the namespace of the mirror. Default: the name of the mirror."
                       x-kubernetes-validations:
                         - rule: self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')
                           message: "must be a valid object name: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
@@ -168,7 +168,7 @@ spec:
                         path:
                           type: string
                           maxLength: 4096
-                          description: Path of the secret. For a KV engine of version 2, with or without data/ after the mount.
+                          description: Path of the secret. For KV version 2 with or without data/ after the mount.
                         auth:
                           type: object
                           properties:
@@ -188,20 +188,20 @@ spec:
                                     namespace:
                                       type: string
                                       maxLength: 63
-                                      description: "Namespace of the Secret. Default: the mirror's own namespace. Another namespace is refused unless the operator runs with --allow-cross-namespace-auth."
+                                      description: "Namespace of the Secret. Default: the namespace of the mirror. Other namespaces require the flag --allow-cross-namespace-auth of the operator."
                                       x-kubernetes-validations:
                                         - rule: self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')
                                           message: "must be a valid namespace name: lower case letters, digits and '-', with a letter or digit at both ends"
-                                  description: The Secret that holds the credentials.
+                                  description: The Secret with the credentials.
                                 appRolePath:
                                   type: string
                                   description: "Mount path of the auth method. Default: approle."
                                 roleIDKey:
                                   type: string
-                                  description: "Key of the Secret that holds the role ID. Default: role-id."
+                                  description: "Key of the role ID in the Secret. Default: role-id."
                                 secretIDKey:
                                   type: string
-                                  description: "Key of the Secret that holds the secret ID. Default: secret-id."
+                                  description: "Key of the secret ID in the Secret. Default: secret-id."
                               description: Logs in with an AppRole.
                             token:
                               type: object
@@ -219,15 +219,15 @@ spec:
                                     namespace:
                                       type: string
                                       maxLength: 63
-                                      description: "Namespace of the Secret. Default: the mirror's own namespace. Another namespace is refused unless the operator runs with --allow-cross-namespace-auth."
+                                      description: "Namespace of the Secret. Default: the namespace of the mirror. Other namespaces require the flag --allow-cross-namespace-auth of the operator."
                                       x-kubernetes-validations:
                                         - rule: self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')
                                           message: "must be a valid namespace name: lower case letters, digits and '-', with a letter or digit at both ends"
-                                  description: The Secret that holds the credentials.
+                                  description: The Secret with the credentials.
                                 tokenKey:
                                   type: string
-                                  description: "Key of the Secret that holds the token. Default: token."
-                              description: "Uses a token as it is. An AppRole is safer: its tokens are short-lived."
+                                  description: "Key of the token in the Secret. Default: token."
+                              description: Uses a token directly. An AppRole is safer, because its tokens are short-lived.
                             kubernetes:
                               type: object
                               properties:
@@ -255,39 +255,39 @@ spec:
                                       items:
                                         type: string
                                         minLength: 1
-                                      description: Audiences of the token that is shown to Vault. Required unless --vault-addresses names the server; without any, the API server's own.
+                                      description: "Audiences of the token for Vault. Required unless --vault-addresses includes the server. Default: the audiences of the API server."
                                   required:
                                     - name
-                                  description: The ServiceAccount, in the mirror's own namespace, in whose name to log in.
+                                  description: The ServiceAccount for the login, in the namespace of the mirror.
                               required:
                                 - role
                                 - serviceAccountRef
-                              description: Logs in with the token of a ServiceAccount, made for the purpose and short-lived.
-                          description: "How to log in. The first that is complete counts: approle, token, kubernetes."
+                              description: Logs in with a new, short-lived token of a ServiceAccount.
+                          description: Login method. The first complete one is used, in the order approle, token, kubernetes.
                         encoding:
                           type: string
                           enum:
                             - plain
                             - base64
-                          description: "How values stand in Vault: as plain UTF-8 text, or base64-encoded. Default: plain."
+                          description: "Encoding of values in Vault: plain UTF-8 text or base64. Default: plain."
                         caBundle:
                           type: string
                           maxLength: 1048576
-                          description: PEM certificates that the server's certificate is verified against, in place of the system's.
+                          description: PEM certificates of the CAs for the server certificate, instead of the CAs of the system.
                           x-kubernetes-validations:
                             - rule: self == '' || self.contains('-----BEGIN CERTIFICATE-----')
                               message: must hold PEM certificates (-----BEGIN CERTIFICATE-----)
                         tlsServerName:
                           type: string
                           maxLength: 253
-                          description: Name that the server's certificate must be for, where it is not the host of addr.
+                          description: Expected name in the server certificate, if it is not the host of addr.
                         namespace:
                           type: string
                           maxLength: 1024
                           pattern: ^[!-~]*$
                           description: Vault namespace (Vault Enterprise, OpenBao).
-                      description: The secret in Vault, for type vault.
-                  description: What to copy.
+                      description: Location of the secret in Vault, for type vault.
+                  description: Source of the copies.
                   x-kubernetes-validations:
                     - rule: self.type != 'vault' || has(self.vault)
                       message: source.vault must be specified
@@ -325,7 +325,7 @@ spec:
                       enum:
                         - namespaces
                         - vault
-                      description: "Where copies go: namespaces or Vault."
+                      description: "Type of the destination: namespaces or Vault."
                       default: namespaces
                     namespaces:
                       maxItems: 1000
@@ -333,7 +333,7 @@ spec:
                       items:
                         type: string
                         maxLength: 4096
-                      description: Regular expressions (RE2) of the names of the namespaces to copy to, for type namespaces.
+                      description: Regular expressions (RE2) for the names of destination namespaces, for type namespaces.
                       x-kubernetes-validations:
                         - rule: (oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)
                           optionalOldSelf: true
@@ -348,7 +348,7 @@ spec:
                         path:
                           type: string
                           maxLength: 4096
-                          description: Path of the secret. For a KV engine of version 2, with or without data/ after the mount.
+                          description: Path of the secret. For KV version 2 with or without data/ after the mount.
                         auth:
                           type: object
                           properties:
@@ -368,20 +368,20 @@ spec:
                                     namespace:
                                       type: string
                                       maxLength: 63
-                                      description: "Namespace of the Secret. Default: the mirror's own namespace. Another namespace is refused unless the operator runs with --allow-cross-namespace-auth."
+                                      description: "Namespace of the Secret. Default: the namespace of the mirror. Other namespaces require the flag --allow-cross-namespace-auth of the operator."
                                       x-kubernetes-validations:
                                         - rule: self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')
                                           message: "must be a valid namespace name: lower case letters, digits and '-', with a letter or digit at both ends"
-                                  description: The Secret that holds the credentials.
+                                  description: The Secret with the credentials.
                                 appRolePath:
                                   type: string
                                   description: "Mount path of the auth method. Default: approle."
                                 roleIDKey:
                                   type: string
-                                  description: "Key of the Secret that holds the role ID. Default: role-id."
+                                  description: "Key of the role ID in the Secret. Default: role-id."
                                 secretIDKey:
                                   type: string
-                                  description: "Key of the Secret that holds the secret ID. Default: secret-id."
+                                  description: "Key of the secret ID in the Secret. Default: secret-id."
                               description: Logs in with an AppRole.
                             token:
                               type: object
@@ -399,15 +399,15 @@ spec:
                                     namespace:
                                       type: string
                                       maxLength: 63
-                                      description: "Namespace of the Secret. Default: the mirror's own namespace. Another namespace is refused unless the operator runs with --allow-cross-namespace-auth."
+                                      description: "Namespace of the Secret. Default: the namespace of the mirror. Other namespaces require the flag --allow-cross-namespace-auth of the operator."
                                       x-kubernetes-validations:
                                         - rule: self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')
                                           message: "must be a valid namespace name: lower case letters, digits and '-', with a letter or digit at both ends"
-                                  description: The Secret that holds the credentials.
+                                  description: The Secret with the credentials.
                                 tokenKey:
                                   type: string
-                                  description: "Key of the Secret that holds the token. Default: token."
-                              description: "Uses a token as it is. An AppRole is safer: its tokens are short-lived."
+                                  description: "Key of the token in the Secret. Default: token."
+                              description: Uses a token directly. An AppRole is safer, because its tokens are short-lived.
                             kubernetes:
                               type: object
                               properties:
@@ -435,46 +435,46 @@ spec:
                                       items:
                                         type: string
                                         minLength: 1
-                                      description: Audiences of the token that is shown to Vault. Required unless --vault-addresses names the server; without any, the API server's own.
+                                      description: "Audiences of the token for Vault. Required unless --vault-addresses includes the server. Default: the audiences of the API server."
                                   required:
                                     - name
-                                  description: The ServiceAccount, in the mirror's own namespace, in whose name to log in.
+                                  description: The ServiceAccount for the login, in the namespace of the mirror.
                               required:
                                 - role
                                 - serviceAccountRef
-                              description: Logs in with the token of a ServiceAccount, made for the purpose and short-lived.
-                          description: "How to log in. The first that is complete counts: approle, token, kubernetes."
+                              description: Logs in with a new, short-lived token of a ServiceAccount.
+                          description: Login method. The first complete one is used, in the order approle, token, kubernetes.
                         encoding:
                           type: string
                           enum:
                             - plain
                             - base64
-                          description: "How values stand in Vault: as plain UTF-8 text, or base64-encoded. Default: plain."
+                          description: "Encoding of values in Vault: plain UTF-8 text or base64. Default: plain."
                         caBundle:
                           type: string
                           maxLength: 1048576
-                          description: PEM certificates that the server's certificate is verified against, in place of the system's.
+                          description: PEM certificates of the CAs for the server certificate, instead of the CAs of the system.
                           x-kubernetes-validations:
                             - rule: self == '' || self.contains('-----BEGIN CERTIFICATE-----')
                               message: must hold PEM certificates (-----BEGIN CERTIFICATE-----)
                         tlsServerName:
                           type: string
                           maxLength: 253
-                          description: Name that the server's certificate must be for, where it is not the host of addr.
+                          description: Expected name in the server certificate, if it is not the host of addr.
                         namespace:
                           type: string
                           maxLength: 1024
                           pattern: ^[!-~]*$
                           description: Vault namespace (Vault Enterprise, OpenBao).
-                      description: Where in Vault to write to, for type vault.
+                      description: Location in Vault, for type vault.
                     secretType:
                       type: string
                       maxLength: 1024
-                      description: "Type of the copies of a Vault source, kubernetes.io/tls for example. Default: Opaque. Copies of a Secret have its type."
+                      description: "Type of copies from Vault, for example kubernetes.io/tls. Default: Opaque. Copies of a Secret have the type of the Secret."
                       x-kubernetes-validations:
                         - rule: "!(self in ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'])"
                           message: must not be kubernetes.io/service-account-token or bootstrap.kubernetes.io/token
-                  description: Where to copy to.
+                  description: Destination of the copies.
                   x-kubernetes-validations:
                     - rule: self.type != 'namespaces' || (has(self.namespaces) && size(self.namespaces) > 0)
                       message: destination namespaces are empty
@@ -518,13 +518,13 @@ spec:
                   enum:
                     - delete
                     - retain
-                  description: "What becomes of the copies when the mirror is deleted or no longer wants them. Default: delete; always retain for a destination of type vault."
+                  description: "Policy for copies whose mirror is deleted or no longer selects their namespace. Default: delete; always retain for a destination of type vault."
                 pollPeriodSeconds:
                   type: integer
                   minimum: 0
-                  description: How often, in seconds, to look at what cannot be watched (Vault). 0 means the default, 180.
+                  description: Interval in seconds for polling Vault, which cannot be watched. 0 means the default, 180.
                   format: int64
-              description: What to copy, and where to.
+              description: Source and destination of the copies.
               x-kubernetes-validations:
                 - rule: has(self.destination)
                   message: destination namespaces are empty
@@ -539,15 +539,15 @@ spec:
                     - Pending
                     - Active
                     - Error
-                  description: How the mirror fares, in one word.
+                  description: Status of the mirror in one word.
                   default: Pending
                 lastSyncTime:
                   type: string
-                  description: "When everything was last found or put in sync; 1970-01-01T00:00:00Z: never yet."
+                  description: Time of the last successful sync; 1970-01-01T00:00:00Z if there was none.
                   format: date-time
                 observedGeneration:
                   type: integer
-                  description: The metadata.generation that this status speaks of.
+                  description: The metadata.generation that this status is based on.
                   format: int64
                 conditions:
                   type: array
@@ -558,40 +558,40 @@ spec:
                         type: string
                         maxLength: 316
                         pattern: ^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\\/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$
-                        description: What the condition is about.
+                        description: Type of the condition.
                       status:
                         type: string
                         enum:
                           - "True"
                           - "False"
                           - Unknown
-                        description: Whether it holds.
+                        description: Status of the condition.
                       observedGeneration:
                         type: integer
                         minimum: 0
-                        description: The metadata.generation that the condition speaks of.
+                        description: The metadata.generation that the condition is based on.
                         format: int64
                       lastTransitionTime:
                         type: string
-                        description: When the status last changed.
+                        description: Time of the last change of the status.
                         format: date-time
                       reason:
                         type: string
                         minLength: 1
                         maxLength: 1024
                         pattern: ^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$
-                        description: Why, in one word for programs.
+                        description: Machine-readable reason in one word.
                       message:
                         type: string
                         maxLength: 32768
-                        description: Why, for people.
+                        description: Human-readable message.
                     required:
                       - type
                       - status
                       - lastTransitionTime
                       - reason
                       - message
-                  description: Ready says whether every copy is as it should be, and if not, why.
+                  description: The condition Ready is True if all copies are up to date. Otherwise it contains the reason.
                   x-kubernetes-list-type: map
                   x-kubernetes-list-map-keys:
                     - type
@@ -600,14 +600,14 @@ spec:
                   properties:
                     leaseID:
                       type: string
-                      description: The lease's ID.
+                      description: ID of the lease.
                     leaseDuration:
                       type: integer
-                      description: The lease's duration in seconds, as Vault last gave it.
+                      description: Duration of the lease in seconds, from the last response of Vault.
                       format: int64
                     tokenExpirationTime:
                       type: string
-                      description: When the token that the lease hangs on ends if it is not renewed; absent if it does not end, or was given.
+                      description: Expiration time of the Vault token that owns the lease; absent if the token does not expire or comes from a Secret.
                       format: date-time
                   description: The lease of dynamic credentials; absent for other sources.
                 vaultLeases:
@@ -617,25 +617,25 @@ spec:
                     properties:
                       leaseID:
                         type: string
-                        description: The lease's ID.
+                        description: ID of the lease.
                       vault:
                         type: object
-                        description: The spec.source.vault with which it was granted.
+                        description: The spec.source.vault at the time of the lease.
                         x-kubernetes-preserve-unknown-fields: true
                       destinationVersion:
                         type: string
-                        description: Which version of the destination in Vault holds its credentials.
+                        description: Version of the destination in Vault that contains the credentials of the lease.
                       expirationTime:
                         type: string
-                        description: When it is over at the latest; there if it was replaced and is to be revoked.
+                        description: Latest end of a replaced lease that will be revoked; absent for the current lease.
                         format: date-time
                     required:
                       - leaseID
                       - vault
-                  description: "Leases of dynamic credentials: the present one, and replaced ones that are still to be revoked."
+                  description: "Leases of dynamic credentials: the current one, and replaced ones that are not revoked yet."
                   x-kubernetes-list-type: atomic
-              description: What became of it.
-          description: Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies right.
+              description: Observed state of the mirror.
+          description: Copies a Secret, or a secret in Vault, to namespaces or to Vault, and keeps the copies up to date.
           x-kubernetes-validations:
             - rule: has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))
               optionalOldSelf: true

@@ -197,7 +197,7 @@ describe('keyferry status and plan', () => {
     const glob = await told(mirror('glob', 'one', ['to-*']));
     assert.match(
       glob,
-      /^SecretMirror default\/glob: its patterns match no other namespace; .*"to-\*".* it would be to-\.\*\n\nNo copy would be made/,
+      /^SecretMirror default\/glob: its patterns match no other namespace; .*"to-\*".* for a glob write to-\.\*\n\nNo copy would be made/,
     );
   });
 
