@@ -34,30 +34,6 @@ describe('metrics', () => {
     assert.equal(samples(await b.text(), 'keyferry_writes_total').length, 0);
   });
 
-  it('has the names and labels of the original mirrors operator, and drops them with the mirror', async () => {
-    const metrics = createMetrics('1');
-    for (const mirror of ['default/a', 'default/b']) {
-      metrics.mirrors.synced(mirror, 'secret', 'namespaces');
-      metrics.mirrors.synced(mirror, 'secret', 'namespaces');
-      metrics.mirrors.setNamespaces(mirror, 'secret', 7);
-      metrics.mirrors.leaseRenewed(mirror, 'http://vault:8200');
-      metrics.mirrors.leaseRenewFailed(mirror, 'http://vault:8200', 403);
-      metrics.mirrors.leaseRenewFailed(mirror, 'http://vault:8200', undefined);
-    }
-    metrics.mirrors.removeMirror('default/b');
-    metrics.mirrors.removeMirror('default/never-seen');
-    const ours = (await metrics.text()).split('\n').filter((line) => line.startsWith('mirrors_'));
-    assert.deepEqual(ours, [
-      'mirrors_sync_total{mirror="default/a",source_type="secret",destination_type="namespaces"} 2',
-      'mirrors_ns_current_count{mirror="default/a",source_type="secret"} 7',
-      'mirrors_vault_lease_renew_ok_total{mirror="default/a",vault="http://vault:8200"} 1',
-      'mirrors_vault_lease_renew_error_total{mirror="default/a",vault="http://vault:8200",http_code="403"} 1',
-      'mirrors_vault_lease_renew_error_total{mirror="default/a",vault="http://vault:8200",http_code="-"} 1',
-    ]);
-    metrics.mirrors.synced('default/b', 'vault', 'vault');
-    assert.match(await metrics.text(), /mirrors_sync_total\{mirror="default\/b",source_type="vault",[^\n]* 1\n/);
-  });
-
   it('reads queues, watches, claims and cache at the scrape, and forgets a source that is taken out', async () => {
     const metrics = createMetrics('1');
     let depth = 3;

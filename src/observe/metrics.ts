@@ -1,6 +1,5 @@
 /** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
 import { MetricRegistry, type Counter, type Gauge, type Histogram, type Sample } from './metric-registry.ts';
-import { MirrorMetrics } from './mirror-metrics.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { SourceSet } from './source-set.ts';
 
@@ -44,7 +43,6 @@ export interface VaultMetrics {
 export interface Metrics {
   /** Where a system adds its own. */
   readonly registry: MetricRegistry;
-  readonly mirrors: MirrorMetrics;
   /** Read at each scrape, as the next three. */
   readonly queues: SourceSet<QueueSnapshot>;
   readonly watches: SourceSet<WatchSnapshot>;
@@ -78,7 +76,6 @@ export function createMetrics(version: string): Metrics {
   build.set({ version, node: process.versions.node }, 1);
   return {
     registry,
-    mirrors: new MirrorMetrics(registry),
     queues,
     watches,
     claims,

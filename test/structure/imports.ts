@@ -31,6 +31,52 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   cli: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy', 'controllers', 'config'] },
 };
 
+/** What one part of a folder may not import; tests are free. */
+interface Seam {
+  readonly of: RegExp;
+  readonly forbidden: RegExp;
+  /** May be imported all the same. */
+  readonly but?: RegExp;
+  /** May be imported as types. */
+  readonly types?: RegExp;
+  readonly why: string;
+}
+
+const SEAMS: readonly Seam[] = [
+  {
+    of: /^copy\/(model|plan)\//,
+    forbidden: /^(kube|vault|copy)\//,
+    but: /^copy\/(model|plan)\/|^kube\/errors\.ts$/,
+    types: /^kube\/api\.ts$|^copy\/rule-reconciler\.ts$/,
+    why: 'copy/model and copy/plan are pure',
+  },
+  {
+    of: /^copy\/[^/]+$/,
+    forbidden: /^(vault|copy\/cluster|copy\/vault)\//,
+    // The events of a cluster.
+    types: /^copy\/cluster\/(backend|namespaces|object-index)\.ts$/,
+    why: 'the engine knows backends by copy/backend.ts alone',
+  },
+  { of: /^copy\/cluster\//, forbidden: /^(vault|copy\/vault)\//, why: 'a cluster knows nothing of Vault' },
+  {
+    of: /^copy\/vault\//,
+    forbidden: /^copy\/cluster\//,
+    // Credentials, and the copies of dynamic ones, are Secrets.
+    types: /^copy\/cluster\/store\.ts$/,
+    why: 'Vault uses the store of Secrets, and nothing else of a cluster',
+  },
+  {
+    of: /^controllers\/common\//,
+    forbidden: /^controllers\/(?!common\/)/,
+    why: 'controllers/common knows no controller',
+  },
+  {
+    of: /^(?!controllers\/|cli\/(look|plan|status)[./])/,
+    forbidden: /^controllers\/(?!common\/|list\.ts$)/,
+    why: 'controllers are reached by controllers/list.ts',
+  },
+];
+
 /** They are no part of the program: types, and oracles in tests. */
 const DEVELOPMENT_ONLY = ['@kubernetes/client-node', 'zod'];
 
@@ -69,12 +115,34 @@ function judgeOwn(file: string, { specifier, isType }: Import): string | undefin
   // package.json is no code, and where the build scripts are the program is not.
   if (!target.startsWith('src/')) return 'outside src/';
   const [from, to] = [folderOf(file), folderOf(target)];
-  if (from === to) return undefined;
   const layer = LAYERS[from];
   if (layer === undefined) return `the folder src/${from} has no place in the rule (test/structure/imports.ts)`;
-  if (layer.imports.includes(to)) return undefined;
+  if (from === to || layer.imports.includes(to))
+    return file.endsWith('.test.ts') ? undefined : judgeSeam(file, target, isType);
   if (layer.types?.includes(to) === true) return isType ? undefined : `${from} may import ${to} as types only`;
   return `${from} may not import ${to}`;
+}
+
+function judgeSeam(file: string, target: string, isType: boolean): string | undefined {
+  const [own, other] = [file.slice('src/'.length), target.slice('src/'.length)];
+  const seam = SEAMS.find((one) => one.of.test(own) && isForbidden(one, other, isType));
+  if (seam !== undefined) return seam.why;
+  return isOtherController(own, other) ? 'controllers do not import each other' : undefined;
+}
+
+function isForbidden({ forbidden, but, types }: Seam, target: string, isType: boolean): boolean {
+  if (!forbidden.test(target) || but?.test(target) === true) return false;
+  return !(isType && types?.test(target) === true);
+}
+
+/** `controllers/a/…` imports `controllers/b/…`; everybody may import `controllers/common/…`. */
+function isOtherController(file: string, target: string): boolean {
+  const [from, to] = [controllerOf(file), controllerOf(target)];
+  return from !== undefined && to !== undefined && to !== 'common' && from !== to;
+}
+
+function controllerOf(file: string): string | undefined {
+  return /^controllers\/([^/]+)\//.exec(file)?.[1];
 }
 
 function judgePackage(file: string, { specifier, isType }: Import): string | undefined {

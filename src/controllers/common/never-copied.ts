@@ -2,6 +2,9 @@
 import { LAST_APPLIED } from '../../copy/model/observed.ts';
 
 export const OWN_PREFIX = 'keyferry.dev/';
+const MIRRORS_PREFIX = 'mirrors.kts.studio/';
+/** On the copies of a SecretMirror: `<namespace>/<name>` of the SecretMirror. Other controllers leave such an object alone. */
+export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;
 
 /**
  * They are true of the source object and not of a copy: which program manages it (a copy with the marks of Argo CD or Helm is pruned or
@@ -9,7 +12,7 @@ export const OWN_PREFIX = 'keyferry.dev/';
  */
 const PREFIXES = [
   OWN_PREFIX,
-  'mirrors.kts.studio/',
+  MIRRORS_PREFIX,
   'meta.helm.sh/',
   'helm.sh/',
   'argocd.argoproj.io/',

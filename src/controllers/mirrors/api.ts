@@ -5,6 +5,7 @@
  * server accepts an object without it. Objects that were stored under an older CRD may violate the rules of the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
+import { MIRROR_OWNER } from '../common/never-copied.ts';
 
 /** First part of the rule keys, and value of the label on copies. */
 export const MIRRORS_SYSTEM = 'mirrors';
@@ -24,7 +25,7 @@ export const MIRRORS_EVENT_COMPONENT = 'mirrors.kts.studio';
 /** Annotations on the copies of a SecretMirror. */
 export const MIRROR_ANNOTATIONS = {
   /** The owner's mark: `<namespace>/<name>` of the mirror. */
-  ownedBy: 'mirrors.kts.studio/owned-by',
+  ownedBy: MIRROR_OWNER,
   /** Time of the last write. */
   lastSyncAt: 'mirrors.kts.studio/last-sync-at',
   /** resourceVersion of the source; empty for a Vault source. */

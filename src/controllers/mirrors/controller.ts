@@ -19,6 +19,7 @@ import {
 } from './api.ts';
 import { CrdTrouble } from './crd-trouble.ts';
 import { LeftBehind } from './left-behind.ts';
+import { MirrorMetrics } from './metrics.ts';
 import { MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { MirrorSystem } from './reconciler.ts';
@@ -45,7 +46,7 @@ class MirrorsController implements Controller {
   constructor(context: ControllerContext) {
     this.#context = context;
     const { engine, cluster, clock, config, log, vault: backend } = context;
-    const metrics = context.metrics.mirrors;
+    const metrics = new MirrorMetrics(context.metrics.registry);
     const { regexMode } = config.mirrors;
     const now = (): number => clock.now();
     const secrets = cluster.store(SECRET);

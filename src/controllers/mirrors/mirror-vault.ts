@@ -15,8 +15,8 @@ import {
   type VaultUse,
 } from '../../copy/vault/locations.ts';
 import type { LeaseEvent, LeaseTrace } from '../../copy/vault/leases.ts';
-import type { MirrorMetrics } from '../../observe/mirror-metrics.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
+import type { MirrorMetrics } from './metrics.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
 import { mirrorName, type MirrorStore } from './mirror-store.ts';
 import { LEASE_ORIGIN_ANNOTATION } from './shape.ts';

@@ -6,7 +6,7 @@ import type { DesiredState, Failed, Waiting, Shape, SourceView, FieldPatch } fro
 import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import { MIRROR_ANNOTATIONS } from '../mirrors/api.ts';
+import { MIRROR_OWNER } from '../common/never-copied.ts';
 import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import { isFilled, isFrozen, versionMark } from './bookkeeping.ts';
@@ -60,7 +60,7 @@ export class PullShape implements Shape {
   /** The SecretMirror that owns the target. */
   #mirrorOf({ annotations }: Observed): string | undefined {
     if (this.#target.kind !== SECRET.kind || isMarkedElsewhere(annotations, this.#target)) return undefined;
-    return annotations[MIRROR_ANNOTATIONS.ownedBy];
+    return annotations[MIRROR_OWNER];
   }
 
   heldVersion(observed: Observed): string | undefined {
@@ -169,6 +169,6 @@ export class PullShape implements Shape {
 
 /** The SecretMirror, perhaps in another process, would overwrite the data, and both would write again and again. */
 function keptByMirror(from: string, mirror: string): { readonly reason: string; readonly message: string } {
-  const message = `annotation ${from} is ignored: the object is a copy of SecretMirror ${mirror} (annotation ${MIRROR_ANNOTATIONS.ownedBy})`;
+  const message = `annotation ${from} is ignored: the object is a copy of SecretMirror ${mirror} (annotation ${MIRROR_OWNER})`;
   return { reason: 'Conflict', message };
 }

@@ -4,7 +4,7 @@
  *
  * Invariant: `#series` holds exactly the label sets that were ever given for a mirror since it was last removed.
  */
-import type { Counter, Gauge, MetricRegistry } from './metric-registry.ts';
+import type { Counter, Gauge, MetricRegistry } from '../../observe/metric-registry.ts';
 
 export type MirrorSourceType = 'secret' | 'vault';
 export type MirrorDestinationType = 'namespaces' | 'vault';
