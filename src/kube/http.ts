@@ -1,7 +1,7 @@
 /**
  * Calls to one API server over HTTP/1.1.
  *
- * A call: waits its turn (call-gate.ts) → takes the credentials → is sent (exchange.ts) → answers or throws. It is sent a
+ * A call: waits its turn (call-gate.ts) → takes the credentials → is sent (http/exchange.ts) → answers or throws. It is sent a
  * second time in two cases only, in both of which the server did not carry it out or it does no harm twice:
  * - 401, after the credentials were read anew and are others than before;
  * - a kept connection turned out closed; then on a connection of its own, as the others in the pool may be closed too.
@@ -10,8 +10,18 @@
  *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
+import type { Agent } from 'node:http';
+import { openAgent } from '../http/agent.ts';
+import { StaleConnectionError } from '../http/errors.ts';
+import {
+  type Answer,
+  exchange,
+  type ExchangeOptions,
+  type HttpRequest,
+  type Route,
+  routeTo,
+} from '../http/exchange.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
-import { type Agents, openAgents } from './agents.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
@@ -23,8 +33,8 @@ import {
   CredentialError,
   isNobodyThere,
   isStorageStarting,
+  toConnectionError,
 } from './errors.ts';
-import { type Answer, exchange, type Route, StaleConnectionError } from './exchange.ts';
 import { HttpStream } from './http-stream.ts';
 
 /** One request on the wire, for metrics. */
@@ -59,11 +69,18 @@ declare const KEYFERRY_VERSION: string | undefined;
 
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
-/** Says nothing of the server: our own limits, and a kept connection that it had closed. */
+/** Errors of our own, which are no sign that the server is away. */
 const OUR_OWN: ReadonlySet<string> = new Set(['ETIMEDOUT', 'ECLOSED', 'EMSGSIZE', 'EFENCED']);
 
-function isUnanswered(error: unknown): boolean {
-  return error instanceof ConnectionError && !(error instanceof StaleConnectionError) && !OUR_OWN.has(error.code);
+/** Idle connections are closed by us before the API server does it (90 s), else a call may be sent into the closing. */
+const IDLE_MS = 55_000;
+
+/** Connections with the same TLS material. */
+interface Pools {
+  /** For calls: kept open, few. */
+  readonly api: Agent;
+  /** For watches: one connection each. */
+  readonly streams: Agent;
 }
 
 export function createKubeApi(connection: Connection, options?: HttpKubeApiOptions): HttpKubeApi {
@@ -83,8 +100,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   /** Calls and streams under way. */
   readonly #open = new Set<CallLimit>();
   /** Every pool not yet closed: the present one, and older ones that still carry streams. */
-  readonly #pools = new Set<Agents>();
-  #agents: Agents | undefined;
+  readonly #pools = new Set<Pools>();
+  #agents: Pools | undefined;
   #agentsOf: TlsMaterial | undefined;
   #route: Route | undefined;
   #routeOf: AuthHeaders | undefined;
@@ -155,7 +172,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#closed = true;
     this.#gate.close();
     for (const limit of this.#open) limit.cancel(this.#closedError(limit.call));
-    for (const agents of this.#pools) agents.destroy();
+    for (const agents of this.#pools) destroy(agents);
     this.#pools.clear();
     this.#agents = undefined;
     if (this.#open.size === 0) return;
@@ -194,7 +211,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         this.#gate.answered();
         return answer;
       }
-      const error = apiErrorOf(limit.call, answer.status, answer.body, answer.retryAfter, this.#clock.now());
+      const error = apiErrorOf(
+        limit.call,
+        answer.status,
+        answer.body,
+        answer.headers['retry-after'],
+        this.#clock.now(),
+      );
       if (isNobodyThere(error)) this.#gate.unanswered();
       else this.#gate.answered();
       if (REFUSALS_THAT_HOLD.has(error.status) && !isStorageStarting(error)) this.#gate.hold(error);
@@ -215,70 +238,78 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     return headers !== auth || tls !== material;
   }
 
+  /** Sends the request, and once more on a new connection where the kept one was closed and that is safe. */
   async #send(
     request: KubeRequest,
     limit: CallLimit,
     streaming: boolean,
     route: Route,
-    agents: Agents,
+    agents: Pools,
   ): Promise<Answer> {
-    const maxBodyBytes = request.maxBytes ?? this.#maxBodyBytes;
-    const options = { agent: streaming ? agents.streams : agents.api, streaming, maxBodyBytes };
+    const sent = toHttpRequest(request);
+    const options: ExchangeOptions = {
+      agent: streaming ? agents.streams : agents.api,
+      streaming,
+      maxBytes: request.maxBytes ?? this.#maxBodyBytes,
+      onHead: () => {
+        limit.stage = 'reading the answer';
+      },
+    };
     try {
-      return await this.#observed(request, limit, route, options).catch(async (error: unknown) => {
-        if (!(error instanceof StaleConnectionError && error.repeatable)) throw error;
-        return await this.#observed(request, limit, route, { ...options, agent: agents.streams });
+      return await this.#observed(request, sent, limit, route, options).catch(async (error: unknown) => {
+        const repeatable =
+          error instanceof StaleConnectionError && (error.code === 'EPIPE' || request.method === 'GET');
+        if (!repeatable) throw error;
+        return await this.#observed(request, sent, limit, route, { ...options, agent: agents.streams });
       });
     } catch (error) {
-      if (isUnanswered(error)) this.#gate.unanswered();
-      throw error;
+      limit.check();
+      const failure = toConnectionError(limit.call, error);
+      if (!(error instanceof StaleConnectionError) && !OUR_OWN.has(failure.code)) this.#gate.unanswered();
+      throw failure;
     }
   }
 
   async #observed(
-    request: KubeRequest,
+    { method, path }: KubeRequest,
+    sent: HttpRequest,
     limit: CallLimit,
     route: Route,
-    options: Parameters<typeof exchange>[3],
+    options: ExchangeOptions,
   ): Promise<Answer> {
-    if (this.#onRequest === undefined) return exchange(route, request, limit, options);
     const started = this.#clock.monotonic();
     let status: number | undefined;
     try {
-      const answer = await exchange(route, request, limit, options);
-      ({ status } = answer);
-      return answer;
+      const { answer, abort } = exchange(route, sent, options);
+      limit.stage = 'connecting or waiting for the answer';
+      limit.onOver = abort;
+      const answered = await answer;
+      ({ status } = answered);
+      return answered;
     } finally {
-      const durationMs = this.#clock.monotonic() - started;
-      this.#onRequest({ method: request.method, path: request.path, status, durationMs });
+      this.#onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
     }
   }
 
   #routeFor(auth: AuthHeaders): Route {
     if (this.#route !== undefined && this.#routeOf === auth) return this.#route;
-    const { server } = this.#connection;
-    const headers = ['Host', server.host, 'User-Agent', this.#userAgent];
+    const headers = ['User-Agent', this.#userAgent];
     for (const [name, value] of Object.entries(auth)) {
       for (const one of typeof value === 'string' ? [value] : value) headers.push(name, one);
     }
-    const secure = server.protocol === 'https:';
     this.#routeOf = auth;
-    this.#route = {
-      secure,
-      host: server.hostname.replace(/^\[|\]$/gu, ''),
-      port: server.port === '' ? (secure ? 443 : 80) : Number(server.port),
-      basePath: server.pathname.replace(/\/+$/u, ''),
-      headers,
-    };
+    this.#route = routeTo(this.#connection.server, headers);
     return this.#route;
   }
 
-  #agentsFor(tls: TlsMaterial): Agents {
+  #agentsFor(tls: TlsMaterial): Pools {
     if (this.#agents !== undefined && this.#agentsOf === tls) return this.#agents;
     const { server, proxy, origin } = this.#connection;
-    let agents: Agents;
+    const target = { secure: server.protocol === 'https:', proxy, tls };
+    let agents: Pools;
     try {
-      agents = openAgents({ server, proxy, tls, maxSockets: this.#maxSockets });
+      const pool = { keepAlive: true, maxSockets: this.#maxSockets, scheduling: 'fifo', timeout: IDLE_MS } as const;
+      agents = { api: openAgent({ ...target, ...pool }), streams: openAgent(target) };
     } catch (error) {
       // Read in the middle of a rotation, certificate and key do not fit: the next call reads them again.
       this.#connection.credentials.invalidate();
@@ -287,8 +318,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         cause: error,
       });
     }
-    this.#agents?.retire();
-    for (const pool of this.#pools) if (pool !== this.#agents && pool.idle) this.#pools.delete(pool);
+    if (this.#agents !== undefined) retire(this.#agents.api);
+    for (const pool of this.#pools) if (pool !== this.#agents && isIdle(pool)) this.#pools.delete(pool);
     this.#pools.add(agents);
     this.#agents = agents;
     this.#agentsOf = tls;
@@ -298,4 +329,34 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   #closedError({ method, path }: CallContext): ConnectionError {
     return new ConnectionError('ECLOSED', `${method} ${path}: the client was closed`);
   }
+}
+
+/** Closes idle connections now, and the others when their calls are done. */
+function retire(agent: Agent): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}
+
+/** Whether no connection is in use. */
+function isIdle({ api, streams }: Pools): boolean {
+  return Object.keys(api.sockets).length === 0 && Object.keys(streams.sockets).length === 0;
+}
+
+function destroy({ api, streams }: Pools): void {
+  api.destroy();
+  streams.destroy();
+}
+
+function toHttpRequest({ method, path, query, accept, compressed, body, contentType }: KubeRequest): HttpRequest {
+  const headers = ['Accept', accept ?? 'application/json'];
+  if (compressed === true) headers.push('Accept-Encoding', 'gzip');
+  if (body !== undefined) headers.push('Content-Type', contentType ?? 'application/json');
+  return { method, path: path + queryText(query), headers, body };
+}
+
+function queryText(query: KubeRequest['query']): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${encodeURIComponent(name)}=${encodeURIComponent(value)}`],
+  );
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
 }

@@ -2,9 +2,9 @@
  * What a status and body from Vault mean. The rules were taken from a running Vault 1.13; statuses from
  * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
+import type { Answer } from '../http/exchange.ts';
 import { parseRetryAfter } from '../runtime/retry-after.ts';
 import type { VaultErrorKind } from './errors.ts';
-import type { Answer } from './exchange.ts';
 import {
   booleanMember,
   isJsonObject,

@@ -14,7 +14,7 @@ import { AbortedError } from '../runtime/abort.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
 import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
-import { largeAnswerSlots } from './exchange.ts';
+import { largeAnswerSlots } from './transport.ts';
 import { isVaultError, type VaultError, type VaultErrorKind } from './errors.ts';
 import { parseTarget, type VaultTargetOptions } from './target.ts';
 
@@ -443,6 +443,18 @@ describe('TLS', () => {
     [url.username, url.password] = ['user', 'p%40ss'];
     await get(connect(addr, { caBundle: ca }, { proxy: url.href }));
     assert.deepEqual(proxy.tunnels, [`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
+  });
+
+  it('is not needed for a proxy: it forwards plain HTTP by the whole URL', async () => {
+    const seen: unknown[] = [];
+    const proxy = await serve((request, response) => {
+      seen.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
+      answer(200, '{}')(request, response);
+    });
+    const url = proxy.replace('http://', 'http://user:p%40ss@');
+    await get(connect('http://vault.internal:8200/way', {}, { proxy: url }));
+    const login = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
+    assert.deepEqual(seen, [['http://vault.internal:8200/way/v1/secret/data/app', 'vault.internal:8200', login]]);
   });
 
   it('shows a certificate of ours to a server that asks for one', async () => {

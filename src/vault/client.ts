@@ -10,8 +10,8 @@
  *   to a call that is nobody's says that it is down (`liveness.ts`). A call that cannot be sent counts nowhere.
  * - Nothing that was sent is part of an error: Vault's own words are scrubbed, other bodies are not repeated at all.
  */
-import type { OutgoingHttpHeaders } from 'node:http';
-
+import { AnswerTooLargeError } from '../http/errors.ts';
+import type { Answer } from '../http/exchange.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../runtime/abort.ts';
 import type { SecretBytes } from '../runtime/secret-bytes.ts';
@@ -19,7 +19,6 @@ import { VaultAddresses } from './addresses.ts';
 import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
 import type { Permit } from './circuit.ts';
 import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from './errors.ts';
-import { type Answer, AnswerTooLargeError, type ClientCertificate, largeAnswerSlots, Transport } from './exchange.ts';
 import { isServing } from './health.ts';
 import { Liveness } from './liveness.ts';
 import { mountOfPath, Parties, Party, serverSlots } from './parties.ts';
@@ -27,6 +26,7 @@ import { encodePath } from './path.ts';
 import { scrub } from './scrub.ts';
 import type { Slots } from './slots.ts';
 import { type VaultTarget, VaultTargetError } from './target.ts';
+import { type ClientCertificate, largeAnswerSlots, Transport } from './transport.ts';
 
 export interface VaultRequest {
   readonly method: 'GET' | 'LIST' | 'POST' | 'PUT' | 'DELETE';
@@ -210,7 +210,7 @@ export class VaultClient {
 
   async #guarded(
     request: VaultRequest,
-    headers: OutgoingHttpHeaders,
+    headers: readonly string[],
     party: Party,
     signal: AbortSignal,
   ): Promise<VaultResponse> {
@@ -270,7 +270,7 @@ export class VaultClient {
     permit.succeeded();
   }
 
-  async #exchange(request: VaultRequest, headers: OutgoingHttpHeaders, signal: AbortSignal): Promise<Answer> {
+  async #exchange(request: VaultRequest, headers: readonly string[], signal: AbortSignal): Promise<Answer> {
     const exchange = {
       method: request.method,
       path: `/v1/${encodePath(request.path)}`,
@@ -285,18 +285,13 @@ export class VaultClient {
   }
 
   /** @throws VaultError `tokenInvalid` for a token that no header can hold: nothing is sent then */
-  #headers(request: VaultRequest): OutgoingHttpHeaders {
+  #headers(request: VaultRequest): readonly string[] {
     const namespace = request.namespace ?? this.target.namespace;
-    return {
-      accept: 'application/json',
-      // Vault refuses calls without it where it is set up as an agent or proxy (`require_request_header`).
-      'x-vault-request': 'true',
-      ...(request.token === undefined ? {} : { 'x-vault-token': this.#tokenHeader(request) }),
-      ...(namespace === undefined ? {} : { 'x-vault-namespace': namespace }),
-      ...(request.body === undefined
-        ? {}
-        : { 'content-type': 'application/json', 'content-length': request.body.byteLength }),
-    };
+    const headers: string[] = [];
+    if (request.token !== undefined) headers.push('X-Vault-Token', this.#tokenHeader(request));
+    if (namespace !== undefined) headers.push('X-Vault-Namespace', namespace);
+    if (request.body !== undefined) headers.push('Content-Type', 'application/json');
+    return headers;
   }
 
   #tokenHeader(request: VaultRequest): string {

@@ -1,7 +1,7 @@
 /** Asks a server whether it serves anybody: by `sys/health`, which needs no token, and so depends on nobody's rights or mounts. */
 import type { Clock } from '../runtime/clock.ts';
 import type { VaultCall } from './client.ts';
-import type { Transport } from './exchange.ts';
+import type { Transport } from './transport.ts';
 
 export interface HealthOptions {
   readonly transport: Transport;
@@ -25,8 +25,8 @@ export async function isServing({ transport, addr, clock, limitMs, onCall }: Hea
   const started = clock.monotonic();
   let status: number | undefined;
   try {
-    const headers = { accept: 'application/json', 'x-vault-request': 'true' };
-    ({ status } = await transport.send({ method: 'GET', path: PATH, headers, signal: limit.signal, repeatable: true }));
+    const call = { method: 'GET', path: PATH, headers: [], signal: limit.signal, repeatable: true };
+    ({ status } = await transport.send(call));
     return !DOWN_STATUS.has(status);
   } catch {
     // Only the verdict counts; the call that raised the doubt says what is wrong.

@@ -23,8 +23,9 @@ interface Layer {
 const LAYERS: Readonly<Record<string, Layer>> = {
   runtime: { imports: [] },
   observe: { imports: ['runtime'] },
-  kube: { imports: ['runtime', 'observe'] },
-  vault: { imports: ['runtime', 'observe'] },
+  http: { imports: ['runtime'] },
+  kube: { imports: ['runtime', 'observe', 'http'] },
+  vault: { imports: ['runtime', 'observe', 'http'] },
   copy: { imports: ['runtime', 'observe', 'kube', 'vault'] },
   controllers: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy'], types: ['config'] },
   config: { imports: ['runtime', 'observe'] },

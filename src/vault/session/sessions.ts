@@ -8,11 +8,11 @@
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { VaultClient, type VaultClientOptions } from '../client.ts';
 import { VaultError } from '../errors.ts';
-import { largeAnswerSlots } from '../exchange.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './session-events.ts';
 import { parseTarget, type VaultTarget, type VaultTargetOptions } from '../target.ts';
+import { largeAnswerSlots } from '../transport.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
   readonly clock: Clock;

@@ -1,8 +1,9 @@
-/** Tunnels through an HTTP proxy (`proxy-url` of a kubeconfig) by CONNECT. Invariant: the callback is called exactly once. */
+/** Tunnels through an HTTP proxy by CONNECT. Invariant: the callback is called exactly once. */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-import { ConnectionError } from './errors.ts';
+import { HttpError } from './errors.ts';
+import { hostAndPort } from './exchange.ts';
 
 /** Longest wait for the proxy's answer, in ms; a call's own limit is usually shorter. */
 const TUNNEL_TIMEOUT_MS = 30_000;
@@ -11,22 +12,16 @@ export type TunnelCallback = (error: Error | null, socket?: Socket) => void;
 
 /**
  * Opens a connection to `host:port` through the proxy.
- * @param done gets a socket that is connected to the target, or `ConnectionError`; the proxy's password is in neither
+ * @param done gets a socket that is connected to the target, or `HttpError` EPROXY; the proxy's password is in neither
  */
 export function openTunnel(proxy: URL, host: string, port: number, done: TunnelCallback): void {
   const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-  const headers: Record<string, string> = { Host: target };
-  if (proxy.username !== '') {
-    const login = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
-    headers['Proxy-Authorization'] = `Basic ${Buffer.from(login).toString('base64')}`;
-  }
-  const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
-  const request = send({
+  const { secure, ...address } = hostAndPort(proxy);
+  const request = (secure ? httpsRequest : httpRequest)({
+    ...address,
     method: 'CONNECT',
-    host: proxy.hostname.replace(/^\[|\]$/gu, ''),
-    port: proxy.port === '' ? (proxy.protocol === 'https:' ? 443 : 80) : Number(proxy.port),
     path: target,
-    headers,
+    headers: { Host: target, ...proxyAuthorization(proxy) },
     agent: false,
     timeout: TUNNEL_TIMEOUT_MS,
   });
@@ -37,7 +32,7 @@ export function openTunnel(proxy: URL, host: string, port: number, done: TunnelC
     done(error, socket);
   };
   const fail = (why: string, cause?: unknown): void => {
-    finish(new ConnectionError('EPROXY', `proxy ${proxy.host}: no tunnel to ${target}: ${why}`, { cause }));
+    finish(new HttpError('EPROXY', `proxy ${proxy.host}: no tunnel to ${target}: ${why}`, { cause }));
   };
   request.once('connect', (response, socket, head) => {
     socket.setTimeout(0);
@@ -61,4 +56,11 @@ export function openTunnel(proxy: URL, host: string, port: number, done: TunnelC
     fail(error.message, error);
   });
   request.end();
+}
+
+/** The header that shows a proxy the user and password in its URL; none where it has no user. */
+export function proxyAuthorization({ username, password }: URL): { readonly 'Proxy-Authorization'?: string } {
+  if (username === '') return {};
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { 'Proxy-Authorization': `Basic ${Buffer.from(login).toString('base64')}` };
 }

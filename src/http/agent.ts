@@ -1,0 +1,97 @@
+/**
+ * A pool of connections to one server, direct or through a proxy.
+ *
+ * The TLS material becomes one `SecureContext`: it is parsed once instead of per connection, and it stays out of the key by
+ * which Node looks up a pool on every request (that key would hold the whole CA bundle).
+ */
+import { Agent, type AgentOptions, type ClientRequestArgs } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { HttpError } from './errors.ts';
+import { openTunnel } from './proxy.ts';
+
+/** The kernel probes a silent connection after this time, ms, and so notices a peer that vanished. */
+const TCP_KEEPALIVE_MS = 30_000;
+
+export interface TlsOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
+  /** Name that the server's certificate must carry, and SNI, where it is not the server URL's host. */
+  readonly servername?: string | undefined;
+  readonly rejectUnauthorized: boolean;
+}
+
+export interface PoolOptions extends Pick<
+  AgentOptions,
+  'keepAlive' | 'maxSockets' | 'scheduling' | 'timeout' | 'lookup'
+> {
+  readonly secure: boolean;
+  /** HTTP proxy to tunnel through (CONNECT). */
+  readonly proxy?: URL | undefined;
+  readonly tls: TlsOptions;
+}
+
+type Connected = (error: Error | null, socket?: Duplex) => void;
+
+/** @throws Error of OpenSSL where a certificate or key is not well-formed */
+export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
+  if (!secure) return connecting(new Agent(pool), proxy, (socket) => socket);
+  const { servername, rejectUnauthorized, ...material } = tls;
+  const agent = new HttpsAgent({
+    ...pool,
+    secureContext: createSecureContext(material),
+    rejectUnauthorized,
+    ALPNProtocols: ['http/1.1'],
+    ...(servername === undefined ? {} : { servername }),
+  });
+  const connect = agent.createConnection.bind(agent);
+  return connecting(agent, proxy, (socket, options) => connect({ ...options, socket } as ClientRequestArgs));
+}
+
+/**
+ * Makes the agent open its connections with TCP keep-alive, and through the proxy if there is one.
+ * @param wrap makes of a tunnel the connection that requests are sent on
+ */
+function connecting(
+  agent: Agent,
+  proxy: URL | undefined,
+  wrap: (socket: Socket, options: ClientRequestArgs) => Duplex | null | undefined,
+): Agent {
+  const connect = agent.createConnection.bind(agent);
+  const destroy = agent.destroy.bind(agent);
+  let destroyed = false;
+  agent.destroy = () => {
+    destroyed = true;
+    destroy();
+  };
+  agent.createConnection = (options, callback) => {
+    const connected = callback as Connected | undefined;
+    if (proxy === undefined) {
+      const socket = connect(options);
+      // Node forgets the delay if it is set before the socket is connected.
+      socket?.once('connect', () => {
+        tune(socket as Socket);
+      });
+      return socket;
+    }
+    openTunnel(proxy, options.host ?? 'localhost', Number(options.port), (error, socket) => {
+      if (socket !== undefined && destroyed) {
+        // Node's agent would keep a socket that arrives after `destroy`.
+        socket.destroy();
+        connected?.(new HttpError('ECLOSED', 'the client was closed'));
+      } else if (socket === undefined) {
+        connected?.(error);
+      } else {
+        tune(socket);
+        connected?.(null, wrap(socket, options) ?? socket);
+      }
+    });
+    return undefined;
+  };
+  return agent;
+}
+
+function tune(socket: Socket): void {
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
+}

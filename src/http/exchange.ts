@@ -1,0 +1,160 @@
+/**
+ * One HTTP request and its answer on one connection. It follows no redirects, repeats nothing and knows no credentials: that is
+ * for the clients (kube/http.ts, vault/transport.ts).
+ */
+import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { gunzipSync } from 'node:zlib';
+import { AnswerTooLargeError, StaleConnectionError } from './errors.ts';
+
+/** Where to send, and what every request carries. */
+export interface Route {
+  readonly secure: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** In front of every path, without a slash at its end: `` or `/k8s/clusters/c-1`. */
+  readonly basePath: string;
+  /** Name, value, name, value. */
+  readonly headers: readonly string[];
+}
+
+/** Pieces are written one after another, so that a secret value need not be joined into a string. */
+export type RequestBody = string | Uint8Array | readonly Uint8Array[];
+
+export interface HttpRequest {
+  readonly method: string;
+  /** Encoded, with the query. */
+  readonly path: string;
+  /** Name, value, name, value; `Content-Length` is added here. */
+  readonly headers: readonly string[];
+  readonly body?: RequestBody | undefined;
+}
+
+export interface ExchangeOptions {
+  readonly agent: Agent;
+  /** Largest body, uncompressed, in bytes. Streams have no limit. */
+  readonly maxBytes: number;
+  /** Hands an answer of 200–299 out as a stream. */
+  readonly streaming?: boolean;
+  /** Called when an answer that is read here has begun. */
+  readonly onHead?: () => void;
+  /** Called after each piece of a body; no further piece is read before the promise settles. */
+  readonly onData?: (size: number, status: number) => Promise<unknown> | undefined;
+}
+
+/** An answer, read to its end, or with `stream` set still arriving. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly stream: IncomingMessage | undefined;
+}
+
+export interface Exchange {
+  /** @throws StaleConnectionError, AnswerTooLargeError, Node's error of the connection, or the reason given to `abort` */
+  readonly answer: Promise<Answer>;
+  /** Closes the connection; `answer` rejects with the reason, unless it is settled. */
+  readonly abort: (reason: unknown) => void;
+}
+
+/** The route to a server, and below the path of its URL. @param headers what every request carries beside `Host` */
+export function routeTo(server: URL, headers: readonly string[]): Route {
+  return {
+    ...hostAndPort(server),
+    basePath: server.pathname.replace(/\/+$/u, ''),
+    headers: ['Host', server.host, ...headers],
+  };
+}
+
+export function hostAndPort({ protocol, hostname, port }: URL): { secure: boolean; host: string; port: number } {
+  const secure = protocol === 'https:';
+  const host = hostname.replace(/^\[|\]$/gu, '');
+  return { secure, host, port: port === '' ? (secure ? 443 : 80) : Number(port) };
+}
+
+/** Sends the request. All listeners sit on its own request and response objects, so that none outlives it. */
+export function exchange(route: Route, request: HttpRequest, options: ExchangeOptions): Exchange {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const send = route.secure ? httpsRequest : httpRequest;
+  const outgoing = send({
+    agent: options.agent,
+    host: route.host,
+    port: route.port,
+    method: request.method,
+    path: route.basePath + request.path,
+    headers: [...route.headers, ...request.headers, ...lengthHeader(request)],
+  });
+  // An error event after our own destroy() rejects a promise that is settled already.
+  const abort = (reason: unknown): void => {
+    reject(reason);
+    outgoing.destroy();
+  };
+  let answered = false;
+  outgoing.on('error', (error: NodeJS.ErrnoException) => {
+    const { code } = error;
+    const closed = outgoing.reusedSocket && !answered && (code === 'ECONNRESET' || code === 'EPIPE');
+    reject(closed ? new StaleConnectionError(code, error) : error);
+  });
+  outgoing.on('response', (incoming) => {
+    answered = true;
+    const { statusCode: status = 0, headers } = incoming;
+    if (options.streaming === true && status >= 200 && status < 300) {
+      resolve({ status, headers, body: NOTHING, stream: incoming });
+      return;
+    }
+    options.onHead?.();
+    const onEnd = (body: Buffer): void => {
+      resolve({ status, headers, body, stream: undefined });
+    };
+    readBody(incoming, options, onEnd, abort);
+  });
+  if (request.body === undefined || typeof request.body === 'string' || request.body instanceof Uint8Array) {
+    outgoing.end(request.body);
+  } else {
+    for (const piece of request.body) outgoing.write(piece);
+    outgoing.end();
+  }
+  return { answer: promise, abort };
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Calls one of `onEnd` and `onFail`; the latter once or more often. */
+function readBody(
+  incoming: IncomingMessage,
+  { maxBytes, onData }: ExchangeOptions,
+  onEnd: (body: Buffer) => void,
+  onFail: (error: unknown) => void,
+): void {
+  const { statusCode: status = 0, headers } = incoming;
+  const tooLarge = (): Error => new AnswerTooLargeError(status, `the answer is larger than ${maxBytes} bytes`);
+  const pieces: Buffer[] = [];
+  let size = 0;
+  incoming.on('data', (piece: Buffer) => {
+    size += piece.length;
+    pieces.push(piece);
+    if (size > maxBytes) onFail(tooLarge());
+    const pause = onData?.(size, status);
+    if (pause === undefined) return;
+    incoming.pause();
+    pause.then(() => incoming.resume(), onFail);
+  });
+  incoming.on('end', () => {
+    const [first] = pieces;
+    const received = pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size);
+    try {
+      onEnd(headers['content-encoding'] === 'gzip' ? gunzipSync(received, { maxOutputLength: maxBytes }) : received);
+    } catch (error) {
+      onFail((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge() : error);
+    }
+  });
+  incoming.on('error', onFail);
+  if (Number(headers['content-length'] ?? 0) > maxBytes) onFail(tooLarge());
+}
+
+function lengthHeader({ method, body }: HttpRequest): readonly string[] {
+  if (body === undefined) return method === 'GET' || method === 'DELETE' ? [] : ['Content-Length', '0'];
+  if (typeof body === 'string') return ['Content-Length', String(Buffer.byteLength(body))];
+  if (body instanceof Uint8Array) return ['Content-Length', String(body.byteLength)];
+  return ['Content-Length', String(body.reduce((length, piece) => length + piece.byteLength, 0))];
+}

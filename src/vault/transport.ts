@@ -1,0 +1,144 @@
+/** Requests to one Vault server over kept connections. It bounds the memory that answers take, and knows no tokens. */
+import type { Agent } from 'node:http';
+import { openAgent } from '../http/agent.ts';
+import { AnswerTooLargeError, StaleConnectionError } from '../http/errors.ts';
+import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../http/exchange.ts';
+import { proxyAuthorization } from '../http/proxy.ts';
+import type { SecretBytes } from '../runtime/secret-bytes.ts';
+import type { VaultAddresses } from './addresses.ts';
+import { Slots } from './slots.ts';
+import type { VaultTarget } from './target.ts';
+
+export interface TransportRequest extends HttpRequest {
+  readonly signal: AbortSignal;
+  /** The call may be sent a second time if the kept connection was closed before an answer began. */
+  readonly repeatable: boolean;
+}
+
+export interface TransportOptions {
+  /** At a time. */
+  readonly connections: number;
+  readonly large: Slots;
+  /** What the server's name may resolve to. */
+  readonly addresses: VaultAddresses;
+  /** URL of an HTTP proxy. */
+  readonly proxy?: string | undefined;
+  readonly client?: ClientCertificate | undefined;
+}
+
+/** Vault refuses calls without the second one where it is set up as an agent or proxy (`require_request_header`). */
+const HEADERS = ['Accept', 'application/json', 'X-Vault-Request', 'true'];
+
+/** Our certificate for servers that ask for one. PEM. */
+export interface ClientCertificate {
+  readonly certificate: string;
+  readonly key: SecretBytes;
+}
+
+/** A Kubernetes Secret holds at most 1 MiB. As base64 that is 1.4 MiB; the rest is for JSON's escapes and the metadata. */
+const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
+/** Answers above this are large: only some of them are in memory at a time. */
+const LARGE_BYTES = 64 * 1024;
+/** How long the rest of a large answer may take, ms: a server that sends it slowly must not keep others waiting. */
+const LARGE_LIMIT_MS = 5_000;
+/** Large answers at a time, of all servers: with the text and its values each takes up to 10 MiB for a moment. */
+const LARGE_AT_A_TIME = 4;
+/** Below the idle limits usual for load balancers (60 s), so that we close first. */
+const IDLE_MS = 30_000;
+
+/** Shared by all connections of a process, to bound the memory for answers. */
+export function largeAnswerSlots(): Slots {
+  return new Slots(LARGE_AT_A_TIME);
+}
+
+export class Transport {
+  readonly #route: Route;
+  readonly #open: () => Agent;
+  readonly #large: Slots;
+  #agent: Agent | undefined;
+
+  constructor(target: VaultTarget, { connections, large, addresses, proxy, client }: TransportOptions) {
+    const secure = target.url.protocol === 'https:';
+    const through = proxy === undefined ? undefined : new URL(proxy);
+    const direct = routeTo(target.url, HEADERS);
+    // Proxies forward plain HTTP; only TLS needs a tunnel, which many refuse to other ports.
+    const forwarded = secure ? undefined : through;
+    this.#large = large;
+    this.#route = forwarded === undefined ? direct : forwardedBy(forwarded, target.url, direct);
+    const { secure: secured } = this.#route;
+    const pool = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' } as const;
+    this.#open = () =>
+      openAgent({
+        ...pool,
+        secure: secured,
+        proxy: secure ? through : undefined,
+        // A proxy resolves the server's name itself.
+        ...(through === undefined ? { lookup: addresses.lookupFor(target.url) } : {}),
+        tls: {
+          rejectUnauthorized: !target.insecureSkipVerify,
+          servername: target.tlsServerName,
+          ca: target.caBundle,
+          ...(client === undefined ? {} : { cert: client.certificate, key: client.key.utf8() }),
+        },
+      });
+  }
+
+  /** @throws the signal's reason, Node's error of the connection, or AnswerTooLargeError */
+  async send(request: TransportRequest): Promise<Answer> {
+    try {
+      return await this.#once(request);
+    } catch (error) {
+      if (!(error instanceof StaleConnectionError && request.repeatable)) throw error;
+      return await this.#once(request);
+    }
+  }
+
+  /** Closes the connections, those in use too. */
+  destroy(): void {
+    this.#agent?.destroy();
+  }
+
+  async #once(request: TransportRequest): Promise<Answer> {
+    const { signal } = request;
+    signal.throwIfAborted();
+    // Opened by the first call: a client certificate that cannot be used fails the calls.
+    const agent = (this.#agent ??= this.#open());
+    let timer: NodeJS.Timeout | undefined;
+    let slot: Promise<Disposable> | undefined;
+    const takeSlot = async (status: number): Promise<Disposable> => {
+      const taken = await this.#large.take(signal);
+      timer = setTimeout(() => {
+        const reason = `the answer is large, and the rest of it took longer than ${LARGE_LIMIT_MS} ms`;
+        abort(new AnswerTooLargeError(status, reason));
+      }, LARGE_LIMIT_MS);
+      return taken;
+    };
+    const { answer, abort } = exchange(this.#route, request, {
+      agent,
+      maxBytes: MAX_ANSWER_BYTES,
+      onData: (size, status) => (size > LARGE_BYTES && slot === undefined ? (slot = takeSlot(status)) : undefined),
+    });
+    const giveBack = async (): Promise<void> => {
+      const taken = await slot?.catch(() => undefined);
+      clearTimeout(timer);
+      taken?.[Symbol.dispose]();
+    };
+    const onAbort = (): void => {
+      abort(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await answer;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      // The next large answer is read only after the caller has parsed this one.
+      void giveBack();
+    }
+  }
+}
+
+/** The way to a server of plain HTTP through a proxy: the proxy gets the whole URL in the request line. */
+function forwardedBy(proxy: URL, server: URL, direct: Route): Route {
+  const headers = [...direct.headers, ...Object.entries(proxyAuthorization(proxy)).flat()];
+  return { ...routeTo(proxy, []), basePath: `${server.origin}${direct.basePath}`, headers };
+}
