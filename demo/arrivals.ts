@@ -1,5 +1,5 @@
 /**
- * When each version of some objects arrived at somebody who only watches: what the demo measures by. Metadata only.
+ * Records when a watch receives each version of some objects, for the measurements of the demo. Metadata only.
  */
 import type { KubeApi } from '../src/kube/api.ts';
 import type { WatchTarget } from '../src/kube/watch/watch-query.ts';
@@ -8,7 +8,7 @@ import { Watcher } from '../src/kube/watch/watcher.ts';
 interface Arrival {
   /** `performance.now()`. */
   readonly at: number;
-  /** `undefined`: it was deleted. */
+  /** `undefined` if the object was deleted. */
   readonly resourceVersion: string | undefined;
 }
 
@@ -37,14 +37,14 @@ export class Arrivals implements AsyncDisposable {
     return this.#watcher.synced;
   }
 
-  /** When a version newer than `resourceVersion` was seen; `undefined` if none was. */
+  /** Time of a version newer than `resourceVersion`, if there is one. */
   newerThan(key: string, resourceVersion = '0'): number | undefined {
     const last = this.#last.get(key);
     if (last?.resourceVersion === undefined) return undefined;
     return Number(last.resourceVersion) > Number(resourceVersion) ? last.at : undefined;
   }
 
-  /** When its deletion was seen, if it has not come back since. */
+  /** Time of the deletion, if the object does not exist again. */
   deleted(key: string): number | undefined {
     const last = this.#last.get(key);
     return last !== undefined && last.resourceVersion === undefined ? last.at : undefined;

@@ -1,4 +1,4 @@
-/** The cluster that the demo works on, with the few calls that a user would make with kubectl. */
+/** The cluster of the demo, with the calls that a user makes with kubectl. */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -7,7 +7,7 @@ import { serverTable } from './server-table.ts';
 import type { KubeApi, KubeObject } from '../src/kube/api.ts';
 import { isAlreadyExists, isNotFound } from '../src/kube/errors.ts';
 
-/** Paths of the kinds in our manifests; a name in braces is put in. */
+/** API paths of the kinds in the manifests. */
 const PATHS: Readonly<Record<string, string>> = {
   Namespace: '/api/v1/namespaces',
   Secret: '/api/v1/namespaces/{namespace}/secrets',
@@ -29,14 +29,14 @@ export class DemoCluster {
     this.#signal = signal;
   }
 
-  /** The objects of one of the demo's own files; `${NAME}` in it becomes the variable's value. */
+  /** The objects in a file of the demo. `${NAME}` is replaced by the value of the variable. */
   async manifests(file: string, variables: Readonly<Record<string, string>> = {}): Promise<Manifest[]> {
     let text = await readFile(path.join(MANIFESTS, file), 'utf8');
     for (const [name, value] of Object.entries(variables)) text = text.replaceAll(`\${${name}}`, value);
     return parseManifests(text);
   }
 
-  /** Creates; `undefined` if an object of that name is there. */
+  /** Creates an object; `undefined` if it already exists. */
   async create(object: Manifest): Promise<KubeObject | undefined> {
     try {
       const made = await this.#call('POST', collectionOf(object), object);
@@ -48,7 +48,7 @@ export class DemoCluster {
     }
   }
 
-  /** `undefined` if it is not there. */
+  /** `undefined` if the object does not exist. */
   async find(reference: string): Promise<KubeObject | undefined> {
     try {
       return await this.#call('GET', reference);
@@ -58,7 +58,7 @@ export class DemoCluster {
     }
   }
 
-  /** Namespaces that were made here and are still there. Works on while the demo is being stopped. */
+  /** Namespaces of the demo that still exist. Works also while the demo stops. */
   async namespacesLeft(): Promise<string[]> {
     const left: string[] = [];
     for (const name of this.#namespaces) {
@@ -80,7 +80,7 @@ export class DemoCluster {
     return await this.#call('PATCH', reference, patch, 'application/merge-patch+json');
   }
 
-  /** Deletes; being gone is as good. Works on while the demo is being stopped, because it cleans up. */
+  /** Deletes an object, if it exists. Works also while the demo stops, for the cleanup. */
   async delete(reference: string): Promise<void> {
     try {
       await this.api.request({ method: 'DELETE', path: reference, timeoutMs: 10_000 });
@@ -89,7 +89,7 @@ export class DemoCluster {
     }
   }
 
-  /** What `kubectl get` prints. */
+  /** The output of `kubectl get`. */
   async table(collection: string, options: { all?: boolean; query?: Readonly<Record<string, string>> } = {}) {
     return await serverTable(this.api, {
       path: collection,
@@ -119,7 +119,6 @@ export function parseManifests(text: string): Manifest[] {
   });
 }
 
-/** Path of an object, or of what stands for it. */
 export function pathOf(object: Manifest): string {
   return `${collectionOf(object)}/${object.metadata.name}`;
 }

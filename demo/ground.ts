@@ -1,4 +1,4 @@
-/** Where the demo plays: servers of its own on loopback, or the cluster of a kubeconfig. */
+/** The cluster of the demo: its own local servers, or the cluster of a kubeconfig. */
 import { crds } from '../src/cli/crds.ts';
 import { createKubeApi, type HttpKubeApi } from '../src/kube/http.ts';
 import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
@@ -14,15 +14,14 @@ export interface Ground extends AsyncDisposable {
   readonly kubeconfigPath: string | undefined;
   readonly context: string | undefined;
   readonly api: HttpKubeApi;
-  /** For logs; goes with the ground. */
+  /** For logs; deleted at the end. */
   readonly folder: string;
-  /** Not thrown away afterwards: what was made must be removed. */
+  /** The cluster continues after the demo, so the demo must delete its objects. */
   readonly borrowed: boolean;
 }
 
 /**
- * Starts etcd and kube-apiserver, each as soon as it is there; kube-controller-manager follows when it is built, and nobody waits
- * for it.
+ * Starts etcd and kube-apiserver as soon as each is built. kube-controller-manager starts later, in the background.
  * @throws ServerUnavailableError naming what is missing to build a server
  */
 export async function ownGround(screen: Screen, signal: AbortSignal): Promise<Ground> {
@@ -60,7 +59,7 @@ export async function ownGround(screen: Screen, signal: AbortSignal): Promise<Gr
   };
 }
 
-/** @throws KubeconfigError, ApiError or ConnectionError if the cluster cannot be had */
+/** @throws KubeconfigError, ApiError or ConnectionError if the cluster is not available */
 export async function givenGround(
   screen: Screen,
   options: { readonly kubeconfig: string | undefined; readonly context: string | undefined },
@@ -85,7 +84,7 @@ export async function givenGround(
   };
 }
 
-/** Applies Keyferry's CRDs where they are missing. @returns those that were */
+/** Applies the CRDs of Keyferry that do not exist. @returns the created CRDs */
 export async function installCrds(cluster: DemoCluster, screen: Screen, signal: AbortSignal): Promise<Manifest[]> {
   const made: Manifest[] = [];
   for (const crd of parseManifests(crds())) {
@@ -93,7 +92,7 @@ export async function installCrds(cluster: DemoCluster, screen: Screen, signal: 
       if ((await cluster.create(crd)) !== undefined) made.push(crd);
     } catch (error) {
       if (!isForbidden(error)) throw error;
-      throw new Error(`you may not create CustomResourceDefinitions in this cluster: ${error.statusMessage}`, {
+      throw new Error(`no permission to create CustomResourceDefinitions in this cluster: ${error.statusMessage}`, {
         cause: error,
       });
     }
@@ -102,11 +101,11 @@ export async function installCrds(cluster: DemoCluster, screen: Screen, signal: 
       signal,
     });
   }
-  screen.done(made.length > 0 ? 'CustomResourceDefinitions applied' : 'CustomResourceDefinitions are there');
+  screen.done(made.length > 0 ? 'CustomResourceDefinitions applied' : 'CustomResourceDefinitions already exist');
   return made;
 }
 
-/** Established is not enough: for a moment after it the server still answers that its storage is being initialized. */
+/** The condition Established is not enough: the server may still respond that it initializes the storage. */
 async function isServed(cluster: DemoCluster, crd: Manifest): Promise<boolean> {
   const { spec } = crd as Manifest & {
     readonly spec: {

@@ -1,10 +1,10 @@
 /**
- * `keyferry demo`: real servers on this machine, Keyferry beside them, and walks through what it does, live.
+ * `keyferry demo`: starts real servers on this machine and Keyferry, and shows live what Keyferry does.
  *
  *   ground ──▶ CRDs ──▶ Keyferry ──▶ walks ──▶ (with --once) end
- *                                     └──────▶ stays until Ctrl-C ──▶ end
+ *                                     └──────▶ runs until Ctrl-C ──▶ end
  *
- * The end is the same from every state: what was made on a borrowed cluster is removed, Keyferry is stopped, then the servers.
+ * The end is the same in every state: on a borrowed cluster all objects of the demo are deleted, then Keyferry stops, then the servers.
  */
 import { parseArgs } from 'node:util';
 
@@ -21,7 +21,7 @@ import { replicatorWalk } from './walks/replicator.ts';
 import { vaultWalk } from './walks/vault.ts';
 
 const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk];
-/** Longest wait for one step of a walk, ms. */
+/** Timeout of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
 /** A cluster takes 5 to 10 s to empty and delete a namespace. */
@@ -50,7 +50,7 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   let stage: Stage | undefined;
   let allClean = true;
   try {
-    // Before Keyferry runs: on a borrowed cluster it must find nothing to work on but what the walks make.
+    // Before Keyferry runs: on a borrowed cluster it must find only the objects of the walks.
     const common = { cluster, screen, signal, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
     if (ground.borrowed) for (const walk of WALKS) await walk.check(early);
@@ -85,7 +85,7 @@ async function stay(stage: Stage, ground: Ground, operator: OperatorProcess, sta
   const flag = ground.kubeconfigPath === undefined ? '' : ` --kubeconfig ${ground.kubeconfigPath}`;
   screen.title(`Your turn (${took(performance.now() - startedAt)} after the start)`);
   screen.blank();
-  screen.note('The mirror has been applied again, and all of this keeps running:');
+  screen.note('The demo has applied the mirror again. Everything keeps running:');
   screen.blank();
   screen.output([
     ...(ground.kubeconfigPath === undefined ? [] : [`kubeconfig  ${ground.kubeconfigPath}`]),
@@ -111,7 +111,7 @@ async function stay(stage: Stage, ground: Ground, operator: OperatorProcess, sta
   }
 }
 
-/** Waits as `Stage.until` says, and not longer than Keyferry runs. */
+/** Implements `Stage.until`; fails when Keyferry exits. */
 function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | undefined): Stage['until'] {
   return async (what, condition) => {
     const answer = await waitFor(
@@ -136,7 +136,7 @@ function untilOf(operator: OperatorProcess | undefined, signal: AbortSignal | un
   };
 }
 
-/** What cannot be removed is said, and does not keep the rest from being removed. @returns whether all was */
+/** Continues after an error, with a warning. @returns whether everything was deleted */
 async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
   let all = true;
   for (const walk of walks.toReversed()) {
@@ -166,20 +166,24 @@ async function remove(
     }
   }
   screen.blank();
-  if ((await namespacesGone(cluster, screen)) && all) screen.done('what the demo made in this cluster is removed');
+  if ((await namespacesGone(cluster, screen)) && all) screen.done('deleted all objects of the demo from this cluster');
 }
 
-/** The cluster empties a namespace before it goes, and the next demo wants its names. @returns whether they are gone */
+/** Waits until the namespaces of the demo are deleted, because the next demo needs their names. @returns whether they are deleted */
 async function namespacesGone(cluster: DemoCluster, screen: Screen): Promise<boolean> {
   let left: readonly string[] = [];
   const look = async (): Promise<boolean> => (left = await cluster.namespacesLeft()).length === 0;
   try {
     if (await look()) return true;
-    screen.progress('waiting for its namespaces to go');
-    await waitFor(look, { timeoutMs: NAMESPACES_TIMEOUT_MS, intervalMs: 200, message: 'its namespaces to go' });
+    screen.progress('waiting until the namespaces of the demo are deleted');
+    await waitFor(look, {
+      timeoutMs: NAMESPACES_TIMEOUT_MS,
+      intervalMs: 200,
+      message: 'the namespaces of the demo to be deleted',
+    });
     return true;
   } catch (error) {
-    screen.warn(`namespaces that the cluster is still deleting: ${left.join(', ')} (${errorText(error)})`);
+    screen.warn(`namespaces still in deletion: ${left.join(', ')} (${errorText(error)})`);
     return false;
   }
 }
@@ -194,7 +198,7 @@ async function main(): Promise<number> {
   });
   const screen = new Screen({ out: process.stdout, env: process.env });
   const stop = new AbortController();
-  // Twice is normal: a terminal tells every process of the group, and npm passes it on besides.
+  // Two signals are normal: a terminal sends one to every process of the group, and npm forwards another.
   const onSignal = (): void => {
     if (stop.signal.aborted) return;
     stop.abort(new Error('stopped'));
@@ -217,5 +221,5 @@ async function main(): Promise<number> {
   }
 }
 
-// Not `exitCode`: servers that were still starting when we were told to stop are ended by the reaper when we are gone.
+// Not `exitCode`: servers that were still starting at the signal are stopped by the reaper after this process.
 process.exit(await main());

@@ -1,4 +1,4 @@
-/** Keyferry itself, as a process of its own: the bundle that a user runs. */
+/** Keyferry as a separate process: the bundle that users run. */
 import path from 'node:path';
 
 import { freePort } from '../test/servers/ports.ts';
@@ -7,7 +7,7 @@ import type { Ground } from './ground.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '..', 'bin', 'keyferry.cjs');
 const READY_TIMEOUT_MS = 30_000;
-/** It stops by itself within 5 s. */
+/** Keyferry stops within 5 s. */
 const STOP_TIMEOUT_MS = 6000;
 
 export class OperatorProcess implements AsyncDisposable {
@@ -19,7 +19,7 @@ export class OperatorProcess implements AsyncDisposable {
     this.#process = process;
   }
 
-  /** Starts it and waits until it is ready. @throws Error with the end of its log if it does not get so far */
+  /** Starts Keyferry and waits until it is ready. @throws Error with the end of its log if it fails */
   static async start(ground: Ground): Promise<OperatorProcess> {
     const address = `127.0.0.1:${await freePort()}`;
     const args = ['run', '--controllers', 'mirrors,replicator', '--status-address', address];
@@ -28,7 +28,7 @@ export class OperatorProcess implements AsyncDisposable {
     const child = new ServerProcess({
       name: 'keyferry',
       command: process.execPath,
-      // It replaces itself by the bundle with the right flags: what we stop is Keyferry, and not something around it.
+      // The program replaces itself with the bundle and its Node flags, so this process is Keyferry, not a wrapper.
       args: [PROGRAM, ...args],
       logFile: path.join(ground.folder, 'keyferry.log'),
     });
@@ -50,10 +50,10 @@ export class OperatorProcess implements AsyncDisposable {
     return this.#process.logFile;
   }
 
-  /** @throws Error with the end of its log if it has ended */
+  /** @throws Error with the end of its log if it has exited */
   assertRunning(): void {
     if (this.#process.running) return;
-    throw new Error(`keyferry ended; the end of its log (${this.logFile}):\n${this.#process.logTail()}`);
+    throw new Error(`keyferry exited; the end of its log (${this.logFile}):\n${this.#process.logTail()}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

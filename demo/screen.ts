@@ -1,6 +1,6 @@
 /**
- * What the demo shows. On a terminal with colour and a progress line that is written over; elsewhere (a log, a pipe) plain
- * lines, and of progress only now and then one.
+ * The output of the demo. On a terminal it has colors and a progress line that is overwritten. In a log or a pipe it has plain lines
+ * and few lines of progress.
  */
 import type { Writable } from 'node:stream';
 
@@ -9,7 +9,7 @@ export interface ScreenOptions {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** In a log, progress of the same kind at most this often, ms. */
+/** Minimum time between progress lines of the same kind in a log, ms. */
 const LOG_PROGRESS_MS = 30_000;
 
 type Style = 'bold' | 'dim' | 'green' | 'cyan' | 'yellow' | 'red';
@@ -42,18 +42,18 @@ export class Screen {
     this.#line(`\n${this.#paint('bold', text)}`);
   }
 
-  /** The next numbered part of a walk. */
+  /** A numbered section. */
   section(text: string): void {
     this.#sections += 1;
     this.#line(`\n${this.#paint('bold', `${this.#sections}. ${text}`)}\n`);
   }
 
-  /** What a user would type. */
+  /** A command that a user can run. */
   command(text: string): void {
     this.#line(`  ${this.#paint('cyan', '$')} ${this.#paint('bold', text)}`);
   }
 
-  /** What they would see. */
+  /** The output of the command. */
   output(lines: readonly string[]): void {
     for (const line of lines) this.#line(`  ${line}`);
   }
@@ -78,7 +78,7 @@ export class Screen {
     this.#line('');
   }
 
-  /** What is being waited for: gone with the next line on a terminal, a line of its own in a log. */
+  /** A progress line: on a terminal the next line replaces it, in a log it is a separate line. */
   progress(text: string): void {
     if (this.#tty) {
       const width = (this.#out.columns || 80) - 1;
@@ -105,7 +105,7 @@ export class Screen {
   }
 }
 
-/** A duration for people: `34 ms`, `4.2 s`. */
+/** A readable duration: `34 ms`, `4.2 s`. */
 export function took(ms: number): string {
   return ms < 1000 ? `${Math.max(1, Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -1,11 +1,11 @@
-/** The demo's own Vaults, with the few calls that a user would make with `vault`. They end with the demo, and all in them. */
+/** The Vault servers of the demo, with the calls that a user makes with `vault`. They and their data end with the demo. */
 import { ensureServer } from '../test/servers/ensure.ts';
 import { startVault, type VaultServer } from '../test/servers/vault.ts';
 import { serverRecipe } from '../test/servers/catalogue.ts';
 import { took } from './screen.ts';
 import type { Stage } from './walk.ts';
 
-/** What may be shown of an entry: never a value. */
+/** The printable parts of an entry: never a value. */
 export interface EntryLook {
   readonly version: number;
   readonly keys: readonly string[];
@@ -22,7 +22,7 @@ export class DemoVault {
     return this.server.addr;
   }
 
-  /** A new version of an entry at `secret/`. @returns when it was sent, `performance.now()` */
+  /** Writes a new version of an entry at `secret/`. @returns the time of the request, `performance.now()` */
   async put(name: string, data: Readonly<Record<string, string>>): Promise<number> {
     const startedAt = performance.now();
     await this.server.request('POST', `secret/data/${name}`, { data });
@@ -36,7 +36,7 @@ export class DemoVault {
     return { version: body.data.metadata.version, keys: Object.keys(body.data.data).toSorted() };
   }
 
-  /** An AppRole with a policy of its own. @returns its ids, as a Secret holds them for a SecretMirror */
+  /** Creates an AppRole with its own policy. @returns its IDs, as in the Secret for a SecretMirror */
   async approle(name: string, policy: string): Promise<Readonly<Record<string, string>>> {
     await this.server.request('POST', 'sys/auth/approle', { type: 'approle' });
     await this.server.request('PUT', `sys/policies/acl/${name}`, { policy });
@@ -48,7 +48,7 @@ export class DemoVault {
 }
 
 /**
- * Two Vaults on loopback; on a bare machine Vault is built first, with lines of progress.
+ * Starts two local Vault servers. Builds Vault first if necessary, with progress lines.
  * @throws ServerUnavailableError naming what is missing to build it
  */
 export async function startVaults({ screen, signal, resources }: Stage): Promise<readonly [DemoVault, DemoVault]> {
@@ -59,6 +59,6 @@ export async function startVaults({ screen, signal, resources }: Stage): Promise
   const both = await Promise.all([start(), start()]);
   const [first, second] = both;
   const time = took(performance.now() - startedAt);
-  screen.done(`two Vaults ${serverRecipe('vault').version}`, `at ${first.addr} and ${second.addr}, ${time}`);
+  screen.done(`two Vault servers ${serverRecipe('vault').version}`, `at ${first.addr} and ${second.addr}, ${time}`);
   return both;
 }

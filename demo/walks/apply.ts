@@ -1,8 +1,8 @@
-/** Applying a file of manifests, as every walk does it. */
+/** Applies a file of manifests. */
 import { type Manifest, pathOf } from '../cluster.ts';
 import type { Stage } from '../walk.ts';
 
-/** Creates a file's objects, variables put in. @returns when each was sent, `performance.now()` */
+/** Creates the objects in a file. @returns the time of each request, `performance.now()` */
 export async function apply(
   { cluster, screen }: Stage,
   file: string,
@@ -14,14 +14,14 @@ export async function apply(
   for (const object of await cluster.manifests(file, variables)) {
     startedAt.push(performance.now());
     const made = await cluster.create(object);
-    if (made === undefined) throw new Error(`${pathOf(object)} is there already`);
+    if (made === undefined) throw new Error(`${pathOf(object)} already exists`);
     screen.output([`${resourceName(object)}/${object.metadata.name} created`]);
   }
   screen.blank();
   return startedAt;
 }
 
-/** As kubectl names it: `secretmirror.mirrors.kts.studio`, `secret`. */
+/** The name in kubectl: `secretmirror.mirrors.kts.studio`, `secret`. */
 function resourceName({ kind, apiVersion = '' }: Manifest): string {
   const [group] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
   return group === '' || group === undefined ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`;

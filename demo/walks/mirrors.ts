@@ -1,4 +1,4 @@
-/** SecretMirror: a Secret follows its mirror into the namespaces that match, and every copy is kept right. */
+/** SecretMirror: copies a Secret to matching namespaces and keeps the copies up to date. */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { isNotFound } from '../../src/kube/errors.ts';
 import { Arrivals } from '../arrivals.ts';
@@ -12,7 +12,7 @@ const ALL_MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const MIRROR = `${MIRRORS}/mysecret-mirror`;
 const NAME = 'mysecret';
 const TARGETS = ['project-a-main', 'project-b-main'] as const;
-/** What our mirror's patterns match. */
+/** Matches the same namespaces as the mirror. */
 const MATCHED = /^project-[ab]-/;
 const BY_NAME = `metadata.name=${NAME}`;
 
@@ -28,17 +28,15 @@ export const mirrorsWalk: Walk = {
 
   async check({ cluster }) {
     const taken = await cluster.find(secretPath(HOME));
-    if (taken !== undefined) throw new Error(`a Secret ${HOME}/${NAME} is there already; the demo would change it`);
+    if (taken !== undefined) throw new Error(`Secret ${HOME}/${NAME} already exists; the demo would change it`);
     const mirrors = await cluster.list(ALL_MIRRORS);
     if (mirrors.length > 0) {
-      throw new Error(
-        `this cluster has ${mirrors.length} SecretMirrors already; the demo's Keyferry would work on them`,
-      );
+      throw new Error(`this cluster already has ${mirrors.length} SecretMirrors; the demo would reconcile them`);
     }
     const namespaces = (await cluster.list('/api/v1/namespaces')).map(({ metadata }) => metadata.name);
     const matching = namespaces.filter((name) => MATCHED.test(name));
     if (matching.length > 0) {
-      throw new Error(`the demo would copy into namespaces that are there already: ${matching.join(', ')}`);
+      throw new Error(`the demo would copy to existing namespaces: ${matching.join(', ')}`);
     }
   },
 
@@ -66,7 +64,7 @@ export const mirrorsWalk: Walk = {
 
   async clean({ cluster, until }) {
     await cluster.delete(MIRROR);
-    await until('the mirror to go', async () => ((await gone(cluster.api, MIRROR)) ? true : undefined));
+    await until('the mirror to be deleted', async () => ((await gone(cluster.api, MIRROR)) ? true : undefined));
     await cluster.delete(secretPath(HOME));
     for (const namespace of TARGETS) await cluster.delete(`/api/v1/namespaces/${namespace}`);
   },
@@ -74,7 +72,7 @@ export const mirrorsWalk: Walk = {
 
 async function mirrorFirst(stage: Stage): Promise<void> {
   const { screen } = stage;
-  screen.section('A mirror whose source is not there yet');
+  screen.section('A mirror without its source');
   await apply(stage, 'mysecret-mirror.yaml');
   const mirror = await statusOf(stage, 'Pending', 'NoSecret');
   await showMirrors(stage);
@@ -83,7 +81,7 @@ async function mirrorFirst(stage: Stage): Promise<void> {
 
 async function thenTheSource(stage: Stage): Promise<void> {
   const { screen } = stage;
-  screen.section('The source appears');
+  screen.section('The source is created');
   const [startedAt = 0] = await apply(stage, 'mysecret.yaml');
   await statusOf(stage, 'Active');
   const activeAt = performance.now();
@@ -93,7 +91,7 @@ async function thenTheSource(stage: Stage): Promise<void> {
 
 async function thenNamespaces(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen } = stage;
-  screen.section('Two namespaces that match');
+  screen.section('Two matching namespaces');
   const startedAt = await apply(stage, 'namespaces.yaml');
   const lines: [string, number][] = [];
   for (const [index, namespace] of TARGETS.entries()) {
@@ -116,19 +114,19 @@ async function sourceChanges(stage: Stage, arrivals: Arrivals): Promise<void> {
   for (const namespace of TARGETS) {
     const key = `${namespace}/${NAME}`;
     const at = await until(`the change in ${namespace}`, () => arrivals.newerThan(key, before.get(namespace)));
-    screen.done(key, `follows ${took(at - startedAt)} after the change`);
+    screen.done(key, `updated ${took(at - startedAt)} after the change`);
   }
 }
 
 async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
   const [edited, deleted] = TARGETS;
-  screen.section('Somebody edits one copy and deletes the other');
+  screen.section('A user edits one copy and deletes the other');
   const edit = await patchPassword(stage, edited, 'edited-by-hand');
   const repairedAt = await until(`the repair in ${edited}`, () =>
     arrivals.newerThan(`${edited}/${NAME}`, edit.resourceVersion),
   );
-  await until(`the copy in ${edited} to be as its source`, async () =>
+  await until(`the copy in ${edited} to equal its source`, async () =>
     (await password(stage, edited)) === (await password(stage, HOME)) ? true : undefined,
   );
   screen.command(`kubectl -n ${edited} get secret ${NAME} -o jsonpath='{.data.password}' | base64 -d`);
@@ -141,23 +139,23 @@ async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
   await cluster.delete(secretPath(deleted));
   screen.output([`secret "${NAME}" deleted`]);
   const backAt = await until(`the new copy in ${deleted}`, () => arrivals.newerThan(`${deleted}/${NAME}`, before));
-  screen.done(`${deleted}/${NAME}`, `back ${took(backAt - deletedAt)} after it was deleted`);
+  screen.done(`${deleted}/${NAME}`, `created again ${took(backAt - deletedAt)} after it was deleted`);
 }
 
 async function mirrorGoes(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The mirror is deleted, and its copies with it');
+  screen.section('The mirror and its copies are deleted');
   screen.command('kubectl delete secretmirror mysecret-mirror');
   const startedAt = performance.now();
   await cluster.delete(MIRROR);
   const ends: number[] = [];
   for (const namespace of TARGETS) {
-    ends.push(await until(`the copy in ${namespace} to go`, () => arrivals.deleted(`${namespace}/${NAME}`)));
+    ends.push(await until(`the copy in ${namespace} to be deleted`, () => arrivals.deleted(`${namespace}/${NAME}`)));
   }
-  await until('the mirror to go', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
+  await until('the mirror to be deleted', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
   screen.output(['secretmirror.mirrors.kts.studio "mysecret-mirror" deleted']);
   await showSecrets(stage);
-  screen.done('only the source is left', `the copies were gone after ${took(Math.max(...ends) - startedAt)}`);
+  screen.done('only the source is left', `the copies were deleted after ${took(Math.max(...ends) - startedAt)}`);
 }
 
 async function patchPassword(
@@ -198,7 +196,7 @@ async function password({ cluster }: Stage, namespace: string): Promise<string> 
   return Buffer.from(secret?.data?.password ?? '', 'base64').toString();
 }
 
-/** As `find`, but also while the demo is being stopped. */
+/** Works also while the demo stops. */
 async function gone(api: Stage['cluster']['api'], reference: string): Promise<boolean> {
   try {
     await api.request({ method: 'GET', path: reference });

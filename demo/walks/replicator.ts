@@ -1,4 +1,4 @@
-/** The replicator: annotations on Secrets say what is pulled from where, and what is pushed whereto. */
+/** The replicator: annotations on Secrets select their source or their copies. */
 import { randomBytes } from 'node:crypto';
 
 import { listEach } from '../../src/kube/list-each.ts';
@@ -9,7 +9,7 @@ import { took } from '../screen.ts';
 import type { Stage, Walk } from '../walk.ts';
 import { apply } from './apply.ts';
 
-/** As Keyferry has them when its flags say nothing else. */
+/** The default annotations. */
 const NAMES = annotationNames('k8s-replicator');
 const CREDENTIALS = { namespace: 'default', name: 'database-credentials' } as const;
 const LOCAL = { namespace: 'team-a', name: 'local-database-credentials' } as const;
@@ -18,7 +18,7 @@ const ONCE = { namespace: 'team-a', name: 'admin-password' } as const;
 const TLS = { namespace: 'jx', name: 'tls-example-com' } as const;
 const LATE = 'jx-preview-7';
 const NAMESPACES = ['team-a', 'jx', 'jx-staging', LATE] as const;
-/** What the pattern of the TLS Secret matches. */
+/** Matches the same namespaces as the TLS Secret. */
 const MATCHED = /^jx-/;
 
 interface Place {
@@ -42,16 +42,15 @@ export const replicatorWalk: Walk = {
       await listEach(cluster.api, collection, count, { metadataOnly: true, signal });
       if (annotated === 0) continue;
       throw new Error(
-        `this cluster has ${annotated} objects with ${NAMES.prefix} annotations in ${collection}; the demo's Keyferry would work on them`,
+        `this cluster has ${annotated} objects with ${NAMES.prefix} annotations in ${collection}; the demo would reconcile them`,
       );
     }
     if ((await cluster.find(secretPath(CREDENTIALS))) !== undefined)
-      throw new Error(`a Secret ${key(CREDENTIALS)} is there already; the demo would change it`);
+      throw new Error(`Secret ${key(CREDENTIALS)} already exists; the demo would change it`);
     const there = (await cluster.list('/api/v1/namespaces')).map(({ metadata }) => metadata.name);
     const ours: readonly string[] = NAMESPACES;
     const inTheWay = there.filter((name) => ours.includes(name) || MATCHED.test(name));
-    if (inTheWay.length > 0)
-      throw new Error(`the demo would copy into namespaces that are there already: ${inTheWay.join(', ')}`);
+    if (inTheWay.length > 0) throw new Error(`the demo would copy to existing namespaces: ${inTheWay.join(', ')}`);
   },
 
   async run(stage) {
@@ -65,7 +64,7 @@ export const replicatorWalk: Walk = {
     await lateNamespace(stage, arrivals);
   },
 
-  /** Everything still stands as the walk has made it. */
+  /** The objects of the walk still exist. */
   leave: () => Promise.resolve(),
 
   async clean({ cluster }) {
@@ -76,7 +75,7 @@ export const replicatorWalk: Walk = {
 
 async function askWithoutPermission(stage: Stage): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('Database credentials: a Secret asks for them, and may not have them yet');
+  screen.section('Database credentials: a Secret without permission for its source');
   await apply(stage, 'database-credentials.yaml');
   await apply(stage, 'local-database-credentials.yaml');
   const denial = await until('the refusal as an event', async () => {
@@ -89,7 +88,7 @@ async function askWithoutPermission(stage: Stage): Promise<void> {
 
 async function thenAllow(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The source allows it');
+  screen.section('The source allows the copy');
   const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
   screen.command(
     `kubectl -n ${CREDENTIALS.namespace} annotate secret ${CREDENTIALS.name} ${NAMES.allowedNamespaces}='team-.*'`,
@@ -102,7 +101,7 @@ async function thenAllow(stage: Stage, arrivals: Arrivals): Promise<void> {
   screen.blank();
   const at = await until(`${key(LOCAL)} to be filled`, () => arrivals.newerThan(key(LOCAL), before));
   await showKeys(stage, LOCAL);
-  screen.done(key(LOCAL), `filled ${took(at - startedAt)} after it was allowed`);
+  screen.done(key(LOCAL), `filled ${took(at - startedAt)} after the source allowed it`);
 }
 
 async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
@@ -113,31 +112,31 @@ async function pushOnce(stage: Stage, arrivals: Arrivals): Promise<void> {
   screen.done(key(ONCE), `${took(at - startedAt)} after its source`);
 }
 
-/** The credentials, which are followed, change after the password, which is not: when they have arrived, it has been seen too. */
+/** The password changes first, then the credentials. When the new credentials are copied, Keyferry has seen the new password, too. */
 async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('The next release brings another random password, and the database another one too');
+  screen.section('The next release changes the random password, and the password of the database changes, too');
   screen.note(
-    'The random one is not copied again, for its annotation says replicate-once; the credentials are followed.',
+    'The random password is not copied again, because of the annotation replicate-once. The credentials are copied.',
   );
   screen.blank();
   const kept = await password(stage, ONCE);
   const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
   await patchPassword(stage, RANDOM, randomBytes(16).toString('hex'));
   const startedAt = await patchPassword(stage, CREDENTIALS, randomBytes(8).toString('hex'));
-  const at = await until(`${key(LOCAL)} to follow`, () => arrivals.newerThan(key(LOCAL), before));
+  const at = await until(`${key(LOCAL)} to be updated`, () => arrivals.newerThan(key(LOCAL), before));
   screen.blank();
-  screen.done(key(LOCAL), `follows ${took(at - startedAt)} after the change`);
+  screen.done(key(LOCAL), `updated ${took(at - startedAt)} after the change`);
   screen.command(`kubectl -n ${ONCE.namespace} get secret ${ONCE.name} -o jsonpath='{.data.password}' | base64 -d`);
   const now = await password(stage, ONCE);
   screen.output([now]);
-  if (now !== kept) throw new Error(`${key(ONCE)} was to stay as it is, and has changed`);
-  screen.done(key(ONCE), 'stays as it was: it is copied once');
+  if (now !== kept) throw new Error(`${key(ONCE)} has changed, although it must be copied only once`);
+  screen.done(key(ONCE), 'unchanged: it is copied only once');
 }
 
 async function spread(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, until } = stage;
-  screen.section('A TLS certificate for every namespace of a pattern');
+  screen.section('A TLS certificate for all namespaces that match a pattern');
   const startedAt = (await apply(stage, 'tls-example-com.yaml')).at(-1) ?? 0;
   const copy = { ...TLS, namespace: 'jx-staging' };
   const at = await until(`the copy ${key(copy)}`, () => arrivals.newerThan(key(copy)));
@@ -146,7 +145,7 @@ async function spread(stage: Stage, arrivals: Arrivals): Promise<void> {
 
 async function lateNamespace(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('A namespace that comes later');
+  screen.section('A namespace that is created later');
   const [startedAt = 0] = await apply(stage, 'late-namespace.yaml');
   const copy = { ...TLS, namespace: LATE };
   const at = await until(`the copy ${key(copy)}`, () => arrivals.newerThan(key(copy)));

@@ -1,4 +1,4 @@
-/** The part of the Vault walk with credentials that Vault makes on a database: one lease for all copies, renewed, ended with its mirror. */
+/** The part of the Vault walk with dynamic credentials: one lease for all copies, renewed, and revoked with the mirror. */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { errorText } from '../../src/observe/error-fields.ts';
 import { findPostgres, type PostgresServer, startPostgres } from '../../test/servers/postgres.ts';
@@ -11,23 +11,23 @@ import { apply } from './apply.ts';
 const NAME = 'somedb-creds';
 const MIRROR = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${NAME}`;
 const TARGETS = ['project-c-main', 'project-c-next'] as const;
-/** Short, so that a renewal is seen soon. */
+/** Short, so that a renewal happens soon. */
 const LEASE_SECONDS = 6;
-/** Of users that Vault made. */
+/** Counts the users that Vault created. */
 const USERS = "select count(*) from pg_user where usename like 'v-%'";
 
 interface Credentials extends KubeObject {
   readonly data?: { readonly username?: string; readonly password?: string };
 }
 
-/** Says why it is skipped where PostgreSQL cannot be had. */
+/** Skipped with a note if PostgreSQL is not available. */
 export async function dynamicCredentials(
   stage: Stage,
   vault: DemoVault,
   addresses: Readonly<Record<string, string>>,
 ): Promise<void> {
   const { screen } = stage;
-  screen.section('Database credentials that Vault makes');
+  screen.section('Dynamic database credentials from Vault');
   const found = findPostgres();
   if ('missing' in found) {
     screen.note(`skipped: ${found.missing}`);
@@ -45,7 +45,7 @@ export async function dynamicCredentials(
   screen.done('PostgreSQL', `at ${database.host}:${database.port}`);
   await mountDatabase(vault.server, 'database', database);
   await databaseRole(vault.server, 'database', 'somedb', { ttl: `${LEASE_SECONDS}s`, maxTtl: '1h' });
-  screen.done('database/creds/somedb', `Vault makes users that live ${LEASE_SECONDS} s unless they are renewed`);
+  screen.done('database/creds/somedb', `Vault creates users with a lease of ${LEASE_SECONDS} s`);
   screen.blank();
   await sameInBoth(stage, database, addresses);
   await renewed(stage);
@@ -64,9 +64,12 @@ async function sameInBoth(
     const seenAt = performance.now();
     const [user, password] = [text(copy.data?.username), text(copy.data?.password)];
     await database.sql('select 1', { user, password });
-    screen.done(`${namespace}/${NAME}`, `${took(seenAt - startedAt)} after the mirror; the database lets them in`);
+    screen.done(
+      `${namespace}/${NAME}`,
+      `${took(seenAt - startedAt)} after the mirror; the login to the database works`,
+    );
   }
-  screen.done('users that Vault made', await database.sql(USERS));
+  screen.done('users created by Vault', await database.sql(USERS));
   screen.blank();
 }
 
@@ -85,7 +88,7 @@ async function renewed(stage: Stage): Promise<void> {
   screen.blank();
   const after = await credentials(stage, TARGETS[0]);
   if (before?.data?.password !== after?.data?.password) throw new Error('the credentials changed with the renewal');
-  screen.done('the lease is renewed, the credentials stay', took(performance.now() - startedAt));
+  screen.done('the lease is renewed, the credentials are unchanged', took(performance.now() - startedAt));
   screen.blank();
 }
 
@@ -93,13 +96,13 @@ async function ended({ screen, cluster, until }: Stage, database: PostgresServer
   screen.command(`kubectl delete secretmirror ${NAME}`);
   const startedAt = performance.now();
   await cluster.delete(MIRROR);
-  await until('the mirror to go', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
+  await until('the mirror to be deleted', async () => ((await cluster.find(MIRROR)) === undefined ? true : undefined));
   screen.output([`secretmirror.mirrors.kts.studio "${NAME}" deleted`]);
-  await until('the user to go', async () => ((await database.sql(USERS)) === '0' ? true : undefined));
-  screen.done('the lease is revoked, the database user gone', took(performance.now() - startedAt));
+  await until('the user to be deleted', async () => ((await database.sql(USERS)) === '0' ? true : undefined));
+  screen.done('the lease is revoked, the database user is deleted', took(performance.now() - startedAt));
 }
 
-/** `undefined` until the copy is there. */
+/** `undefined` until the copy exists. */
 async function credentials({ cluster }: Stage, namespace: string): Promise<Credentials | undefined> {
   return await cluster.find(`/api/v1/namespaces/${namespace}/secrets/${NAME}`);
 }

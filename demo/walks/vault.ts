@@ -1,4 +1,4 @@
-/** SecretMirror with Vault: into namespaces, from a Secret, from one Vault to another, and credentials that Vault makes itself. */
+/** SecretMirror with Vault: Vault to namespaces, Secret to Vault, Vault to Vault, and dynamic credentials. */
 import { errorText } from '../../src/observe/error-fields.ts';
 import { ServerUnavailableError } from '../../test/servers/go-build.ts';
 import { Arrivals } from '../arrivals.ts';
@@ -31,13 +31,15 @@ export const vaultWalk: Walk = {
   title: 'SecretMirror: to and from Vault',
 
   async check() {
-    // It makes nothing in a cluster that is not its own.
+    // The walk is skipped on a borrowed cluster.
   },
 
   async run(stage) {
     const { screen } = stage;
     if (stage.borrowed) {
-      screen.note('skipped: its Vaults listen on this machine only, where this cluster may not find them');
+      screen.note(
+        'skipped: the Vault servers of the demo listen only on this machine, which the cluster may not reach',
+      );
       return;
     }
     const vaults = await startVaults(stage).catch((error: unknown) => {
@@ -59,11 +61,11 @@ export const vaultWalk: Walk = {
   },
 
   async leave() {
-    // Its mirrors stay, and so do both Vaults.
+    // The mirrors and both Vault servers keep running.
   },
 
   async clean() {
-    // It was skipped.
+    // The walk was skipped.
   },
 };
 
@@ -71,7 +73,7 @@ type Addresses = Readonly<Record<string, string>>;
 
 async function intoNamespaces(stage: Stage, vault: DemoVault, addresses: Addresses): Promise<void> {
   const { screen, cluster, until } = stage;
-  screen.section('An entry in Vault, in namespaces that match');
+  screen.section('From Vault to matching namespaces');
   await put(stage, vault, { username: 'hellothere', password: 'generalkenobi' });
   await apply(stage, 'vault-namespaces.yaml');
   await using arrivals = new Arrivals(cluster.api, {
@@ -106,13 +108,13 @@ async function intoNamespaces(stage: Stage, vault: DemoVault, addresses: Address
   for (const namespace of TARGETS) {
     const key = `${namespace}/${COPY}`;
     const at = await until(`the change in ${namespace}`, () => arrivals.newerThan(key, seen.get(namespace)));
-    screen.done(key, `follows ${took(at - changedAt)} after the change (Vault is looked at every 2 s)`);
+    screen.done(key, `updated ${took(at - changedAt)} after the change (Vault is polled every 2 s)`);
   }
 }
 
 async function fromSecret(stage: Stage, vault: DemoVault, addresses: Addresses): Promise<void> {
   const { screen, cluster } = stage;
-  screen.section('A Secret goes into Vault');
+  screen.section('From a Secret to Vault');
   const [startedAt = 0] = await apply(stage, 'secret-to-vault.yaml', addresses);
   const writtenAt = await version(stage, vault, OUT, 1);
   show(stage, 'VAULT_ADDR', OUT, await vault.look(OUT));
@@ -125,7 +127,7 @@ async function fromSecret(stage: Stage, vault: DemoVault, addresses: Addresses):
   const secondAt = await version(stage, vault, OUT, 2);
   screen.output([`secret/${OUT} patched`]);
   show(stage, 'VAULT_ADDR', OUT, await vault.look(OUT));
-  screen.done(`secret/${OUT}`, `follows ${took(secondAt - changedAt)} after the change`);
+  screen.done(`secret/${OUT}`, `updated ${took(secondAt - changedAt)} after the change`);
 }
 
 async function toTheOther(stage: Stage, first: DemoVault, second: DemoVault, addresses: Addresses): Promise<void> {
@@ -139,10 +141,10 @@ async function toTheOther(stage: Stage, first: DemoVault, second: DemoVault, add
   const changedAt = await put(stage, first, { username: 'hellothere', password: 'so-uncivilized', note: 'more' });
   const secondAt = await version(stage, second, ENTRY, 2);
   show(stage, 'VAULT2_ADDR', ENTRY, await second.look(ENTRY));
-  screen.done(`secret/${ENTRY} in the second Vault`, `follows ${took(secondAt - changedAt)} after the change`);
+  screen.done(`secret/${ENTRY} in the second Vault`, `updated ${took(secondAt - changedAt)} after the change`);
 }
 
-/** A Secret with the ids of an AppRole; they are not shown. */
+/** Creates a Secret with the IDs of an AppRole, which are not printed. */
 async function credential(
   { cluster, screen }: Stage,
   name: string,
@@ -165,14 +167,14 @@ async function put({ screen }: Stage, vault: DemoVault, values: Readonly<Record<
   return startedAt;
 }
 
-/** Waits for that version of an entry. @returns when it was seen, `performance.now()` */
+/** Waits for a version of an entry. @returns the time, `performance.now()` */
 async function version({ until }: Stage, vault: DemoVault, name: string, number: number): Promise<number> {
   return await until(`version ${number} of secret/${name}`, async () =>
     (await vault.look(name))?.version === number ? performance.now() : undefined,
   );
 }
 
-/** Keys and version; never a value. */
+/** Prints keys and version, never a value. */
 function show({ screen }: Stage, variable: string, name: string, look: EntryLook | undefined): void {
   const filter = `jq -c '[.data.metadata.version, (.data.data | keys)]'`;
   screen.command(`vault kv get -address=$${variable} -format=json secret/${name} | ${filter}`);

@@ -1,4 +1,4 @@
-/** The demo as a user runs it: what it shows, and that nothing of it is left. */
+/** Runs the demo like a user, checks its output, and that no process or file is left. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import { waitFor } from '../support/wait-for.ts';
 const PROGRAM = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
 const TIMEOUT_MS = 60_000;
 
-/** One run of the demo, with a temporary folder of its own and a mark in the environment of every process that it starts. */
+/** A run of the demo, with its own temporary folder and a mark in the environment of all its processes. */
 class DemoRun {
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -31,10 +31,10 @@ class DemoRun {
     this.#exit = new Promise((resolve) => child.once('close', resolve));
   }
 
-  /** @param command that starts it: the program itself, or npm */
+  /** @param command the program itself, or npm */
   static async start(args: readonly string[], command = [process.execPath, PROGRAM, 'demo']): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
-    // PostgreSQL, which runs as somebody else where we are root, has its folder in it.
+    // PostgreSQL has its folder in it and runs as another user if we are root.
     await chmod(folder, 0o755);
     const mark = randomUUID();
     const [program = '', ...first] = command;
@@ -64,7 +64,7 @@ class DemoRun {
     return code;
   }
 
-  /** No process that it started runs, and its temporary folder is empty. */
+  /** Waits until no process of the demo runs and its temporary folder is empty. */
   async leavesNothing(): Promise<void> {
     await waitFor(async () => (await processesWith(this.#mark)).length === 0, {
       message: `no process of the demo to be left`,
@@ -83,7 +83,7 @@ async function processesWith(mark: string): Promise<string[]> {
     try {
       if ((await readFile(`/proc/${pid}/environ`, 'utf8')).includes(mark)) found.push(pid);
     } catch (error) {
-      // Ended meanwhile, or another user's: not one of ours.
+      // The process has exited, or belongs to another user.
       void error;
     }
   }
@@ -91,7 +91,7 @@ async function processesWith(mark: string): Promise<string[]> {
 }
 
 describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
-  it('walks through the scenarios on servers of its own and leaves nothing', async () => {
+  it('runs all examples on its own servers and leaves nothing behind', async () => {
     const run = await DemoRun.start(['--once']);
     assert.equal(await run.exit(), 0, run.output);
     const { output } = run;
@@ -103,33 +103,33 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       /mysecret-mirror +secret +mysecret +namespaces +delete +180 +Active +20\S+Z +\d+s +True\n/,
       /NAMESPACE +NAME +TYPE +DATA +AGE\n +default .*\n +project-a-main +mysecret +Opaque +2 +\d+s\n +project-b-main +mysecret/,
       /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/,
-      /✓ project-b-main\/mysecret +follows \d+ ms after the change\n/,
+      /✓ project-b-main\/mysecret +updated \d+ ms after the change\n/,
       /✓ project-a-main\/mysecret +repaired \d+ ms after the edit\n/,
-      /✓ project-b-main\/mysecret +back \d+ ms after it was deleted\n/,
+      /✓ project-b-main\/mysecret +created again \d+ ms after it was deleted\n/,
       /NAMESPACE +NAME +TYPE +DATA +AGE\n +default +mysecret +Opaque +2 +\d+s\n\n +✓ only the source is left/,
       /local-database-credentials +Opaque +0 +\d+s\n\n +Denied: source default\/database-credentials does not exist or does not allow/,
-      /local-database-credentials +Opaque +3 +\d+s\n\n +✓ team-a\/local-database-credentials +filled .+ after it was allowed\n/,
+      /local-database-credentials +Opaque +3 +\d+s\n\n +✓ team-a\/local-database-credentials +filled .+ after the source allowed it\n/,
       /✓ team-a\/admin-password +.+ after its source\n/,
-      /✓ team-a\/local-database-credentials +follows .+ after the change\n/,
-      /\n +the-random-password-of-the-first-release\n +✓ team-a\/admin-password +stays as it was/,
+      /✓ team-a\/local-database-credentials +updated .+ after the change\n/,
+      /\n +the-random-password-of-the-first-release\n +✓ team-a\/admin-password +unchanged/,
       /✓ jx-staging\/tls-example-com +.+ after its source\n/,
       / +jx-preview-7 +tls-example-com +kubernetes.io\/tls +2 .*\n +jx-staging +tls-example-com .*\n +jx +tls-example-com/,
       /✓ jx-preview-7\/tls-example-com +.+ after its namespace was created\n/,
-      /✓ two Vaults v\d+\.\d+\.\d+ +at http:\/\/127\.0\.0\.1:\d+ and http:\/\/127\.0\.0\.1:\d+/,
+      /✓ two Vault servers v\d+\.\d+\.\d+ +at http:\/\/127\.0\.0\.1:\d+ and http:\/\/127\.0\.0\.1:\d+/,
       /myvaultsecret-mirror +vault +myvaultsecret-sync +namespaces +delete +2 +Active +20\S+Z +\d+s +True\n/,
       /✓ project-c-main\/myvaultsecret-sync +.+ after the mirror was applied\n/,
-      /✓ project-c-next\/myvaultsecret-sync +follows .+ after the change/,
+      /✓ project-c-next\/myvaultsecret-sync +updated .+ after the change/,
       /\n +\[1,\["id","key"\]\]\n\n +✓ secret\/deploy-key +written .+ after the Secret was created\n/,
-      /\n +\[2,\["id","key"\]\]\n\n +✓ secret\/deploy-key +follows .+ after the change\n/,
+      /\n +\[2,\["id","key"\]\]\n\n +✓ secret\/deploy-key +updated .+ after the change\n/,
       /\n +\[1,\["password","username"\]\]\n\n +✓ secret\/myvaultsecret in the second Vault/,
-      /\n +\[2,\["note","password","username"\]\]\n\n +✓ secret\/myvaultsecret in the second Vault +follows/,
+      /\n +\[2,\["note","password","username"\]\]\n\n +✓ secret\/myvaultsecret in the second Vault +updated/,
       ...('missing' in findPostgres()
         ? [/skipped: PostgreSQL is not installed/]
         : [
-            /✓ project-c-next\/somedb-creds +.+; the database lets them in\n +✓ users that Vault made +1\n/,
+            /✓ project-c-next\/somedb-creds +.+; the login to the database works\n +✓ users created by Vault +1\n/,
             /Normal +VaultLeaseRenew +secretmirror\/somedb-creds +Renewed lease successfully\n/,
-            /✓ the lease is renewed, the credentials stay/,
-            /✓ the lease is revoked, the database user gone/,
+            /✓ the lease is renewed, the credentials are unchanged/,
+            /✓ the lease is revoked, the database user is deleted/,
           ]),
     ];
     let rest = output;
@@ -142,13 +142,13 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
     await run.leavesNothing();
   });
 
-  it('keeps running until it is interrupted, with a kubeconfig that works', async () => {
+  it('keeps running until a signal, with a working kubeconfig', async () => {
     const run = await DemoRun.start([]);
     await run.shows('Ctrl-C stops everything.');
     const file = /kubeconfig +(\S+)\n/.exec(run.output)?.[1] ?? '';
     assert.match(await readFile(file, 'utf8'), /current-context/);
     run.signal('SIGINT');
-    // As a terminal and npm together do it.
+    // A terminal and npm send two signals.
     run.signal('SIGINT');
     assert.equal(await run.exit(), 0, run.output);
     assert.match(run.output, /everything is stopped\n$/);
@@ -156,7 +156,7 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
   });
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`ends when npm alone gets ${signal}, and not its children`, async () => {
+    it(`stops when only npm receives ${signal}, not its children`, async () => {
       const run = await DemoRun.start([], ['npm', 'run', 'demo']);
       await run.shows('etcd v');
       run.signal(signal);
@@ -166,19 +166,19 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
     });
   }
 
-  describe('on a cluster that is there', () => {
+  describe('on an existing cluster', () => {
     let plane: ControlPlane;
     before(async () => {
       plane = await startControlPlane();
     });
     after(() => plane.stop());
 
-    it('removes all that it made', async () => {
+    it('deletes all of its objects', async () => {
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 0, run.output);
       assert.match(run.output, /✓ project-a-main\/mysecret +\d+ ms after its namespace was created\n/);
-      assert.match(run.output, /skipped: its Vaults listen on this machine only/);
-      assert.match(run.output, /✓ what the demo made in this cluster is removed\n/);
+      assert.match(run.output, /skipped: the Vault servers of the demo listen only on this machine/);
+      assert.match(run.output, /✓ deleted all objects of the demo from this cluster\n/);
       await run.leavesNothing();
       for (const name of ['mysecret', 'database-credentials']) {
         assert.equal(await plane.api.find(`/api/v1/namespaces/default/secrets/${name}`), undefined);
@@ -196,17 +196,17 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       }
     });
 
-    it('refuses where it would touch what is not its own', async () => {
+    it('refuses a cluster where it would change existing objects', async () => {
       const name = 'project-a-theirs';
       await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 1);
-      assert.match(run.output, /would copy into namespaces that are there already: project-a-theirs/);
+      assert.match(run.output, /would copy to existing namespaces: project-a-theirs/);
       await run.leavesNothing();
     });
   });
 
-  it('says what is wrong with a kubeconfig', async () => {
+  it('reports a bad kubeconfig', async () => {
     const run = await DemoRun.start(['--kubeconfig', '/nowhere/kubeconfig']);
     assert.equal(await run.exit(), 1);
     assert.match(run.output, /\/nowhere\/kubeconfig/);
