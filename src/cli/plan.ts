@@ -51,7 +51,7 @@ export async function planFiles(
   const imagined = new ImaginedApi(api, given, now);
   const { regexMode, replicator } = options;
   const look = await Look.at({ api: imagined, regexMode, replicator, now, signal });
-  requireReach(look, ['Namespace', 'SecretMirror', 'Secret']);
+  requireReach(look.inventory, ['Namespace', 'SecretMirror', 'Secret']);
   const named = new Named(api.cluster, given);
   const touched = touchedBy(look, named);
   const rows = await rowsOf(look, touched);
@@ -67,7 +67,7 @@ export async function planFiles(
     problems,
     notes: [
       ...(imagined.lacksApi && named.mirrors.size > 0 ? [{ rule: 'cluster', note: NOT_INSTALLED }] : []),
-      ...reachNotes(look).map((note) => ({ rule: 'rights', note })),
+      ...reachNotes(look.inventory).map((note) => ({ rule: 'rights', note })),
       ...notesOn(look, named),
     ],
     unchanged: rows.length - news.length,
@@ -83,21 +83,21 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
   const { name } = manifest.metadata;
   const rule = `${manifest.kind.slice(manifest.kind.indexOf(' ') + 1)} ${namespace}/${name}`;
   const problems: PlannedProblem[] = [];
-  if (planned.namespaced && look.isWhole('Namespace') && !look.namespaces.has(namespace)) {
+  if (planned.namespaced && look.inventory.isWhole('Namespace') && !look.inventory.namespaces.has(namespace)) {
     problems.push({ rule, problem: `its namespace ${namespace} is not there` });
   }
   if (planned.content === undefined) {
     if (manifest.kind === UNCONVERTED) {
       return [...problems, { rule, problem: 'its apiVersion is v1alpha1, which is not converted: write v1alpha2' }];
     }
-    const mirror = planned.namespaced ? look.mirrors.get(mirrorRule(namespace, name)) : undefined;
+    const mirror = planned.namespaced ? look.inventory.mirrors.get(mirrorRule(namespace, name)) : undefined;
     const refusal = look.mirrorSystem.refusalOf(mirrorRule(namespace, name));
     if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
     const found = mirror === undefined ? [] : effectiveSpec(mirror, look.patterns).problems;
     return [...problems, ...found.map((problem) => ({ rule, problem }))];
   }
   const key = look.key(planned.content, namespace, name);
-  const observed = look.objects.get(key);
+  const observed = look.inventory.objects.get(key);
   if (look.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
   const replication = look.askedBy(key, observed);
   return replication?.kind === 'broken' ? [...problems, { rule, problem: replication.refusal.message }] : problems;
@@ -106,11 +106,15 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
 /** On the mirrors that are given, or whose source is. */
 function notesOn(look: Look, named: Named): PlannedNote[] {
   const notes: PlannedNote[] = [];
-  for (const [rule, mirror] of look.mirrors.all()) {
+  for (const [rule, mirror] of look.inventory.mirrors.all()) {
     const evaluation = look.rules.get(rule);
     if (evaluation === undefined) continue;
     if (!named.mirrors.has(rule) && !evaluation.sources.some((source) => named.objects.has(source))) continue;
-    const note = noteOn(effectiveSpec(mirror, look.patterns), evaluation.claims.length, look.namespaces.names());
+    const note = noteOn(
+      effectiveSpec(mirror, look.patterns),
+      evaluation.claims.length,
+      look.inventory.namespaces.names(),
+    );
     if (note !== undefined) notes.push({ rule: evaluation.owner.title, note });
   }
   return notes;
@@ -119,7 +123,8 @@ function notesOn(look: Look, named: Named): PlannedNote[] {
 function noteOn(spec: EffectiveSpec, claims: number, namespaces: Iterable<string>): string | undefined {
   const { problems, destinationType, destinationVault, suspects } = spec;
   if (problems.length > 0) return undefined;
-  if (destinationType === 'vault') return `writes ${vaultPlace(destinationVault)} if that differs; Vault is not asked`;
+  if (destinationType === 'vault')
+    return `writes ${vaultPlace(destinationVault)} if that differs; this command does not read Vault`;
   const notes = claims === 0 ? ['its patterns match no other namespace'] : [];
   notes.push(...misreadPatterns(suspects, namespaces));
   return notes.length === 0 ? undefined : notes.join('; ');

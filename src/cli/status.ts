@@ -23,9 +23,9 @@ export async function status(
 ): Promise<string> {
   const { namespace, output, regexMode, replicator, failed } = options;
   const look = await Look.at({ api, regexMode, replicator, namespace, now, signal });
-  requireReach(look, ['Secret'], namespace === undefined ? '; -n NAMESPACE asks for one namespace only' : '');
+  requireReach(look.inventory, ['Secret'], namespace === undefined ? '; -n NAMESPACE asks for one namespace only' : '');
   const systems = [await mirrorsStatus(look, namespace), await replicatorStatus(look, namespace)];
-  const report = reportOf(cluster, systems, reachNotes(look), failed);
+  const report = reportOf(cluster, systems, reachNotes(look.inventory), failed);
   if (output === 'table') return tables(report, options);
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

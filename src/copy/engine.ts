@@ -18,10 +18,8 @@ import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
 import type { BookChange, Entry } from './plan/claim-book.ts';
 import type { Backend } from './backend.ts';
-import { ClaimBook } from './plan/claim-book.ts';
-import { Cycles } from './plan/cycles.ts';
+import { Claims } from './plan/claims.ts';
 import { backendOf, type ResourceKey, type RuleKey } from './model/keys.ts';
-import { ownerByMark, placedOwner } from './plan/marks.ts';
 import type { Observed } from './model/observed.ts';
 import { type Failure, failureOf, isPassing } from './model/failure.ts';
 import type { OwnerFate } from './plan/facts.ts';
@@ -70,33 +68,28 @@ interface Claimed {
 }
 
 export class Engine {
-  readonly book = new ClaimBook();
-  readonly sources = new SourceRouter();
-  /** Shared by all long work on rules and targets. */
-  readonly slices: Slices;
-  /** Claims that are not carried out, because their content would come back to where it began. */
-  readonly cycles = new Cycles({
-    book: this.book,
+  readonly claims = new Claims({
     flowOf: (claim) => this.#backendOf(claim.target).backend.targets.flowOf(claim),
     onChange: (targets) => {
       this.#touchTargets(targets, 'normal');
     },
   });
+  readonly book = this.claims.book;
+  readonly sources = new SourceRouter();
+  /** Shared by all long work on rules and targets. */
+  readonly slices: Slices;
+  readonly cycles = this.claims.cycles;
   readonly #options: EngineOptions;
   readonly #clock: Clock;
-  readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #backends = new Map<string, BackendQueues>();
   readonly #allBackends: Backend[] = [];
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
   readonly #status: KeyedQueue;
-  /** Version of each rule that its claims were made from. */
-  readonly #evaluated = new Map<RuleKey, string>();
   /** Rules that may have changed since they were evaluated: their claims may be incomplete. */
   readonly #touched = new Set<RuleKey>();
   readonly #evaluating = new Set<RuleKey>();
   readonly #heavy = new Set<RuleKey>();
-  readonly #owned = new Map<RuleKey, Set<ResourceKey>>();
   readonly #writes = new Map<RuleKey, number>();
   /** Rules that fail, with what users are to read. */
   readonly #failures = new Map<RuleKey, Failure>();
@@ -127,7 +120,7 @@ export class Engine {
   }
 
   addReconciler(reconciler: RuleReconciler): void {
-    this.#reconcilers.set(reconciler.name, reconciler);
+    this.claims.add(reconciler);
   }
 
   addBackend(backend: Backend): void {
@@ -229,7 +222,7 @@ export class Engine {
     if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.touched(target);
     this.#touchTargets(this.book.targetsOf(source), priority);
     // A rule that was not evaluated yet has no other status than that.
-    for (const rule of this.book.rulesOn(source)) if (this.#evaluated.has(rule)) this.touchStatus(rule);
+    for (const rule of this.book.rulesOn(source)) if (this.claims.versionOf(rule) !== undefined) this.touchStatus(rule);
   }
 
   /** One rule or source with thousands of targets must not delay all others. */
@@ -244,12 +237,9 @@ export class Engine {
 
   /** An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned. */
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
-    const was = before && placedOwner(this.#reconcilers.values(), before, key);
-    const is = after && placedOwner(this.#reconcilers.values(), after, key);
-    if (was !== is) {
-      if (was !== undefined) this.#disown(was, key);
-      if (is !== undefined) this.#own(is, key);
-    }
+    const { was, is } = this.claims.objectChanged(key, before, after);
+    // The rule may be waiting for the deletion of its last copy.
+    if (was !== undefined && was !== is) this.touchStatus(was);
     const priority = initial ? 'low' : 'normal';
     this.cycles.touched(key);
     if (was !== undefined || is !== undefined || this.book.isClaimed(key)) this.touchTarget(key, priority);
@@ -258,11 +248,11 @@ export class Engine {
 
   /** The rule whose mark on the object counts, of whichever controller. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    return ownerByMark(this.#reconcilers.values(), this.book, observed, target);
+    return this.claims.ownerOf(observed, target);
   }
 
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
-    return this.#owned.get(rule) ?? [];
+    return this.claims.ownedBy(rule);
   }
 
   /** The outcome of a claim changed, or a target was written for it. */
@@ -282,16 +272,10 @@ export class Engine {
     observed: Observed,
     signal: AbortSignal,
   ): Promise<OwnerFate | 'later'> {
-    const reconciler = this.#reconcilerOf(rule);
-    // Without a request: a rule that cannot be prepared may have thousands of copies.
-    if (this.#isUnsettled(rule)) return 'later';
-    const live = await reconciler.getLive(rule, signal);
-    if (live.state === 'gone') return reconciler.orphanPolicy(rule, observed, false);
-    // The claims were made from another version. The watch is behind, and will enqueue the rule.
-    if (this.#evaluated.get(rule) !== live.version) return 'later';
-    // A new namespace may hold copies already (a restored backup), before the rule has claimed them.
-    if (this.#isUnsettled(rule) || this.book.claims(rule, target)) return 'later';
-    return reconciler.orphanPolicy(rule, observed, true);
+    return await this.claims.fateOf(rule, target, observed, {
+      isOutdated: () => this.#touched.has(rule) || this.#evaluating.has(rule),
+      getLive: async () => await this.claims.reconcilerOf(rule).getLive(rule, signal),
+    });
   }
 
   /** @param limitMs how long the evaluation may take here, ms */
@@ -300,7 +284,7 @@ export class Engine {
       this.#heavyRules.add(rule);
       return undefined;
     }
-    const reconciler = this.#reconcilerOf(rule);
+    const reconciler = this.claims.reconcilerOf(rule);
     let claimed: Claimed;
     try {
       await this.slices.pause();
@@ -319,12 +303,9 @@ export class Engine {
     // A copy that was kept because it was a source may be an orphan.
     this.#touchTargets(change.unusedSources, 'normal');
     if (evaluation === undefined) {
-      this.#evaluated.delete(rule);
       this.#heavy.delete(rule);
       this.#writes.delete(rule);
       this.#touchTargets(this.ownedBy(rule), 'normal');
-    } else {
-      this.#evaluated.set(rule, evaluation.version);
     }
     this.#failures.delete(rule);
     this.touchStatus(rule);
@@ -337,21 +318,13 @@ export class Engine {
     this.#evaluating.add(rule);
     try {
       const evaluation = await this.slices.run(reconciler.evaluate(rule, this), signal, limitMs);
-      const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
-      // Before any target is reconciled: until then a claim of a cycle looks like any other.
-      this.cycles.changed(change);
-      return { evaluation, change };
+      return { evaluation, change: this.claims.put(rule, evaluation) };
     } catch (error) {
       this.#touched.add(rule);
       throw error;
     } finally {
       this.#evaluating.delete(rule);
     }
-  }
-
-  /** The claims of the rule may be incomplete. */
-  #isUnsettled(rule: RuleKey): boolean {
-    return this.#touched.has(rule) || this.#evaluating.has(rule);
   }
 
   #noteFailure(rule: RuleKey, failure: Failure): void {
@@ -382,33 +355,12 @@ export class Engine {
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
-    const news = { writes, evaluated: this.#evaluated.get(rule), failure: this.#failures.get(rule) };
-    const result = await this.#reconcilerOf(rule).updateStatus(rule, this.book.of(rule), news, signal);
+    const news = { writes, evaluated: this.claims.versionOf(rule), failure: this.#failures.get(rule) };
+    const result = await this.claims.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), news, signal);
     const rest = (this.#writes.get(rule) ?? 0) - writes;
     if (rest > 0) this.#writes.set(rule, rest);
     else this.#writes.delete(rule);
     return result;
-  }
-
-  #reconcilerOf(rule: RuleKey): RuleReconciler {
-    const name = rule.slice(0, rule.indexOf(':'));
-    const reconciler = this.#reconcilers.get(name);
-    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
-    return reconciler;
-  }
-
-  #own(rule: RuleKey, target: ResourceKey): void {
-    const targets = this.#owned.get(rule);
-    if (targets === undefined) this.#owned.set(rule, new Set([target]));
-    else targets.add(target);
-  }
-
-  #disown(rule: RuleKey, target: ResourceKey): void {
-    const targets = this.#owned.get(rule);
-    targets?.delete(target);
-    if (targets?.size === 0) this.#owned.delete(rule);
-    // The rule may be waiting for the deletion of its last copy.
-    this.touchStatus(rule);
   }
 }
 

@@ -1,7 +1,8 @@
 /**
- * What objects hold, for comparing: the content is read, reduced to its fingerprint and dropped. Many objects are read by lists, few
- * by GETs.
+ * Fingerprints of objects, for comparing: the content is read, reduced to its fingerprint and dropped. Objects that are asked for at the
+ * same time are read together: many of one name or namespace by a list, few by GETs.
  */
+import { setImmediate } from 'node:timers/promises';
 import { Content } from '../../copy/model/content.ts';
 import { type ResourceKey, resourceKey, parseResourceKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
@@ -18,9 +19,9 @@ export interface Found {
   readonly immutable: boolean;
 }
 
-/** So many objects of one name (the copies of one source) are read by one list. */
+/** From this many objects of one name on (the copies of one source) a list reads them. */
 const MANY_OF_A_NAME = 8;
-/** So many objects of one namespace are. Such a list may bring many others along. */
+/** From this many objects of one namespace on a list reads them. It may bring many others along. */
 const MANY_OF_A_NAMESPACE = 50;
 /** GETs at once. */
 const PARALLEL = 8;
@@ -28,41 +29,53 @@ const PARALLEL = 8;
 export class Contents {
   readonly #api: KubeApi;
   readonly #kinds: ReadonlyMap<string, Kind>;
-  /** `null`: it is not there. */
+  /** `null`: it does not exist. */
   readonly #found = new Map<ResourceKey, Found | null>();
+  readonly #signal: AbortSignal | undefined;
+  /** To be read by the next batch. */
+  readonly #asked = new Set<ResourceKey>();
+  #batch: Promise<void> | undefined;
 
-  constructor(api: KubeApi, kinds: readonly Kind[]) {
+  constructor(api: KubeApi, kinds: readonly Kind[], signal?: AbortSignal) {
+    this.#signal = signal;
     this.#api = api;
     this.#kinds = new Map(kinds.map((kind) => [kind.kind, kind]));
   }
 
-  /** `undefined`: not read yet; `null`: it was not there. */
+  /** `undefined`: not read; `null`: it did not exist. */
   of(key: ResourceKey): Found | null | undefined {
     return this.#found.get(key);
   }
 
   /**
-   * Reads those that have not been read yet.
+   * Reads an object, together with all others that are asked for at the same time.
+   * @returns false if it was read before
    * @throws what `api.request` throws
    */
-  async read(keys: Iterable<ResourceKey>, signal: AbortSignal | undefined): Promise<void> {
-    let rest = [...new Set(keys)].filter((key) => !this.#found.has(key));
-    rest = await this.#readGroups(rest, 'name', MANY_OF_A_NAME, signal);
-    rest = await this.#readGroups(rest, 'namespace', MANY_OF_A_NAMESPACE, signal);
-    const queue = rest.values();
+  async read(key: ResourceKey): Promise<boolean> {
+    if (this.#found.has(key)) return false;
+    this.#asked.add(key);
+    this.#batch ??= this.#readAsked();
+    await this.#batch;
+    return true;
+  }
+
+  async #readAsked(): Promise<void> {
+    // Every decision that can go on has asked by then.
+    await setImmediate();
+    const keys = [...this.#asked];
+    this.#asked.clear();
+    this.#batch = undefined;
+    const few = await this.#readGroups(keys, 'name', MANY_OF_A_NAME);
+    const queue = (await this.#readGroups(few, 'namespace', MANY_OF_A_NAMESPACE)).values();
     const worker = async (): Promise<void> => {
-      for (const key of queue) this.#found.set(key, await this.#get(key, signal));
+      for (const key of queue) this.#found.set(key, await this.#get(key));
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
   /** @returns the keys of groups that are too small for a list */
-  async #readGroups(
-    keys: readonly ResourceKey[],
-    by: 'name' | 'namespace',
-    least: number,
-    signal: AbortSignal | undefined,
-  ): Promise<ResourceKey[]> {
+  async #readGroups(keys: readonly ResourceKey[], by: 'name' | 'namespace', least: number): Promise<ResourceKey[]> {
     const groups = Map.groupBy(keys, (key) => {
       const place = parseResourceKey(key);
       return `${place.kind} ${place[by]}`;
@@ -71,20 +84,15 @@ export class Contents {
     for (const group of groups.values()) {
       const [first] = group;
       if (first === undefined || group.length < least) rest.push(...group);
-      else await this.#list(first, by, new Set(group), signal);
+      else await this.#list(first, by, new Set(group));
     }
     return rest;
   }
 
-  async #list(
-    first: ResourceKey,
-    by: 'name' | 'namespace',
-    wanted: ReadonlySet<ResourceKey>,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
+  async #list(first: ResourceKey, by: 'name' | 'namespace', wanted: ReadonlySet<ResourceKey>): Promise<void> {
     const { namespace, name } = parseResourceKey(first);
     const kind = this.#kindOf(first);
-    const options = { withContent: true, signal };
+    const options = { withContent: true, signal: this.#signal };
     for (const key of wanted) this.#found.set(key, null);
     const take = (item: Listed): void => {
       const { metadata } = item;
@@ -99,12 +107,16 @@ export class Contents {
     }
   }
 
-  async #get(key: ResourceKey, signal: AbortSignal | undefined): Promise<Found | null> {
+  async #get(key: ResourceKey): Promise<Found | null> {
     const { namespace, name } = parseResourceKey(key);
     const kind = this.#kindOf(key);
     const path = `${kind.groupPath}/namespaces/${namespace}/${kind.plural}/${name}`;
     try {
-      const { body } = await this.#api.request({ method: 'GET', path, ...(signal === undefined ? {} : { signal }) });
+      const { body } = await this.#api.request({
+        method: 'GET',
+        path,
+        ...(this.#signal === undefined ? {} : { signal: this.#signal }),
+      });
       return foundIn(kind, parseJson(body, `the answer to GET ${path}`) as Listed);
     } catch (error) {
       if (isObjectGone(error, name)) return null;
@@ -115,7 +127,7 @@ export class Contents {
   #kindOf(key: ResourceKey): Kind {
     const { kind } = parseResourceKey(key);
     const known = this.#kinds.get(kind);
-    if (known === undefined) throw new TypeError(`the kind ${kind} is not looked at`);
+    if (known === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
     return known;
   }
 }

@@ -1,5 +1,5 @@
 /** What a Look could not see for want of rights. */
-import type { Look } from './look.ts';
+import type { Inventory } from './inventory.ts';
 
 const PLURALS = {
   Namespace: 'namespaces',
@@ -11,11 +11,11 @@ const PLURALS = {
 type Looked = keyof typeof PLURALS;
 
 /** As sentences. */
-export function reachNotes(look: Pick<Look, 'reach'>): string[] {
+export function reachNotes(inventory: Pick<Inventory, 'reach'>): string[] {
   const notes: string[] = [];
   const partly: string[] = [];
   for (const [kind, plural] of Object.entries(PLURALS)) {
-    const reach = look.reach(kind);
+    const reach = inventory.reach(kind);
     if (reach.extent === 'namespace') partly.push(plural);
     else if (reach.extent === 'refused' && kind !== 'Namespace') {
       notes.push(`${plural} are not looked at: ${reach.message}`);
@@ -28,9 +28,9 @@ export function reachNotes(look: Pick<Look, 'reach'>): string[] {
 }
 
 /** @throws Error if one of these kinds could not be listed at all */
-export function requireReach(look: Pick<Look, 'reach'>, kinds: readonly Looked[], hint = ''): void {
+export function requireReach(inventory: Pick<Inventory, 'reach'>, kinds: readonly Looked[], hint = ''): void {
   for (const kind of kinds) {
-    const reach = look.reach(kind);
+    const reach = inventory.reach(kind);
     if (reach.extent === 'refused') throw new Error(`${reach.message}${hint}`);
   }
 }

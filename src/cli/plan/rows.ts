@@ -4,7 +4,6 @@ import { MIRRORS_SYSTEM } from '../../controllers/mirrors/api.ts';
 import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import { outcomesOf } from '../../copy/plan/outcomes.ts';
 import { winnerOf } from '../../copy/plan/contest.ts';
 import type { Look } from '../look/look.ts';
 import type { Given } from './imagined-api.ts';
@@ -54,7 +53,7 @@ export function touchedBy(look: Look, named: Named): Touched {
   }
   for (const [rule, { sources }] of look.rules) {
     const isGiven = rules.has(rule) || sources.some((source) => named.objects.has(source));
-    for (const { claim } of look.book.of(rule)) {
+    for (const { claim } of look.claims.book.of(rule)) {
       const { target, source } = claim;
       const fromGiven = source !== undefined && named.objects.has(source);
       if (fromGiven) concerned.add(source);
@@ -64,7 +63,7 @@ export function touchedBy(look: Look, named: Named): Touched {
   }
   // What a rule has made and does not claim goes; of one that cannot be understood it stays.
   for (const rule of rules) {
-    if (!look.replicator.isBroken(rule)) for (const target of look.owned.get(rule) ?? []) targets.add(target);
+    if (!look.replicator.isBroken(rule)) for (const target of look.claims.ownedBy(rule)) targets.add(target);
   }
   return { targets, concerned, rules };
 }
@@ -83,13 +82,12 @@ export async function rowsOf(
 
   function rowsOn(target: ResourceKey): { row: PlannedTarget; isNews: boolean }[] {
     const { kind, namespace, name } = parseResourceKey(target);
-    const contest = look.contestOf(target);
-    const { entries, markedBy } = contest;
+    const { facts, plan } = look.decisionOn(target);
+    const { entries, markedBy } = facts;
     const marker = markedBy === undefined ? '' : titleOf(look, markedBy);
-    const { plan, outcome, remarks } = look.decisionOn(target);
-    const outcomes = [...outcomesOf(contest, outcome, remarks)];
+    const outcomes = [...look.outcomesOn(target)];
     const decides = 'claim' in plan ? plan.claim.owner : undefined;
-    const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(contest) ?? entries[0];
+    const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
     const rule = winner?.claim.owner.title ?? marker;
     const said = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
     const place = { kind, namespace, name };

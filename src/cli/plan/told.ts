@@ -1,12 +1,12 @@
 /** What a decision of `plan` is in the words of `keyferry plan`. */
 import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
-import type { Plan } from '../../copy/plan/facts.ts';
+import type { Decision } from '../../copy/plan/decide.ts';
 import type { PlannedTarget } from './report.ts';
 
 type Told = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
 
 /** @param marker who the target says that it is of */
-export function told(decision: Plan, marker: string): Told {
+export function told(decision: Decision['plan'], marker: string): Told {
   switch (decision.do) {
     case 'create':
       return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
@@ -34,7 +34,7 @@ export function told(decision: Plan, marker: string): Told {
     case 'wait':
     case 'fail':
       return { action: decision.do, reason: `${decision.reason}: ${decision.message}`, lost: false };
-    case 'need':
+    case 'later':
       return { action: 'wait', reason: 'it is being changed by somebody; plan again', lost: false };
     default:
       return decision satisfies never;

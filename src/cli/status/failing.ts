@@ -1,20 +1,21 @@
 /** The targets of a rule that are not as they should be. */
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
-import { type Look, NOT_ASKED } from '../look/look.ts';
+import { VAULT_NOT_READ } from '../look/inventory.ts';
+import type { Look } from '../look/look.ts';
 import { byName, type FailingTarget } from './report.ts';
 
 /** @param look with this rule settled */
 export function failingOf(look: Look, rule: RuleKey): FailingTarget[] {
   const failing: FailingTarget[] = [];
-  for (const { claim, outcome } of look.book.of(rule)) {
+  for (const { claim, outcome } of look.claims.book.of(rule)) {
     const { state, reason, message } = outcome;
     if (state === 'synced' || state === 'released') continue;
     const { kind, namespace, name } = parseResourceKey(claim.target);
     const place = { kind, namespace, name };
-    if (state === 'waiting' && claim.source === undefined && reason === NOT_ASKED.reason) {
+    if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
       // Of a copy that is there it cannot be told here whether it holds what Vault has.
-      if (look.objects.has(claim.target)) continue;
+      if (look.inventory.objects.has(claim.target)) continue;
       failing.push({ ...place, state, reason: 'Missing', message: 'there is no copy yet' });
     } else if (state === 'pending') {
       const { plan } = look.decisionOn(claim.target);
@@ -27,5 +28,5 @@ export function failingOf(look: Look, rule: RuleKey): FailingTarget[] {
 }
 
 function verbOf(action: string): string {
-  return action === 'need' ? 'look again at' : action;
+  return action === 'later' ? 'look again at' : action;
 }

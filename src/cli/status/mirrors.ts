@@ -24,36 +24,36 @@ import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type Syste
  */
 export async function mirrorsStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
-  const mirrors = [...look.mirrors.all()].filter(([, { metadata }]) => asked(metadata.namespace ?? ''));
+  const mirrors = [...look.inventory.mirrors.all()].filter(([, { metadata }]) => asked(metadata.namespace ?? ''));
   // Of those that Keyferry has made ready nothing is failing; the others are looked at.
   await look.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
     system: MIRRORS_SYSTEM,
-    installed: look.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
+    installed: look.inventory.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
     rules: mirrors.map(([rule, mirror]) => ruleOf(look, rule, mirror)),
-    orphans: orphansOf(look).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
+    orphans: (await orphansOf(look)).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
   };
 }
 
 function copyOf(look: Look, key: ResourceKey): CopyStatus {
   const { kind, namespace, name } = parseResourceKey(key);
-  const annotations = look.objects.get(key)?.annotations;
+  const annotations = look.inventory.objects.get(key)?.annotations;
   return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
 }
 
 /** Copies that no mirror asks for. */
-function orphansOf(look: Look): OrphanStatus[] {
+async function orphansOf(look: Look): Promise<OrphanStatus[]> {
   const orphans: OrphanStatus[] = [];
   const add = (key: ResourceKey, owner: string, reason: string): void => {
     orphans.push({ system: MIRRORS_SYSTEM, ...copyOf(look, key), owner, reason });
   };
-  for (const [key, observed] of look.objects) {
+  for (const [key, observed] of look.inventory.objects) {
     const { annotations, labels } = observed;
     const owner = look.mirrorSystem.ownerOf(observed, key);
     if (owner !== undefined) {
-      const why = look.book.claims(owner, key) ? undefined : whyUnwanted(look, owner, key);
+      const why = look.claims.book.claims(owner, key) ? undefined : whyUnwanted(look, owner, key);
       if (why === undefined) continue;
-      const fate = fateOfOrphan(look, owner, key, observed);
+      const fate = await fateOfOrphan(look, owner, key, observed);
       const retained = fate === STAYS && annotations[RETAIN_ANNOTATION] === 'true';
       add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', as deletePolicy retain said' : ''}`);
     } else if (labels[COPY_LABEL] === MIRRORS_SYSTEM) {
@@ -69,9 +69,11 @@ function orphansOf(look: Look): OrphanStatus[] {
 
 /** `undefined`: that cannot be told. */
 function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | undefined {
-  const mirror = look.mirrors.get(owner);
+  const mirror = look.inventory.mirrors.get(owner);
   if (mirror === undefined) {
-    const isKnown = look.isWhole(SECRET_MIRROR_KIND) || look.namespaces.has(mirrorName(owner).split('/')[0] ?? '');
+    const isKnown =
+      look.inventory.isWhole(SECRET_MIRROR_KIND) ||
+      look.inventory.namespaces.has(mirrorName(owner).split('/')[0] ?? '');
     return isKnown ? 'its SecretMirror is gone' : undefined;
   }
   const spec = effectiveSpec(mirror, look.patterns);
@@ -88,9 +90,9 @@ function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
   const { lastSyncTime } = mirror.status ?? {};
   const spec = effectiveSpec(mirror, look.patterns);
   const state = stateOf(mirror);
-  const copies = Array.from(look.book.of(rule), ({ claim }) => claim.target).filter((key) => {
-    const observed = look.objects.get(key);
-    return observed !== undefined && look.ownerOf(observed, key) === rule;
+  const copies = Array.from(look.claims.book.of(rule), ({ claim }) => claim.target).filter((key) => {
+    const observed = look.inventory.objects.get(key);
+    return observed !== undefined && look.claims.ownerOf(observed, key) === rule;
   });
   return {
     system: MIRRORS_SYSTEM,

@@ -6,10 +6,12 @@ import type { Look } from '../look/look.ts';
 
 export const STAYS = 'it stays';
 
-export function fateOfOrphan(look: Look, rule: RuleKey, key: ResourceKey, observed: Observed): string {
+const FATES = { delete: 'it goes when Keyferry runs', keep: STAYS, later: 'its namespace is being deleted' } as const;
+
+export async function fateOfOrphan(look: Look, rule: RuleKey, key: ResourceKey, observed: Observed): Promise<string> {
   // Made by an original: nothing shows that it is a copy for this place.
   if (!(PLACE_ANNOTATION in observed.annotations)) return STAYS;
-  const user = look.book.userOf(key);
+  const user = look.claims.book.userOf(key);
   if (user !== undefined) return `${STAYS} as long as ${user} makes copies from it`;
-  return look.fateOf(rule, observed) === 'delete' ? 'it goes when Keyferry runs' : STAYS;
+  return FATES[await look.fateOf(rule, key, observed)];
 }

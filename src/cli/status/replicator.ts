@@ -21,7 +21,7 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
   const { names } = look.settings;
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
-  for (const [key, observed] of look.objects) {
+  for (const [key, observed] of look.inventory.objects) {
     const place = parseResourceKey(key);
     const rule = look.replicator.ruleOf(key);
     if (!asked(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
@@ -36,7 +36,7 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
     system: REPLICATOR_SYSTEM,
     installed: true,
     rules,
-    orphans: orphansOf(look, names).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
+    orphans: (await orphansOf(look, names)).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -79,13 +79,13 @@ function ignoredStatus(names: AnnotationNames, annotated: Annotated): RuleStatus
 
 function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & { readonly rule: RuleKey }): RuleStatus {
   const { rule, replication } = annotated;
-  const entries = [...look.book.of(rule)];
+  const entries = [...look.claims.book.of(rule)];
   const copies: CopyStatus[] = [];
   let lastSyncTime: string | null = null;
   for (const { claim } of entries) {
-    const target = look.objects.get(claim.target);
+    const target = look.inventory.objects.get(claim.target);
     if (target === undefined) continue;
-    const ours = claim.mode === 'fill' ? isFilled(names, target) : look.ownerOf(target, claim.target) === rule;
+    const ours = claim.mode === 'fill' ? isFilled(names, target) : look.claims.ownerOf(target, claim.target) === rule;
     if (!ours) continue;
     copies.push(copyOf(names, claim.target, target));
     const at = target.annotations[names.at];
@@ -139,12 +139,13 @@ function stateOf(
 
 /** Whether the rule reaches into namespaces that could not be looked at. */
 function isHidden(look: Look, replication: ReplicationRule, entries: readonly Entry[]): boolean {
-  if (look.isWhole('Namespace') && look.isWhole('Secret') && look.isWhole('ConfigMap')) return false;
+  if (look.inventory.isWhole('Namespace') && look.inventory.isWhole('Secret') && look.inventory.isWhole('ConfigMap'))
+    return false;
   if (replication.kind === 'push') return true;
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
     const { kind, namespace } = parseResourceKey(claim.source);
-    return !look.isWhole(kind) && !look.namespaces.has(namespace);
+    return !look.inventory.isWhole(kind) && !look.inventory.namespaces.has(namespace);
   });
 }
 
@@ -152,19 +153,19 @@ function isPending({ outcome }: Entry): boolean {
   return outcome.state === 'pending';
 }
 
-function orphansOf(look: Look, names: AnnotationNames): OrphanStatus[] {
+async function orphansOf(look: Look, names: AnnotationNames): Promise<OrphanStatus[]> {
   const orphans: OrphanStatus[] = [];
-  for (const [key, target] of look.objects) {
+  for (const [key, target] of look.inventory.objects) {
     const rule = look.replicator.ownerOf(target, key);
-    if (rule === undefined || look.book.claims(rule, key)) continue;
+    if (rule === undefined || look.claims.book.claims(rule, key)) continue;
     const [kind = '', home = ''] = rule.slice(REPLICATOR_SYSTEM.length + 1).split('/');
-    if (!look.isWhole(kind) && !look.namespaces.has(home)) continue;
+    if (!look.inventory.isWhole(kind) && !look.inventory.namespaces.has(home)) continue;
     const why = look.rules.has(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
     orphans.push({
       system: REPLICATOR_SYSTEM,
       ...copyOf(names, key, target),
       owner: target.annotations[names.by] ?? '',
-      reason: `${why}; ${fateOfOrphan(look, rule, key, target)}`,
+      reason: `${why}; ${await fateOfOrphan(look, rule, key, target)}`,
     });
   }
   return orphans;

@@ -73,7 +73,8 @@ export type Plan =
       readonly remarks?: Remarks;
     }
   | { readonly do: 'delete' }
-  | { readonly do: 'need'; readonly fact: 'target' | 'owner' }
+  | { readonly do: 'need'; readonly fact: 'target' }
+  | { readonly do: 'need'; readonly fact: 'owner' }
   /** The content of this claim's source. */
   | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
 

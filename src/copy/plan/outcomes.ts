@@ -1,13 +1,26 @@
-/** What each claim on a target is told, once it is known what became of the target. Pure. */
-import { type Outcome, type Owner, RELEASED, SYNCED } from '../model/claim.ts';
+/** The outcome of a target, and of each claim on it. Pure. */
+import { type Outcome, type Owner, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
-import type { Contest, Remarks } from './facts.ts';
 import { winnerOf } from './contest.ts';
+import type { Decision } from './decide.ts';
+import type { Contest, Remarks } from './facts.ts';
+
+/** The outcome of a target by its plan. `undefined`: the target is as it should be. What is still to be done is pending. */
+export function outcomeOf(plan: Decision['plan']): Outcome | undefined {
+  if (plan.do === 'nothing') return undefined;
+  if (plan.do === 'wait') return { state: 'waiting', for: plan.for, reason: plan.reason, message: plan.message };
+  if (plan.do === 'fail') return { state: 'error', reason: plan.reason, message: plan.message };
+  return plan.do === 'conflict' ? conflict(plan.message) : PENDING;
+}
+
+export function conflict(message: string): Outcome {
+  return { state: 'conflict', reason: 'Conflict', message };
+}
 
 /**
  * @param contest the claims on one target
  * @param outcome of the target; `undefined`: it is as it should be
- * @param remarks what claims are told instead
+ * @param remarks the outcome of some claims, where it is another one
  */
 export function* outcomesOf(
   contest: Contest,
@@ -15,20 +28,21 @@ export function* outcomesOf(
   remarks?: Remarks,
 ): Iterable<readonly [Entry, Outcome]> {
   const winner = winnerOf(contest);
-  // One for all of them: thousands may claim the target of one.
+  // One for all of them: thousands may claim one target.
   const lost = winner && lostTo(winner.claim.owner, contest);
   for (const entry of contest.entries) {
-    if (entry.claim.mode === 'own' && lost !== undefined && entry !== winner) {
+    const { mode, owner } = entry.claim;
+    if (mode === 'release') {
+      // A release claim is done once the target no longer carries its owner's mark.
+      yield [entry, contest.markedBy === owner.key ? (remarks?.release ?? outcome ?? RELEASED) : RELEASED];
+    } else if (mode === 'own' && lost !== undefined && entry !== winner) {
       yield [entry, lost];
-    } else if (entry.claim.mode === 'release') {
-      yield [entry, remarks?.release ?? outcome ?? RELEASED];
     } else {
-      yield [entry, (entry.claim.mode === 'fill' ? remarks?.fill : remarks?.own) ?? outcome ?? SYNCED];
+      yield [entry, (mode === 'fill' ? remarks?.fill : remarks?.own) ?? outcome ?? SYNCED];
     }
   }
 }
 
 function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
-  const message = key === markedBy ? `it is the copy of ${title}` : `${title} claims it too and comes first`;
-  return { state: 'conflict', reason: 'Conflict', message };
+  return conflict(key === markedBy ? `it is the copy of ${title}` : `${title} claims it too and comes first`);
 }

@@ -1,10 +1,11 @@
 /** Decides how a target gets what a claim desires: whether a write is needed, and which one. Pure. */
-import type { Claim, DesiredState, Outcome, SourceView } from '../model/claim.ts';
+import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { fillerOf } from './contest.ts';
 import { type DesiredObject, matches, OVERWRITTEN_MARK, placed, together, withoutLeftovers } from './desired.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
+import { outcomeOf } from './outcomes.ts';
 
 /** @param observed the target; `undefined`: it does not exist */
 export function planWrite(
@@ -15,8 +16,7 @@ export function planWrite(
   verb: 'create' | 'update' | 'replace',
 ): Plan {
   const owned = placed(claim, claim.shape.desiredState(view, observed, facts.now));
-  if (owned.kind === 'wait') return { do: 'wait', for: owned.for, reason: owned.reason, message: owned.message };
-  if (owned.kind === 'fail') return { do: 'fail', reason: owned.reason, message: owned.message };
+  if (owned.kind !== 'be') return idle(owned);
   const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
   const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
   let desired = combined?.desired ?? owned;
@@ -77,12 +77,12 @@ function withFiller(
   if (filled.kind === 'be') {
     return { desired: together(owned, filled), from: filler, remarks: { own, fill: filled.remark } };
   }
-  const { reason, message } = filled;
-  const fill: Outcome =
-    filled.kind === 'wait'
-      ? { state: 'waiting', for: filled.for, reason, message }
-      : { state: 'error', reason, message };
-  return { desired: owned, from: claim, remarks: { own, fill } };
+  return { desired: owned, from: claim, remarks: { own, fill: outcomeOf(idle(filled)) } };
+}
+
+function idle(desired: Exclude<DesiredState, DesiredObject>): Extract<Plan, { do: 'wait' | 'fail' }> {
+  const { reason, message } = desired;
+  return desired.kind === 'wait' ? { do: 'wait', for: desired.for, reason, message } : { do: 'fail', reason, message };
 }
 
 function refusedType(type: string): Plan {

@@ -12,6 +12,7 @@ import type { Observed } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from './marks.ts';
+import { conflict, outcomeOf } from './outcomes.ts';
 import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
@@ -127,18 +128,10 @@ function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Pl
     return withRemark(owned, 'fill', conflict(`it is a copy made by ${by}, which alone says what it holds`));
   }
   if (!isIdle(owned)) return owned;
-  if (owned.do === 'conflict') return withRemark(planFill(facts, filler), 'own', conflict(owned.message));
-  const { reason, message } = owned;
-  const remark: Outcome =
-    owned.do === 'wait' ? { state: 'waiting', for: owned.for, reason, message } : { state: 'error', reason, message };
-  return withRemark(planFill(facts, filler), 'own', remark);
+  return withRemark(planFill(facts, filler), 'own', outcomeOf(owned));
 }
 
-function conflict(message: string): Outcome {
-  return { state: 'conflict', reason: 'Conflict', message };
-}
-
-function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome): Plan {
+function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome | undefined): Plan {
   if (plan.do === 'need' || plan.do === 'delete') return plan;
   return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
 }

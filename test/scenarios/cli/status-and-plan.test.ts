@@ -192,7 +192,7 @@ describe('keyferry status and plan', () => {
     const fromVault = await told({ ...from, spec: { ...from.spec, source: { name: 'three', type: 'vault', vault } } });
     assert.match(
       fromVault,
-      /\nwait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: what is there is not looked at\n/,
+      /\nwait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: this command does not read Vault\n/,
     );
     const glob = await told(mirror('glob', 'one', ['to-*']));
     assert.match(

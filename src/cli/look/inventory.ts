@@ -1,0 +1,106 @@
+/** The objects of a cluster as lists showed them at one time: metadata of Secrets and ConfigMaps, whole SecretMirrors, namespaces. */
+import {
+  MIRRORS_GROUP,
+  MIRRORS_VERSION,
+  SECRET_MIRROR_KIND,
+  SECRET_MIRROR_PLURAL,
+} from '../../controllers/mirrors/api.ts';
+import { MirrorStore } from '../../controllers/mirrors/mirror-store.ts';
+import { Namespaces } from '../../copy/cluster/namespaces.ts';
+import type { SourceView } from '../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
+import { observe, type Observed } from '../../copy/model/observed.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import type { ListOptions } from '../../kube/list-each.ts';
+import { type Collection, listReachable, type Reach } from '../kube-list.ts';
+
+/** All are listed; of a kind that the replicator does not run for, the status says so. */
+export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
+const NAMESPACES = { groupPath: '/api/v1', plural: 'namespaces' };
+const MIRRORS = { groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`, plural: SECRET_MIRROR_PLURAL };
+
+/** The view of a source in Vault: to read it would take the mirror's login, and would create dynamic credentials. */
+export const VAULT_NOT_READ = {
+  state: 'missing',
+  reason: 'Vault',
+  message: 'this command does not read Vault',
+} as const satisfies SourceView;
+
+export class Inventory {
+  readonly objects = new Map<ResourceKey, Observed>();
+  readonly mirrors = new MirrorStore(() => undefined);
+  readonly namespaces = new Namespaces(() => undefined);
+  readonly #reach = new Map<string, Reach>();
+  readonly #home: string | undefined;
+
+  private constructor(home: string | undefined) {
+    this.#home = home;
+  }
+
+  /**
+   * @param namespace listed alone where the caller may not list the whole cluster
+   * @throws what `api.request` throws, but for a right that is missing (see `reach`)
+   */
+  static async list(api: KubeApi, namespace: string | undefined, signal?: AbortSignal): Promise<Inventory> {
+    const inventory = new Inventory(namespace);
+    const { mirrors, namespaces, objects } = inventory;
+    const metadata = { metadataOnly: true, signal };
+    const put = ({ kind }: Kind, { metadata: meta }: KubeObject): void => {
+      objects.set(resourceKey(api.cluster, kind, meta.namespace ?? '', meta.name), observe(meta));
+    };
+    const list = async (
+      kind: string,
+      collection: Collection,
+      take: (item: KubeObject) => void,
+      options: ListOptions,
+    ) => {
+      inventory.#reach.set(kind, await listReachable(api, collection, namespace, take, options));
+    };
+    await Promise.all([
+      list('Namespace', NAMESPACES, (item) => namespaces.sink.upsert(item, true), metadata),
+      list(SECRET_MIRROR_KIND, MIRRORS, (item) => mirrors.put(item), { signal }),
+      ...KINDS.map(async (kind) => await list(kind.kind, kind, (item) => put(kind, item), metadata)),
+    ]);
+    if (!inventory.isWhole('Namespace') && namespace !== undefined) {
+      const unread = { name: namespace, uid: '', resourceVersion: '', creationTimestamp: '' };
+      namespaces.sink.upsert({ metadata: unread }, true);
+    }
+    return inventory;
+  }
+
+  /** How much of a kind could be listed. */
+  reach(kind: string): Reach {
+    return this.#reach.get(kind) ?? { extent: 'cluster' };
+  }
+
+  /** Whether all objects of a kind are known. */
+  isWhole(kind: string): boolean {
+    const { extent } = this.reach(kind);
+    return extent === 'cluster' || extent === 'not installed';
+  }
+
+  /** Whether all objects of a kind in a namespace are known. */
+  sees(kind: string, namespace: string): boolean {
+    return this.isWhole(kind) || namespace === this.#home;
+  }
+
+  /** Whether a namespace exists, or may exist unseen. */
+  hasNamespace(name: string): boolean {
+    return !this.isWhole('Namespace') || this.namespaces.has(name);
+  }
+
+  /** What is known of a source. */
+  view(source: ResourceKey | undefined): SourceView {
+    if (source === undefined) return VAULT_NOT_READ;
+    const found = this.objects.get(source);
+    if (found !== undefined) {
+      const { resourceVersion, labels, annotations } = found;
+      return { state: 'present', version: resourceVersion, labels, annotations };
+    }
+    const { kind, namespace, name } = parseResourceKey(source);
+    if (!this.sees(kind, namespace)) return { state: 'unknown' };
+    const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
+    return { state: 'missing', reason: `No${kind}`, message };
+  }
+}

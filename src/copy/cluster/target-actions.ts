@@ -1,0 +1,289 @@
+/** Carries out the plan for one target: at most one write, guarded by what it was planned from. */
+import { isAlreadyExists, isConflict, isFrozen, isNamespaceTerminating, isNotFound } from '../../kube/errors.ts';
+import type { Claim, Outcome } from '../model/claim.ts';
+import { Content } from '../model/content.ts';
+import { isPassing } from '../model/failure.ts';
+import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { winnerOf } from '../plan/contest.ts';
+import { type ClaimFacts, type Decision, factsOf } from '../plan/decide.ts';
+import type { Facts, Remarks, WritePlan } from '../plan/facts.ts';
+import { isHandOver } from '../plan/hand-over.ts';
+import { outcomeOf } from '../plan/outcomes.ts';
+import { plan } from '../plan/plan.ts';
+import {
+  afterOverwritten,
+  afterWrite,
+  CONTESTED,
+  moveOf,
+  pauseAfterOverwritten,
+  pauseBefore,
+} from '../plan/repairs.ts';
+import { ObjectWriter } from './object-writer.ts';
+import { isMarked, isOverwritten, OVERWRITTEN, ProofBudget, withMark } from './overwritten.ts';
+import { Replacements } from './replacements.ts';
+import type { KubeStore } from './store.ts';
+import type { TargetFacts, TargetFactsOptions } from './target-facts.ts';
+import type { TargetMemory } from './target-memory.ts';
+
+export type WriteVerb = 'create' | 'update' | 'delete';
+
+export interface TargetActionsOptions extends TargetFactsOptions, ClaimFacts {
+  readonly onWrite: (target: ResourceKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
+}
+
+/** A namespace that is terminating or gone: its own event ends the wait; this is for the case that it was recreated unseen. */
+const NAMESPACE_RETRY_MS = 3000;
+/** A fact cannot be had now. */
+export const LATER_MS = 1000;
+/** A target that changes under every attempt. */
+export const RACE_RETRY_MS = 200;
+
+/** `again`: the target has to be decided again. */
+export type ActionResult = 'again' | { readonly settle?: Settlement; readonly requeueAfterMs?: number };
+
+export interface Settlement {
+  /** `undefined`: the target is as it should be. */
+  readonly outcome: Outcome | undefined;
+  readonly remarks?: Remarks | undefined;
+  /** The claim that was written for. */
+  readonly wroteFor?: Claim;
+}
+
+/** One plan, and what it was made from. */
+interface Action<P = WritePlan> {
+  readonly target: ResourceKey;
+  readonly facts: Facts;
+  readonly plan: P;
+  readonly run: TargetFacts;
+  readonly signal: AbortSignal;
+}
+
+export class TargetActions {
+  readonly #options: TargetActionsOptions;
+  readonly #memory: TargetMemory;
+  readonly #writer: ObjectWriter;
+  readonly #replacements: Replacements;
+  readonly #proofs: ProofBudget;
+
+  constructor(options: TargetActionsOptions, memory: TargetMemory) {
+    const { store, now, onWrite } = options;
+    this.#options = options;
+    this.#memory = memory;
+    this.#writer = new ObjectWriter(store);
+    this.#proofs = new ProofBudget(now);
+    this.#replacements = new Replacements({
+      store,
+      writer: this.#writer,
+      onCreate: (target, ok, claim) => onWrite(target, 'create', ok, claim),
+    });
+  }
+
+  /** @throws the API's answer, where a retry makes sense */
+  async carryOut(action: Action<Decision['plan']>): Promise<ActionResult> {
+    const { target, facts, plan, signal } = action;
+    if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
+      // The rule that desired another copy in its place cannot make it any more (its source is gone), or is gone itself.
+      if (winnerOf(facts) === undefined) this.#replacements.forget(target);
+      else if (await this.#replacements.putBack(target, undefined, signal)) return 'again';
+    }
+    switch (plan.do) {
+      case 'nothing':
+      case 'wait':
+      case 'fail':
+      case 'conflict':
+        return { settle: { outcome: outcomeOf(plan), remarks: plan.remarks } };
+      case 'later':
+        return { requeueAfterMs: LATER_MS };
+      case 'delete':
+        return await this.#delete(action);
+      case 'replace':
+        return await this.#replace({ ...action, plan });
+      case 'create':
+      case 'update':
+        return await this.#write({ ...action, plan });
+      default:
+        return plan satisfies never;
+    }
+  }
+
+  async #write(action: Action): Promise<ActionResult> {
+    const { store, onWrite, now } = this.#options;
+    const { target, facts, plan, signal } = action;
+    const { claim, desired } = plan;
+    const { observed } = facts;
+    const verb = observed === undefined ? 'create' : 'update';
+    const move = moveOf(facts, claim, this.#memory.get(target));
+    // A copy that was deleted to be replaced had its pause before the deletion.
+    const replacing = verb === 'create' && this.#replacements.isAway(target, undefined);
+    const pause = replacing ? undefined : this.#pause(action);
+    if (pause !== undefined) return pause;
+    const content = await this.#content(action);
+    if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    const { namespace, name } = parseResourceKey(target);
+    const values = desired.data === 'source' ? content : undefined;
+    const isDoubted =
+      values !== undefined && (isMarked(observed) || this.#memory.get(target)?.overwritten !== undefined);
+    const proof = isDoubted || (values !== undefined && this.#proofs.isDue(values));
+    const marked = isDoubted ? withMark(desired) : desired;
+    using answer = store.index.expect(namespace, name);
+    try {
+      const written =
+        observed === undefined
+          ? await this.#writer.create(target, marked, content ?? minimalContent(store, desired.type), signal, { proof })
+          : await this.#writer.update(target, observed, marked, content, signal, { proof });
+      const { meta, stored } = written;
+      onWrite(target, verb, true, claim);
+      // First of all: another object under the old name clears the memory of the old one.
+      answer.learn(meta);
+      const memory = this.#memory.of(target);
+      delete memory.cleared;
+      afterWrite(move, memory, now());
+      const { held } = facts;
+      if (content !== undefined) {
+        const type = stored?.type ?? desired.type ?? content.type;
+        this.#memory.hold(target, meta.resourceVersion, stored ?? content, type);
+      } else if (observed !== undefined && held?.resourceVersion === observed.resourceVersion) {
+        memory.held = { resourceVersion: meta.resourceVersion, fingerprint: held.fingerprint };
+      }
+      if (verb === 'create') this.#replacements.forget(target);
+      return this.#written(action, isOverwritten(written, marked, content));
+    } catch (error) {
+      onWrite(target, verb, false, claim);
+      // While the server has trouble, it would not take the old copy either.
+      if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
+        await this.#replacements.putBack(target, error, signal);
+      }
+      return await this.#refused(error, action);
+    }
+  }
+
+  /** @param overwritten the server stored something else than was written */
+  #written({ target, plan: { claim, remarks } }: Action, overwritten: boolean): ActionResult {
+    const memory = this.#memory.of(target);
+    if (!overwritten) {
+      delete memory.overwritten;
+      return { settle: { outcome: undefined, wroteFor: claim, remarks } };
+    }
+    const now = this.#options.now();
+    afterOverwritten(memory, now);
+    const requeueAfterMs = pauseAfterOverwritten(memory.overwritten, now);
+    return { settle: { outcome: OVERWRITTEN, wroteFor: claim, remarks }, requeueAfterMs };
+  }
+
+  /** Why a write has to wait, if another client or the server keeps undoing it. */
+  #pause({ target, facts, plan: { claim, remarks } }: Action): ActionResult | undefined {
+    const memory = this.#memory.get(target);
+    const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, this.#options.now());
+    if (pauseMs <= 0) return undefined;
+    const outcome = memory?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
+    return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
+  }
+
+  /** Deletes a copy to create another one in its place, once a dry run has shown that the server would accept that one. */
+  async #replace(action: Action): Promise<ActionResult> {
+    const { store } = this.#options;
+    const { target, facts, run, signal } = action;
+    const { claim, desired } = action.plan;
+    const { observed } = facts;
+    if (observed === undefined) return 'again';
+    const pause = this.#pause(action);
+    if (pause !== undefined) return pause;
+    const content = await this.#content(action);
+    if (content === 'gone') return { requeueAfterMs: LATER_MS };
+    try {
+      const wanted = { claim, desired, content: content ?? minimalContent(store, desired.type) };
+      const there = await this.#replacements.prepare(target, observed, wanted, signal);
+      if (there?.resourceVersion !== observed.resourceVersion) {
+        run.read = there;
+        return 'again';
+      }
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return this.#waitForNamespace(target);
+      throw error;
+    }
+    // Meanwhile the rule may have changed, or been deleted with its copies retained.
+    const planned = plan(factsOf(target, this.#options, run));
+    if (planned.do !== 'replace' || planned.claim !== claim) {
+      this.#replacements.forget(target);
+      return 'again';
+    }
+    // A copy that is deleted with its rule in any case need not come back.
+    if (isHandOver(facts)) this.#replacements.forget(target);
+    return await this.#delete(action);
+  }
+
+  /** `undefined`: the data stay as they are. */
+  async #content({ facts, plan, signal }: Action): Promise<Content | undefined | 'gone'> {
+    const { claim, desired, withData } = plan;
+    if (!withData || desired.data === 'keep') return undefined;
+    if (desired.data === 'minimal') return minimalContent(this.#options.store, desired.type);
+    if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return 'gone';
+    return (await this.#options.sources.load(claim.source, signal)) ?? 'gone';
+  }
+
+  async #delete({ target, facts, run, signal, ...action }: Action<Decision['plan']>): Promise<ActionResult> {
+    const { store, onWrite } = this.#options;
+    const { observed } = facts;
+    if (observed === undefined) return {};
+    const claim = winnerOf(facts)?.claim;
+    let gone: boolean;
+    try {
+      gone = await this.#writer.delete(target, observed, signal);
+    } catch (error) {
+      onWrite(target, 'delete', false, claim);
+      // It was changed, so it exists: until it is to be replaced again, no old copy is kept.
+      if (isConflict(error)) this.#replacements.forget(target);
+      return await this.#refused(error, { ...action, target, facts, run, signal });
+    }
+    onWrite(target, 'delete', true, claim);
+    const { namespace, name } = parseResourceKey(target);
+    const memory = this.#memory.of(target);
+    delete memory.held;
+    delete memory.type;
+    if (store.index.get(namespace, name) === undefined) {
+      // No watch follows it (a copy without our label), or the watch was faster than the answer.
+      run.read = null;
+      delete memory.deleted;
+      memory.cleared = true;
+      return 'again';
+    }
+    memory.deleted = observed.uid;
+    if (claim === undefined) return {};
+    // Another one is created in its place: at once, or, if a finalizer holds the old one, when the watch reports that it is gone.
+    if (gone) run.goneUid = observed.uid;
+    return 'again';
+  }
+
+  /** Reacts to a refusal that calls for another plan. @throws any other error, for the queue */
+  async #refused(error: unknown, { target, facts, run }: Action<Decision['plan']>): Promise<ActionResult> {
+    const { observed } = facts;
+    if (isAlreadyExists(error) || isConflict(error)) {
+      await run.readTarget(target);
+      return 'again';
+    }
+    if (observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
+      return this.#waitForNamespace(target);
+    }
+    if (observed !== undefined && isNotFound(error)) {
+      run.read = null;
+      return { requeueAfterMs: RACE_RETRY_MS };
+    }
+    if (observed !== undefined && isFrozen(error) && !run.frozen) {
+      run.frozen = true;
+      return 'again';
+    }
+    throw error;
+  }
+
+  #waitForNamespace(target: ResourceKey): ActionResult {
+    const { namespace } = parseResourceKey(target);
+    const message = `namespace ${namespace} is going away or gone`;
+    this.#replacements.forget(target);
+    const outcome: Outcome = { state: 'waiting', for: 'target', reason: 'NamespaceTerminating', message };
+    return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };
+  }
+}
+
+function minimalContent(store: KubeStore, type: string | undefined): Content {
+  return Content.ofFields(store.kind, store.kind.minimal(type ?? ''), type ?? '', '');
+}

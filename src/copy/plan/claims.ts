@@ -1,0 +1,111 @@
+/**
+ * The claims of all rules, and the marks on all objects: together they say whose a target is. The engine keeps them up to date from
+ * watches; a short command fills them once from lists.
+ */
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { Observed } from '../model/observed.ts';
+import type { Evaluation, RuleReconciler, RuleState } from '../rule-reconciler.ts';
+import { type BookChange, ClaimBook } from './claim-book.ts';
+import { Cycles, type CyclesOptions } from './cycles.ts';
+import type { OwnerFate } from './facts.ts';
+import { ownerByMark, placedOwner } from './marks.ts';
+
+/** How up to date the claims of a rule are. */
+export interface RuleLookup {
+  /** Something happened since the rule was evaluated, so that it may claim more than the book has. */
+  isOutdated(): boolean;
+  /** Reads the rule from the server. */
+  getLive(): Promise<RuleState>;
+}
+
+export class Claims {
+  readonly book = new ClaimBook();
+  /** Claims that are not carried out, because their content would come back to where it began. */
+  readonly cycles: Cycles;
+  readonly #reconcilers = new Map<string, RuleReconciler>();
+  readonly #versions = new Map<RuleKey, string>();
+  readonly #owned = new Map<RuleKey, Set<ResourceKey>>();
+
+  constructor(options: Omit<CyclesOptions, 'book'>) {
+    this.cycles = new Cycles({ ...options, book: this.book });
+  }
+
+  add(reconciler: RuleReconciler): void {
+    this.#reconcilers.set(reconciler.name, reconciler);
+  }
+
+  reconcilerOf(rule: RuleKey): RuleReconciler {
+    const reconciler = this.#reconcilers.get(rule.slice(0, rule.indexOf(':')));
+    if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
+    return reconciler;
+  }
+
+  /** Makes the claims of an evaluation the rule's claims. @param evaluation `undefined`: the rule does not exist */
+  put(rule: RuleKey, evaluation: Evaluation | undefined): BookChange {
+    const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
+    // At once: until then a claim of a cycle looks like any other.
+    this.cycles.changed(change);
+    if (evaluation === undefined) this.#versions.delete(rule);
+    else this.#versions.set(rule, evaluation.version);
+    return change;
+  }
+
+  /** The version of the rule that its claims were made from; `undefined`: it was not evaluated, or does not exist. */
+  versionOf(rule: RuleKey): string | undefined {
+    return this.#versions.get(rule);
+  }
+
+  /** Takes note of the marks on an object. @returns the rules whose mark it had before, and has now */
+  objectChanged(
+    key: ResourceKey,
+    before: Observed | undefined,
+    after: Observed | undefined,
+  ): { readonly was: RuleKey | undefined; readonly is: RuleKey | undefined } {
+    const was = before && placedOwner(this.#reconcilers.values(), before, key);
+    const is = after && placedOwner(this.#reconcilers.values(), after, key);
+    if (was === is) return { was, is };
+    if (was !== undefined) {
+      const owned = this.#owned.get(was);
+      owned?.delete(key);
+      if (owned?.size === 0) this.#owned.delete(was);
+    }
+    if (is !== undefined) {
+      const owned = this.#owned.get(is);
+      if (owned === undefined) this.#owned.set(is, new Set([key]));
+      else owned.add(key);
+    }
+    return { was, is };
+  }
+
+  /** Targets that carry the rule's mark, and were marked in their place. */
+  ownedBy(rule: RuleKey): Iterable<ResourceKey> {
+    return this.#owned.get(rule) ?? [];
+  }
+
+  /** The rule whose mark on the object counts, whichever controller made it. */
+  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
+    return ownerByMark(this.#reconcilers.values(), this.book, observed, target);
+  }
+
+  /**
+   * What to do with a target whose owner does not claim it. It is only deleted if the owner is gone, or exists in just the
+   * version that its claims were made from.
+   */
+  async fateOf(
+    rule: RuleKey,
+    target: ResourceKey,
+    observed: Observed,
+    lookup: RuleLookup,
+  ): Promise<OwnerFate | 'later'> {
+    const reconciler = this.reconcilerOf(rule);
+    // No read while the answer is `later` in any case: a rule that cannot be prepared may have thousands of copies.
+    if (lookup.isOutdated()) return 'later';
+    const live = await lookup.getLive();
+    if (live.state === 'gone') return reconciler.orphanPolicy(rule, observed, false);
+    // Another version on the server: the watch is behind, and will enqueue the rule.
+    if (this.#versions.get(rule) !== live.version) return 'later';
+    // A new namespace may bring copies along (from a backup) before the rule has claimed them.
+    if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
+    return reconciler.orphanPolicy(rule, observed, true);
+  }
+}
