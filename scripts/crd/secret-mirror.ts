@@ -1,6 +1,7 @@
 /** SecretMirror, `mirrors.kts.studio`: schema of `v1alpha2`, the version that is stored. */
 import { z } from 'zod';
-import { FORBIDDEN_SECRET_TYPES, MIRROR_DEFAULTS } from '../../src/controllers/mirrors/api.ts';
+import { MIRROR_DEFAULTS } from '../../src/controllers/mirrors/api.ts';
+import { FORBIDDEN_TYPES } from '../../src/copy/model/kind.ts';
 import { condition } from './condition.ts';
 import { NAME_OR_EMPTY, rules } from './rules.ts';
 import { vaultBlock, vaultRules } from './vault-block.ts';
@@ -61,8 +62,8 @@ const destination = z
         description:
           'Type of copies from Vault, for example kubernetes.io/tls. Default: Opaque. Copies of a Secret have the type of the Secret.',
         ...rules({
-          rule: `!(self in [${FORBIDDEN_SECRET_TYPES.map((type) => `'${type}'`).join(', ')}])`,
-          message: `must not be ${FORBIDDEN_SECRET_TYPES.join(' or ')}`,
+          rule: `!(self in [${FORBIDDEN_TYPES.map((type) => `'${type}'`).join(', ')}])`,
+          message: `must not be ${FORBIDDEN_TYPES.join(' or ')}`,
         }),
       })
       .exactOptional(),

@@ -91,7 +91,7 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
       return [...problems, { rule, problem: 'its apiVersion is v1alpha1, which is not converted: write v1alpha2' }];
     }
     const mirror = planned.namespaced ? look.inventory.mirrors.get(mirrorRule(namespace, name)) : undefined;
-    const refusal = look.mirrorSystem.refusalOf(mirrorRule(namespace, name));
+    const refusal = look.mirrorReconciler.refusalOf(mirrorRule(namespace, name));
     if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
     const found = mirror === undefined ? [] : effectiveSpec(mirror, look.patterns).problems;
     return [...problems, ...found.map((problem) => ({ rule, problem }))];

@@ -3,7 +3,7 @@
  * over lists of metadata. Content is read only where metadata do not decide. Nothing is written, and nothing is watched.
  */
 import { PatternCache, type RegexMode } from '../../controllers/common/namespace-patterns.ts';
-import { MirrorSystem } from '../../controllers/mirrors/reconciler.ts';
+import { MirrorReconciler } from '../../controllers/mirrors/reconciler.ts';
 import { annotationNames } from '../../controllers/replicator/annotations.ts';
 import { REPLICATED_KINDS } from '../../controllers/replicator/controller.ts';
 import { ReplicatorReconciler } from '../../controllers/replicator/reconciler.ts';
@@ -43,7 +43,7 @@ export class Look {
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
   readonly patterns: PatternCache;
   readonly settings: RuleSettings;
-  readonly mirrorSystem: MirrorSystem;
+  readonly mirrorReconciler: MirrorReconciler;
   readonly replicator: ReplicatorReconciler;
   readonly claims: Claims;
   readonly #cluster: string;
@@ -65,7 +65,7 @@ export class Look {
       patterns: new PatternCache('full'),
     };
     const outdated = new Set<RuleKey>();
-    this.mirrorSystem = new MirrorSystem({
+    this.mirrorReconciler = new MirrorReconciler({
       api,
       mirrors,
       namespaces,
@@ -98,7 +98,7 @@ export class Look {
       onChange: () => undefined,
     });
     this.claims = claims;
-    claims.add(this.mirrorSystem);
+    claims.add(this.mirrorReconciler);
     claims.add(this.replicator);
     this.#claimFacts = {
       book: claims.book,

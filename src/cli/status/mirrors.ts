@@ -49,7 +49,7 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
   };
   for (const [key, observed] of look.inventory.objects) {
     const { annotations, labels } = observed;
-    const owner = look.mirrorSystem.ownerOf(observed, key);
+    const owner = look.mirrorReconciler.ownerOf(observed, key);
     if (owner !== undefined) {
       const why = look.claims.book.claims(owner, key) ? undefined : whyUnwanted(look, owner, key);
       if (why === undefined) continue;

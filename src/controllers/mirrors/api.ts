@@ -61,9 +61,6 @@ export const MIRROR_DEFAULTS = {
 /** `status.lastSyncTime` before the first sync. */
 export const NEVER_SYNCED = '1970-01-01T00:00:00Z';
 
-/** Types that are not allowed in `destination.secretType`: they are credentials of the cluster itself. */
-export const FORBIDDEN_SECRET_TYPES = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'] as const;
-
 export type SourceType = 'secret' | 'vault';
 export type DestinationType = 'namespaces' | 'vault';
 export type DeletePolicy = 'delete' | 'retain';

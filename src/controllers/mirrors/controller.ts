@@ -22,7 +22,7 @@ import { LeftBehind } from './left-behind.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
-import { MirrorSystem } from './reconciler.ts';
+import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
 import type { MirrorEvent } from './status.ts';
 import { places } from './verdict.ts';
@@ -37,7 +37,7 @@ export const mirrors: ControllerEntry = {
 const NAMED_LEFT = 10;
 
 class MirrorsController implements Controller {
-  readonly reconciler: MirrorSystem;
+  readonly reconciler: MirrorReconciler;
   readonly #context: ControllerContext;
   readonly #mirrors: MirrorStore;
   readonly #news: NamespaceNews;
@@ -76,7 +76,7 @@ class MirrorsController implements Controller {
         log.warn('a lease could not be revoked; it ends with its time', { mirror, lease, error });
       },
     });
-    this.reconciler = new MirrorSystem({
+    this.reconciler = new MirrorReconciler({
       api: cluster.api,
       mirrors: this.#mirrors,
       namespaces: cluster.namespaces,

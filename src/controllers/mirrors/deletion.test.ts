@@ -9,7 +9,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from './api.ts';
 import { MirrorStore, ruleVersion } from './mirror-store.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
-import { MirrorSystem } from './reconciler.ts';
+import { MirrorReconciler } from './reconciler.ts';
 
 const RULE = 'mirrors:default/db';
 
@@ -36,7 +36,7 @@ describe('a mirror that is being deleted, when the time for its copies is over',
     mirrors.put(mirror);
     const events: string[] = [];
     let goes = false;
-    const made = new MirrorSystem({
+    const made = new MirrorReconciler({
       api: {
         cluster: 'c',
         request: async ({ body = '' }) => {

@@ -9,7 +9,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { finish } from '../../runtime/slices.ts';
 import type { SecretMirror } from './api.ts';
 import { MAX_LIST, MirrorStore } from './mirror-store.ts';
-import { MirrorSystem } from './reconciler.ts';
+import { MirrorReconciler } from './reconciler.ts';
 
 const RULE = 'mirrors:default/db';
 const OWNED_BY = { 'mirrors.kts.studio/owned-by': 'default/db' };
@@ -19,7 +19,7 @@ const RETAIN = { 'keyferry.dev/retain': 'true' };
 
 const unused = (): never => assert.fail('nothing is asked of the server, and nothing is told');
 
-function system(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorSystem {
+function system(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorReconciler {
   const mirrors = new MirrorStore(() => undefined);
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
@@ -28,7 +28,7 @@ function system(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] 
     };
     mirrors.put(mirror);
   }
-  return new MirrorSystem({
+  return new MirrorReconciler({
     api: { cluster: 'c', request: unused, stream: unused },
     mirrors,
     namespaces: new Namespaces(() => undefined),

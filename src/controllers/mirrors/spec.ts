@@ -3,7 +3,6 @@
  * CRD may have any content, so every field is checked here.
  */
 import {
-  FORBIDDEN_SECRET_TYPES,
   MIRROR_DEFAULTS,
   type DeletePolicy,
   type DestinationType,
@@ -12,6 +11,7 @@ import {
   type VaultBlock,
 } from './api.ts';
 import type { VaultAddresses } from '../../vault/addresses.ts';
+import { isForbiddenType } from '../../copy/model/kind.ts';
 import type { VaultLocation } from '../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
@@ -59,6 +59,28 @@ export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undef
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
 }
 
+/** Effective specs, computed once for each version of a mirror: every change of a namespace needs all of them. */
+export class SpecCache {
+  readonly #specs = new WeakMap<SecretMirror, EffectiveSpec>();
+  readonly #patterns: PatternCache;
+  readonly #options: SpecOptions | undefined;
+
+  constructor(patterns: PatternCache, options: SpecOptions | undefined) {
+    this.#patterns = patterns;
+    this.#options = options;
+  }
+
+  has(mirror: SecretMirror): boolean {
+    return this.#specs.has(mirror);
+  }
+
+  get(mirror: SecretMirror): EffectiveSpec {
+    let spec = this.#specs.get(mirror);
+    if (spec === undefined) this.#specs.set(mirror, (spec = effectiveSpec(mirror, this.#patterns, this.#options)));
+    return spec;
+  }
+}
+
 export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, options: SpecOptions = {}): EffectiveSpec {
   const { source, destination } = mirror.spec ?? {};
   const problems: string[] = [];
@@ -90,7 +112,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     if (suspect !== undefined) suspects.push(suspect);
   }
   const { secretType } = destination ?? {};
-  if (secretType !== undefined && (FORBIDDEN_SECRET_TYPES as readonly string[]).includes(secretType)) {
+  if (secretType !== undefined && isForbiddenType(secretType)) {
     problems.push(`spec.destination.secretType: Secrets of type ${secretType} are not allowed`);
   }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;

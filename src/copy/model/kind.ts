@@ -76,11 +76,11 @@ export const CONFIG_MAP: Kind = {
  * Types of Secrets that are never created from anyone's input: the first makes the control plane mint a token of any
  * ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator), the second lets nodes join the cluster.
  */
-const FORBIDDEN_TYPES: ReadonlySet<string> = new Set([
+export const FORBIDDEN_TYPES: readonly string[] = [
   'kubernetes.io/service-account-token',
   'bootstrap.kubernetes.io/token',
-]);
+];
 
 export function isForbiddenType(type: string): boolean {
-  return FORBIDDEN_TYPES.has(type);
+  return FORBIDDEN_TYPES.includes(type);
 }

@@ -1,0 +1,152 @@
+/** Turns SecretMirrors into claims. */
+import type { Steps } from '../../runtime/slices.ts';
+import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import type { Claim, Owner } from '../../copy/model/claim.ts';
+import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
+import { leavingClaims } from '../../copy/model/leave-shape.ts';
+import type { EngineView, Evaluation } from '../../copy/rule-reconciler.ts';
+import { MAX_TARGETS, TargetLedger } from '../common/target-ledger.ts';
+import { SECRET_MIRROR_KIND, type SecretMirror } from './api.ts';
+import { MAX_LIST, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import type { MirrorVault } from './mirror-vault.ts';
+import { MirrorShape, RetainShape } from './shape.ts';
+import type { EffectiveSpec, SpecCache } from './spec.ts';
+
+export interface MirrorEvaluationOptions {
+  readonly mirrors: MirrorStore;
+  readonly namespaces: Namespaces;
+  readonly specs: SpecCache;
+  /** Key of a Secret in the cluster. */
+  readonly secretKey: (namespace: string, name: string) => ResourceKey;
+  /** Without it, mirrors from and to Vault are not carried out. */
+  readonly vault?: MirrorVault | undefined;
+  /** The limit on the copies of a mirror may have changed since it was last evaluated. */
+  readonly onRoom?: ((rule: RuleKey) => void) | undefined;
+}
+
+export class MirrorEvaluation {
+  readonly #options: MirrorEvaluationOptions;
+  readonly #ledger: TargetLedger;
+  /** Why mirrors with a correct spec are not carried out: they have too many copies. */
+  readonly #refusals = new Map<RuleKey, string>();
+
+  constructor(options: MirrorEvaluationOptions) {
+    this.#options = options;
+    this.#ledger = new TargetLedger({
+      namespaces: () => options.namespaces.size,
+      onChange: (rule) => options.onRoom?.(rule),
+    });
+  }
+
+  /** The number of namespaces has changed, and with it the limit on the copies of all mirrors in one namespace. */
+  recount(): void {
+    this.#ledger.recount();
+  }
+
+  /** Why nothing is copied for a mirror with a correct spec, as of its last evaluation. */
+  refusalOf(rule: RuleKey): string | undefined {
+    return this.#refusals.get(rule);
+  }
+
+  /** @see RuleReconciler.evaluate */
+  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+    const { mirrors, specs, vault } = this.#options;
+    const mirror = mirrors.get(rule);
+    const deleting = mirror?.metadata.deletionTimestamp !== undefined;
+    if (mirror === undefined || deleting) {
+      vault?.release(rule);
+      this.#ledger.release(rule);
+      this.#refusals.delete(rule);
+    }
+    if (mirror === undefined) return undefined;
+    const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
+    const spec = specs.get(mirror);
+    const owner: Owner = {
+      key: rule,
+      title: `${SECRET_MIRROR_KIND} ${home}/${name}`,
+      rank: `${creationTimestamp} ${uid}`,
+    };
+    const version = ruleVersion(mirror);
+    const retain = spec.deletePolicy === 'retain';
+    if (deleting && retain) {
+      const keep = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
+      const claims = Array.from(view.ownedBy(rule), (target): Claim => ({ ...keep, target }));
+      return { owner, version, claims, sources: [] };
+    }
+    const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
+    const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath });
+    const source = this.sourceOf(rule, mirror, spec);
+    if (deleting) {
+      const release = { owner, mode: 'release', source: undefined, shape } as const;
+      const targets = [...(yield* this.#targets(spec, source)), ...view.ownedBy(rule)];
+      const claims = Array.from(targets, (target): Claim => ({ ...release, target }));
+      return { owner, version, claims, sources: [] };
+    }
+    vault?.use(rule, spec);
+    const targets = yield* this.#targets(spec, source);
+    const sources = source === undefined ? [] : [source];
+    const refusal = this.#refuse(rule, home, owner, targets.length);
+    if (refusal !== undefined) {
+      const claims = leavingClaims(owner, view.ownedBy(rule), 'InvalidSpec', refusal);
+      return { owner, version, claims, sources };
+    }
+    const entry = vault?.targetOf(spec);
+    if (entry !== undefined && source !== undefined) targets.push(entry);
+    const claim = { owner, mode: 'own', source, sourcePlace: vault?.placeOf(spec), shape } as const;
+    const claims = Array.from(targets, (target): Claim => ({ ...claim, target }));
+    if (spec.problems.length > 0) {
+      // A mistake in the spec never deletes a copy.
+      const claimed = new Set(targets);
+      const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
+      claims.push(...leavingClaims(owner, left, 'InvalidSpec', 'the spec of its mirror has a mistake'));
+    }
+    return { owner, version, claims, sources };
+  }
+
+  /** @returns `undefined` if the spec does not name a valid source */
+  sourceOf(rule: RuleKey, { metadata }: SecretMirror, spec: EffectiveSpec): ResourceKey | undefined {
+    const { secretKey, vault } = this.#options;
+    if (spec.sourceType === 'vault') return vault?.sourceOf(rule, spec);
+    return spec.sourceName === undefined ? undefined : secretKey(metadata.namespace ?? '', spec.sourceName);
+  }
+
+  /** The copies in namespaces. */
+  *#targets(
+    { sourceName, namespaces: selected }: EffectiveSpec,
+    source: ResourceKey | undefined,
+  ): Steps<ResourceKey[]> {
+    const { namespaces, secretKey } = this.#options;
+    const targets: ResourceKey[] = [];
+    for (const namespace of namespaces.names()) {
+      yield;
+      if (sourceName === undefined || !selected.has(namespace)) continue;
+      const target = secretKey(namespace, sourceName);
+      if (target !== source) targets.push(target);
+    }
+    return targets;
+  }
+
+  /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
+  #refuse(rule: RuleKey, home: string, { rank }: Owner, targets: number): string | undefined {
+    const refusal = this.#tooMuch(rule, targets);
+    if (refusal !== undefined) this.#ledger.release(rule);
+    const fits = refusal === undefined && this.#ledger.request(rule, home, rank, targets);
+    if (fits) {
+      this.#refusals.delete(rule);
+      return undefined;
+    }
+    const text =
+      refusal ??
+      `matches ${targets} namespaces; the mirrors of namespace ${home} ask for more than ${this.#ledger.limit} copies together, and the older ones come first`;
+    const message = `spec.destination.namespaces: ${text}`;
+    this.#refusals.set(rule, message);
+    return message;
+  }
+
+  #tooMuch(rule: RuleKey, targets: number): string | undefined {
+    const excess = this.#options.mirrors.excess(rule);
+    if (excess !== undefined) return `the patterns are ${excess} characters long together; they may have ${MAX_LIST}`;
+    if (targets <= MAX_TARGETS) return undefined;
+    return `matches ${targets} namespaces; a mirror may copy to ${MAX_TARGETS} at most`;
+  }
+}

@@ -1,0 +1,48 @@
+/** Reads and patches SecretMirrors on the API server. */
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { FIELD_MANAGER } from '../../copy/model/observed.ts';
+import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
+import { mirrorName } from './mirror-store.ts';
+
+export class MirrorClient {
+  readonly #api: KubeApi;
+
+  constructor(api: KubeApi) {
+    this.#api = api;
+  }
+
+  /** @throws ApiError, ConnectionError */
+  async get(rule: RuleKey, signal: AbortSignal): Promise<SecretMirror> {
+    const [namespace = '', name = ''] = mirrorName(rule).split('/');
+    const path = pathOf(namespace, name);
+    const { body } = await this.#api.request({ method: 'GET', path, signal });
+    return parseJson(body, `the answer to GET ${path}`) as SecretMirror;
+  }
+
+  /**
+   * Sends a merge patch. `metadata` has the uid or resourceVersion that must still be that of the mirror.
+   * @throws ApiError, ConnectionError
+   */
+  async patch(
+    { metadata }: SecretMirror,
+    patch: { readonly metadata: object; readonly spec?: object | undefined; readonly status?: object },
+    signal: AbortSignal,
+  ): Promise<KubeObject> {
+    const path = pathOf(metadata.namespace ?? '', metadata.name) + (patch.status === undefined ? '' : '/status');
+    const { body } = await this.#api.request({
+      method: 'PATCH',
+      path,
+      query: { fieldManager: FIELD_MANAGER },
+      body: JSON.stringify(patch),
+      contentType: 'application/merge-patch+json',
+      signal,
+    });
+    return parseJson(body, `the answer to PATCH ${path}`) as KubeObject;
+  }
+}
+
+function pathOf(namespace: string, name: string): string {
+  return `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}/namespaces/${encodeURIComponent(namespace)}/${SECRET_MIRROR_PLURAL}/${encodeURIComponent(name)}`;
+}

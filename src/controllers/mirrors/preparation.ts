@@ -1,0 +1,75 @@
+/** Adds the finalizer to a SecretMirror and writes its defaults, before anything is copied for it. */
+import { isInvalid } from '../../kube/errors.ts';
+import { orAborted } from '../../runtime/abort.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { SECRET_MIRROR_FINALIZER } from './api.ts';
+import type { MirrorClient } from './mirror-client.ts';
+import type { MirrorStore } from './mirror-store.ts';
+import { missingDefaults, type SpecCache } from './spec.ts';
+import { withoutOurSpec } from './spec-owner.ts';
+
+export interface MirrorPreparationOptions {
+  readonly client: MirrorClient;
+  readonly mirrors: MirrorStore;
+  readonly specs: SpecCache;
+  /** Settles when the mirrors and all copies have been listed. */
+  readonly synced: () => Promise<unknown>;
+}
+
+export class MirrorPreparation {
+  readonly #options: MirrorPreparationOptions;
+  /** Uids of mirrors whose stored spec is so wrong that the server refuses to add defaults. */
+  readonly #undefaultable = new Map<RuleKey, string>();
+
+  constructor(options: MirrorPreparationOptions) {
+    this.#options = options;
+  }
+
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { mirrors, specs, synced } = this.#options;
+    // The copies of a mirror are only known after the list of all copies.
+    await orAborted(synced(), signal, 'waiting for the list of copies');
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
+    const { uid, finalizers = [] } = mirror.metadata;
+    const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
+    const undefaultable = this.#undefaultable.get(rule) === uid;
+    const spec = undefaultable ? undefined : missingDefaults(mirror, specs.get(mirror));
+    if (!marked || spec !== undefined) {
+      const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
+      try {
+        await this.#patch(rule, marks, spec, signal);
+      } catch (error) {
+        // The spec of a mirror that was stored before the CRD had any validation may be refused as a whole; the finalizer is not.
+        if (!isInvalid(error) || spec === undefined) throw error;
+        this.#undefaultable.set(rule, uid);
+        if (!marked) await this.#patch(rule, marks, undefined, signal);
+      }
+    }
+    await this.#giveUpDefaults(rule, signal);
+  }
+
+  forget(rule: RuleKey): void {
+    this.#undefaultable.delete(rule);
+  }
+
+  /** A separate request, because the server makes the sender of a request the owner of the fields that it changes. */
+  async #giveUpDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const managedFields = withoutOurSpec(this.#options.mirrors.get(rule)?.metadata.managedFields);
+    if (managedFields === undefined) return;
+    try {
+      await this.#patch(rule, { managedFields }, undefined, signal);
+    } catch (error) {
+      // Also mirrors that the CRD would refuse today are copied; the owner of their fields matters less.
+      if (!isInvalid(error)) throw error;
+    }
+  }
+
+  async #patch(rule: RuleKey, marks: object, spec: object | undefined, signal: AbortSignal): Promise<void> {
+    const { client, mirrors } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined) return;
+    const { resourceVersion } = mirror.metadata;
+    mirrors.learn(await client.patch(mirror, { metadata: { resourceVersion, ...marks }, spec }, signal));
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * Writes the status and events of SecretMirrors, and removes the finalizer of a mirror that may go.
+ *
+ * A mirror that is being deleted:
+ *   waiting for its copies ──all gone, or marked to stay──▶ ending its leases ──ended, or time limit──▶ finalizer removed
+ *     └──time limit──▶ the same; the remaining copies become orphans
+ */
+import { isObjectGone } from '../../kube/errors.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { isUnderWay, type SourceView } from '../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { SPARED } from '../../copy/plan/plan.ts';
+import type { RuleNews } from '../../copy/rule-reconciler.ts';
+import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
+import type { LeftBehind } from './left-behind.ts';
+import { misreadPatterns } from './misread-patterns.ts';
+import type { MirrorClient } from './mirror-client.ts';
+import { mirrorName, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import type { MirrorVault } from './mirror-vault.ts';
+import { RetainShape } from './shape.ts';
+import type { EffectiveSpec, SpecCache } from './spec.ts';
+import { foldStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
+import { judgeDeletion, places, tallyOf } from './verdict.ts';
+
+export interface MirrorStatusOptions {
+  readonly client: MirrorClient;
+  readonly mirrors: MirrorStore;
+  readonly namespaces: Namespaces;
+  readonly specs: SpecCache;
+  readonly viewOf: (source: ResourceKey) => SourceView;
+  /** The key of a mirror's source, if its spec names a valid one. */
+  readonly sourceOf: (rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec) => ResourceKey | undefined;
+  /** Why nothing is copied for a mirror with a correct spec. */
+  readonly refusalOf: (rule: RuleKey) => string | undefined;
+  readonly vault?: MirrorVault | undefined;
+  readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
+  /** All copies of a mirror are up to date. */
+  readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
+  readonly leftBehind?: LeftBehind | undefined;
+  /** How long a mirror that is being deleted waits for the deletion of its copies, ms. */
+  readonly deletionTimeoutMs: number;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+}
+
+/** The source of a mirror that is being deleted. */
+const UNWANTED: SourceView = { state: 'missing', reason: 'Deleted', message: 'the mirror is being deleted' };
+
+export class MirrorStatusUpdate {
+  readonly #options: MirrorStatusOptions;
+  /** The last written status of each mirror. A CRD without one of its fields drops that field; this must not cause a write each time. */
+  readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: SecretMirrorStatus }>();
+  /** Events that were recorded for a status that is not written yet. */
+  readonly #recorded = new Map<RuleKey, string>();
+
+  constructor(options: MirrorStatusOptions) {
+    this.#options = options;
+  }
+
+  /** @see RuleReconciler.updateStatus */
+  async update(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    claims: readonly Entry[],
+    news: RuleNews,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { namespaces, specs, sourceOf, viewOf, vault } = this.#options;
+    // The claims are of an earlier version. The evaluation of this one will touch the status again.
+    const outdated = news.evaluated !== ruleVersion(mirror);
+    if (outdated && news.failure === undefined) return undefined;
+    if (mirror.metadata.deletionTimestamp !== undefined) {
+      return outdated ? undefined : await this.#updateDeletion(rule, mirror, claims, signal);
+    }
+    const spec = specs.get(mirror);
+    const key = sourceOf(rule, mirror, spec);
+    const result = await this.#write(rule, mirror, claims, signal, {
+      source: key === undefined ? { state: 'unknown' } : viewOf(key),
+      trouble: key === undefined ? undefined : vault?.trouble(key),
+      failure: news.failure,
+      misread: misreadPatterns(spec.suspects, namespaces.names()),
+      writes: news.writes,
+    });
+    if (result === undefined) return undefined;
+    if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
+    await this.#options.leftBehind?.check(rule, mirror, spec, signal);
+    return { requeueAfterMs: vault?.leases.endReplaced(rule, mirror, result.status, claims) };
+  }
+
+  forget(rule: RuleKey): void {
+    this.#written.delete(rule);
+    this.#recorded.delete(rule);
+    this.#options.leftBehind?.forget(rule);
+  }
+
+  async #updateDeletion(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    claims: readonly Entry[],
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { specs, vault, now, deletionTimeoutMs } = this.#options;
+    const spec = specs.get(mirror);
+    const kept = claims.filter((entry) => !isLetGo(entry));
+    const leftMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
+    const isOver = leftMs <= 0 && kept.every(mayBeLeft);
+    if (kept.length === 0 || isOver) {
+      if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
+      const events = sparedEvents(claims);
+      if (kept.length > 0) {
+        const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
+        const text = `the mirror no longer waits for its copies; those that are left are deleted as soon as that is possible. Until now: ${message}`;
+        events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
+      }
+      this.#record(rule, mirror, events);
+      await this.#removeFinalizer(mirror, signal);
+      return undefined;
+    }
+    await this.#write(rule, mirror, claims, signal, { source: UNWANTED, misread: [], writes: 0 });
+    return leftMs > 0 ? { requeueAfterMs: leftMs } : undefined;
+  }
+
+  /** @returns `undefined` while nothing is known yet */
+  async #write(
+    rule: RuleKey,
+    mirror: SecretMirror,
+    entries: readonly Entry[],
+    signal: AbortSignal,
+    facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
+  ): Promise<StatusOutput | undefined> {
+    const { specs, refusalOf, vault, now } = this.#options;
+    const written = this.#written.get(rule);
+    // Another mirror of the same name may have been created since the last status.
+    const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
+    const refusal = refusalOf(rule);
+    const spec = specs.get(mirror);
+    const result = foldStatus({
+      ...facts,
+      mirror,
+      spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
+      entries,
+      leases: vault?.leases.news(rule, entries),
+      previous,
+      now: now(),
+    });
+    if (result === undefined) return undefined;
+    this.#record(rule, mirror, result.events);
+    if (!sameStatus(previous, result.status)) await this.#patch(rule, mirror, result.status, signal);
+    this.#recorded.delete(rule);
+    return result;
+  }
+
+  /** Events come before the status, whose write may be refused; and only once, however often it is retried. */
+  #record(rule: RuleKey, mirror: SecretMirror, events: readonly MirrorEvent[]): void {
+    const text = JSON.stringify([mirror.metadata.uid, events]);
+    if (this.#recorded.get(rule) === text) return;
+    this.#recorded.set(rule, text);
+    for (const event of events) this.#options.recordEvent(mirror, event);
+  }
+
+  async #patch(rule: RuleKey, mirror: SecretMirror, status: SecretMirrorStatus, signal: AbortSignal): Promise<void> {
+    const { client, mirrors } = this.#options;
+    const { uid } = mirror.metadata;
+    // A merge patch removes only the fields that it sets to null.
+    const { vaultSource } = status;
+    const removed = {
+      ...(mirror.status?.vaultSource !== undefined && {
+        vaultSource: vaultSource === undefined ? null : { tokenExpirationTime: null, ...vaultSource },
+      }),
+      ...(mirror.status?.vaultLeases !== undefined && { vaultLeases: status.vaultLeases ?? null }),
+    };
+    const object = await client.patch(mirror, { metadata: { uid }, status: { ...status, ...removed } }, signal);
+    this.#written.set(rule, { uid, status });
+    mirrors.learn(object);
+  }
+
+  async #removeFinalizer(mirror: SecretMirror, signal: AbortSignal): Promise<void> {
+    const { uid, resourceVersion, finalizers = [] } = mirror.metadata;
+    if (!finalizers.includes(SECRET_MIRROR_FINALIZER)) return;
+    const rest = finalizers.filter((finalizer) => finalizer !== SECRET_MIRROR_FINALIZER);
+    try {
+      await this.#options.client.patch(mirror, { metadata: { uid, resourceVersion, finalizers: rest } }, signal);
+    } catch (error) {
+      if (!isObjectGone(error, mirror.metadata.name)) throw error;
+    }
+  }
+}
+
+/** The copy of a mirror that is being deleted is gone, or is marked to stay. */
+function isLetGo({ claim, outcome }: Entry): boolean {
+  if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
+  return outcome.state === 'released';
+}
+
+/**
+ * Whether a mirror may go without this copy after the time limit: a deletion was tried, so the copy becomes an orphan. A copy that is
+ * to stay but is not marked yet would then be deleted, against the mirror's deletePolicy.
+ */
+function mayBeLeft({ claim, outcome }: Entry): boolean {
+  return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
+}
+
+/** For a mirror that goes while copies stay that are sources of other copies. */
+function sparedEvents(entries: readonly Entry[]): MirrorEvent[] {
+  const spared = entries.filter(({ outcome }) => outcome.reason === SPARED.reason);
+  if (spared.length === 0) return [];
+  const namespaces = new Set(spared.map(({ claim }) => parseResourceKey(claim.target).namespace));
+  const message = `the copy in ${places([...namespaces].sort())} is not deleted: ${SPARED.message}`;
+  return [{ type: 'Warning', reason: SPARED.reason, message }];
+}
