@@ -5,6 +5,7 @@ import { Arrivals } from '../arrivals.ts';
 import { took } from '../screen.ts';
 import type { Stage, Walk } from '../walk.ts';
 import { apply } from './apply.ts';
+import { password, patchPassword, type Place, secretPath, showPassword } from './secrets.ts';
 
 const HOME = 'default';
 const MIRRORS = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${HOME}/secretmirrors`;
@@ -27,7 +28,7 @@ export const mirrorsWalk: Walk = {
   title: 'SecretMirror: one Secret in many namespaces',
 
   async check({ cluster }) {
-    const taken = await cluster.find(secretPath(HOME));
+    const taken = await cluster.find(secretPath(secretIn(HOME)));
     if (taken !== undefined) throw new Error(`Secret ${HOME}/${NAME} already exists; the demo would change it`);
     const mirrors = await cluster.list(ALL_MIRRORS);
     if (mirrors.length > 0) {
@@ -65,7 +66,7 @@ export const mirrorsWalk: Walk = {
   async clean({ cluster, until }) {
     await cluster.delete(MIRROR);
     await until('the mirror to be deleted', async () => ((await gone(cluster.api, MIRROR)) ? true : undefined));
-    await cluster.delete(secretPath(HOME));
+    await cluster.delete(secretPath(secretIn(HOME)));
     for (const namespace of TARGETS) await cluster.delete(`/api/v1/namespaces/${namespace}`);
   },
 };
@@ -108,9 +109,9 @@ async function sourceChanges(stage: Stage, arrivals: Arrivals): Promise<void> {
   screen.section('The source changes');
   const before = new Map<string, string>();
   for (const namespace of TARGETS) {
-    before.set(namespace, (await cluster.find(secretPath(namespace)))?.metadata.resourceVersion ?? '0');
+    before.set(namespace, (await cluster.find(secretPath(secretIn(namespace))))?.metadata.resourceVersion ?? '0');
   }
-  const { startedAt } = await patchPassword(stage, HOME, 'a-bold-one');
+  const { startedAt } = await patchPassword(stage, secretIn(HOME), 'a-bold-one');
   for (const namespace of TARGETS) {
     const key = `${namespace}/${NAME}`;
     const at = await until(`the change in ${namespace}`, () => arrivals.newerThan(key, before.get(namespace)));
@@ -122,21 +123,20 @@ async function changedByHand(stage: Stage, arrivals: Arrivals): Promise<void> {
   const { screen, cluster, until } = stage;
   const [edited, deleted] = TARGETS;
   screen.section('A user edits one copy and deletes the other');
-  const edit = await patchPassword(stage, edited, 'edited-by-hand');
+  const edit = await patchPassword(stage, secretIn(edited), 'edited-by-hand');
   const repairedAt = await until(`the repair in ${edited}`, () =>
     arrivals.newerThan(`${edited}/${NAME}`, edit.resourceVersion),
   );
   await until(`the copy in ${edited} to equal its source`, async () =>
-    (await password(stage, edited)) === (await password(stage, HOME)) ? true : undefined,
+    (await password(stage, secretIn(edited))) === (await password(stage, secretIn(HOME))) ? true : undefined,
   );
-  screen.command(`kubectl -n ${edited} get secret ${NAME} -o jsonpath='{.data.password}' | base64 -d`);
-  screen.output([await password(stage, edited)]);
+  await showPassword(stage, secretIn(edited));
   screen.done(`${edited}/${NAME}`, `repaired ${took(repairedAt - edit.startedAt)} after the edit`);
   screen.blank();
   screen.command(`kubectl -n ${deleted} delete secret ${NAME}`);
-  const before = (await cluster.find(secretPath(deleted)))?.metadata.resourceVersion ?? '0';
+  const before = (await cluster.find(secretPath(secretIn(deleted))))?.metadata.resourceVersion ?? '0';
   const deletedAt = performance.now();
-  await cluster.delete(secretPath(deleted));
+  await cluster.delete(secretPath(secretIn(deleted)));
   screen.output([`secret "${NAME}" deleted`]);
   const backAt = await until(`the new copy in ${deleted}`, () => arrivals.newerThan(`${deleted}/${NAME}`, before));
   screen.done(`${deleted}/${NAME}`, `created again ${took(backAt - deletedAt)} after it was deleted`);
@@ -156,19 +156,6 @@ async function mirrorGoes(stage: Stage, arrivals: Arrivals): Promise<void> {
   screen.output(['secretmirror.mirrors.kts.studio "mysecret-mirror" deleted']);
   await showSecrets(stage);
   screen.done('only the source is left', `the copies were deleted after ${took(Math.max(...ends) - startedAt)}`);
-}
-
-async function patchPassword(
-  { cluster, screen }: Stage,
-  namespace: string,
-  value: string,
-): Promise<{ readonly startedAt: number; readonly resourceVersion: string }> {
-  const patch = { stringData: { password: value } };
-  screen.command(`kubectl -n ${namespace} patch secret ${NAME} --type merge -p '${JSON.stringify(patch)}'`);
-  const startedAt = performance.now();
-  const { metadata } = await cluster.mergePatch(secretPath(namespace), patch);
-  screen.output([`secret/${NAME} patched`]);
-  return { startedAt, resourceVersion: metadata.resourceVersion };
 }
 
 async function showMirrors({ cluster, screen }: Stage): Promise<void> {
@@ -191,11 +178,6 @@ async function statusOf({ cluster, until }: Stage, status: string, reason?: stri
   });
 }
 
-async function password({ cluster }: Stage, namespace: string): Promise<string> {
-  const secret = (await cluster.find(secretPath(namespace))) as { data?: { password?: string } } | undefined;
-  return Buffer.from(secret?.data?.password ?? '', 'base64').toString();
-}
-
 /** Works also while the demo stops. */
 async function gone(api: Stage['cluster']['api'], reference: string): Promise<boolean> {
   try {
@@ -207,6 +189,6 @@ async function gone(api: Stage['cluster']['api'], reference: string): Promise<bo
   }
 }
 
-function secretPath(namespace: string): string {
-  return `/api/v1/namespaces/${namespace}/secrets/${NAME}`;
+function secretIn(namespace: string): Place {
+  return { namespace, name: NAME };
 }

@@ -8,6 +8,7 @@ import { Arrivals } from '../arrivals.ts';
 import { took } from '../screen.ts';
 import type { Stage, Walk } from '../walk.ts';
 import { apply } from './apply.ts';
+import { password, patchPassword, type Place, secretPath, showPassword } from './secrets.ts';
 
 /** The default annotations. */
 const NAMES = annotationNames('k8s-replicator');
@@ -20,15 +21,6 @@ const LATE = 'jx-preview-7';
 const NAMESPACES = ['team-a', 'jx', 'jx-staging', LATE] as const;
 /** Matches the same namespaces as the TLS Secret. */
 const MATCHED = /^jx-/;
-
-interface Place {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-interface Secret extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
 
 export const replicatorWalk: Walk = {
   title: 'Replicator: annotations on Secrets and ConfigMaps',
@@ -123,14 +115,12 @@ async function nextRelease(stage: Stage, arrivals: Arrivals): Promise<void> {
   const kept = await password(stage, ONCE);
   const before = (await cluster.find(secretPath(LOCAL)))?.metadata.resourceVersion;
   await patchPassword(stage, RANDOM, randomBytes(16).toString('hex'));
-  const startedAt = await patchPassword(stage, CREDENTIALS, randomBytes(8).toString('hex'));
+  const { startedAt } = await patchPassword(stage, CREDENTIALS, randomBytes(8).toString('hex'));
   const at = await until(`${key(LOCAL)} to be updated`, () => arrivals.newerThan(key(LOCAL), before));
   screen.blank();
   screen.done(key(LOCAL), `updated ${took(at - startedAt)} after the change`);
-  screen.command(`kubectl -n ${ONCE.namespace} get secret ${ONCE.name} -o jsonpath='{.data.password}' | base64 -d`);
-  const now = await password(stage, ONCE);
-  screen.output([now]);
-  if (now !== kept) throw new Error(`${key(ONCE)} has changed, although it must be copied only once`);
+  if ((await showPassword(stage, ONCE)) !== kept)
+    throw new Error(`${key(ONCE)} has changed, although it must be copied only once`);
   screen.done(key(ONCE), 'unchanged: it is copied only once');
 }
 
@@ -156,29 +146,11 @@ async function lateNamespace(stage: Stage, arrivals: Arrivals): Promise<void> {
   screen.done(key(copy), `${took(at - startedAt)} after its namespace was created`);
 }
 
-async function patchPassword({ cluster, screen }: Stage, place: Place, value: string): Promise<number> {
-  const patch = { stringData: { password: value } };
-  screen.command(`kubectl -n ${place.namespace} patch secret ${place.name} --type merge -p '${JSON.stringify(patch)}'`);
-  const startedAt = performance.now();
-  await cluster.mergePatch(secretPath(place), patch);
-  screen.output([`secret/${place.name} patched`]);
-  return startedAt;
-}
-
 async function showKeys({ cluster, screen }: Stage, { namespace, name }: Place): Promise<void> {
   const fieldSelector = `metadata.name=${name}`;
   screen.command(`kubectl -n ${namespace} get secret ${name}`);
   screen.output(await cluster.table(`/api/v1/namespaces/${namespace}/secrets`, { query: { fieldSelector } }));
   screen.blank();
-}
-
-async function password({ cluster }: Stage, place: Place): Promise<string> {
-  const secret: Secret | undefined = await cluster.find(secretPath(place));
-  return Buffer.from(secret?.data?.['password'] ?? '', 'base64').toString();
-}
-
-function secretPath({ namespace, name }: Place): string {
-  return `/api/v1/namespaces/${namespace}/secrets/${name}`;
 }
 
 function key({ namespace, name }: Place): string {

@@ -63,7 +63,8 @@ export function touchedBy(look: Look, named: Named): Touched {
   }
   // What a rule has made and does not claim goes; of one that cannot be understood it stays.
   for (const rule of rules) {
-    if (!look.replicator.isBroken(rule)) for (const target of look.claims.ownedBy(rule)) targets.add(target);
+    if (look.replicator.refusalOf(rule) !== undefined) continue;
+    for (const target of look.claims.ownedBy(rule)) targets.add(target);
   }
   return { targets, concerned, rules };
 }

@@ -1,4 +1,3 @@
-/** What comes alone is told at once, what comes in hundreds is told together, and nothing is lost. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
@@ -6,24 +5,24 @@ import { Bursts } from './bursts.ts';
 
 test('handles a single item at once and the items of a burst together, each once', async () => {
   const clock = new ManualClock();
-  const told: string[] = [];
-  const bursts = new Bursts<string>(clock, 100, (item) => told.push(item));
+  const handled: string[] = [];
+  const bursts = new Bursts<string>(clock, 100, (item) => handled.push(item));
   bursts.add(['a', 'b']);
-  assert.deepEqual(told.splice(0), ['a', 'b']);
+  assert.deepEqual(handled.splice(0), ['a', 'b']);
   for (let event = 0; event < 50; event += 1) bursts.add(['b', 'c']);
-  assert.deepEqual(told, []);
+  assert.deepEqual(handled, []);
   await clock.advance(100);
-  assert.deepEqual(told.splice(0), ['b', 'c']);
+  assert.deepEqual(handled.splice(0), ['b', 'c']);
   bursts.add(['a']);
-  assert.deepEqual(told, []);
+  assert.deepEqual(handled, []);
   await clock.advance(100);
-  assert.deepEqual(told.splice(0), ['a']);
+  assert.deepEqual(handled.splice(0), ['a']);
   await clock.advance(100);
   bursts.add(['d']);
-  assert.deepEqual(told.splice(0), ['d']);
+  assert.deepEqual(handled.splice(0), ['d']);
   bursts.add(['e']);
   bursts.stop();
   await clock.advance(1000);
   bursts.add(['f']);
-  assert.deepEqual(told, []);
+  assert.deepEqual(handled, []);
 });

@@ -101,7 +101,7 @@ class ReplicatorController implements Controller {
     const is = after && this.reconciler.versionOf(after);
     if (was !== is) engine.touchRule(rule, priority);
     const owner = before && this.reconciler.ownerOf(before, key);
-    if (owner !== undefined && this.reconciler.isBroken(owner)) engine.touchRule(owner, priority);
+    if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) engine.touchRule(owner, priority);
   }
 
   /** Not ready is a kind of which, or of whose namespaces, the first list is not complete. */

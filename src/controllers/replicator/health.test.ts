@@ -1,4 +1,3 @@
-/** `/healthz` in the words of the original, with what it does not look at beside them. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 

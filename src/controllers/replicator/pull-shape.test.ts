@@ -1,4 +1,4 @@
-/** What an author of `replicate-from` is told of a source in another namespace: nothing that its own words do not say, unless it is allowed. */
+/** Messages about a source in another namespace reveal nothing to a user of `replicate-from` without permission. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { DesiredState, SourceView } from '../../copy/model/claim.ts';
@@ -25,7 +25,7 @@ function present(annotations: Annotations): SourceView {
   return { state: 'present', version: '7', labels: {}, annotations };
 }
 
-function ask(source: SourceView, from: string, filled: boolean, namespace = 'me'): DesiredState {
+function desiredState(source: SourceView, from: string, filled: boolean, namespace = 'me'): DesiredState {
   const [home = '', name = ''] = from.split('/');
   const target = observe({
     name: 'x',
@@ -45,35 +45,35 @@ function ask(source: SourceView, from: string, filled: boolean, namespace = 'me'
 describe('a source in another namespace', () => {
   const closed: readonly [string, Annotations][] = [
     ['has no permission', {}],
-    ['says no', { [names.allowed]: 'false' }],
+    ['forbids replication', { [names.allowed]: 'false' }],
     ['names other namespaces', { [names.allowedNamespaces]: 'other,them-.*' }],
-    ['is a copy that may not be handed on', { [names.allowed]: 'true', [names.from]: 'a/b' }],
+    ['is a copy without permission to pass it on', { [names.allowed]: 'true', [names.from]: 'a/b' }],
   ];
   for (const [title, annotations] of closed) {
-    it(`gives the same answer where it ${title} as where it is not there`, () => {
+    it(`gets the same message if it ${title} as if it does not exist`, () => {
       for (const filled of [false, true]) {
-        const there = ask(present(annotations), 'victim/x', filled);
-        assert.deepEqual(there, ask(MISSING, 'victim/x', filled));
-        assert.equal(there.kind, filled ? 'be' : 'fail');
-        assert.doesNotMatch(JSON.stringify(there), /not found|other|them-/u);
-        assert.match(JSON.stringify(there), /Denied.*does not exist or does not allow namespace me/u);
+        const existing = desiredState(present(annotations), 'victim/x', filled);
+        assert.deepEqual(existing, desiredState(MISSING, 'victim/x', filled));
+        assert.equal(existing.kind, filled ? 'be' : 'fail');
+        assert.doesNotMatch(JSON.stringify(existing), /not found|other|them-/u);
+        assert.match(JSON.stringify(existing), /Denied.*does not exist or does not allow namespace me/u);
       }
     });
   }
 
   const odd: readonly [string, Annotations][] = [
-    ['a permission that is ill-formed', { [names.allowed]: 'perhaps' }],
+    ['an ill-formed permission', { [names.allowed]: 'perhaps' }],
     ['a bad pattern', { [names.allowedNamespaces]: '(((' }],
-    ['an annotation that nobody knows', { 'k8s-replicator/replicate-too': 'x' }],
+    ['an unknown annotation', { 'k8s-replicator/replicate-too': 'x' }],
     ['a list that is too long', { [names.allowedNamespaces]: 'a,'.repeat(20_000) }],
   ];
   for (const [title, annotations] of odd) {
-    it(`gives the same answer where it has ${title}, which its own namespace is told of`, () => {
+    it(`gets the same message if it has ${title}, which only its own namespace can see`, () => {
       const source = present(
         observe({ name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '', annotations }).annotations,
       );
-      assert.deepEqual(ask(source, 'victim/x', false), ask(MISSING, 'victim/x', false));
-      const own = ask(source, 'me/y', false);
+      assert.deepEqual(desiredState(source, 'victim/x', false), desiredState(MISSING, 'victim/x', false));
+      const own = desiredState(source, 'me/y', false);
       assert.ok(own.kind === 'fail' && own.reason !== 'Denied');
     });
   }
@@ -81,10 +81,13 @@ describe('a source in another namespace', () => {
   it('reports problems of the source to the namespaces it allows', () => {
     const allowed = { [names.allowed]: 'true' };
     assert.match(
-      JSON.stringify(ask(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
+      JSON.stringify(desiredState(present({ ...allowed, 'k8s-replicator/x': '' }), 'victim/x', false)),
       /UnknownAnnotation/u,
     );
-    assert.match(JSON.stringify(ask(present({ ...allowed, [names.once]: 'x' }), 'victim/x', false)), /IllFormed/u);
+    assert.match(
+      JSON.stringify(desiredState(present({ ...allowed, [names.once]: 'x' }), 'victim/x', false)),
+      /IllFormed/u,
+    );
     const loop = {
       ...allowed,
       [names.from]: 'me/x',
@@ -92,11 +95,11 @@ describe('a source in another namespace', () => {
       [names.origin]: 'me/x',
       [names.version]: '1',
     };
-    assert.match(JSON.stringify(ask(present(loop), 'victim/x', false)), /Loop/u);
+    assert.match(JSON.stringify(desiredState(present(loop), 'victim/x', false)), /Loop/u);
   });
 
   it('in the same namespace is reported exactly', () => {
-    assert.match(JSON.stringify(ask(MISSING, 'me/y', false)), /NoSecret/u);
-    assert.match(JSON.stringify(ask(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
+    assert.match(JSON.stringify(desiredState(MISSING, 'me/y', false)), /NoSecret/u);
+    assert.match(JSON.stringify(desiredState(present({}), 'me/y', false)), /Denied.*has neither annotation/u);
   });
 });

@@ -1,4 +1,3 @@
-/** What the replicator says of a rule whose copies are in question. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -28,14 +27,14 @@ const SETTINGS = {
   patterns: new PatternCache('full'),
 };
 
-const unused = (): never => assert.fail('nothing is watched, and nothing is told');
+const unused = (): never => assert.fail('must not be called');
 
 test('an existing rule counts as evaluated only if no namespace was added or deleted since', async () => {
   const { signal } = new AbortController();
   let isNamespaceNews = false;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
   const answer = { status: 200, headers: {}, body };
-  const system = new ReplicatorReconciler({
+  const reconciler = new ReplicatorReconciler({
     api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
     settings: SETTINGS,
     kinds: [SECRET],
@@ -44,14 +43,14 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     recordEvent: unused,
     isNamespaceNews: () => isNamespaceNews,
   });
-  const evaluate = (): string | undefined => finish(system.evaluate(RULE, { ownedBy: () => [] }))?.version;
+  const evaluate = (): string | undefined => finish(reconciler.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
-    const state = await system.getLive(RULE, signal);
+    const state = await reconciler.getLive(RULE, signal);
     return state.state === 'there' && state.version === version;
   };
   const version = evaluate();
   assert.equal(await isEvaluated(version), true);
-  system.outdated(RULE);
+  reconciler.outdated(RULE);
   assert.equal(await isEvaluated(version), false);
   evaluate();
   assert.equal(await isEvaluated(version), true);

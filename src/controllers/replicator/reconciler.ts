@@ -123,12 +123,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     return isRule(settings, annotations) ? ruleVersion(settings, uid, annotations) : undefined;
   }
 
-  /** Whether the rule is refused: its claims then follow its existing copies. */
-  isBroken(rule: RuleKey): boolean {
-    return this.#refusals.has(rule);
-  }
-
-  /** Why the rule is not applied, as of its last evaluation. */
+  /** Why the rule is not applied, as of its last evaluation. Its claims are then its existing copies. */
   refusalOf(rule: RuleKey): Refusal | undefined {
     return this.#refusals.get(rule);
   }
@@ -170,14 +165,15 @@ export class ReplicatorReconciler implements RuleReconciler {
       title: ruleTitle(kind.kind, place),
       rank: `${observed.created} ${observed.uid}`,
     };
-    const asked = readRule(settings, place, observed.annotations);
-    const pushed = asked?.kind === 'push' ? yield* this.#room(rule, place, owner, asked.targets) : undefined;
+    const replication = readRule(settings, place, observed.annotations);
+    const pushed =
+      replication?.kind === 'push' ? yield* this.#room(rule, place, owner, replication.targets) : undefined;
     if (pushed === undefined) {
       this.#interest.set(rule, []);
       this.#ledger.release(rule);
     }
     const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
-    const refusal = asked?.kind === 'broken' ? asked.refusal : refused;
+    const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
     if (refusal === undefined) this.#refusals.delete(rule);
     else this.#refusals.set(rule, refusal);
     const nothing = { owner, version, claims: [], sources: [] };
@@ -195,8 +191,8 @@ export class ReplicatorReconciler implements RuleReconciler {
       }
       return { ...nothing, claims };
     }
-    if (asked?.kind !== 'pull') return nothing;
-    const [namespace = '', name = ''] = asked.from.split('/');
+    if (replication?.kind !== 'pull') return nothing;
+    const [namespace = '', name = ''] = replication.from.split('/');
     const source = resourceKey(api.cluster, kind.kind, namespace, name);
     const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
     const target = resourceKey(api.cluster, kind.kind, place.namespace, place.name);

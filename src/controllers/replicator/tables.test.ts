@@ -1,4 +1,4 @@
-/** The rules of k8s-replicator v1.3.0 as tables: permissions, what is handed on, once, and targets. */
+/** The rules of k8s-replicator v1.3.0 as tables: permissions, inherited permissions, replicate-once, and targets. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PatternCache } from '../common/namespace-patterns.ts';
@@ -75,7 +75,7 @@ describe('annotations', () => {
     ['../b', undefined],
     ['A/b', undefined],
   ] as const) {
-    it(`replicated-by: ${mark} names ${by ?? 'nobody'}`, () => {
+    it(`replicated-by: ${mark} refers to ${by ?? 'no source'}`, () => {
       assert.equal(pushedBy(names, home, annotations({ by: mark })), by);
     });
   }
@@ -95,8 +95,8 @@ describe('permission to pull into target-ns/target', () => {
     ['allowed elsewhere', false, { allowed: 'true', allowedNamespaces: 'other-ns' }, 'target-ns', 'denied'],
     ['a pattern', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-123', 'allowed'],
     ['a pattern of others', false, { allowedNamespaces: 'number-[0-9]+' }, 'number-abc', 'denied'],
-    ['a pattern is anchored in front', false, { allowedNamespaces: 'number-[0-9]+' }, 'x-number-1', 'denied'],
-    ['a pattern is anchored behind', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
+    ['a pattern is anchored at the start', false, { allowedNamespaces: 'number-[0-9]+' }, 'x-number-1', 'denied'],
+    ['a pattern is anchored at the end', false, { allowedNamespaces: '(abc|def)' }, 'def-x', 'denied'],
     ['a list', false, { allowedNamespaces: 'abc,def,ghi' }, 'def', 'allowed'],
     ['a list of others', false, { allowedNamespaces: 'abc,def,ghi' }, 'xyz', 'denied'],
     ['patterns', false, { allowedNamespaces: 'abc-[0-9]+,def-[0-9]+' }, 'def-123', 'allowed'],
@@ -104,14 +104,14 @@ describe('permission to pull into target-ns/target', () => {
     ['a mixed list, by name', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-other', 'allowed'],
     ['a mixed list, by pattern', false, { allowedNamespaces: 'number-other,number-[0-9]+' }, 'number-123', 'allowed'],
     ['an empty list', false, { allowed: 'true', allowedNamespaces: '' }, 'target-ns', 'denied'],
-    ['a dot is no pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
-    ['a bad pattern behind a match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
+    ['a dot alone is not a pattern', false, { allowedNamespaces: 'target.ns' }, 'target-ns', 'denied'],
+    ['a bad pattern after a match', false, { allowedNamespaces: 'target-ns,(((' }, 'target-ns', 'allowed'],
     ['chain: bad inheritance', false, { allowed: 'true', from: 'o/o', inherited: '(((' }, 'target-ns', 'cancelled'],
     ['inheritance without a chain', false, { allowed: 'true', inherited: '(((' }, 'target-ns', 'allowed'],
     ['chain: no inheritance', false, { allowed: 'true', from: 'o/o' }, 'target-ns', 'denied'],
     ['chain: inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,target-ns' }, 'target-ns', 'allowed'],
     ['chain: not inherited', false, { allowed: 'true', from: 'o/o', inherited: 'one,two' }, 'target-ns', 'denied'],
-    ['chain: to nowhere', false, { allowed: 'true', from: 'o/o', inherited: '-' }, 'target-ns', 'denied'],
+    ['chain: no namespaces', false, { allowed: 'true', from: 'o/o', inherited: '-' }, 'target-ns', 'denied'],
     [
       'chain: a loop',
       false,
@@ -138,18 +138,18 @@ describe('an object with replicate-to and replicate-from', () => {
     ['nothing', {}, undefined],
     ['pulls', { from: 'a/b' }, 'pull'],
     ['pushes', { to: 'a/b' }, 'push'],
-    ['pushes what is filled from elsewhere', { to: 'a/b', from: 'a/c' }, 'push'],
-    ['pushes to nobody, and so does not pull', { to: '', from: 'a/c' }, 'push'],
-    ['pushes what would be filled from itself', { to: 'a/b', from: 'me' }, 'broken'],
-    ['was pushed, and does not push on', { by: 'a/b', to: 'a/c' }, undefined],
-    ['was pushed, and pulls', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
-    ['says of itself that it pushed it', { by: 'my-ns/me', to: 'a/c' }, 'push'],
-    ['names a bad target', { to: 'A', from: 'a/c' }, 'broken'],
-    ['hands on a bad permission', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
-    ['hands on a bad truth', { to: 'a/b', allowed: 'yes' }, 'broken'],
+    ['pushes with a source', { to: 'a/b', from: 'a/c' }, 'push'],
+    ['pushes without targets, and so does not pull', { to: '', from: 'a/c' }, 'push'],
+    ['pushes with itself as source', { to: 'a/b', from: 'me' }, 'broken'],
+    ['is a copy, and does not push', { by: 'a/b', to: 'a/c' }, undefined],
+    ['is a copy, and pulls', { by: 'a/b', to: 'a/c', from: 'a/d' }, 'pull'],
+    ['has its own mark', { by: 'my-ns/me', to: 'a/c' }, 'push'],
+    ['has a bad target', { to: 'A', from: 'a/c' }, 'broken'],
+    ['passes on a bad permission', { to: 'a/b', allowedNamespaces: '(((' }, 'broken'],
+    ['passes on a bad boolean', { to: 'a/b', allowed: 'yes' }, 'broken'],
   ];
   for (const [title, row, kind] of table) {
-    it(`${title}: ${kind ?? 'no rule'}`, () => {
+    it(`${title}: ${kind ?? 'not a rule'}`, () => {
       assert.equal(readRule(settings, home, annotations(row))?.kind, kind);
     });
   }
@@ -158,17 +158,17 @@ describe('an object with replicate-to and replicate-from', () => {
 describe('the permission that a copy passes on', () => {
   const from = 'o/o';
   const table: readonly [string, Row, string][] = [
-    ['the head of a chain', {}, '.*'],
-    ['its list', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
-    ['a link that inherited nothing', { from }, '-'],
-    ['a link without a list of its own', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
+    ['the first source of a chain', {}, '.*'],
+    ['the list of the first source', { allowedNamespaces: 'test-1,test-2' }, 'test-1,test-2'],
+    ['a copy without inherited permission', { from }, '-'],
+    ['a copy without its own list', { from, inherited: 'test-2,test-3' }, 'test-2,test-3'],
     ['both lists', { from, allowedNamespaces: 'test-1,test-2', inherited: 'test-2,test-3' }, 'test-2'],
     ['lists with nothing in common', { from, allowedNamespaces: 'test-1', inherited: 'test-3' }, '-'],
     ['everything inherited', { from, allowedNamespaces: 'a,b.*', inherited: '.*' }, 'a,b.*'],
     ['two patterns', { from, allowedNamespaces: 'a.*', inherited: '.*b' }, '-'],
     ['the same pattern', { from, allowedNamespaces: 'a.*,x', inherited: 'a.*,y' }, 'a.*'],
     [
-      'names that match patterns, bad ones left out',
+      'names that match patterns, without bad patterns',
       { from, allowedNamespaces: 'test-1,.*-2,test-3,*-3,test-4', inherited: 'test-2,.*-4,test-5,*-5' },
       'test-2,test-4',
     ],
@@ -203,9 +203,9 @@ describe('lists of the maximum length', () => {
     const place = { namespace: 'a', name: 'a' };
     const answer = quick(() => permission(rules(false), place, place, row));
     assert.equal(answer.verdict, 'cancelled');
-    const asked = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
+    const pushing = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
-    assert.equal(quick(() => readRule(settings, place, asked))?.kind, 'broken');
+    assert.equal(quick(() => readRule(settings, place, pushing))?.kind, 'broken');
   });
 
   it('of allowed namespace names work', () => {
@@ -265,16 +265,16 @@ describe('replicate-once', () => {
     ['never replicated', {}, {}, false],
     ['bad at the source', { once: 'other' }, { version }, 'refused'],
     ['bad at the target', {}, { once: 'other', version }, 'refused'],
-    ['not asked for', {}, { version }, false],
-    ['asked for by the source', { once: 'true' }, { version }, true],
-    ['asked for by the target', {}, { once: '1', version }, true],
-    ['said to be false', { once: 'false' }, { once: 'F', version }, false],
-    ['never replicated, by the source', { once: 'true' }, {}, false],
-    ['never replicated, by the target', {}, { once: 'true' }, false],
+    ['without replicate-once', {}, { version }, false],
+    ['on the source', { once: 'true' }, { version }, true],
+    ['on the target', {}, { once: '1', version }, true],
+    ['false on both', { once: 'false' }, { once: 'F', version }, false],
+    ['never replicated, on the source', { once: 'true' }, {}, false],
+    ['never replicated, on the target', {}, { once: 'true' }, false],
     ['a first version', { onceVersion: 'new' }, { once: 'true', version }, false],
     ['another version', { onceVersion: 'older' }, { once: 'true', version, onceVersion: 'later' }, false],
     ['the same version', { once: 'true', onceVersion: 'v' }, { version, onceVersion: 'v' }, true],
-    ['no version any more', { once: 'true' }, { version, onceVersion: 'v' }, true],
+    ['version removed', { once: 'true' }, { version, onceVersion: 'v' }, true],
   ];
   for (const [title, source, target, frozen] of table) {
     it(`${title}: ${frozen === true ? 'stays' : frozen === false ? 'is copied' : frozen}`, () => {
@@ -343,7 +343,7 @@ describe('targets of my-ns/me', () => {
         assert.match(read.message, /k8s-replicator\/replicate-to/);
         return;
       }
-      // Literal targets count, whether their namespaces are there or not.
+      // Literal targets count, also in namespaces that do not exist.
       const named = [
         ...(read?.namespaces.names ?? []),
         ...Array.from(read?.pinned ?? [], (path) => path.split('/')[0]),
