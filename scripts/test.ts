@@ -156,6 +156,8 @@ async function main(): Promise<number> {
   const wanted = process.argv.slice(2);
   const files = findFiles(wanted);
   if (files.some((file) => needsServers(file))) await getServers();
+  // For the servers, which are written in Go: an API server takes an eighth less processor time, and 110 MiB more memory.
+  process.env['GOGC'] ??= '400';
   if (files.length > 0) buildBundle();
   else process.stderr.write(`test: no test file matches ${wanted.join(' ')}\n`);
 

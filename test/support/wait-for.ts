@@ -13,7 +13,7 @@ const LONGEST_STRETCH = 4;
 export interface WaitOptions {
   /** Default `PATIENCE_MS`. */
   readonly timeoutMs?: number;
-  /** Pause between two looks. Default 20. */
+  /** Pause between two looks. Default: a tenth of the time waited so far, 20 to 100 ms. */
   readonly intervalMs?: number;
   /** What was waited for; stands in the error. A function is asked when the deadline has passed. */
   readonly message?: string | (() => string);
@@ -28,8 +28,8 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: WaitOptions = {},
 ): Promise<Exclude<T, undefined | null | false | 0 | ''>> {
-  const { timeoutMs = PATIENCE_MS, intervalMs = 20 } = options;
-  const deadline = performance.now() + timeoutMs;
+  const { timeoutMs = PATIENCE_MS } = options;
+  const from = performance.now();
   let cause: unknown;
   for (;;) {
     options.signal?.throwIfAborted();
@@ -40,11 +40,13 @@ export async function waitFor<T>(
     } catch (error) {
       cause = error;
     }
-    if (performance.now() > deadline) {
+    const waitedMs = performance.now() - from;
+    if (waitedMs > timeoutMs) {
       const what = typeof options.message === 'function' ? options.message() : (options.message ?? 'the condition');
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new Error(`waited ${timeoutMs} ms in vain for ${what}${why}`, { cause });
     }
+    const intervalMs = options.intervalMs ?? Math.min(Math.max(20, waitedMs / 10), 100);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
 }

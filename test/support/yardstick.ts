@@ -10,31 +10,39 @@ import assert from 'node:assert/strict';
 const STEPS = 5_000_000;
 /** What the piece takes on an idle core of the machine on which the limits were set, ms. */
 const PIECE_MS = 7;
-/** Pause between two pieces: the yardstick itself takes less than a tenth of a core. */
+/**
+ * Pause after the first piece. Each further pause is longer, up to `LONGEST_PAUSE_MS`: a short measurement gets many pieces,
+ * and a long one takes a fiftieth of a core.
+ */
 const PAUSE_MS = 80;
+const PAUSE_GROWTH = 1.2;
+const LONGEST_PAUSE_MS = 400;
 /** Runs after which the compiler of the runtime has nothing left to improve. */
 const WARM_UP_RUNS = 3;
 
 /** Those in use share each piece, however many there are. */
 const inUse = new Set<Yardstick>();
 let timer: NodeJS.Timeout | undefined;
+let pauseMs = PAUSE_MS;
 let isWarm = false;
 
 /** Measures from its construction until it is disposed of. */
 export class Yardstick implements Disposable {
-  #pieces = 0;
+  /** Each piece counts as much as the pause before it is long. */
+  #weights = 0;
   #tookMs = 0;
   #worstMs = 0;
 
   constructor() {
     warmUp();
     inUse.add(this);
+    pauseMs = PAUSE_MS;
     measure(performance.now());
   }
 
   /** How many times longer all takes than on an idle machine; at least 1. The mean of all that was measured so far. */
   get stretch(): number {
-    return Math.max(1, this.#tookMs / (this.#pieces * PIECE_MS));
+    return Math.max(1, this.#tookMs / (this.#weights * PIECE_MS));
   }
 
   /** As `stretch`, of the slowest piece: for what is looked at many times, of which the slowest counts. */
@@ -47,10 +55,10 @@ export class Yardstick implements Disposable {
     if (inUse.size === 0) clearTimeout(timer);
   }
 
-  add(tookMs: number): void {
-    this.#tookMs += tookMs;
+  add(tookMs: number, weight: number): void {
+    this.#tookMs += tookMs * weight;
     this.#worstMs = Math.max(this.#worstMs, tookMs);
-    this.#pieces += 1;
+    this.#weights += weight;
   }
 }
 
@@ -59,8 +67,9 @@ function measure(due: number): void {
   clearTimeout(timer);
   piece();
   const end = performance.now();
-  for (const yardstick of inUse) yardstick.add(end - due);
-  timer = setTimeout(() => measure(end + PAUSE_MS), PAUSE_MS);
+  for (const yardstick of inUse) yardstick.add(end - due, pauseMs);
+  pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS);
+  timer = setTimeout(measure, pauseMs, end + pauseMs);
 }
 
 function warmUp(): void {
