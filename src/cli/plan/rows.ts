@@ -1,6 +1,6 @@
 /** Which targets the manifests concern, and what would become of each: a row for what decides it, and one for each rule that loses. */
 import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
-import { MIRRORS_SYSTEM } from '../../controllers/mirrors/api.ts';
+import { MIRRORS_CONTROLLER } from '../../controllers/mirrors/api.ts';
 import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
@@ -133,6 +133,6 @@ function systemOf(rule: RuleKey): string {
 function titleOf(look: Look, rule: RuleKey): string {
   const title = look.rules.get(rule)?.owner.title;
   if (title !== undefined) return title;
-  if (systemOf(rule) === MIRRORS_SYSTEM) return `SecretMirror ${mirrorName(rule)}`;
+  if (systemOf(rule) === MIRRORS_CONTROLLER) return `SecretMirror ${mirrorName(rule)}`;
   return rule.slice(rule.indexOf(':') + 1).replace('/', ' ');
 }

@@ -1,7 +1,7 @@
 /** The status of SecretMirrors, from what stands in the cluster: their own status, and the marks on copies. */
 import {
   MIRROR_ANNOTATIONS,
-  MIRRORS_SYSTEM,
+  MIRRORS_CONTROLLER,
   NEVER_SYNCED,
   SECRET_MIRROR_KIND,
   type SecretMirror,
@@ -28,7 +28,7 @@ export async function mirrorsStatus(look: Look, namespace: string | undefined): 
   // Of those that Keyferry has made ready nothing is failing; the others are looked at.
   await look.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
-    system: MIRRORS_SYSTEM,
+    system: MIRRORS_CONTROLLER,
     installed: look.inventory.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
     rules: mirrors.map(([rule, mirror]) => ruleOf(look, rule, mirror)),
     orphans: (await orphansOf(look)).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
@@ -45,7 +45,7 @@ function copyOf(look: Look, key: ResourceKey): CopyStatus {
 async function orphansOf(look: Look): Promise<OrphanStatus[]> {
   const orphans: OrphanStatus[] = [];
   const add = (key: ResourceKey, owner: string, reason: string): void => {
-    orphans.push({ system: MIRRORS_SYSTEM, ...copyOf(look, key), owner, reason });
+    orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(look, key), owner, reason });
   };
   for (const [key, observed] of look.inventory.objects) {
     const { annotations, labels } = observed;
@@ -56,7 +56,7 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
       const fate = await fateOfOrphan(look, owner, key, observed);
       const retained = fate === STAYS && annotations[RETAIN_ANNOTATION] === 'true';
       add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', as deletePolicy retain said' : ''}`);
-    } else if (labels[COPY_LABEL] === MIRRORS_SYSTEM) {
+    } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
       if (mark === undefined) add(key, '', 'its mark was taken off; it is left alone');
       else if (isMarkedElsewhere(annotations, parseResourceKey(key))) {
@@ -95,7 +95,7 @@ function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
     return observed !== undefined && look.claims.ownerOf(observed, key) === rule;
   });
   return {
-    system: MIRRORS_SYSTEM,
+    system: MIRRORS_CONTROLLER,
     kind: SECRET_MIRROR_KIND,
     namespace,
     name,

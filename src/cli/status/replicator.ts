@@ -3,7 +3,7 @@ import { type AnnotationNames, listItems } from '../../controllers/replicator/an
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
 import { eventsOf } from '../../controllers/replicator/report.ts';
 import type { ReplicationRule } from '../../controllers/replicator/rule.ts';
-import { REPLICATOR_SYSTEM } from '../../controllers/replicator/reconciler.ts';
+import { REPLICATOR_CONTROLLER } from '../../controllers/replicator/reconciler.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -33,7 +33,7 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
     rule === undefined ? ignoredStatus(names, one) : ruleStatus(look, names, { ...one, rule }),
   );
   return {
-    system: REPLICATOR_SYSTEM,
+    system: REPLICATOR_CONTROLLER,
     installed: true,
     rules,
     orphans: (await orphansOf(look, names)).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
@@ -54,7 +54,7 @@ function replicationOf(
   const { kind, namespace, name } = parseResourceKey(key);
   const from = replication.kind === 'broken' ? undefined : replication.from;
   return {
-    system: REPLICATOR_SYSTEM,
+    system: REPLICATOR_CONTROLLER,
     kind,
     namespace,
     name,
@@ -158,11 +158,11 @@ async function orphansOf(look: Look, names: AnnotationNames): Promise<OrphanStat
   for (const [key, target] of look.inventory.objects) {
     const rule = look.replicator.ownerOf(target, key);
     if (rule === undefined || look.claims.book.claims(rule, key)) continue;
-    const [kind = '', home = ''] = rule.slice(REPLICATOR_SYSTEM.length + 1).split('/');
+    const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
     if (!look.inventory.isWhole(kind) && !look.inventory.namespaces.has(home)) continue;
     const why = look.rules.has(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
     orphans.push({
-      system: REPLICATOR_SYSTEM,
+      system: REPLICATOR_CONTROLLER,
       ...copyOf(names, key, target),
       owner: target.annotations[names.by] ?? '',
       reason: `${why}; ${await fateOfOrphan(look, rule, key, target)}`,

@@ -8,7 +8,7 @@ import type { KubeObject } from '../../kube/api.ts';
 import { MIRROR_OWNER } from '../common/never-copied.ts';
 
 /** First part of the rule keys, and value of the label on copies. */
-export const MIRRORS_SYSTEM = 'mirrors';
+export const MIRRORS_CONTROLLER = 'mirrors';
 export const MIRRORS_GROUP = 'mirrors.kts.studio';
 export const MIRRORS_VERSION = 'v1alpha2';
 export const MIRRORS_API_VERSION = `${MIRRORS_GROUP}/${MIRRORS_VERSION}`;

@@ -12,7 +12,7 @@ import {
   MIRRORS_API_PATH,
   MIRRORS_API_VERSION,
   MIRRORS_EVENT_COMPONENT,
-  MIRRORS_SYSTEM,
+  MIRRORS_CONTROLLER,
   SECRET_MIRROR_KIND,
   SECRET_MIRROR_PLURAL,
   type SecretMirror,
@@ -132,7 +132,7 @@ class MirrorsController implements Controller {
       {
         name: 'secrets/copies',
         path: '/api/v1/secrets',
-        labelSelector: `${COPY_LABEL}=${MIRRORS_SYSTEM}`,
+        labelSelector: `${COPY_LABEL}=${MIRRORS_CONTROLLER}`,
         metadataOnly: true,
         inPages: true,
       },

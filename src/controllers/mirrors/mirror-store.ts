@@ -3,19 +3,19 @@ import type { KubeObject } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
-import { MIRRORS_SYSTEM, type SecretMirror } from './api.ts';
+import { MIRRORS_CONTROLLER, type SecretMirror } from './api.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 
 /** A mirror was added, deleted or changed, except its status. */
 export type OnMirror = (rule: RuleKey, initial: boolean) => void;
 
 export function mirrorRule(namespace: string, name: string): RuleKey {
-  return `${MIRRORS_SYSTEM}:${namespace}/${name}`;
+  return `${MIRRORS_CONTROLLER}:${namespace}/${name}`;
 }
 
 /** `<namespace>/<name>`, as in the owner's mark on copies. */
 export function mirrorName(rule: RuleKey): string {
-  return rule.slice(MIRRORS_SYSTEM.length + 1);
+  return rule.slice(MIRRORS_CONTROLLER.length + 1);
 }
 
 /** Maximum length of a stored list of patterns, characters: it can be as long as an object in etcd, and there may be thousands of mirrors. */

@@ -1,4 +1,4 @@
-/** What the SecretMirror system says of marks, and of copies that their mirror does not want. */
+/** What the SecretMirror reconciler says of marks, and of copies that their mirror does not want. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -19,7 +19,7 @@ const RETAIN = { 'keyferry.dev/retain': 'true' };
 
 const unused = (): never => assert.fail('nothing is asked of the server, and nothing is told');
 
-function system(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorReconciler {
+function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorReconciler {
   const mirrors = new MirrorStore(() => undefined);
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
@@ -60,7 +60,7 @@ const object = (
 });
 
 describe('a mark names its mirror', () => {
-  const mirrors = system();
+  const mirrors = reconciler();
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, string, string | undefined])[] = [
     ['on a Secret of its cluster', { ...OWNED_BY, ...PLACE }, 'c:Secret/team/db', RULE],
     ['without a place', OWNED_BY, 'c:Secret/team/db', RULE],
@@ -80,7 +80,7 @@ test('an unwanted copy goes only if it is ours by its label too, and neither it 
   const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
   const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
   for (const there of [undefined, 'delete', 'retain'] as const) {
-    const fate = (observed: Observed): string => system(there).orphanPolicy(RULE, observed, there !== undefined);
+    const fate = (observed: Observed): string => reconciler(there).orphanPolicy(RULE, observed, there !== undefined);
     assert.equal(fate(copy), there === 'retain' ? 'keep' : 'delete');
     assert.equal(fate(unlabelled), 'keep');
     assert.equal(fate(object(copy.annotations, { 'keyferry.dev/copy': 'other' })), 'keep');
@@ -90,7 +90,7 @@ test('an unwanted copy goes only if it is ours by its label too, and neither it 
 
 test('a mirror that asks for too much keeps copies that it did not claim, until it is gone', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
-  const mirrors = system('delete', ['x'.repeat(MAX_LIST + 1)]);
+  const mirrors = reconciler('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
   assert.deepEqual(evaluation?.claims, []);
   assert.match(mirrors.refusalOf(RULE) ?? '', /characters long/);
@@ -99,7 +99,7 @@ test('a mirror that asks for too much keeps copies that it did not claim, until 
 });
 
 test('a mirror with a mistake in its spec keeps every copy that it has made, and says why nothing is written there', () => {
-  const mirrors = system('delete', ['team-a', '(']);
+  const mirrors = reconciler('delete', ['team-a', '(']);
   const made = resourceKey('c', 'Secret', 'left', 'db');
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));
   const claims = evaluation?.claims.map(({ target, mode, shape }) => [

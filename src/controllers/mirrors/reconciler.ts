@@ -13,7 +13,7 @@ import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleNews, RuleState, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_SYSTEM } from './api.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
 import { MirrorClient } from './mirror-client.ts';
 import { mirrorName, mirrorRule, ruleVersion } from './mirror-store.ts';
@@ -38,7 +38,7 @@ export interface MirrorReconcilerOptions extends Omit<PartOptions, 'client' | 's
 const NOT_EVALUATED = '';
 
 export class MirrorReconciler implements RuleReconciler {
-  readonly name = MIRRORS_SYSTEM;
+  readonly name = MIRRORS_CONTROLLER;
   readonly #options: MirrorReconcilerOptions;
   readonly #client: MirrorClient;
   readonly #specs: SpecCache;
@@ -138,7 +138,7 @@ export class MirrorReconciler implements RuleReconciler {
     // The mark on the copy counts, because its mirror may be gone or have another deletePolicy by now.
     if (observed.annotations[RETAIN_ANNOTATION] === 'true') return 'keep';
     // A copy of the original. The original may have retained it on purpose, and does not record that.
-    if (observed.labels[COPY_LABEL] !== MIRRORS_SYSTEM) return 'keep';
+    if (observed.labels[COPY_LABEL] !== MIRRORS_CONTROLLER) return 'keep';
     const mirror = ruleThere ? this.#options.mirrors.get(rule) : undefined;
     if (mirror === undefined) return 'delete';
     // A mirror with a mistake keeps its copies, also a copy that appeared after its evaluation (restored from a backup).

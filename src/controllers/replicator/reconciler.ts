@@ -34,7 +34,7 @@ import { eventsOf, type ReplicatorEvent } from './report.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleTitle, ruleVersion, unknownOn } from './rule.ts';
 import { namespacesOf, type Targets, targetsIn } from './targets.ts';
 
-export const REPLICATOR_SYSTEM = 'replicator';
+export const REPLICATOR_CONTROLLER = 'replicator';
 
 /** Targets in one step of an evaluation: less than a millisecond of work. */
 const STEP = 100;
@@ -65,7 +65,7 @@ export interface ReplicatorReconcilerOptions {
 }
 
 export class ReplicatorReconciler implements RuleReconciler {
-  readonly name = REPLICATOR_SYSTEM;
+  readonly name = REPLICATOR_CONTROLLER;
   readonly #options: ReplicatorReconcilerOptions;
   readonly #kinds: ReadonlyMap<string, Kind>;
   readonly #liveGets = new SingleFlight<RuleState>();
@@ -226,7 +226,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     const { cluster, kind, namespace, name } = parseResourceKey(target);
     if (!this.#kinds.has(kind) || cluster !== this.#options.api.cluster) return undefined;
     const mark = pushedBy(names, { namespace, name }, annotations);
-    return mark === undefined ? undefined : `${REPLICATOR_SYSTEM}:${kind}/${mark}`;
+    return mark === undefined ? undefined : `${REPLICATOR_CONTROLLER}:${kind}/${mark}`;
   }
 
   async getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
@@ -284,7 +284,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   #parse(rule: RuleKey): { readonly kind: Kind; readonly place: Place } {
-    const [kindName = '', namespace = '', name = ''] = rule.slice(REPLICATOR_SYSTEM.length + 1).split('/');
+    const [kindName = '', namespace = '', name = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
     const kind = this.#kinds.get(kindName);
     if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
     return { kind, place: { namespace, name } };
@@ -292,5 +292,5 @@ export class ReplicatorReconciler implements RuleReconciler {
 }
 
 function ruleKey(kind: string, { namespace, name }: Place): RuleKey {
-  return `${REPLICATOR_SYSTEM}:${kind}/${namespace}/${name}`;
+  return `${REPLICATOR_CONTROLLER}:${kind}/${namespace}/${name}`;
 }
