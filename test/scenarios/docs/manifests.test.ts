@@ -1,7 +1,6 @@
 /**
  * The manifests of README and docs on a real API server, with Keyferry running. Each page is followed from top to bottom, as a reader would: its YAML is
- * applied, its console commands are carried out and must show what the page shows. Not followed: `yaml fragment`, which is no manifest, and
- * `console example`, which only illustrates.
+ * applied, or saved where it is marked `file=NAME`. Its console commands are carried out and must show what the page shows. `yaml fragment` is no manifest.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -20,10 +19,12 @@ import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
 import { Shell, stepsOf } from './shell.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-/** Their order matters: a later page uses the Secret `mysecret` of the first one. */
+/** Their order matters: pages after the one on SecretMirrors use its Secret `mysecret`. */
 const PAGES = [
-  ...new Set(['docs/mirrors.md', 'README.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
+  ...new Set(['README.md', 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
 ];
+/** README does not show the Secrets that its example finds: the source, and one that is not a copy. */
+const README_SECRETS = ['default', 'project-b-main'];
 /** The pages show narrow policies; test/scenarios/mirrors-vault/policies.test.ts holds that they suffice. */
 const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
   .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)
@@ -45,7 +46,7 @@ before(async () => {
   plane = cluster;
   resources.defer(() => plane.stop());
   for (const vault of [first, second]) resources.use(vault);
-  shell = new Shell(plane.api, {
+  shell = new Shell(plane, {
     'https://vault.example.com': first,
     'https://vault1.example.com': first,
     'https://vault2.example.com': second,
@@ -97,18 +98,40 @@ async function apply(manifests: string): Promise<void> {
 }
 
 async function follow(blocks: readonly CodeBlock[]): Promise<void> {
-  for (const { language, text } of blocks) {
-    if (language === 'yaml') await apply(text);
+  for (const { language, mark, text } of blocks) {
+    if (mark.startsWith('file=')) shell.save(mark.slice('file='.length), text);
+    else if (language === 'yaml') await apply(text);
     else for (const step of stepsOf(text)) await shell.run(step);
   }
 }
 
+function prepareReadme(): void {
+  before(async () => {
+    await plane.api.apply(
+      ['project-a-main', 'project-b-main'].map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
+    );
+    for (const namespace of README_SECRETS) {
+      await plane.api.apply({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'mysecret', namespace },
+        stringData: { username: 'hellothere', password: 'generalkenobi' },
+      });
+    }
+  });
+  after(async () => {
+    await shell.run({ command: 'kubectl delete secretmirror mysecret-mirror', shown: '' });
+    for (const namespace of README_SECRETS) await plane.api.delete(`/api/v1/namespaces/${namespace}/secrets/mysecret`);
+  });
+}
+
 for (const page of PAGES) {
   const blocks = codeBlocks(readFileSync(new URL(page, ROOT), 'utf8')).filter(
-    ({ language, mark }) => (language === 'yaml' || language === 'console') && mark === '',
+    ({ language, mark }) => (language === 'yaml' || language === 'console') && mark !== 'fragment',
   );
   if (blocks.length === 0) continue;
   describe(page, () => {
+    if (page === 'README.md') prepareReadme();
     for (const heading of new Set(blocks.map((block) => block.heading))) {
       const skip = heading.startsWith('Dynamic credentials') && 'missing' in postgres ? postgres.missing : false;
       it(heading, { skip }, () => follow(blocks.filter((block) => block.heading === heading)));

@@ -1,5 +1,15 @@
-/** The few forms of `kubectl` and `vault` commands that the documentation uses, carried out by a test's own clients. */
+/**
+ * The few forms of commands that the documentation uses: `kubectl` and `vault`, carried out by a test's own clients, and `npx keyferry`, which runs the
+ * bundle.
+ */
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import { ensureBundle } from '../../support/bundle.ts';
 import type { Json, TestApi } from '../../support/api.ts';
+import type { ControlPlane } from '../../servers/control-plane.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { VaultServer } from '../../servers/vault.ts';
 
@@ -11,6 +21,9 @@ const GROUPS: Readonly<Record<string, string>> = {
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 /** Different in every run. */
 const VARIABLE_COLUMNS = new Set(['AGE', 'LAST SYNC TIME']);
+
+/** Times, and versions at the end of a line. */
+const VARIABLE_TEXT = /\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+$/gm;
 
 type Row = Readonly<Record<string, string>>;
 
@@ -33,12 +46,21 @@ export function stepsOf(text: string): Step[] {
 
 export class Shell {
   readonly #api: TestApi;
+  readonly #kubeconfig: string;
+  /** Holds the files that the pages name. */
+  readonly #folder: string;
   /** By the address that the pages use. */
   readonly #vaults: Readonly<Record<string, VaultServer>>;
 
-  constructor(api: TestApi, vaults: Readonly<Record<string, VaultServer>>) {
+  constructor({ api, kubeconfigPath, folder }: ControlPlane, vaults: Readonly<Record<string, VaultServer>>) {
     this.#api = api;
+    this.#kubeconfig = kubeconfigPath;
+    this.#folder = folder;
     this.#vaults = vaults;
+  }
+
+  save(name: string, text: string): void {
+    writeFileSync(path.join(this.#folder, name), text);
   }
 
   /** Carries a command out, and waits until its output is as shown. @throws Error for a command of another form */
@@ -46,6 +68,8 @@ export class Shell {
     const [call = '', filter = ''] = command.split(' | ', 2);
     const [program, verb, ...args] = call.split(/ +/);
     const [first, ...rest] = args;
+    if (program === 'npx' && verb === 'keyferry') return await this.#keyferry(args, shown);
+    if (program === 'kubectl' && verb === 'apply') return await this.#apply(rest);
     if (program === 'kubectl' && verb === 'create') return await this.#createNamespace(args);
     if (program === 'kubectl' && verb === 'delete') return await this.#delete(args);
     if (program === 'kubectl' && verb === 'get' && filter === '') return await this.#table(args, shown);
@@ -53,6 +77,26 @@ export class Shell {
     if (program === 'vault' && first === 'put') return await this.#put(rest);
     if (program === 'vault' && first === 'get') return await this.#entry(rest, command.includes('keys'), shown);
     throw new Error(`the documentation has a command that this test does not know: ${command}`);
+  }
+
+  async #keyferry(args: readonly string[], shown: string): Promise<void> {
+    const command = [await ensureBundle(), ...args, '--kubeconfig', this.#kubeconfig];
+    const expected = shown.replaceAll(VARIABLE_TEXT, '#').trimEnd();
+    let actual = '';
+    await waitFor(
+      async () => {
+        const answer = await promisify(execFile)(process.execPath, command, { cwd: this.#folder }).catch(
+          (error: { stdout: string }) => error,
+        );
+        actual = answer.stdout.replaceAll(/ +$/gm, '').replaceAll(VARIABLE_TEXT, '#').trimEnd();
+        return actual === expected;
+      },
+      { intervalMs: 200, message: () => `keyferry ${args.join(' ')} to show\n${expected}\nand not\n${actual}` },
+    );
+  }
+
+  async #apply([file = '']: readonly string[]): Promise<void> {
+    await this.#api.apply(readFileSync(path.join(this.#folder, file), 'utf8'));
   }
 
   async #createNamespace([kind, name]: readonly string[]): Promise<void> {
