@@ -245,12 +245,6 @@ export class Engine {
     if (was !== undefined || is !== undefined || this.book.isClaimed(key)) this.touchTarget(key, priority);
     this.touchSource(key, priority);
   }
-
-  /** The rule whose mark on the object counts, of whichever controller. */
-  ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
-    return this.claims.ownerOf(observed, target);
-  }
-
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.claims.ownedBy(rule);
   }

@@ -7,16 +7,18 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { Claims } from '../../copy/plan/claims.ts';
 import type { FactSource, TargetState } from '../../copy/plan/decide.ts';
 import type { OwnerFate } from '../../copy/plan/facts.ts';
-import type { KubeApi } from '../../kube/api.ts';
 import { Contents } from './contents.ts';
 import { type Inventory, KINDS } from './inventory.ts';
+import type { LookOptions } from './look.ts';
 
 export class ListedFacts implements FactSource {
   readonly #inventory: Inventory;
   readonly #claims: Claims;
   readonly #contents: Contents;
+  readonly #now: number;
 
-  constructor(api: KubeApi, inventory: Inventory, claims: Claims, signal?: AbortSignal) {
+  constructor({ api, now, signal }: Pick<LookOptions, 'api' | 'now' | 'signal'>, inventory: Inventory, claims: Claims) {
+    this.#now = now;
     this.#inventory = inventory;
     this.#claims = claims;
     this.#contents = new Contents(api, KINDS, signal);
@@ -37,6 +39,14 @@ export class ListedFacts implements FactSource {
     };
   }
 
+  now(): number {
+    return this.#now;
+  }
+
+  hasNamespace(name: string): boolean {
+    return this.#inventory.hasNamespace(name);
+  }
+
   view(source: ResourceKey | undefined): SourceView {
     return this.#inventory.view(source);
   }
@@ -54,10 +64,9 @@ export class ListedFacts implements FactSource {
   }
 
   async fateOf(owner: RuleKey, target: ResourceKey, observed: Observed): Promise<OwnerFate | 'later'> {
-    const { namespace } = parseResourceKey(target);
     const version = this.#claims.versionOf(owner);
     return await this.#claims.fateOf(owner, target, observed, {
-      isOutdated: () => (version === undefined && !this.#sees(owner)) || !this.#inventory.hasNamespace(namespace),
+      isOutdated: () => version === undefined && !this.#sees(owner),
       getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
     });
   }

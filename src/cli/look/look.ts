@@ -14,9 +14,8 @@ import { type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { Claims } from '../../copy/plan/claims.ts';
-import { flowOf } from '../../copy/plan/cycles.ts';
-import { type ClaimFacts, contestOf, decide, type Decision, type FactSource } from '../../copy/plan/decide.ts';
-import type { Contest, OwnerFate } from '../../copy/plan/facts.ts';
+import { decide, type Decision, type FactSource, fateOf, flowIn } from '../../copy/plan/decide.ts';
+import type { OwnerFate } from '../../copy/plan/facts.ts';
 import { outcomeOf, outcomesOf } from '../../copy/plan/outcomes.ts';
 import type { Evaluation } from '../../copy/rule-reconciler.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -48,10 +47,10 @@ export class Look {
   readonly claims: Claims;
   readonly #cluster: string;
   readonly #facts: FactSource;
-  readonly #claimFacts: ClaimFacts;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
-  private constructor({ api, regexMode, replicator, now, signal }: LookOptions, inventory: Inventory) {
+  private constructor(options: LookOptions, inventory: Inventory) {
+    const { api, regexMode, replicator, now } = options;
     const { mirrors, namespaces, objects } = inventory;
     this.inventory = inventory;
     this.#cluster = api.cluster;
@@ -90,23 +89,13 @@ export class Look {
       onRoom: (rule) => outdated.add(rule),
     });
     const claims: Claims = new Claims({
-      flowOf: (claim) => {
-        const observed = objects.get(claim.target);
-        const viewOf: Contest['viewOf'] = ({ source }) => inventory.view(source);
-        return flowOf(claim, observed, contestOf(claim.target, observed, this.#claimFacts, viewOf));
-      },
+      flowOf: (claim) => flowIn(claim, claims, this.#facts),
       onChange: () => undefined,
     });
     this.claims = claims;
     claims.add(this.mirrorReconciler);
     claims.add(this.replicator);
-    this.#claimFacts = {
-      book: claims.book,
-      cycleOf: (claim) => claims.cycles.of(claim),
-      ownerOf: (observed, target) => claims.ownerOf(observed, target),
-      now: () => now,
-    };
-    this.#facts = new ListedFacts(api, inventory, claims, signal);
+    this.#facts = new ListedFacts(options, inventory, claims);
     for (const [rule] of mirrors.all()) outdated.add(rule);
     for (const [key, observed] of objects) {
       claims.objectChanged(key, undefined, observed);
@@ -138,7 +127,7 @@ export class Look {
 
   /** What the operator would do with a copy that its rule does not claim. `later`: that is not known. */
   async fateOf(owner: RuleKey, target: ResourceKey, observed: Observed): Promise<OwnerFate | 'later'> {
-    return await this.#facts.fateOf(owner, target, observed);
+    return await fateOf(owner, target, observed, this.#facts);
   }
 
   /**
@@ -148,7 +137,7 @@ export class Look {
   async decide(targets: Iterable<ResourceKey>): Promise<void> {
     const open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
     await Promise.all(
-      open.map(async (target) => this.#decisions.set(target, await decide(target, this.#claimFacts, this.#facts))),
+      open.map(async (target) => this.#decisions.set(target, await decide(target, this.claims, this.#facts))),
     );
   }
 

@@ -8,7 +8,7 @@ import { winnerOf } from '../../copy/plan/contest.ts';
 import type { Look } from '../look/look.ts';
 import type { Given } from './imagined-api.ts';
 import type { PlannedTarget } from './report.ts';
-import { told } from './told.ts';
+import { plannedAction } from './planned-action.ts';
 
 /** What the manifests name. */
 export class Named {
@@ -93,7 +93,7 @@ export async function rowsOf(
     const said = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
     const place = { kind, namespace, name };
     const system = systemOf(winner?.claim.owner.key ?? markedBy ?? '');
-    const main: PlannedTarget = { system, ...place, rule, ...told(plan, marker), ...said };
+    const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, marker), ...said };
     const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
     return [
       { row: main, isNews: main.action !== 'nothing' },

@@ -126,15 +126,10 @@ export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
       const { engine, onWrite, clock } = this.#options;
       reconciler = new TargetReconciler({
         store: this.#store(target),
-        book: engine.book,
+        claims: engine.claims,
         sources: engine.sources,
-        cycleOf: (claim) => engine.cycles.of(claim),
-        ownerOf: (observed, key) => engine.ownerOf(observed, key),
-        fateOf: async (rule, key, observed, signal) => {
-          // A copy in a namespace that is not known yet: the watch of namespaces is behind, and the claims with it.
-          if (!this.cluster.namespaces.has(parseResourceKey(key).namespace)) return 'later';
-          return await engine.fateOf(rule, key, observed, signal);
-        },
+        hasNamespace: (name) => this.cluster.namespaces.has(name),
+        fateOf: async (rule, key, observed, signal) => await engine.fateOf(rule, key, observed, signal),
         onOutcome: (entry, wrote) => {
           engine.outcomeChanged(entry, wrote);
         },

@@ -27,7 +27,8 @@ import type { TargetMemory } from './target-memory.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
 
-export interface TargetActionsOptions extends TargetFactsOptions, ClaimFacts {
+export interface TargetActionsOptions extends TargetFactsOptions {
+  readonly claims: ClaimFacts;
   readonly onWrite: (target: ResourceKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
 }
 
@@ -202,7 +203,7 @@ export class TargetActions {
       throw error;
     }
     // Meanwhile the rule may have changed, or been deleted with its copies retained.
-    const planned = plan(factsOf(target, this.#options, run));
+    const planned = plan(factsOf(target, this.#options.claims, run));
     if (planned.do !== 'replace' || planned.claim !== claim) {
       this.#replacements.forget(target);
       return 'again';

@@ -11,8 +11,11 @@ import type { KubeStore } from './store.ts';
 import type { TargetMemory } from './target-memory.ts';
 
 export interface TargetFactsOptions {
+  /** Wall clock, ms. */
+  readonly now: () => number;
   readonly store: KubeStore;
   readonly sources: SourceReader;
+  readonly hasNamespace: (name: string) => boolean;
   /** Reads the rule from the server: is it gone, or does it not claim the target any more? `later`: that cannot be said yet. */
   readonly fateOf: (
     rule: RuleKey,
@@ -63,6 +66,14 @@ export class TargetFacts implements FactSource {
       frozen: this.frozen,
       takeoverFailed: this.takeoverFailed,
     };
+  }
+
+  now(): number {
+    return this.#options.now();
+  }
+
+  hasNamespace(name: string): boolean {
+    return this.#options.hasNamespace(name);
   }
 
   view(source: ResourceKey | undefined): SourceView {

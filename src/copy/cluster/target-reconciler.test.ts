@@ -52,10 +52,9 @@ const path = (name: string): string => `/api/v1/namespaces/default/secrets/${nam
 const targetsOf = (book: ClaimBook, fateOf: TargetReconcilerOptions['fateOf']): TargetReconciler =>
   new TargetReconciler({
     store,
-    book,
+    claims: { book, cycleOf: () => undefined, ownerOf: ({ annotations }) => annotations[MARK] },
     sources: new SourceRouter(),
-    cycleOf: () => undefined,
-    ownerOf: ({ annotations }) => annotations[MARK],
+    hasNamespace: () => true,
     fateOf,
     onOutcome: () => undefined,
     onWrite: () => undefined,

@@ -5,9 +5,9 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claim } from '../model/claim.ts';
 import { failureOf } from '../model/failure.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
-import type { ClaimBook, Entry } from '../plan/claim-book.ts';
-import { type Flow, flowOf } from '../plan/cycles.ts';
-import { contestOf, decide, type Decision, factsOf } from '../plan/decide.ts';
+import type { Entry } from '../plan/claim-book.ts';
+import type { Flow } from '../plan/cycles.ts';
+import { decide, type Decision, factsOf, flowIn } from '../plan/decide.ts';
 import type { Contest, Facts } from '../plan/facts.ts';
 import { isHandOver, isOver } from '../plan/hand-over.ts';
 import { outcomesOf } from '../plan/outcomes.ts';
@@ -23,7 +23,6 @@ import { TargetFacts } from './target-facts.ts';
 import { TargetMemory } from './target-memory.ts';
 
 export interface TargetReconcilerOptions extends TargetActionsOptions {
-  readonly book: ClaimBook;
   /** A claim's outcome has changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
 }
@@ -46,7 +45,7 @@ export class TargetReconciler {
     const run = new TargetFacts(this.#options, this.#memory, signal);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
-        const decision = await decide(target, this.#options, run);
+        const decision = await decide(target, this.#options.claims, run);
         const result = await this.#act(target, decision, run, signal);
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;
@@ -54,7 +53,7 @@ export class TargetReconciler {
         if (decision.plan.do === 'nothing') this.#tidy(target);
         return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
       } catch (error) {
-        const facts = factsOf(target, this.#options, run);
+        const facts = factsOf(target, this.#options.claims, run);
         if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !isOver(error, facts)) throw error;
         // A failed takeover never blocks deletion. The creation after it meets the same error, and reports it.
         run.takeoverFailed = true;
@@ -77,14 +76,7 @@ export class TargetReconciler {
 
   /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
-    const { store, sources } = this.#options;
-    const { namespace, name } = parseResourceKey(claim.target);
-    const observed = store.index.get(namespace, name);
-    return flowOf(
-      claim,
-      observed,
-      contestOf(claim.target, observed, this.#options, ({ source }) => sources.view(source)),
-    );
+    return flowIn(claim, this.#options.claims, this.#atHand());
   }
 
   /** The object behind `target` is gone: forgets its content. */
@@ -95,13 +87,19 @@ export class TargetReconciler {
 
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ResourceKey, error: unknown): void {
-    const run = new TargetFacts(this.#options, this.#memory, AbortSignal.abort());
-    this.#settle(factsOf(target, this.#options, run), { outcome: { state: 'error', ...failureOf(error) } });
+    this.#settle(factsOf(target, this.#options.claims, this.#atHand()), {
+      outcome: { state: 'error', ...failureOf(error) },
+    });
+  }
+
+  /** The facts outside of a run. */
+  #atHand(): TargetFacts {
+    return new TargetFacts(this.#options, this.#memory, AbortSignal.abort());
   }
 
   #settle(contest: Contest, { outcome, remarks, wroteFor }: Settlement): void {
     for (const [entry, mine] of outcomesOf(contest, outcome, remarks)) {
-      const news = this.#options.book.settle(entry, mine);
+      const news = this.#options.claims.book.settle(entry, mine);
       const wrote = entry.claim === wroteFor;
       if (news || wrote) this.#options.onOutcome(entry, wrote);
     }
@@ -131,6 +129,6 @@ export class TargetReconciler {
   }
 
   #tidy(target: ResourceKey): void {
-    this.#memory.tidy(target, this.#options.book.isClaimed(target));
+    this.#memory.tidy(target, this.#options.claims.book.isClaimed(target));
   }
 }

@@ -17,8 +17,7 @@ import { type Claim, placeOf, type SourceView } from '../model/claim.ts';
 import type { BookChange, ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import type { Observed } from '../model/observed.ts';
-import type { Contest } from './facts.ts';
+import type { Contest, Facts } from './facts.ts';
 import { winnerOf } from './contest.ts';
 
 export interface CyclesOptions {
@@ -32,20 +31,17 @@ export interface CyclesOptions {
 /** Whether a claim would write what its source holds into its target, as things are. `unknown`: its source has not been looked up yet. */
 export type Flow = 'flows' | 'rests' | 'unknown';
 
-/**
- * The flow of a claim on a target in a cluster.
- * @param observed the target
- * @param contest the claims on it; cycles are left out of its views
- */
-export function flowOf(claim: Claim, observed: Observed | undefined, contest: Contest): Flow {
+/** @param facts about the claim's target; without cycles in their views */
+export function flowOf(claim: Claim, facts: Contest & Pick<Facts, 'observed'>): Flow {
+  const { observed } = facts;
   if (claim.mode === 'own') {
     // Somebody's own object is never written.
-    if (observed !== undefined && contest.markedBy === undefined) return 'rests';
-    if (winnerOf(contest)?.claim !== claim) return 'rests';
+    if (observed !== undefined && facts.markedBy === undefined) return 'rests';
+    if (winnerOf(facts)?.claim !== claim) return 'rests';
   }
-  const view = contest.viewOf(claim);
+  const view = facts.viewOf(claim);
   if (view.state === 'unknown') return 'unknown';
-  const desired = claim.shape.desiredState(view, observed, contest.now);
+  const desired = claim.shape.desiredState(view, observed, facts.now);
   return desired.kind === 'be' && desired.data === 'source' ? 'flows' : 'rests';
 }
 

@@ -11,22 +11,12 @@
  */
 import type { Claim, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
-import type { ClaimBook } from './claim-book.ts';
-import type { Contest, Facts, Need, OwnerFate, Plan } from './facts.ts';
+import type { Claims } from './claims.ts';
+import { type Flow, flowOf } from './cycles.ts';
+import type { Facts, Need, OwnerFate, Plan } from './facts.ts';
 import { plan } from './plan.ts';
-
-/** The claims on targets, and the marks on them. */
-export interface ClaimFacts {
-  readonly book: Pick<ClaimBook, 'on' | 'userOf'>;
-  /** Why a claim that is part of a cycle is not carried out, as a view of its source. */
-  readonly cycleOf: (claim: Claim) => SourceView | undefined;
-  /** The rule whose mark on `observed` counts. */
-  readonly ownerOf: (observed: Observed, target: ResourceKey) => RuleKey | undefined;
-  /** Wall clock, ms. */
-  readonly now: () => number;
-}
 
 /** What is known of a target without reading it. */
 export type TargetState = Pick<
@@ -34,7 +24,14 @@ export type TargetState = Pick<
   'presence' | 'observed' | 'goingAway' | 'held' | 'type' | 'frozen' | 'takeoverFailed'
 >;
 
+/** The claims on a target, and the marks on it. */
+export type ClaimFacts = Pick<Claims, 'book' | 'cycleOf' | 'ownerOf'>;
+
 export interface FactSource {
+  /** Wall clock, ms. */
+  now(): number;
+  /** Whether the namespace is known. Claims on targets in an unknown one may still be missing. */
+  hasNamespace(name: string): boolean;
   targetState(target: ResourceKey): TargetState;
   /** What is known of a source without reading it. */
   view(source: ResourceKey | undefined): SourceView;
@@ -68,7 +65,7 @@ export async function decide(target: ResourceKey, claims: ClaimFacts, source: Fa
     if (decision.fact === 'owner') {
       const { markedBy, observed } = facts;
       if (markedBy === undefined || observed === undefined) break;
-      const answer = await source.fateOf(markedBy, target, observed);
+      const answer = await fateOf(markedBy, target, observed, source);
       if (answer === 'later') break;
       fate = { of: observed.resourceVersion, fate: answer };
     } else if (!(await read(decision, facts, target, source))) break;
@@ -90,24 +87,34 @@ async function read(
   return await source.readSource(claim.source);
 }
 
+/** What to do with a target whose owner does not claim it. */
+export async function fateOf(
+  owner: RuleKey,
+  target: ResourceKey,
+  observed: Observed,
+  source: FactSource,
+): Promise<OwnerFate | 'later'> {
+  if (!source.hasNamespace(parseResourceKey(target).namespace)) return 'later';
+  return await source.fateOf(owner, target, observed);
+}
+
 /** The facts at hand. */
 export function factsOf(target: ResourceKey, claims: ClaimFacts, source: FactSource): Facts {
   const state = source.targetState(target);
   return {
-    ...contestOf(target, state.observed, claims, (claim) => claims.cycleOf(claim) ?? source.view(claim.source)),
     ...state,
+    entries: claims.book.on(target),
+    markedBy: state.observed && claims.ownerOf(state.observed, target),
+    viewOf: (claim) => claims.cycleOf(claim) ?? source.view(claim.source),
+    now: source.now(),
     usedBy: claims.book.userOf(target),
     fingerprintOf: (claim) => source.fingerprint(claim.source),
     ownerFate: undefined,
   };
 }
 
-/** The claims on a target, and what decides between them. */
-export function contestOf(
-  target: ResourceKey,
-  observed: Observed | undefined,
-  { book, ownerOf, now }: Omit<ClaimFacts, 'cycleOf'>,
-  viewOf: Contest['viewOf'],
-): Contest {
-  return { entries: book.on(target), markedBy: observed && ownerOf(observed, target), viewOf, now: now() };
+/** The flow of a claim on a target in a cluster, without I/O. Cycles are derived from flows, so that they play no part here. */
+export function flowIn(claim: Claim, claims: ClaimFacts, source: FactSource): Flow {
+  const facts = factsOf(claim.target, claims, source);
+  return flowOf(claim, { ...facts, viewOf: (one) => source.view(one.source) });
 }

@@ -1,12 +1,12 @@
-/** What a decision of `plan` is in the words of `keyferry plan`. */
+/** A decision as a row of `keyferry plan`. */
 import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
 import type { Decision } from '../../copy/plan/decide.ts';
 import type { PlannedTarget } from './report.ts';
 
-type Told = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
+type Action = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
 
-/** @param marker who the target says that it is of */
-export function told(decision: Decision['plan'], marker: string): Told {
+/** @param marker the rule whose mark the target carries */
+export function plannedAction(decision: Decision['plan'], marker: string): Action {
   switch (decision.do) {
     case 'create':
       return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
