@@ -1,4 +1,4 @@
-/** A backup of etcd takes the place of what there was: all that is known since is of a time that never was. */
+/** A restore of etcd from a backup: the operator must not act on state that is newer than the cluster. */
 import assert from 'node:assert/strict';
 import { cp, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Does something to the files of etcd while nobody uses them. */
+/** Changes the files of etcd while etcd is stopped. */
 async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   const { plane } = scene;
   await plane.stopApiServer();
@@ -27,7 +27,7 @@ async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   await plane.startApiServer();
 }
 
-test('it ends, says why, and is right when it is started anew', async () => {
+test('the operator exits with the reason after an etcd restore, and its copies are right after a restart', async () => {
   const { plane } = scene;
   const backup = path.join(plane.folder, 'backup');
   await scene.namespaces('target');
@@ -40,13 +40,13 @@ test('it ends, says why, and is right when it is started anew', async () => {
   await scene.namespaces(...Array.from({ length: LATER_WRITES }, (_, n) => `later-${n}`));
   await scene.change('default', 'source', { key: 'new' });
   await scene.copied('target', 'source', { key: 'new' });
-  assert.ok(first.running, 'an API server that was away is no reason');
+  assert.ok(first.running, 'an outage of the API server does not end the operator');
 
   await offline(async (folder) => {
     await rm(folder, { recursive: true });
     await cp(backup, folder, { recursive: true });
   });
-  await waitFor(() => !first.running, { message: 'it to notice' });
+  await waitFor(() => !first.running, { message: 'the operator to notice the rollback' });
   assert.equal((await first.stop()).code, 1);
   assert.match(first.output, /the cluster has an older state than it had \(.+\), as after a backup was restored/u);
 

@@ -1,4 +1,4 @@
-/** Calls that are refused, delayed, answered with errors, or done without an answer. */
+/** Requests that are refused, delayed, answered with errors, or carried out without an answer. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -52,7 +52,7 @@ const removeCopies = async (): Promise<void> => {
   for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
 };
 
-test('429 with Retry-After on every second call for 20 s: heeded, and nothing lost', async (t) => {
+test('the operator heeds 429 with Retry-After on every second request for 20 s, and loses nothing', async (t) => {
   const from = performance.now();
   const storm = scene.proxy.rule({ match: every(2, () => true), fault: kubernetesFault(429, 1) });
   let rounds = 0;
@@ -73,7 +73,7 @@ test('429 with Retry-After on every second call for 20 s: heeded, and nothing lo
 });
 
 for (const status of [500, 503] as const) {
-  test(`writes answered with ${status}, ${TRIES} times each: tried ever more seldom, and done once`, async (t) => {
+  test(`writes that fail ${TRIES} times with ${status} are retried with growing pauses and carried out once`, async (t) => {
     const from = performance.now();
     const rule = scene.proxy.rule({ match: isWrite, fault: kubernetesFault(status) });
     await scene.changeSources();
@@ -92,7 +92,7 @@ for (const status of [500, 503] as const) {
   });
 }
 
-test('every third write is refused with 409: all are right at once', async (t) => {
+test('all copies are right at once although every third write fails with 409', async (t) => {
   const from = performance.now();
   const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
   await scene.changeSources();
@@ -102,7 +102,7 @@ test('every third write is refused with 409: all are right at once', async (t) =
   await scene.assertWrites(from, 1);
 });
 
-test('creations that are done but not answered: known as ours, and done once', async (t) => {
+test('a copy whose creation was carried out but not answered is recognized and created once', async (t) => {
   const from = performance.now();
   await removeCopies();
   await scene.converged();
@@ -125,7 +125,7 @@ test('creations that are done but not answered: known as ours, and done once', a
   assert.ok(again > from);
 });
 
-test('updates and deletions that are done but not answered: done once', async (t) => {
+test('updates that were carried out but not answered are not repeated', async (t) => {
   const from = performance.now();
   const updates = scene.proxy.rule({
     match: ({ method, path }) => method === 'PATCH' && /\/secrets\//.test(path),
@@ -138,7 +138,7 @@ test('updates and deletions that are done but not answered: done once', async (t
   await scene.assertWrites(from, 1);
 });
 
-test('answers that come late, and writes cut before the server hears of them', async (t) => {
+test('each copy is written once although answers come late and connections break before the server gets the write', async (t) => {
   const from = performance.now();
   scene.proxy.rule({ match: every(2, isWrite), fault: { kind: 'delay', ms: 1500 }, times: 20 });
   scene.proxy.rule({ match: isWrite, fault: { kind: 'cut' }, times: 20 });
@@ -147,7 +147,7 @@ test('answers that come late, and writes cut before the server hears of them', a
   await scene.assertWrites(from, 1);
 });
 
-test('a user puts a Secret of the same name in the place of a copy between our plan and our write', async () => {
+test('a Secret that a user puts in the place of a copy between plan and write is not changed', async () => {
   const path = '/api/v1/namespaces/team-4/secrets/source-2';
   const { promise, resolve } = Promise.withResolvers<void>();
   const rule = scene.proxy.rule({
@@ -176,7 +176,7 @@ test('a user puts a Secret of the same name in the place of a copy between our p
   await scene.converged();
 });
 
-test('new namespaces while every connection is refused for 5 s', async (t) => {
+test('namespaces created while every connection is refused for 5 s get their copies', async (t) => {
   const from = performance.now();
   const names = ['team-50', 'team-51', 'team-52'];
   await scene.proxy.refuse();

@@ -1,4 +1,4 @@
-/** What is none of our business costs nothing, and what is costs no more than its writes: by every request that arrives, for every system. */
+/** Unrelated objects cause no requests, and copies cause no more than their writes: counted by every request, for every controller. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -44,7 +44,7 @@ for (const system of SYSTEMS) {
 
     const calls = (): Call[] =>
       scene.proxy.requests.filter(({ isWatch }) => !isWatch).map(({ method, url }) => ({ method, url }));
-    /** Waits until nothing is asked any more, and forgets what was. */
+    /** Waits until no more requests arrive, and forgets those before. */
     async function quiet(): Promise<void> {
       let count = -1;
       let since = performance.now();
@@ -53,11 +53,11 @@ for (const system of SYSTEMS) {
         count = scene.proxy.requests.length;
         return performance.now() - since > QUIET_MS;
       };
-      await waitFor(isQuiet, { message: 'nothing to be asked' });
+      await waitFor(isQuiet, { message: 'the requests to stop' });
       scene.proxy.reset();
     }
 
-    test('Secrets that nobody copies come, change and go: no call, and next to no work', async (t) => {
+    test('Secrets that no rule copies cause no request and hardly any processor time', async (t) => {
       using yardstick = new Yardstick();
       const cpu = await keyferry.cpuSeconds();
       const before = await keyferry.memory();
@@ -78,11 +78,11 @@ for (const system of SYSTEMS) {
       t.diagnostic(`${changes} changes, ${used.toFixed(2)} s of CPU, ${grown >> 10} KiB more`);
       assert.deepEqual(calls(), []);
       assertWithin(used * 1000, CPU_MS_A_CHANGE * changes, 'the CPU', yardstick.stretch);
-      assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB for Secrets that nobody copies`);
+      assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB for Secrets that no rule copies`);
       await quiet();
     });
 
-    test('a start among 10 MB of them reads none of their values', async (t) => {
+    test('a start among 10 MB of unrelated Secrets reads none of their values', async (t) => {
       const names = Array.from({ length: UNRELATED }, (_, n) => `big-${n}`);
       await scene.api.createMany(names.map((name) => bigSecret(name)));
       scene.proxy.reset();
@@ -96,7 +96,7 @@ for (const system of SYSTEMS) {
       await quiet();
     });
 
-    test('100 namespaces that match nothing: no call', async () => {
+    test('100 namespaces that no rule selects cause no request', async () => {
       await scene.namespaces(...Array.from({ length: 100 }, (_, n) => `other-${n}`));
       // Events come in order: when this namespace has its copies the others were looked at.
       await scene.namespaces('team-499');
@@ -111,7 +111,7 @@ for (const system of SYSTEMS) {
       await quiet();
     });
 
-    test('60 namespaces that match: one creation a copy, and nothing is listed', async () => {
+    test('60 namespaces that match cause one creation for each copy, and no list', async () => {
       const names = Array.from({ length: 60 }, (_, n) => `team-${500 + n}`);
       await scene.namespaces(...names);
       await scene.converged(RECOVERY_MS, [...namespaceNames(), ...names]);
@@ -127,7 +127,7 @@ for (const system of SYSTEMS) {
       await quiet();
     });
 
-    test('a namespace that terminates for ever is left alone, whatever happens around it', async () => {
+    test('a namespace that never finishes terminating gets no request', async () => {
       const inside = (): Call[] => calls().filter(({ url }) => url.includes('/namespaces/team-3/'));
       await scene.api.delete('/api/v1/namespaces/team-3');
       assert.equal((await scene.api.get('/api/v1/namespaces/team-3')).status.phase, 'Terminating');
@@ -139,7 +139,7 @@ for (const system of SYSTEMS) {
       await scene.api.delete('/api/v1/namespaces/team-3/secrets/source-1');
       await scene.changeSources();
       await scene.converged(RECOVERY_MS, others);
-      await staysTrue(() => inside().length === 0, STUCK_MS, 'nothing is asked for in it');
+      await staysTrue(() => inside().length === 0, STUCK_MS, 'no request for the namespace');
       assert.equal((await keyferry.metric('keyferry_claims', { state: 'error' })) ?? 0, 0);
     });
   });

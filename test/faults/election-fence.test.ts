@@ -1,4 +1,4 @@
-/** A leader's writes at the end of its time: none after its Lease has run out, and the Lease is given back after the last. */
+/** The end of leadership: no write after the Lease has expired, and the Lease is released after the last write. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
@@ -58,7 +58,7 @@ for (const [title, fault] of [
   ['has ended', { kind: 'delay', ms: 1500 }],
   ['was given up', { kind: 'stall' }],
 ] as const satisfies readonly (readonly [string, Fault])[]) {
-  test(`a leader that is stopped gives its Lease back only when the write under way ${title}`, async () => {
+  test(`a leader that is stopped releases its Lease only when the write in flight ${title}`, async () => {
     const leader = await leads();
     const from = performance.now();
     const held = scene.proxy.rule({ match: isCopyWrite, fault, times: 1 });

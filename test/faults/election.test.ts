@@ -1,4 +1,4 @@
-/** Two replicas: one works, and none whose lease another may have taken. */
+/** Two replicas: only one works, and never one whose Lease another may hold. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -48,7 +48,7 @@ test('the standby has warm caches and writes nothing', async () => {
   assert.ok(((await leader.metric('keyferry_writes_total')) ?? 0) >= 50);
 });
 
-test('after a clean stop the standby works within 3 s, and does nothing twice', async (t) => {
+test('after a clean stop the standby takes over within 3 s and repeats no write', async (t) => {
   const from = performance.now();
   await within(3000, 'the takeover', async () => {
     assert.equal((await leader.stop()).code, 0);
@@ -60,7 +60,7 @@ test('after a clean stop the standby works within 3 s, and does nothing twice', 
   await scene.assertWrites(from, 1);
 });
 
-test('after kill -9 the standby works within 20 s', async (t) => {
+test('after kill -9 the standby takes over within 20 s', async (t) => {
   const from = performance.now();
   await within(20_000, 'the takeover', async () => {
     await leader.kill9();
@@ -72,7 +72,7 @@ test('after kill -9 the standby works within 20 s', async (t) => {
   await scene.assertWrites(from, 1);
 });
 
-test('a leader that was asleep longer than its lease writes nothing when it wakes', async (t) => {
+test('a leader that was suspended longer than its Lease lasts writes nothing when it resumes', async (t) => {
   leader.signal('SIGSTOP');
   const from = performance.now();
   await waitFor(() => isLeading(standby));
@@ -91,7 +91,7 @@ test('a leader that was asleep longer than its lease writes nothing when it wake
   assert.equal(woke.filter(({ time }) => Date.parse(time) > Date.now() - (performance.now() - from)).length, 0);
 });
 
-test('a leader whose work is held by 429 for 20 s keeps its lease', async () => {
+test('a leader whose work is throttled by 429 for 20 s keeps its Lease', async () => {
   const holder = (await scene.api.get(LEASE)).spec.holderIdentity;
   const rule = scene.proxy.rule({
     match: ({ path, isWatch }) => !path.includes('/leases/') && !isWatch,

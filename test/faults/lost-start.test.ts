@@ -1,4 +1,4 @@
-/** The Lease is lost before the work has really begun: the process ends as it does later. */
+/** The Lease is lost while the first reconcile runs: the process ends as it does later. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -25,7 +25,7 @@ after(async () => {
   await proxy.stop();
 });
 
-test('a leader that loses its Lease while it looks at its mirrors for the first time ends', async () => {
+test('a leader that loses its Lease during the first reconcile of its mirrors exits', async () => {
   await scene.secret(HOME, 'first', { a: '1' });
   await scene.mirror('first', ['nowhere']);
   const held = proxy.rule({

@@ -1,4 +1,4 @@
-/** A busy server, watches that break at random, a process that is killed in the middle: nothing is lost or left, whatever the system. */
+/** A busy server, watches that break at random, and a process that is killed: no copy is lost or left behind, for every controller. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
@@ -30,7 +30,7 @@ for (const system of SYSTEMS) {
     after(() => scene.close());
 
     for (const k of [0, 1, COPIES / 2, COPIES - 1]) {
-      test(`killed when ${k} of ${COPIES} copies are deleted: none is left after the next start`, async () => {
+      test(`an operator killed after ${k} of ${COPIES} deletions deletes the rest after its next start`, async () => {
         let deletions = 0;
         const isBeyond = ({ method, path }: ProxyRequest): boolean =>
           method === 'DELETE' && path.includes('/secrets/') && (deletions += 1) > k;
@@ -60,7 +60,7 @@ for (const system of SYSTEMS) {
       });
     }
 
-    test('429 with Retry-After on half of all calls and watches, which are cut: heeded, and nothing lost', async (t) => {
+    test('the operator heeds 429 with Retry-After on half of all requests while watches break, and loses nothing', async (t) => {
       const from = performance.now();
       let count = 0;
       const isSecond = (): boolean => (count += 1) % 2 === 0;
@@ -85,7 +85,7 @@ for (const system of SYSTEMS) {
       }
     });
 
-    test('200 namespaces come while watches are cut at random: each copy is made, and made once', async (t) => {
+    test('200 namespaces created while watches break at random get each copy once', async (t) => {
       const from = performance.now();
       const names = Array.from({ length: 200 }, (_, n) => `team-${1000 + n}`);
       const stop = new AbortController();

@@ -1,4 +1,4 @@
-/** What the probes of a running Keyferry say, ten times a second. State: looking → stopped. */
+/** The answers of a running operator to its probes, ten times a second. State: looking → stopped. */
 import assert from 'node:assert/strict';
 
 import type { Keyferry } from '../support/keyferry.ts';
@@ -23,7 +23,7 @@ export class ProbeLog {
   readonly #looks: Look[] = [];
   readonly #yardstick = new Yardstick();
   #timer: NodeJS.Timeout | undefined;
-  /** Not answering is expected: it was stopped or paused by the test. */
+  /** The test stopped or paused the operator, so that probes fail. */
   excused = false;
 
   constructor(keyferry: Keyferry) {
@@ -37,12 +37,12 @@ export class ProbeLog {
     this.#yardstick[Symbol.dispose]();
   }
 
-  /** Whether /readyz said no at any time since `at`. */
+  /** Whether /readyz failed at any time since `at`. */
   wasUnready(at: number): boolean {
     return this.#looks.some((look) => look.at >= at && look.ready === 503);
   }
 
-  /** Waits until a look says this. @returns ms that it took */
+  /** Waits until /readyz answers with this status. @returns ms that it took */
   async ready(status: 200 | 503, timeoutMs = PATIENCE_MS): Promise<number> {
     const from = performance.now();
     await waitFor(() => this.#looks.some((look) => look.at >= from && look.ready === status), {

@@ -1,4 +1,4 @@
-/** Between our look at an object and our write somebody else writes: what is theirs by then stays theirs. For every system. */
+/** Another client writes between our read and our write: its object stays as it is. For every controller. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -60,7 +60,7 @@ for (const system of SYSTEMS) {
       }
     };
 
-    test('a user puts an object of the same name in the place of a copy that is about to be deleted', async () => {
+    test('an object that a user puts in the place of a copy before its deletion is not deleted', async () => {
       const rule = held('DELETE', secretPath('team-4', 0));
       await system.drop(scene, 0);
       await rule.arrives();
@@ -71,7 +71,7 @@ for (const system of SYSTEMS) {
       await stays(users, 0);
     });
 
-    test('a user takes the mark off a copy that is about to be deleted', async () => {
+    test('a copy whose mark a user removes before its deletion is not deleted', async () => {
       const rule = held('DELETE', secretPath('team-4', 1));
       await system.drop(scene, 1);
       await rule.arrives();
@@ -82,7 +82,7 @@ for (const system of SYSTEMS) {
       await stays(users, 1);
     });
 
-    test('a user is faster in a new namespace, and the name is ours when it is free', async () => {
+    test('a user’s object in a new namespace is not overwritten, and the copy is made when the name is free', async () => {
       const rule = held('POST', '/api/v1/namespaces/team-60/secrets');
       await scene.namespaces('team-60');
       await rule.arrives();
@@ -102,7 +102,7 @@ for (const system of SYSTEMS) {
       });
     });
 
-    test('deletions that are done but not answered meet nothing the second time, and what follows is done', async () => {
+    test('deletions that were carried out but not answered find nothing the second time, and later changes are copied', async () => {
       const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
       await system.drop(scene, 2);
       await dropped(2);
@@ -113,7 +113,7 @@ for (const system of SYSTEMS) {
       await waitFor(follows, { message: 'the copies of the others to follow' });
     });
 
-    test('every third write of any kind is refused with 409: new namespaces, changes and deletions are done all the same, soon', async (t) => {
+    test('new namespaces, changes and deletions are handled soon although every third write fails with 409', async (t) => {
       let count = 0;
       const isThird = ({ method }: ProxyRequest): boolean => method !== 'GET' && (count += 1) % 3 === 0;
       const refusals = scene.proxy.rule({ match: isThird, fault: kubernetesFault(409) });

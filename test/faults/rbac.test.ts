@@ -1,4 +1,4 @@
-/** A right that is missing: said so, survived, and over as soon as it is granted. */
+/** A permission that is missing: the operator reports it, keeps running, and recovers as soon as it is granted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -14,7 +14,7 @@ const OTHERS = [
   { apiGroups: ['mirrors.kts.studio'], resources: ['*'], verbs: ['*'] },
 ];
 
-test('without the right to list Secrets: not ready and why; with it: all is copied', async (t) => {
+test('without permission to list Secrets the operator is not ready and gives the reason; once granted, all is copied', async (t) => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, OTHERS);
   const keyferry = await scene.operator();
@@ -31,15 +31,15 @@ test('without the right to list Secrets: not ready and why; with it: all is copi
   await probes.ready(200);
 });
 
-test('without the right to write events: all is copied, and the log says once that events are missing', async () => {
+test('without permission to write events all is copied, and the log mentions the missing events once', async () => {
   await using scene = await FaultScene.open({ user: 'keyferry', users: [{ name: 'keyferry' }] });
   await grant(scene, [...OTHERS.filter(({ resources }) => !resources.includes('events')), SECRETS]);
   const keyferry = await scene.start();
-  const told = (): { level: string; reason: string; error: { message: string } }[] =>
+  const warnings = (): { level: string; reason: string; error: { message: string } }[] =>
     keyferry.logs().filter(({ msg }) => msg === 'an event could not be written');
   // Five mirrors become Active.
   await waitFor(async () => /keyferry_events_dropped_total\{reason="Active"\} 5\n/.test(await metrics(keyferry)));
-  const [first, ...more] = told();
+  const [first, ...more] = warnings();
   assert.deepEqual([first?.level, first?.reason, more], ['warn', 'Active', []]);
   assert.match(first?.error.message ?? '', /403 Forbidden: .* cannot create resource "events"/);
 });

@@ -1,4 +1,4 @@
-/** The replicator's watches of whole kinds: cut, silent, too old, with the server gone; and two replicas. */
+/** The replicator's watches of whole kinds: broken, silent, expired, without a server; and two replicas. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
@@ -31,7 +31,7 @@ describe('one replicator', () => {
   });
   after(() => scene.close());
 
-  test('a watch cut, then all: nothing is missed that happens meanwhile', async (t) => {
+  test('the replicator misses nothing while one watch, and then all watches, are broken', async (t) => {
     for (const match of [SECRETS_WATCH, WATCHING]) {
       await scene.watchesOpen();
       const from = performance.now();
@@ -43,7 +43,7 @@ describe('one replicator', () => {
     }
   });
 
-  test('a half-open watch is noticed by its silence, and nothing is written twice', async (t) => {
+  test('a half-open watch is detected by its silence, and nothing is written twice', async (t) => {
     ({ probes } = await scene.restart(`--watch-idle-timeout=${IDLE_MS}ms`));
     const from = performance.now();
     assert.ok(scene.proxy.stallAll(WATCHING) > 0);
@@ -54,7 +54,7 @@ describe('one replicator', () => {
     await probes.ready(200);
   });
 
-  test('410 on resumption: listed anew; a copy and a rule that went in the gap are seen', async (t) => {
+  test('after 410 the replicator lists again and notices a copy and a rule deleted in the gap', async (t) => {
     const from = performance.now();
     const gone = scene.proxy.rule({
       match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -85,7 +85,7 @@ describe('one replicator', () => {
     await probes.ready(200);
   });
 
-  test('the API server is killed for 5 s and started again', async (t) => {
+  test('the replicator recovers after the API server was killed for 5 s', async (t) => {
     const from = performance.now();
     await scene.plane.killApiServer();
     t.diagnostic(`unready after ${Math.round(await probes.ready(503))} ms`);
@@ -101,7 +101,7 @@ describe('one replicator', () => {
   });
 });
 
-test('two replicators: one works, and after kill -9 the other goes on with nothing done twice', async (t) => {
+test('of two replicators one works, and after kill -9 the other continues and repeats no write', async (t) => {
   await using scene = await FaultScene.open({ system: REPLICATING, keyferryArgs: ['--leader-elect'] });
   const isLeading = async (one: Keyferry): Promise<boolean> => (await one.metric('keyferry_leader')) === 1;
   const leader = await scene.operator();

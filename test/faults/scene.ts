@@ -1,5 +1,5 @@
 /**
- * What the tests of faults share: a control plane, a proxy before it that makes faults, five mirrors of five sources into ten
+ * Shared by the fault tests: a control plane, a proxy before it that makes faults, five rules that copy five sources into ten
  * namespaces, and Keyferry as a process behind the proxy. Users act past the proxy, and so do the observers: a watch that
  * counts what really happened to every copy, and a look at the probes ten times a second.
  */

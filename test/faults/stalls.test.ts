@@ -1,4 +1,4 @@
-/** Watches that are half-open: the connection stays, and nothing ever comes. */
+/** Half-open watches: the connection stays open, and no event arrives. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -30,7 +30,7 @@ async function watchesOpen(): Promise<void> {
   });
 }
 
-test('half-open watches are noticed by their silence, and readiness says so', async (t) => {
+test('half-open watches are detected by their silence, and /readyz fails', async (t) => {
   const from = performance.now();
   scene.proxy.rule({ match: WATCHES, fault: { kind: 'stall' } });
   assert.ok(scene.proxy.stallAll(WATCHES) > 0);
@@ -44,7 +44,7 @@ test('half-open watches are noticed by their silence, and readiness says so', as
   await probes.ready(200);
 });
 
-test('half-open watches that never come back are replaced by new ones', async (t) => {
+test('half-open watches that never recover are replaced by new ones', async (t) => {
   const from = performance.now();
   assert.ok(scene.proxy.stallAll(WATCHES) > 0);
   await scene.changeSources();
@@ -54,7 +54,7 @@ test('half-open watches that never come back are replaced by new ones', async (t
   await watchesOpen();
 });
 
-test('a dead watch of the copies is noticed by our own writes, long before its silence is too long', async (t) => {
+test('a dead watch of the copies is detected by the operator’s own writes, long before the idle timeout', async (t) => {
   ({ probes } = await scene.restart());
   const from = performance.now();
   assert.equal(scene.proxy.stallAll(COPIES_WATCH), 1);

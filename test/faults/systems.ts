@@ -1,4 +1,4 @@
-/** The systems that the tests of faults try: each brings five rules that copy `default/source-<n>` into every `team-<number>`. */
+/** The controllers in the fault tests: each has five rules that copy `default/source-<n>` into every `team-<number>`. */
 import type { FaultScene } from './scene.ts';
 
 /** How many rules there are. */
@@ -8,15 +8,15 @@ export interface FaultSystem {
   readonly controller: string;
   /** Key of a label that every copy has. */
   readonly copyLabel: string;
-  /** Key of the annotation that says whose a copy is. */
+  /** Key of the annotation that names the owner of a copy. */
   readonly mark: string;
   /** How many watches are open when all is well. */
   readonly watches: number;
-  /** Makes source and rule. */
+  /** Creates the source and the rule. */
   make(scene: FaultScene, n: number): Promise<void>;
-  /** The copies are not wanted any more; the source stays. */
+  /** Removes the rule or its annotation; the source stays. */
   drop(scene: FaultScene, n: number): Promise<void>;
-  /** The copies are wanted again. */
+  /** Undoes `drop`. */
   restore(scene: FaultScene, n: number): Promise<void>;
 }
 

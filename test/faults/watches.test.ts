@@ -1,4 +1,4 @@
-/** Watches that are cut, fall silent, are refused or speak nonsense. */
+/** Watches that break, fall silent, are refused or send invalid data. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
@@ -44,7 +44,7 @@ async function watchesOpen(): Promise<number> {
   return expected;
 }
 
-test('one watch cut, then all: nothing is missed that happens meanwhile', async (t) => {
+test('the operator misses nothing while one watch, and then all watches, are broken', async (t) => {
   let longestMs = 0;
   await watchesOpen();
   for (const match of [COPIES_WATCH, { isWatch: true, path: '/api/v1/namespaces' }, WATCHING]) {
@@ -59,10 +59,10 @@ test('one watch cut, then all: nothing is missed that happens meanwhile', async 
     assert.equal(writes.get('team-3/source-1'), 3 - (writes.get('team-3/source-1') === 2 ? 1 : 0));
     writes.forEach((n, key) => assert.ok(n === 1 || key === 'team-3/source-1', `${key}: ${n}`));
   }
-  assert.ok(!probes.wasUnready(0) || longestMs > SHORT_GAP_MS, 'a short gap is no trouble');
+  assert.ok(!probes.wasUnready(0) || longestMs > SHORT_GAP_MS, 'a short gap does not make the operator unready');
 });
 
-test('watches cut every 100 ms for 5 s while namespaces come and sources change', async (t) => {
+test('copies are right after watches broke every 100 ms for 5 s while namespaces appeared and sources changed', async (t) => {
   const from = performance.now();
   const names = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
   const cutter = setInterval(() => scene.proxy.cutAll(WATCHING), 100);
@@ -87,7 +87,7 @@ test('watches cut every 100 ms for 5 s while namespaces come and sources change'
   await probes.ready(200);
 });
 
-test('410 on resumption: listed anew, deletions in the gap included', async (t) => {
+test('after 410 the operator lists again and notices deletions in the gap', async (t) => {
   const from = performance.now();
   const gone = scene.proxy.rule({
     match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -105,7 +105,7 @@ test('410 on resumption: listed anew, deletions in the gap included', async (t) 
   await probes.ready(200);
 });
 
-test('a list that breaks off and lines that are cut in two', async (t) => {
+test('the operator recovers from a truncated list and truncated watch lines', async (t) => {
   const from = performance.now();
   scene.proxy.rule({
     match: ({ isWatch, query }) => isWatch && query.has('resourceVersion'),
@@ -126,7 +126,7 @@ test('a list that breaks off and lines that are cut in two', async (t) => {
   await probes.ready(200);
 });
 
-test('after 40 kills of watches, memory and descriptors are as before', async (t) => {
+test('memory and file descriptors are as before after 40 broken watches', async (t) => {
   const descriptors = async (): Promise<number> => (await readdir(`/proc/${keyferry.pid}/fd`)).length;
   const before = { ...(await keyferry.memory()), descriptors: await descriptors() };
   const cuts = { done: 0 };
@@ -147,7 +147,7 @@ test('after 40 kills of watches, memory and descriptors are as before', async (t
   assert.ok(afterwards.descriptors <= before.descriptors + 2);
 });
 
-test('when all is right, nothing is asked but watches', async () => {
+test('a settled operator sends no requests but its watches', async () => {
   const last = () => scene.proxy.requests.findLast(({ isWatch }) => !isWatch);
   await waitFor(() => performance.now() - (last()?.at ?? 0) > 3000, {
     message: () => `three quiet seconds; the last request was ${last()?.method} ${last()?.url}`,
