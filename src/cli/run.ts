@@ -1,6 +1,4 @@
-/**
- * The life of the daemon: connect, serve status, open the watches, lead if elected, work, and stop in order when told to.
- */
+/** Runs the operator: connect, serve metrics and probes, open the watches, lead if elected, and stop in order. */
 import type { Config } from '../config/config.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
@@ -17,24 +15,24 @@ import { anySignal } from '../runtime/abort.ts';
 import { Operator } from './operator.ts';
 import { VERSION } from './version.ts';
 
-/** A terminal that is closed sends SIGHUP; without an answer of ours Node would end at once and keep the Lease. */
 const LOST = 'leadership was lost: the Lease could not be renewed in time, or another process holds it';
+/** A terminal that is closed sends SIGHUP. Without a handler Node would exit at once and keep the Lease. */
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-/** After one of these the process is gone within this time, ms, whatever hangs. */
+/** The process exits within this time after a signal, ms. */
 const STOP_LIMIT_MS = 4500;
 
-/** What is known of a cluster whose etcd was set back is of a time that never was. A fresh process has nothing to unlearn. */
+/** The caches are wrong after an etcd restore. The process exits: a new one has none. */
 class RollbackError extends Error {
   override readonly name = 'RollbackError';
 
   constructor(what: string) {
-    super(`the cluster has an older state than it had (${what}), as after a backup was restored: to be started anew`);
+    super(`the cluster has an older state than it had (${what}), as after an etcd restore`);
   }
 }
 
 /**
  * Runs until `SIGTERM`, `SIGINT` or `SIGHUP`.
- * @returns the exit code: 0 after a stop that was asked for, 1 if it ended by itself
+ * @returns the exit code: 0 after a signal, else 1
  */
 export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<number> {
   const log = createLog({ level: config.logLevel });
@@ -47,7 +45,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
       process.exit(1);
     }, STOP_LIMIT_MS).unref();
   };
-  // Node itself would print the error with all its fields, which may be an answer with values.
+  // Node would print all fields of the error: one may be an HTTP body with Secret values.
   const onCrash = (error: unknown): void => {
     log.error('crashed', { error });
     process.stderr.write(`${errorFields(error, true).stack ?? ''}\n`);
@@ -67,7 +65,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     return 0;
   } catch (error) {
     if (stop.signal.aborted) return 0;
-    log.error('ended', { error });
+    log.error('exited with error', { error });
     return 1;
   } finally {
     for (const name of STOP_SIGNALS) process.off(name, onSignal);
@@ -81,7 +79,7 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const maxSockets = Math.max(8, config.kube.maxConcurrentWrites);
   await using api = createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
   const { leaderElect } = config;
-  // A client of its own: a Retry-After, whose ever, must not cost the lease.
+  // A separate client: a Retry-After of another request must not cost the Lease.
   await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   const fenced = elector === undefined ? api : new FencedApi(api, () => elector.isLeader);
@@ -109,7 +107,7 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** @param here the namespace that we run in, or that of the kubeconfig's context */
+/** @param here the namespace of the Pod, or of the kubeconfig's context */
 function newElector(config: Config['leaderElect'], api: KubeApi, here: string, log: Log): LeaderElector {
   return new LeaderElector({
     api,
@@ -119,12 +117,15 @@ function newElector(config: Config['leaderElect'], api: KubeApi, here: string, l
     leaseDurationMs: config.leaseDurationMs,
     renewDeadlineMs: config.renewDeadlineMs,
     retryMs: config.retryPeriodMs,
-    onError: (error) => log.warn('the Lease cannot be read or written; trying again', { error }),
-    onLeader: (leader) => log.info('leader', { leader: leader ?? 'nobody' }),
+    onError: (error) => log.warn('cannot read or write the Lease, retrying', { error }),
+    onLeader: (leader) => {
+      if (leader === undefined) log.info('released leadership');
+      else log.info('new leader', { leader });
+    },
   });
 }
 
-/** Works while we hold the Lease. Losing it ends the process: a fresh one has nothing to unlearn. */
+/** Runs the operator while this process holds the Lease. Throws when the Lease is lost: a new process has no stale caches. */
 async function lead(elector: LeaderElector, operator: Operator, signal: AbortSignal): Promise<void> {
   using ended = anySignal(signal);
   let lost = false;
@@ -134,7 +135,7 @@ async function lead(elector: LeaderElector, operator: Operator, signal: AbortSig
       try {
         await workUntil(operator, leading);
       } catch (error) {
-        // Lost before the work had begun: the end of it all the same.
+        // The Lease was lost during the start.
         if (!leading.aborted) throw error;
       }
       await operator.stop();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitFor } from '../../test/support/wait-for.ts';
-import type { Backend } from './backend.ts';
+import { stubBackend } from '../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
 import { LeaveShape } from './model/leave-shape.ts';
 import { observe } from './model/observed.ts';
@@ -18,40 +18,9 @@ const COPY = observe({
   creationTimestamp: '2026-01-01T00:00:00Z',
 });
 
-/** A backend without sources, whose targets are always right. */
-function backend(name: string, synced = Promise.resolve()): Backend & { readonly reconciled: string[] } {
-  const reconciled: string[] = [];
-  return {
-    name,
-    reconciled,
-    sources: {
-      view: () => ({ state: 'unknown' }),
-      fingerprint: () => undefined,
-      load: async () => await Promise.resolve(undefined),
-      want: () => undefined,
-      forget: () => undefined,
-    },
-    targets: {
-      reconcile: async (target) => {
-        reconciled.push(target);
-        return await Promise.resolve(undefined);
-      },
-      failed: () => undefined,
-      flowOf: () => 'rests',
-    },
-    concurrency: 1,
-    synced: async () => await synced,
-    watches: [],
-    queues: [],
-    cachedBytes: 0,
-    drain: async () => await Promise.resolve(),
-    stop: async () => await Promise.resolve(),
-  };
-}
-
 test('a backend that is not synced holds up no other', async () => {
   const synced = Promise.withResolvers<void>();
-  const [late, other] = [backend('late', synced.promise), backend('other')];
+  const [late, other] = [stubBackend('late', synced.promise), stubBackend('other')];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(late);
   engine.addBackend(other);
@@ -224,7 +193,7 @@ test('a copy that its rule claims is never unwanted', async () => {
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.addReconciler(system);
-  engine.addBackend(backend('c'));
+  engine.addBackend(stubBackend('c'));
   engine.touchRule(RULE);
   try {
     await engine.start(signal);

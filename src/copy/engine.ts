@@ -5,26 +5,24 @@
  *   targets  take all claims on one target, plan, do one write, note the outcome
  *   status   update the status of a rule, at most once a second
  *
- * Handlers only enqueue keys. Each backend has its own target queues, one for each of its lanes (in Vault, for each server). They start
- * when every rule was evaluated once and the backend is synced: before that a target may look unclaimed that is not. Even then a copy is
- * deleted only after its owner was looked up on the server.
+ * Handlers only enqueue keys. The targets of a backend (`target-queues.ts`) start when every rule was evaluated once and the backend is
+ * synced: before that a target may look unclaimed that is not. Even then a copy is deleted only after its owner was looked up on the server.
  */
 import { retryAfterMs } from '../kube/errors.ts';
-import type { Clock } from '../runtime/clock.ts';
-import { systemClock } from '../runtime/clock.ts';
+import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
-import { QueueLanes } from '../runtime/queue/queue-lanes.ts';
 import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
-import type { BookChange, Entry } from './plan/claim-book.ts';
 import type { Backend } from './backend.ts';
 import { Claims } from './plan/claims.ts';
-import { backendOf, type ResourceKey, type RuleKey } from './model/keys.ts';
+import type { BookChange, Entry } from './plan/claim-book.ts';
+import type { ResourceKey, RuleKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
 import { type Failure, failureOf, isPassing } from './model/failure.ts';
 import type { OwnerFate } from './plan/facts.ts';
 import type { Evaluation, RuleReconciler } from './rule-reconciler.ts';
 import { SourceRouter } from './sources.ts';
+import { TargetQueues } from './target-queues.ts';
 
 export interface EngineOptions {
   readonly clock?: Clock;
@@ -57,11 +55,6 @@ const STATUS_CONCURRENCY = 4;
 /** How long aborted work may take to end at a stop, ms. */
 const GRACE_MS = 100;
 
-interface BackendQueues {
-  readonly backend: Backend;
-  readonly lanes: QueueLanes;
-}
-
 interface Claimed {
   readonly evaluation: Evaluation | undefined;
   readonly change: BookChange;
@@ -69,7 +62,7 @@ interface Claimed {
 
 export class Engine {
   readonly claims = new Claims({
-    flowOf: (claim) => this.#backendOf(claim.target).backend.targets.flowOf(claim),
+    flowOf: (claim) => this.#targets.backendOf(claim.target).targets.flowOf(claim),
     onChange: (targets) => {
       this.#touchTargets(targets, 'normal');
     },
@@ -79,12 +72,11 @@ export class Engine {
   /** Shared by all long work on rules and targets. */
   readonly slices: Slices;
   readonly cycles = this.claims.cycles;
-  readonly #options: EngineOptions;
   readonly #clock: Clock;
-  readonly #backends = new Map<string, BackendQueues>();
-  readonly #allBackends: Backend[] = [];
+  readonly #backends: Backend[] = [];
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
+  readonly #targets: TargetQueues;
   readonly #status: KeyedQueue;
   /** Rules that may have changed since they were evaluated: their claims may be incomplete. */
   readonly #touched = new Set<RuleKey>();
@@ -96,7 +88,6 @@ export class Engine {
   #started = false;
 
   constructor(options: EngineOptions) {
-    this.#options = options;
     const clock = (this.#clock = options.clock ?? systemClock);
     this.slices = new Slices(clock);
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
@@ -111,6 +102,13 @@ export class Engine {
     };
     this.#rules = new KeyedQueue(rules);
     this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
+    this.#targets = new TargetQueues({
+      ...common,
+      onError: (backend, key, error, retryInMs, attempt) => {
+        options.onError('targets', key, error, retryInMs);
+        if (isReported(error, attempt)) backend.targets.failed(key, error);
+      },
+    });
     this.#status = new KeyedQueue({
       ...common,
       name: 'status',
@@ -124,33 +122,20 @@ export class Engine {
   }
 
   addBackend(backend: Backend): void {
-    const lanes = new QueueLanes({
-      name: 'targets',
-      concurrency: backend.concurrency,
-      clock: this.#clock,
-      retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),
-      retryMaxMsOf: (error) => passingWaitMs(error) ?? backend.longestWaitMs?.(error),
-      onError: (key, error, retryInMs, attempt) => {
-        this.#options.onError('targets', key, error, retryInMs);
-        if (isReported(error, attempt)) backend.targets.failed(key, error);
-      },
-    });
-    // A single lane is there from the beginning, for the metrics.
-    if (backend.laneOf === undefined) lanes.of('');
-    this.#backends.set(backend.name, { backend, lanes });
-    this.#allBackends.push(backend);
+    this.#backends.push(backend);
+    this.#targets.add(backend);
     this.sources.add(backend.name, backend.sources);
   }
 
   get backends(): readonly Backend[] {
-    return this.#allBackends;
+    return this.#backends;
   }
 
   get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
     return [
       { name: 'rules', queue: this.#rules },
       { name: 'rules heavy', queue: this.#heavyRules },
-      ...Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat(),
+      ...this.#targets.all,
       { name: 'status', queue: this.#status },
     ];
   }
@@ -169,15 +154,10 @@ export class Engine {
     });
     // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `fateOf` answers `later` for their copies.
     await this.#rules.idle(signal);
-    for (const queues of this.#backends.values()) void this.#startTargets(queues);
+    this.#targets.start(async (backend, key, runSignal) => await this.#runTarget(backend, key, runSignal));
     this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), {
       concurrency: STATUS_CONCURRENCY,
     });
-  }
-
-  async #startTargets({ backend, lanes }: BackendQueues): Promise<void> {
-    await backend.synced();
-    lanes.start(async (key, runSignal) => await this.#runTarget(backend, key, runSignal));
   }
 
   /** Lets running work end within `drainMs`, all queues together, then aborts it. */
@@ -185,7 +165,7 @@ export class Engine {
     const until = this.#clock.monotonic() + drainMs;
     const limits = (): StopOptions => ({ drainMs: Math.max(0, until - this.#clock.monotonic()), graceMs: GRACE_MS });
     await Promise.all([this.#rules.stop(limits()), this.#heavyRules.stop(limits())]);
-    await Promise.all(Array.from(this.#backends.values(), async ({ lanes }) => await lanes.stop(limits())));
+    await this.#targets.stop(limits());
     await this.#status.stop(limits());
   }
 
@@ -202,19 +182,14 @@ export class Engine {
 
   /** A target may differ from its desired state. */
   touchTarget(target: ResourceKey, priority: Priority = 'normal'): void {
-    this.#queueOf(target).add(target, { priority });
+    this.#targets.of(target).add(target, { priority });
   }
 
   /** As `touchTarget`, without waiting for the end of a back-off. */
   retryTarget(target: ResourceKey): void {
-    const queue = this.#queueOf(target);
+    const queue = this.#targets.of(target);
     queue.forget(target);
     queue.add(target);
-  }
-
-  #queueOf(target: ResourceKey): KeyedQueue {
-    const { backend, lanes } = this.#backendOf(target);
-    return lanes.of(backend.laneOf?.(target) ?? '');
   }
 
   /** A source may have changed. */
@@ -338,12 +313,6 @@ export class Engine {
     this.cycles.refresh();
     await this.slices.pause();
     return await backend.targets.reconcile(target, signal);
-  }
-
-  #backendOf(target: ResourceKey): BackendQueues {
-    const queues = this.#backends.get(backendOf(target));
-    if (queues === undefined) throw new Error(`no backend for the target ${target}`);
-    return queues;
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {

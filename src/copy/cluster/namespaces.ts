@@ -1,11 +1,8 @@
-/**
- * The namespaces of one cluster, held by name: what patterns are matched against. A namespace that is being deleted counts as
- * not there, because nothing can be created in it.
- */
+/** The namespaces of one cluster. One that is being deleted counts as absent, because nothing can be created in it. */
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 
-/** A namespace has come (or is new under an old name), or has gone (or begun to go). */
+/** A namespace was created (perhaps again under its name), or its deletion began. */
 export type OnNamespace = (name: string, there: boolean, initial: boolean) => void;
 
 export class Namespaces {
@@ -28,7 +25,7 @@ export class Namespaces {
     return this.#uids.keys();
   }
 
-  /** For the watch of the cluster's namespaces; metadata is enough. */
+  /** For a watch of the namespaces' metadata. */
   readonly sink: WatchSink = {
     upsert: ({ metadata }: KubeObject, initial) => {
       if (metadata.deletionTimestamp !== undefined) this.#drop(metadata.name);

@@ -1,6 +1,6 @@
 /**
- * Everything that is known of the objects of one kind in one cluster, and the only place that reads their content: the
- * index (metadata), the watches (which objects it follows), and a small cache of contents by version.
+ * The objects of one kind in one cluster: the index of their metadata, the watches that fill it, and a small cache of contents by version.
+ * No other file reads contents.
  */
 import { ByteCache } from '../../runtime/byte-cache.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
@@ -16,9 +16,9 @@ import type { Kind } from '../model/kind.ts';
 import { ObjectIndex, type ObjectIndexOptions, type OnChange } from './object-index.ts';
 import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
 
-/** Contents kept for the copies that are still to be written, in bytes. */
+/** Size of the cache of contents, bytes: for copies that are still to be written. */
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
-/** How many versions of a source are remembered by their fingerprint. */
+/** Versions of each source whose fingerprints are kept. */
 const FINGERPRINTS_KEPT = 4;
 
 export interface KubeStoreOptions {
@@ -63,7 +63,7 @@ export class KubeStore {
       options.api.cluster,
       options.kind.kind,
       (key, before, after, initial) => {
-        // Not every source was asked to be followed, so not every one is told to be forgotten.
+        // `forget` is called for followed sources only.
         if (after === undefined) this.#fingerprints.delete(key);
         options.onChange(key, before, after, initial);
       },
@@ -97,7 +97,7 @@ export class KubeStore {
     this.#fingerprints.delete(key);
   }
 
-  /** What is known of a source without reading it. */
+  /** The view of a source, without reading it. */
   view(key: ResourceKey): SourceView {
     const { namespace, name } = parseResourceKey(key);
     const record = this.index.get(namespace, name);
@@ -124,14 +124,14 @@ export class KubeStore {
   }
 
   /**
-   * The content of a source, at `version` or newer. Reads it once however many ask, and takes note of what else it learns: the
-   * index is as new as the content afterwards.
-   * @returns undefined if it is not there any more
+   * The content of a source, at `version` or newer. Callers at the same time share one request. Afterwards the index is as new as the
+   * content.
+   * @returns undefined if it no longer exists
    */
   async load(key: ResourceKey, version: string, signal?: AbortSignal): Promise<Content | undefined> {
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
-      // The fingerprint goes when nobody wants the source any more, the content may still be here when somebody does again.
+      // `forget` drops the fingerprint and leaves the content.
       this.#remember(key, cached);
       return cached;
     }
@@ -153,7 +153,7 @@ export class KubeStore {
 
   /**
    * Reads one object with its content, past all caches.
-   * @throws ConnectionError `EROLLBACK` where the server has gone back to an older state than it had
+   * @throws ConnectionError `EROLLBACK` where the server has an older version than the index, as after an etcd restore
    */
   async read(key: ResourceKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
     const { namespace, name } = parseResourceKey(key);
@@ -169,7 +169,7 @@ export class KubeStore {
       const { metadata } = object;
       if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
         this.#onRollback(key);
-        const text = 'the server has an older state of it than before, as after the restoring of a backup';
+        const text = 'the server has an older version than before, as after an etcd restore';
         throw new ConnectionError('EROLLBACK', `GET ${this.path(key)}: ${text}`);
       }
       return {
@@ -199,7 +199,7 @@ export class KubeStore {
 
   #remember(key: ResourceKey, content: Content): void {
     const { namespace, name } = parseResourceKey(key);
-    // It went while it was read: nobody would ever take the fingerprint away.
+    // Deleted while it was read: its fingerprint would never be dropped.
     if (this.index.get(namespace, name) === undefined) return;
     let versions = this.#fingerprints.get(key);
     if (versions === undefined) this.#fingerprints.set(key, (versions = new Map()));

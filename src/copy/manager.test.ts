@@ -1,0 +1,58 @@
+/** The manager: which controllers are open, and what holds up what. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { stubBackend } from '../../test/support/stub-backend.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import type { Controller } from './controller.ts';
+import { Manager } from './manager.ts';
+
+function controller(name: string, log: string[], installed?: Promise<void>): Controller {
+  return {
+    reconciler: {
+      name,
+      evaluate: () => assert.fail('no rule was touched'),
+      ownerOf: () => undefined,
+      getLive: async () => await Promise.resolve({ state: 'gone' }),
+      orphanPolicy: () => 'keep',
+      updateStatus: async () => await Promise.resolve(undefined),
+    },
+    ...(installed === undefined ? {} : { installed: async () => await installed }),
+    open: () => log.push(`${name} open`),
+    namespaceChanged: (namespace) => log.push(`${name} ${namespace}`),
+    stop: () => log.push(`${name} stop`),
+  };
+}
+
+test('a controller that waits for its API, and a backend that is not home, hold up no other', async () => {
+  const log: string[] = [];
+  const installed = Promise.withResolvers<void>();
+  const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
+  manager.addBackend(stubBackend('local', Promise.resolve()));
+  manager.addBackend(stubBackend('away', new Promise(() => undefined)));
+  manager.addController(controller('late', log, installed.promise));
+  manager.addController(controller('first', log));
+  const { signal } = new AbortController();
+  await manager.open(signal);
+  await manager.start(signal);
+  manager.namespaceChanged('a', true, false);
+  assert.deepEqual(log.splice(0), ['first open', 'first a'], 'no event for a controller that is not open');
+  installed.resolve();
+  await waitFor(() => log.length > 0, { message: 'the other controller to open' });
+  manager.namespaceChanged('b', true, false);
+  assert.deepEqual(log.splice(0), ['late open', 'first b', 'late b']);
+  await manager.drain(0);
+  manager.namespaceChanged('c', true, false);
+  assert.deepEqual(log, ['first stop', 'late stop']);
+  await manager.stop(0);
+});
+
+test('the start waits for the watches of the home cluster, and ends with its signal', async () => {
+  const stop = new AbortController();
+  const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });
+  manager.addBackend(stubBackend('local', new Promise(() => undefined)));
+  manager.addController(controller('first', []));
+  const opening = manager.open(stop.signal);
+  stop.abort(new Error('stopped'));
+  await assert.rejects(opening);
+  assert.deepEqual(manager.readiness(), [{ ok: false, message: 'no watch is open yet' }]);
+});

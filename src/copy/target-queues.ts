@@ -1,0 +1,83 @@
+/**
+ * The queues of targets: each backend has its own, one for each of its lanes (in Vault, for each server), so that no backend waits for
+ * another. They take keys from the beginning, and start when their backend is synced.
+ */
+import type { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
+import type { KeyedQueueOptions, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
+import { QueueLanes } from '../runtime/queue/queue-lanes.ts';
+import type { Backend } from './backend.ts';
+import { backendOf, type ResourceKey } from './model/keys.ts';
+
+export interface TargetQueuesOptions extends Required<
+  Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>
+> {
+  readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions['onError']>) => void;
+}
+
+type TargetWorker = (backend: Backend, target: ResourceKey, signal: AbortSignal) => Promise<RunResult | undefined>;
+
+interface BackendQueues {
+  readonly backend: Backend;
+  readonly lanes: QueueLanes;
+}
+
+export class TargetQueues {
+  readonly #options: TargetQueuesOptions;
+  readonly #backends = new Map<string, BackendQueues>();
+
+  constructor(options: TargetQueuesOptions) {
+    this.#options = options;
+  }
+
+  add(backend: Backend): void {
+    const { clock, retryAfterMs, retryMaxMsOf, onError } = this.#options;
+    const lanes = new QueueLanes({
+      name: 'targets',
+      concurrency: backend.concurrency,
+      clock,
+      retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),
+      retryMaxMsOf: (error) => retryMaxMsOf(error) ?? backend.longestWaitMs?.(error),
+      onError: (...failure) => {
+        onError(backend, ...failure);
+      },
+    });
+    // A single lane is there from the beginning, for the metrics.
+    if (backend.laneOf === undefined) lanes.of('');
+    this.#backends.set(backend.name, { backend, lanes });
+  }
+
+  /** @throws Error for the key of a backend that was not added */
+  backendOf(target: ResourceKey): Backend {
+    return this.#of(target).backend;
+  }
+
+  /** The queue of a target. @throws as `backendOf` */
+  of(target: ResourceKey): KeyedQueue {
+    const { backend, lanes } = this.#of(target);
+    return lanes.of(backend.laneOf?.(target) ?? '');
+  }
+
+  get all(): QueueLanes['all'] {
+    return Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat();
+  }
+
+  /** Starts the queues of each backend as soon as it is synced. */
+  start(worker: TargetWorker): void {
+    const startOne = async ({ backend, lanes }: BackendQueues): Promise<void> => {
+      await backend.synced();
+      lanes.start(async (key, signal) => await worker(backend, key, signal));
+    };
+    for (const queues of this.#backends.values()) void startOne(queues);
+  }
+
+  /** @see KeyedQueue.stop */
+  async stop(options: StopOptions): Promise<void> {
+    await Promise.all(Array.from(this.#backends.values(), async ({ lanes }) => await lanes.stop(options)));
+  }
+
+  #of(target: ResourceKey): BackendQueues {
+    const queues = this.#backends.get(backendOf(target));
+    if (queues === undefined) throw new Error(`no backend for the target ${target}`);
+    return queues;
+  }
+}

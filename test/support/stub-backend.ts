@@ -1,0 +1,38 @@
+import type { Backend } from '../../src/copy/backend.ts';
+
+/** A backend without sources, whose targets are always right. */
+export function stubBackend(
+  name: string,
+  synced = Promise.resolve(),
+): Backend & {
+  /** The targets that were reconciled. */
+  readonly reconciled: string[];
+} {
+  const reconciled: string[] = [];
+  return {
+    name,
+    reconciled,
+    sources: {
+      view: () => ({ state: 'unknown' }),
+      fingerprint: () => undefined,
+      load: async () => await Promise.resolve(undefined),
+      want: () => undefined,
+      forget: () => undefined,
+    },
+    targets: {
+      reconcile: async (target) => {
+        reconciled.push(target);
+        return await Promise.resolve(undefined);
+      },
+      failed: () => undefined,
+      flowOf: () => 'rests',
+    },
+    concurrency: 1,
+    synced: async () => await synced,
+    watches: [],
+    queues: [],
+    cachedBytes: 0,
+    drain: async () => await Promise.resolve(),
+    stop: async () => await Promise.resolve(),
+  };
+}
