@@ -36,6 +36,18 @@ function isBroken(page: string, link: string): boolean {
   return anchor !== undefined && !anchors(read(target)).has(anchor);
 }
 
+/** `Class.member` of the page, in no source that declares the class. */
+function missingMembers(page: string): string[] {
+  const sources = globSync('src/**/*.ts', { cwd: ROOT }).map(read);
+  return [...prose(read(page)).matchAll(/`([A-Z]\w+)\.(\w+)`/g)]
+    .filter(([, type, member]) => {
+      const declared = new RegExp(`\\b(class|interface|type) ${type}\\b`);
+      const used = new RegExp(`\\b${member}\\b`);
+      return !sources.some((text) => declared.test(text) && used.test(text));
+    })
+    .map(([span]) => span);
+}
+
 describe('the documentation', () => {
   for (const page of globSync(['*.md', 'docs/*.md'], { cwd: ROOT })) {
     it(`${page} names only files and headings that exist`, () => {
@@ -47,5 +59,9 @@ describe('the documentation', () => {
 
   it('the page on the architecture names files', () => {
     assert.ok(pathsIn(ARCHITECTURE).length > 20);
+  });
+
+  it('and only methods and fields that exist', () => {
+    assert.deepEqual(missingMembers(ARCHITECTURE), []);
   });
 });
