@@ -1,4 +1,4 @@
-/** Rules of a cluster's own about what is written: admission policies, which the API server itself carries out. */
+/** Admission policies of a cluster, which the API server itself evaluates. */
 import type { Json, TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

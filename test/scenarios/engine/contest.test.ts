@@ -1,4 +1,4 @@
-/** Another controller that wants a copy to be otherwise, or not to be: nobody is kept busy by it, and in the end it is right. */
+/** Another client that keeps changing or deleting a copy: the operator backs off, and the copy is right in the end. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -49,7 +49,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
     'is deleted': (name) => scene.api.delete(path(name)),
   };
   for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
-    it(`that ${title} without end is not put right without end, but in the end`, async () => {
+    it(`that ${title} again and again is repaired with growing pauses, and is right in the end`, async () => {
       const name = `contest-${index}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -83,7 +83,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
 
   const holds = (name: string, copy: Json): boolean => copy.data?.a === users.data({ a: name }).a;
 
-  it('that is pushed and deleted without end is not made without end, but in the end', async () => {
+  it('that is pushed and deleted again and again is created with growing pauses, and is there in the end', async () => {
     await users.create('source/pushed', { a: 'pushed' }, { 'replicate-to': 'team-a/pushed' });
     await users.holds('team-a/pushed', { a: 'pushed' });
     await fight(
@@ -94,7 +94,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.holds('team-a/pushed', { a: 'pushed' });
   });
 
-  it('that is pulled and emptied without end, bookkeeping included, is not filled without end, but in the end', async () => {
+  it('that is pulled and emptied again and again, bookkeeping included, is filled with growing pauses, and is right in the end', async () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });

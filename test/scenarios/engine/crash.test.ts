@@ -1,4 +1,4 @@
-/** An error that nobody caught ends the process, and is told without what it may carry along. */
+/** An uncaught error ends the process, and the log shows none of its other properties. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { freePort } from '../../servers/ports.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 
-it('a crash tells type, message and frames, and nothing else of the error', async () => {
+it('the log of a crash shows type, message and stack frames of the error, and nothing else', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-crash-'));
   const canary = makeCanary('crash');
   try {

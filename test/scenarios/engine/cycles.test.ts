@@ -1,4 +1,4 @@
-/** Rules whose copies would come back to where they began: nothing is written for them, and each is told of the others. */
+/** Rules whose copies would come back to their source: nothing is written for them, and each status names the others. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -91,7 +91,7 @@ describe('a ring of SecretMirrors', () => {
     assert.equal(JSON.stringify(await scene.status(NAME, 'named-1')), status);
   });
 
-  it('works again from where it is opened, when a mirror goes', async () => {
+  it('copies again from where it is opened, when one mirror is deleted', async () => {
     const namespaces = rooms('named', 3);
     await change('named-1', { a: 'z' });
     await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -104,7 +104,7 @@ describe('a ring of SecretMirrors', () => {
     for (const namespace of namespaces) await scene.ready(NAME, 'Synced', /(?:)/, namespace);
   });
 
-  it('is none as long as a Secret in it is its user’s own: that is copied on, and only the last mirror has a conflict', async () => {
+  it('is no cycle while a user owns a Secret in it: that Secret is copied, and only the last mirror has a conflict', async () => {
     const namespaces = rooms('own', 3);
     await scene.namespaces(...namespaces);
     await scene.secret('own-0', NAME, { a: '1' });
@@ -118,7 +118,7 @@ describe('a ring of SecretMirrors', () => {
     await rest(namespaces);
   });
 
-  it('does not keep its mirrors from other namespaces', async () => {
+  it('does not stop its mirrors from copying into other namespaces', async () => {
     const namespaces = await closed('wide', 2);
     await scene.namespaces('wide-other');
     await scene.api.patch(mirrorPath(NAME, 'wide-0'), {
@@ -165,7 +165,7 @@ async function toldOnSecret(namespace: string, why: string, words: string): Prom
 describe('a mirror and a replicate-from that lead back to each other', () => {
   const pulls = (from: string): Json => annotations({ 'k8s-replicator/replicate-from': from });
 
-  it('write nothing, and both are told of the other', async () => {
+  it('write nothing, and each names the other', async () => {
     const namespaces = ['mixed-a', 'mixed-b'];
     await scene.namespaces(...namespaces);
     await scene.secret('mixed-a', NAME, { a: '1' });
@@ -182,7 +182,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'mixed-a');
   });
 
-  it('are no cycle where the source does not permit it', async () => {
+  it('are no cycle where the source does not permit the replication', async () => {
     await scene.namespaces('denied-a', 'denied-b');
     await scene.secret('denied-a', NAME, { a: '1' });
     await scene.mirror(NAME, ['denied-b'], {}, 'denied-a');
@@ -195,7 +195,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'denied-a');
   });
 
-  it('of which one has another object between them, too', async () => {
+  it('are a cycle also with another object between them', async () => {
     const namespaces = ['push-a', 'push-b'];
     await scene.namespaces(...namespaces);
     // push-b/ring → push-a/ring (mirrored) → push-a/second (pulled) → push-b/ring (pulled)

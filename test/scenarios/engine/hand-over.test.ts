@@ -1,4 +1,4 @@
-/** A mirror goes, and who is next in line for its copy is not let: the mirror goes all the same, and nobody's copy is left behind. */
+/** A mirror is deleted, and the next claim of its copy cannot take over: a failed takeover never blocks deletion, and no copy is left behind. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -40,8 +40,8 @@ async function twoClaims(name: string): Promise<void> {
 const byNext = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
-describe('the next in line for the copy of a mirror that goes', () => {
-  it('is refused it by the server: the mirror goes with its copy, and the next has it when it may', async () => {
+describe('the takeover of a copy when its mirror is deleted', () => {
+  it('is refused by the server: mirror and copy are deleted, and the next mirror copies when it is permitted', async () => {
     await twoClaims('refused');
     {
       await using _ = await refuse(scene.api, 'refused', { when: byNext('refused') });
@@ -53,7 +53,7 @@ describe('the next in line for the copy of a mirror that goes', () => {
     await scene.ready('refused', 'Synced', /(?:)/, 'refused-home');
   });
 
-  it('is refused it, and the mirror only does not want it any more', async () => {
+  it('is refused, and the mirror has only stopped selecting the namespace', async () => {
     await twoClaims('narrowed');
     await using _ = await refuse(scene.api, 'narrowed', { when: byNext('narrowed') });
     await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });
@@ -62,7 +62,7 @@ describe('the next in line for the copy of a mirror that goes', () => {
     await scene.ready('narrowed', 'SyncError', /refused by narrowed/, 'narrowed-home');
   });
 
-  it('meets trouble of the server that does not pass: the mirror goes when patience is over, and not before', async () => {
+  it('fails for good: the mirror is deleted after the deletion timeout, and not before', async () => {
     await twoClaims('trouble');
     const trouble = proxy.rule({
       match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },
@@ -76,7 +76,7 @@ describe('the next in line for the copy of a mirror that goes', () => {
     assert.ok(trouble.hits > 3, `${trouble.hits} attempts to take over`);
   });
 
-  it('meets trouble of the server that passes: the copy changes hands without ever being gone', async () => {
+  it('fails for a while: the copy gets its new owner and is never deleted', async () => {
     await twoClaims('passing');
     const { uid } = (await scene.find('passing-target', 'passing')).metadata;
     proxy.rule({

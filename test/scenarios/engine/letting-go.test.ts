@@ -1,4 +1,4 @@
-/** The end of a rule, and of what stands in the way of a copy: nobody waits for ever, and what is to be kept is kept. */
+/** The deletion of a rule, and of an object in the way of a copy: no deletion is blocked for ever, and retained copies stay. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -17,8 +17,8 @@ after(() => scene.close());
 /** Longer than everything that follows a deletion by itself. */
 const SETTLE_MS = 1500;
 
-describe('a mirror whose target another one claims too', () => {
-  it('goes, though the other has no source to take over with', async () => {
+describe('a mirror whose target another mirror claims too', () => {
+  it('is deleted although the other has no source', async () => {
     await scene.namespaces('two-home', 'two-target');
     await scene.secret(HOME, 'two', { a: '1' });
     await scene.mirror('two', ['two-target']);
@@ -31,7 +31,7 @@ describe('a mirror whose target another one claims too', () => {
     await scene.copied('two-target', 'two', { b: '2' });
   });
 
-  it('goes, though somebody else’s object is in the way of both', async () => {
+  it('is deleted although a foreign object is in the way of both', async () => {
     await scene.namespaces('both-home', 'both-target');
     await scene.secret('both-target', 'both', { theirs: 'x' });
     for (const home of [HOME, 'both-home']) {
@@ -45,7 +45,7 @@ describe('a mirror whose target another one claims too', () => {
 });
 
 describe('a mirror whose copy may not be deleted', () => {
-  it('says so, and goes when it may', async () => {
+  it('reports that, and is deleted once the copy may be deleted', async () => {
     await scene.namespaces('held');
     await scene.secret(HOME, 'held', { a: '1' });
     await scene.mirror('held', ['held']);
@@ -61,8 +61,8 @@ describe('a mirror whose copy may not be deleted', () => {
   });
 });
 
-describe('a mirror that is told to retain its copies just before it goes', () => {
-  it('leaves them, though its source is gone', async () => {
+describe('a mirror that is set to retain its copies just before its deletion', () => {
+  it('leaves them although its source is gone', async () => {
     await scene.namespaces('keep');
     await scene.secret(HOME, 'keep', { a: '1' });
     await scene.mirror('keep', ['keep']);
@@ -78,7 +78,7 @@ describe('a mirror that is told to retain its copies just before it goes', () =>
     assert.equal(copy.metadata.annotations[RETAIN], 'true');
   });
 
-  it('leaves all of them, and what they look like', async () => {
+  it('leaves all of them unchanged', async () => {
     const namespaces = Array.from({ length: 40 }, (_, index) => `keep-many-${index}`);
     await scene.namespaces(...namespaces);
     await scene.secret(HOME, 'keep-many', { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -96,9 +96,9 @@ describe('a mirror that is told to retain its copies just before it goes', () =>
   });
 });
 
-describe('somebody else’s object in the way that goes slowly', () => {
+describe('a foreign object in the way that is deleted slowly', () => {
   for (const late of [false, true]) {
-    it(`makes room for the copy when it is gone${late ? ', though it was going when we came' : ''}`, async () => {
+    it(`makes room for the copy when it is gone${late ? ', also when its deletion began before the operator started' : ''}`, async () => {
       const name = `slow-${late}`;
       await scene.namespaces(name);
       await scene.secret(name, name, { theirs: 'x' }, { metadata: { finalizers: ['example.com/slow'] } });

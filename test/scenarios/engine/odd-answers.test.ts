@@ -1,4 +1,4 @@
-/** An API server (or what stands before it) that answers strangely: it is said once and in our words, and tried again. */
+/** Invalid answers of an API server or a proxy: the operator logs them once in its own words and retries. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -29,7 +29,7 @@ after(async () => {
 const lines = (operator: Keyferry, text: string): number =>
   operator.output.split('\n').filter((line) => line.includes(text)).length;
 
-it('whether an API is there cannot be found out: said once, and asked ever more seldom', async () => {
+it('a failing discovery of an API is logged once and retried with growing pauses', async () => {
   const path = /^\/apis\/mirrors\.kts\.studio\/v1alpha2$/;
   const trouble = proxy.rule({ match: { path }, fault: kubernetesFault(500) });
   const operator = await scene.operator({ kubeconfig });
@@ -48,7 +48,7 @@ it('whether an API is there cannot be found out: said once, and asked ever more 
   await operator.stop();
 });
 
-it('an answer that is no JSON is not quoted', async () => {
+it('an answer that is not JSON is not quoted', async () => {
   const operator = await scene.operator({ kubeconfig });
   const page = '<html>Please log in to the portal</html>';
   const fault = { kind: 'respond', status: 200, headers: { 'content-type': 'text/html' }, body: page } as const;
@@ -75,7 +75,7 @@ const NO_SUCH_PAGE = {
   body: '404 page not found\n',
 } as const;
 
-it('a page that is not found is no object that is gone', async () => {
+it('a 404 page of a proxy does not count as a deleted object', async () => {
   const operator = await scene.operator({ kubeconfig });
   await scene.namespaces('page');
   await scene.secret(HOME, 'page', { a: '1' });
@@ -97,7 +97,7 @@ it('a page that is not found is no object that is gone', async () => {
   await operator.stop();
 });
 
-it('watches that bring nonsense are opened again, and what follows is heard', async () => {
+it('watches that send invalid data are opened again, and later changes are copied', async () => {
   const operator = await scene.operator({ kubeconfig, args: ['--controllers=mirrors,replicator'] });
   const metadata = { name: 'x', namespace: 'default', resourceVersion: '1', uid: 'u', creationTimestamp: 'never' };
   const nonsense = [

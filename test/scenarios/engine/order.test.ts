@@ -1,4 +1,4 @@
-/** Namespace, source, rule, and what stands in the place of a copy: in whatever order they come, fast or slowly, the end is the same. */
+/** Namespace, source, rule and an object in the place of the copy: the result is the same in every order, fast or slow. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 

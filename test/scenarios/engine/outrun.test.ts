@@ -1,4 +1,4 @@
-/** What is said and done of a mirror rests on what it says now, also where it could not be looked at yet. */
+/** Status and deletion of a mirror rest on its current generation, also when that has not been reconciled yet. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -38,7 +38,7 @@ async function block(name: string): Promise<void> {
   await waitFor(() => rule.hits >= BLOCKERS, { message: 'all to wait' });
 }
 
-it('a mirror that goes is not let go before its copies are marked to stay', async () => {
+it('a mirror keeps its finalizer until its retained copies are marked', async () => {
   await scene.namespaces('outrun');
   await scene.secret(HOME, 'outrun', { a: '1' });
   await scene.mirror('outrun', ['outrun']);
@@ -56,7 +56,7 @@ it('a mirror that goes is not let go before its copies are marked to stay', asyn
   await staysTrue(async () => (await scene.find('outrun', 'outrun')) !== undefined, 1500, 'the copy is there');
 });
 
-it('a status does not speak of a generation whose copies nobody has looked at', async () => {
+it('a status does not claim a generation whose copies have not been reconciled', async () => {
   await scene.namespaces('spoken', 'unspoken');
   await scene.secret(HOME, 'spoken', { a: '1' });
   await scene.mirror('spoken', ['spoken']);

@@ -1,4 +1,4 @@
-/** A mirror that we are not let touch: its user hears of it wherever the server lets us say so. */
+/** A mirror that the operator may not write: it reports that wherever the server permits it. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -65,7 +65,7 @@ const lookable = async (name: string): Promise<void> => {
   await scene.mirror(name, [name]);
 };
 
-it('forbidden by RBAC: status and event have the words of the server, until it is allowed', async () => {
+it('a mirror forbidden by RBAC has the message of the server in status and event until access is granted', async () => {
   await forbid('patch', 'secretmirrors');
   await lookable('forbidden');
   const status = await scene.ready(
@@ -81,7 +81,7 @@ it('forbidden by RBAC: status and event have the words of the server, until it i
   await scene.ready('forbidden', 'Synced');
 });
 
-it('forbidden, and its status too: one event says so, however often the status is tried', async () => {
+it('a mirror forbidden together with its status gets one event, however often the status write is retried', async () => {
   for (const resource of ['secretmirrors', 'secretmirrors/status']) {
     const match = { method: 'PATCH', path: mirrorPath(resource === 'secretmirrors' ? 'silent' : 'silent/status') };
     const body = {
@@ -104,7 +104,7 @@ it('forbidden, and its status too: one event says so, however often the status i
   );
 });
 
-it('trouble that passes is not told', async () => {
+it('a temporary error is not reported', async () => {
   proxy.rule({ match: { method: 'PATCH', path: mirrorPath('passes') }, fault: kubernetesFault(503), times: 3 });
   await lookable('passes');
   await scene.copied('passes', 'passes', { a: '1' });

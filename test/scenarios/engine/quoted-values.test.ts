@@ -1,4 +1,4 @@
-/** Policies of a cluster that quote the values of the Secret which they refuse: the user hears of the refusal, and of no value. */
+/** Admission policies that quote values of the Secret they refuse: the operator reports the refusal and none of the values. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -15,7 +15,7 @@ const quoting = (object: 'object' | 'oldObject', name: string): { readonly when:
   words: `'not this: ' + ${object}.data['a'] + ' (' + string(${object}.data.size()) + ')'`,
 });
 
-describe('a value in the words of who refuses', () => {
+describe('the report of a refusal that quotes a value', () => {
   let scene: MirrorScene;
   before(async () => {
     scene = await MirrorScene.open();
@@ -33,7 +33,7 @@ describe('a value in the words of who refuses', () => {
     await scene.ready(name, 'Synced');
   }
 
-  it('a copy that is to be made', async () => {
+  it('shows no value when a copy is created', async () => {
     await scene.namespaces('made');
     await using _ = await refuse(scene.api, 'made', quoting('object', 'made'));
     await scene.secret(HOME, 'made', { a: '1', b: '2' });
@@ -42,7 +42,7 @@ describe('a value in the words of who refuses', () => {
     await scene.event('made', 'SyncError', /not this: \[redacted\] \(2\)/);
   });
 
-  it('a copy that is to be made, of so long a value that its quotation is cut short', async () => {
+  it('shows no value when the value is so long that the quotation is truncated', async () => {
     await scene.namespaces('long');
     await using _ = await refuse(scene.api, 'long', quoting('object', 'long'));
     await scene.secret(HOME, 'long', { a: 'long '.repeat(700) });
@@ -54,7 +54,7 @@ describe('a value in the words of who refuses', () => {
     ['new', 'object'],
     ['old', 'oldObject'],
   ] as const) {
-    it(`a copy that is to be changed: its ${name} one`, async () => {
+    it(`shows no value when a copy is changed and the policy quotes the ${name} one`, async () => {
       await settled(name);
       await using _ = await refuse(scene.api, name, { ...quoting(quoted, name), operations: ['UPDATE'] });
       await scene.change(HOME, name, { a: 'another' });
@@ -62,14 +62,14 @@ describe('a value in the words of who refuses', () => {
     });
   }
 
-  it('a copy of which only a label is to be changed', async () => {
+  it('shows no value when only a label of a copy changes', async () => {
     await settled('label');
     await using _ = await refuse(scene.api, 'label', { ...quoting('object', 'label'), operations: ['UPDATE'] });
     await scene.api.patch(secretPath(HOME, 'label'), { metadata: { labels: { team: 'a' } } });
     await scene.ready('label', 'SyncError', /not this: \[redacted\] \(1\)/);
   });
 
-  it('a copy that is to be deleted', async () => {
+  it('shows no value when a copy is deleted', async () => {
     await settled('deleted');
     await using _ = await refuse(scene.api, 'deleted', { ...quoting('oldObject', 'deleted'), operations: ['DELETE'] });
     await scene.api.delete(mirrorPath('deleted'));
@@ -78,7 +78,7 @@ describe('a value in the words of who refuses', () => {
 });
 
 for (const kind of KINDS) {
-  describe(`a value in the words of who refuses the replicator a ${kind.kind}`, () => {
+  describe(`the report of a refused ${kind.kind} of the replicator`, () => {
     let scene: ReplicatorScene;
     let users: KindScene;
     before(async () => {
@@ -94,7 +94,7 @@ for (const kind of KINDS) {
       assert.match(message, /not this: \[redacted\] \(1\)/);
     };
 
-    it('what is pushed: made and changed', async () => {
+    it('shows no value when a pushed copy is created and changed', async () => {
       const more = { metadata: { annotations: { [LAST_APPLIED]: 'x' } } };
       {
         await using _ = await refuse(scene.api, 'pushed', { ...quoting('object', 'pushed'), resource: kind.plural });
@@ -112,7 +112,7 @@ for (const kind of KINDS) {
       await told('source/changed');
     });
 
-    it('what is pulled: filled and cleared', async () => {
+    it('shows no value when a pulled object is filled and cleared', async () => {
       await users.create('source/allows', { a: '1' }, { 'replication-allowed': 'true' });
       {
         await using _ = await refuse(scene.api, 'pulled', {

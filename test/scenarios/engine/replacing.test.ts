@@ -1,4 +1,4 @@
-/** A copy that cannot be changed is deleted and made anew. Whatever the server thinks of the new one, the namespace is not left without a copy. */
+/** A copy that cannot be changed is deleted and created again. Also when the server refuses the new one, the namespace keeps a copy. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -68,8 +68,8 @@ const requestsIn = (namespace: string): ProxyRequest[] =>
     .map(({ method, url }) => describeRequest(method, url))
     .filter(({ path }) => path.startsWith(`/api/v1/namespaces/${namespace}/secrets`));
 
-describe('a copy whose source has another type by now', () => {
-  it('stays as it is while a policy refuses the new one, and its mirror says why', async () => {
+describe('a copy whose source has changed its type', () => {
+  it('stays unchanged while a policy refuses the new one, and its mirror reports the reason', async () => {
     const old = await mirrored('asked');
     {
       await using _ = await refuse(scene.api, 'asked', { when: withType('asked'), operations: ['CREATE'] });
@@ -80,7 +80,7 @@ describe('a copy whose source has another type by now', () => {
     await replaced('asked', old);
   });
 
-  it('stays as it is while a quota leaves no room for another one', async () => {
+  it('stays unchanged while a quota leaves no room for another one', async () => {
     const old = await mirrored('quota');
     const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'few', namespace: 'quota' } };
     const few = { hard: { secrets: '1' } };
@@ -101,7 +101,7 @@ describe('a copy whose source has another type by now', () => {
     await replaced('quota', old);
   });
 
-  it('is put back when the new one is refused all the same', async () => {
+  it('is restored when the new one is refused after the dry run', async () => {
     const old = await mirrored('back');
     await scene.api.patch(secretPath('back', 'back'), labels({ theirs: 'stays' }));
     await using _ = await refuse(scene.api, 'back', {
@@ -121,7 +121,7 @@ describe('a copy whose source has another type by now', () => {
     assert.ok(creations >= 3, `${creations} creations`);
   });
 
-  it('is away for no longer than two requests take: nobody waits for a watch', async () => {
+  it('is missing for no longer than two requests, without waiting for a watch', async () => {
     const old = await mirrored('silent');
     // From now on nothing is heard of copies.
     const copies = (request: ProxyRequest): boolean => request.isWatch && request.query.has('labelSelector');
@@ -134,7 +134,7 @@ describe('a copy whose source has another type by now', () => {
     proxy.cutAll(copies);
   });
 
-  it('is waited for while a finalizer holds it, and put back when the new one is refused then', async () => {
+  it('is restored when a finalizer held it and the new one is refused afterwards', async () => {
     const old = await mirrored('held');
     const path = secretPath('held', 'held');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -150,7 +150,7 @@ describe('a copy whose source has another type by now', () => {
     assert.ok(sameData(copy.data, old.data));
   });
 
-  it('is put back when its source goes while a finalizer holds it', async () => {
+  it('is restored when its source is deleted while a finalizer holds it', async () => {
     const old = await mirrored('sourceless');
     const path = secretPath('sourceless', 'sourceless');
     await scene.api.patch(path, { metadata: { finalizers: [FINALIZER] } });
@@ -166,7 +166,7 @@ describe('a copy whose source has another type by now', () => {
     });
   });
 
-  it('is made anew after a kill -9 between the deletion and the creation; while that is refused, the mirror says so', async () => {
+  it('is created again after a kill -9 between deletion and creation; a refusal is reported', async () => {
     await mirrored('killed');
     proxy.rule({ match: isCreation('killed'), fault: { kind: 'stall' } });
     await retype('killed');
@@ -183,7 +183,7 @@ describe('a copy whose source has another type by now', () => {
 });
 
 describe('an immutable copy', () => {
-  it('stays as it is while a policy refuses another one, and comes back immutable when that is refused in the end', async () => {
+  it('stays unchanged while a policy refuses another one, and is restored immutable when the creation is refused', async () => {
     const { metadata } = await mirrored('ice');
     await scene.api.patch(secretPath('ice', 'ice'), { immutable: true });
     const keyed = `request.namespace == 'ice' && 'b' in object.?data.orValue({})`;
@@ -217,7 +217,7 @@ for (const kind of KINDS) {
     });
     after(() => replication.close());
 
-    it('stays as it is while a policy refuses another one', async () => {
+    it('stays unchanged while a policy refuses another one', async () => {
       await users.create('source/ice', { a: '1' }, { 'replicate-to': 'team-a/ice' });
       await users.holds('team-a/ice', { a: '1' });
       await replication.api.patch(users.path('team-a/ice'), { immutable: true });

@@ -1,4 +1,4 @@
-/** What is said of a mirror right after the start is said in one write, if it is about to be settled. */
+/** The status of a mirror that is about to be settled takes one write, also right after the start. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -38,7 +38,7 @@ const writes = (): number =>
 /** How many statuses of one mirror may say that copies are being made: one for each time that the engine waited since `from`. */
 const interim = (from: number): number => Math.floor(Math.max(0, performance.now() - from) / PATIENCE_MS);
 
-it('of many mirrors that are there at the start', async () => {
+it('each of many mirrors gets one status write at the start', async () => {
   await scene.namespaces(...Array.from({ length: NAMESPACES }, (_, n) => `ns-${n}`));
   const names = Array.from({ length: MIRRORS }, (_, n) => `m-${n}`);
   for (const name of names) {
@@ -52,7 +52,7 @@ it('of many mirrors that are there at the start', async () => {
   assert.ok(writes() <= most, `${writes()} statuses of ${MIRRORS} mirrors were written, not ${most}`);
 });
 
-it('of one that comes later', async () => {
+it('a mirror created later gets one status write', async () => {
   const before = writes();
   await scene.secret(HOME, 'later', { a: '1' });
   const from = performance.now();
@@ -62,7 +62,7 @@ it('of one that comes later', async () => {
   assert.ok(written >= 1 && written <= 1 + interim(from), `${written} statuses`);
 });
 
-it('but at once, that there is no source', async () => {
+it('a missing source is reported at once', async () => {
   await within(SOON_MS, 'the status', async () => {
     await scene.mirror('without', ['ns-.+']);
     await scene.ready('without', 'NoSecret');

@@ -1,4 +1,4 @@
-/** Told to stop before it could begin. */
+/** A signal that arrives before the operator could start its controllers. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { within } from '../../support/yardstick.ts';
 const STOP_MS = 2000;
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  it(`stops in order at ${signal} while its API server cannot be reached`, async () => {
+  it(`Keyferry stops in order at ${signal} while its API server cannot be reached`, async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-stop-'));
     try {
       const server = `http://127.0.0.1:${await freePort()}`;

@@ -1,5 +1,5 @@
 /**
- * Nobody's input makes us write a Secret that the control plane takes for a token: one of a ServiceAccount, which it would fill with
+ * No input makes the operator write a Secret that the control plane takes for a token: one of a ServiceAccount, which it would fill with
  * the power of that account, or one that lets nodes join. The CRD checks nothing here.
  */
 import assert from 'node:assert/strict';
@@ -50,7 +50,7 @@ describe('tokens', () => {
 
   for (const [index, [type, annotations]] of TYPES.entries()) {
     describe(type, () => {
-      it('is not made of an entry in Vault, whatever stands in that', async () => {
+      it('is not created from an entry in Vault, whatever its content', async () => {
         const { mirrors } = scene;
         const name = `entry-${index}`;
         await scene.put(`secret/data/${name}`, { type, [ACCOUNT]: 'robot', annotations: JSON.stringify(annotations) });
@@ -71,7 +71,7 @@ describe('tokens', () => {
         await staysTrue(stays, SETTLE_MS, 'the copy that is no token');
       });
 
-      it('is not copied from a Secret, nor does it replace the copy of one that was none', async () => {
+      it('is not copied from a Secret, and does not replace a copy of another type', async () => {
         const { mirrors } = scene;
         const name = `secret-${index}`;
         await mirrors.secret(HOME, name, { a: '1' });
@@ -85,7 +85,7 @@ describe('tokens', () => {
         assert.deepEqual([copy.metadata.uid, copy.type], [metadata.uid, 'Opaque']);
       });
 
-      it('is not pushed, nor is an empty one of its type; and nothing is pulled from it', async () => {
+      it('is not pushed, also not empty, and nothing is pulled from it', async () => {
         const { mirrors } = scene;
         const make = async (name: string, asked: Record<string, string>): Promise<void> => {
           const metadata = { annotations: { ...annotations, ...annotate(asked) } };
@@ -108,7 +108,7 @@ describe('tokens', () => {
     });
   }
 
-  it('what would make a token of a ServiceAccount if the type came too is not copied along', async () => {
+  it('annotations that bind a token to a ServiceAccount are not copied', async () => {
     const { mirrors } = scene;
     const annotations = { [ACCOUNT]: 'robot', 'kubernetes.io/service-account.uid': 'x', note: 'kept' };
     const labels = { 'kubernetes.io/service-account.name': 'robot' };
@@ -132,7 +132,7 @@ describe('tokens', () => {
     }
   });
 
-  it('and none was made on the way', async () => {
+  it('no token Secret was created by any of these tests', async () => {
     const made = await scene.mirrors.api.list('/api/v1/namespaces/target/secrets');
     assert.ok(made.length > 0);
     assert.deepEqual(

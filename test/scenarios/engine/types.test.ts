@@ -1,4 +1,4 @@
-/** The type of a target is its own, whatever it was filled from. */
+/** A target keeps its own type, whatever it was filled from. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('a target that was filled from a Secret of another type is not replaced when its maker has data of its own', async () => {
+it('a target filled from a Secret of another type is not replaced when its source stops pulling and has data of its own', async () => {
   await scene.namespaces('other', 'made');
   const allowed = { 'replication-allowed': 'true' };
   await secrets.create('other/types', { a: 'filled' }, allowed, { type: 'example.com/other' });

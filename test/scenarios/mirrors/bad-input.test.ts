@@ -1,4 +1,4 @@
-/** What users get wrong and clusters refuse: a condition and an event that name the field or namespace, and nobody else hurt. */
+/** Mistakes of users and refusals of clusters: a condition and an event name the field or namespace, and other rules are not affected. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -75,9 +75,9 @@ const healthy = async (name: string): Promise<void> => {
   await scene.copied(name, name, { a: '1' }, 4000);
 };
 
-describe('a stored mirror that makes no sense', { concurrency: 8 }, () => {
+describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   for (const [name, [, message]] of Object.entries(INVALID)) {
-    it(`${name}: the field is named`, async () => {
+    it(`has a status that names the field: ${name}`, async () => {
       const status = await scene.ready(name, 'InvalidSpec', message);
       assert.equal(status.mirrorStatus, 'Error');
       const event = await scene.event(name, 'InvalidSpec', message);
@@ -87,7 +87,7 @@ describe('a stored mirror that makes no sense', { concurrency: 8 }, () => {
     });
   }
 
-  it('with one bad pattern still serves the others, and is well when it is mended', async () => {
+  it('with one invalid pattern still copies by the others, and recovers when it is corrected', async () => {
     await scene.copied('half-bad', 'half-bad', { a: '1' });
     await scene.ready('half-bad', 'InvalidSpec', /namespaces\[1\]/);
     await scene.api.patch(mirrorPath('half-bad'), { spec: { destination: { namespaces: ['half-bad'] } } });
@@ -95,7 +95,7 @@ describe('a stored mirror that makes no sense', { concurrency: 8 }, () => {
     assert.equal(status.mirrorStatus, 'Active');
   });
 
-  it('with a source name that no Secret can have says so', async () => {
+  it('with a source name that is invalid for a Secret reports that', async () => {
     const status = await waitFor(async () => {
       const { status } = await scene.api.get(mirrorPath('odd-name'));
       return status?.conditions?.[0]?.reason !== 'Pending' && status?.conditions !== undefined && status;
@@ -106,7 +106,7 @@ describe('a stored mirror that makes no sense', { concurrency: 8 }, () => {
     await scene.gone(mirrorPath('odd-name'));
   });
 
-  it('does not keep others from being served', async () => {
+  it('does not affect other mirrors', async () => {
     await healthy('unhurt');
     assert.ok(operator.running);
   });
@@ -132,7 +132,7 @@ describe('extremes', { concurrency: 4 }, () => {
     await scene.ready('mega', 'Synced');
   });
 
-  it('names of 253 characters are served', async () => {
+  it('Secrets with names of 253 characters are copied', async () => {
     const long = `l${'o'.repeat(251)}g`;
     await scene.namespaces('n'.repeat(63));
     await scene.secret(HOME, long, { a: '1' });
@@ -153,8 +153,8 @@ describe('extremes', { concurrency: 4 }, () => {
   });
 });
 
-describe('types that are never copied', { concurrency: 2 }, () => {
-  it('a service account’s token', async () => {
+describe('a Secret of a type that is never copied', { concurrency: 2 }, () => {
+  it('is refused as a token of a ServiceAccount', async () => {
     await scene.namespaces('sa-token');
     await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: HOME } });
     await scene.api.create({
@@ -178,7 +178,7 @@ describe('types that are never copied', { concurrency: 2 }, () => {
     assert.equal(await scene.find('sa-token', 'sa-token'), undefined);
   });
 
-  it('a bootstrap token', async () => {
+  it('is refused as a bootstrap token', async () => {
     await scene.namespaces('bootstrap');
     await scene.secret(HOME, 'bootstrap', { token: 'x' }, { type: 'bootstrap.kubernetes.io/token' });
     await scene.mirror('bootstrap', ['bootstrap']);
@@ -187,8 +187,8 @@ describe('types that are never copied', { concurrency: 2 }, () => {
   });
 });
 
-describe('one namespace that refuses', { concurrency: 2 }, () => {
-  it('by a quota: it is named, the others are served, and it follows when there is room', async () => {
+describe('a namespace that refuses a copy', { concurrency: 2 }, () => {
+  it('by a quota is reported, the others get theirs, and it gets its copy when there is room', async () => {
     await scene.namespaces('quota-full', 'quota-free');
     const quota = { name: 'none', namespace: 'quota-full' };
     await scene.api.create({
@@ -213,7 +213,7 @@ describe('one namespace that refuses', { concurrency: 2 }, () => {
     await scene.ready('quota', 'Synced', /^2 copies/);
   });
 
-  it('by an admission policy: its reason is passed on, and it follows when it is lifted', async () => {
+  it('by an admission policy is reported with the reason, and gets its copy when the policy is removed', async () => {
     await scene.namespaces('policy-strict', 'policy-free');
     const admission = '/apis/admissionregistration.k8s.io/v1';
     const metadata = { name: 'no-copies' };
@@ -257,7 +257,7 @@ describe('one namespace that refuses', { concurrency: 2 }, () => {
   });
 });
 
-it('a pattern that matches 5,000 namespaces fills and empties them all, and others are served beside it', async (t) => {
+it('a pattern that matches 5,000 namespaces copies to all and deletes all, and other mirrors are not delayed', async (t) => {
   const many = 5000;
   await scene.namespaces(...Array.from({ length: many }, (_, n) => `many-${n}`));
   await scene.secret(HOME, 'many', { a: '1' });

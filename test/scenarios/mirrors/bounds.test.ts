@@ -1,5 +1,5 @@
 /**
- * Whoever may write SecretMirrors in one namespace cannot stop the operator: its probes answer, its memory stays within bounds, and everybody else's
+ * A user who may write SecretMirrors in one namespace cannot stop the operator: its probes answer, its memory stays bounded, and all other
  * copies are made, at once and after a restart.
  */
 import assert from 'node:assert/strict';
@@ -39,7 +39,7 @@ async function assertSmall(): Promise<void> {
 }
 
 let goods = 0;
-/** A user of another namespace has a Secret copied as if nothing was. */
+/** Copies of a user in another namespace are made as usual. */
 async function othersAreServed(): Promise<void> {
   goods += 1;
   const name = `good-${goods}`;
@@ -66,7 +66,7 @@ describe('an author of SecretMirrors', () => {
     await scene.gone(secretPath('team-1', 'grown'));
   });
 
-  it('gets copies of a source with more labels than are kept, and a word on a copy that was given more', async () => {
+  it('gets copies of a source with more labels than fit, and an error for a copy that was given more', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`label-${index}`, 'x'.repeat(60)]));
     await scene.secret(HOME, 'labelled', { a: '1' }, { metadata: { labels: many } });
     await scene.mirror('labelled', ['team-1']);
@@ -79,7 +79,7 @@ describe('an author of SecretMirrors', () => {
     assert.equal(Object.keys((await scene.find('team-1', 'labelled')).metadata.labels).length, 2001);
   });
 
-  it('delays nobody with patterns that take long, with thousands of them, and with lists that are too long', async (t) => {
+  it('does not delay others with slow patterns, thousands of patterns, and lists that are too long', async (t) => {
     await using probes = await ProbeWatch.start(operator);
     await crowd('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
     await crowd('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
@@ -101,7 +101,7 @@ describe('an author of SecretMirrors', () => {
     await assertSmall();
   });
 
-  it('stops no restart', async (t) => {
+  it('cannot prevent a restart', async (t) => {
     await operator.stop();
     operator = await scene.operator({ command: 'mirrors' });
     await using probes = await ProbeWatch.start(operator);

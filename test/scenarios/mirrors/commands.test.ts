@@ -1,4 +1,4 @@
-/** Ways to run it: the original's command and flags, patterns as the original reads them, probes that tell the truth. */
+/** Ways to run Keyferry: the original's command and flags, its pattern syntax, and probes. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -25,7 +25,7 @@ const start = async (options: Parameters<MirrorScene['operator']>[0]): Promise<K
   return operator;
 };
 
-it('`mirrors` takes the original’s flags and environment, and serves where they say', async () => {
+it('`mirrors` accepts the original’s flags and environment, and listens on their addresses', async () => {
   const ports = new Set<number>();
   while (ports.size < 3) ports.add(await freePort());
   const [metrics, probes, status] = [...ports];
@@ -64,7 +64,7 @@ it('`mirrors` takes the original’s flags and environment, and serves where the
   assert.ok(operator.running);
 });
 
-it('--mirrors-regex=search matches any part of a name; without it those copies go', async () => {
+it('--mirrors-regex=search matches any part of a name; without it those copies are deleted', async () => {
   const operator = await start({ args: ['--mirrors-regex=search'] });
   await scene.namespaces('search-x', 'old-search-x');
   await scene.secret(HOME, 'search', { a: '1' });
@@ -76,7 +76,7 @@ it('--mirrors-regex=search matches any part of a name; without it those copies g
   await scene.gone(secretPath('search-x', 'search'), secretPath('old-search-x', 'search'));
 });
 
-it('is alive at once, ready when its caches are complete, and not before', async () => {
+it('/healthz answers at once, and /readyz only when the caches are complete', async () => {
   const silent = scene.plane;
   silent.pauseApiServer();
   let operator: Keyferry;

@@ -1,4 +1,4 @@
-/** What a SecretMirror's copies are, and that they stay so: the article's scenario, shape, changes and repairs. */
+/** The copies of a SecretMirror: the article's scenario, shape, changes and repairs. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -36,7 +36,7 @@ before(async () => {
 after(() => scene.close());
 
 describe('the article’s first scenario', () => {
-  it('waits for the source, then serves every namespace that comes', async () => {
+  it('waits for the source, then copies to every new namespace', async () => {
     const { api } = scene;
     await api.apply(manifest('secret-to-namespaces'));
     const pending = await scene.ready('mysecret-mirror', 'NoSecret');
@@ -99,7 +99,7 @@ describe('the article’s first scenario', () => {
 });
 
 describe('copies', { concurrency: 8 }, () => {
-  it('say where they come from, and carry the source’s labels and annotations without its bookkeeping', async () => {
+  it('name their source, and carry its labels and annotations without its bookkeeping', async () => {
     await scene.namespaces('shape-a');
     const never = {
       [LAST_APPLIED]: '{"data":{"a":"leak"}}',
@@ -146,7 +146,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(metadata.finalizers, undefined);
   });
 
-  it('lose what the source has lost, and keep what others gave them', async () => {
+  it('lose labels and annotations that the source has lost, and keep those of others', async () => {
     await scene.namespaces('foreign-a');
     const { api } = scene;
     await scene.secret(
@@ -187,7 +187,7 @@ describe('copies', { concurrency: 8 }, () => {
     await api.patch(secretPath('foreign-a', 'marked'), { metadata: { finalizers: null } });
   });
 
-  it('have and lose labels and annotations under whatever name', async () => {
+  it('gain and lose labels and annotations of any name', async () => {
     await scene.namespaces('named');
     const metadata = { labels: { constructor: 'x' }, annotations: { toString: 'y', valueOf: 'z' } };
     await scene.secret(HOME, 'named', { a: '1' }, { metadata });
@@ -211,7 +211,7 @@ describe('copies', { concurrency: 8 }, () => {
     );
   });
 
-  it('follow their source: changed, new and removed keys, at once', async () => {
+  it('follow changed, new and removed keys of their source at once', async () => {
     await scene.namespaces('follow-a', 'follow-b');
     await scene.secret(HOME, 'follow', { a: '1', b: '1' });
     await scene.mirror('follow', ['follow-.']);
@@ -223,7 +223,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.copied('follow-b', 'follow', {}, 2000);
   });
 
-  it('are not written when the source changes in nothing that they carry', async () => {
+  it('are not written when only other fields of the source change', async () => {
     await scene.namespaces('same-a');
     await scene.secret(HOME, 'same', { a: '1' });
     await scene.mirror('same', ['same-a']);
@@ -296,7 +296,7 @@ describe('copies', { concurrency: 8 }, () => {
     assert.equal(copy.immutable, undefined);
   });
 
-  it('are replaced when they were made immutable, though a value is a word of the refusal', async () => {
+  it('are replaced when they were made immutable, also when a value occurs in the text of the refusal', async () => {
     await scene.namespaces('words-a');
     const words = ['data', 'immutable', 'type', 'field is immutable when `immutable` is set'];
     const spoken = (last: string): Record<string, string> =>
@@ -314,7 +314,7 @@ describe('copies', { concurrency: 8 }, () => {
     await scene.ready('words', 'Synced');
   });
 
-  it('are made of an immutable source, and are not immutable themselves', async () => {
+  it('of an immutable source are not immutable themselves', async () => {
     await scene.namespaces('ice-a');
     await scene.secret(HOME, 'ice', { a: '1' }, { immutable: true });
     await scene.mirror('ice', ['ice-a']);
@@ -322,7 +322,7 @@ describe('copies', { concurrency: 8 }, () => {
   });
 });
 
-describe('what happens to copies by hand', { concurrency: 8 }, () => {
+describe('changes of copies by hand', { concurrency: 8 }, () => {
   const values = { a: '1', b: '2' };
   const made = async (name: string): Promise<Json> => {
     await scene.namespaces(name);
@@ -333,7 +333,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
     return copy;
   };
 
-  it('a deleted copy comes back', async () => {
+  it('a deleted copy is created again', async () => {
     const before = await made('hand-delete');
     await scene.api.delete(secretPath('hand-delete', 'hand-delete'));
     const copy = await waitFor(() => scene.find('hand-delete', 'hand-delete'), { message: 'it' });
@@ -350,7 +350,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
     'a removed label': labels({ app: null }),
   };
   for (const [index, [title, edit]] of Object.entries(edits).entries()) {
-    it(`${title} is put right`, async () => {
+    it(`${title} is repaired`, async () => {
       const name = `hand-edit-${index}`;
       const { metadata } = await made(name);
       const edited = await scene.api.patch(secretPath(name, name), edit);
@@ -366,7 +366,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
     });
   }
 
-  it('our label, if removed, comes back', async () => {
+  it('the label of copies is restored when removed', async () => {
     await made('hand-label');
     const path = secretPath('hand-label', 'hand-label');
     await scene.api.patch(path, labels({ [COPY_LABEL]: null }));
@@ -375,7 +375,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
     await scene.copied('hand-label', 'hand-label', { a: '9' });
   });
 
-  it('a copy without owned-by is nobody’s business any more', async () => {
+  it('a copy without owned-by is no longer managed', async () => {
     await made('hand-free');
     const path = secretPath('hand-free', 'hand-free');
     const freed = await scene.api.patch(path, annotations({ [OWNED_BY]: null }));
@@ -389,7 +389,7 @@ describe('what happens to copies by hand', { concurrency: 8 }, () => {
   });
 });
 
-it('metrics have the original’s names', async () => {
+it('the metrics have the original’s names', async () => {
   await scene.namespaces('metric-a', 'metric-b');
   await scene.secret(HOME, 'metric', { a: '1' });
   await scene.mirror('metric', ['metric-.']);

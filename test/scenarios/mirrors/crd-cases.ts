@@ -1,4 +1,4 @@
-/** Specs of SecretMirrors that the API server takes, and those that it refuses, with the words that it must say. */
+/** Specs of SecretMirrors that the API server accepts, and those that it refuses, with the expected message. */
 
 /** A spec as a user could write it: right or wrong. */
 export type AnySpec = Readonly<Record<string, unknown>> | undefined;

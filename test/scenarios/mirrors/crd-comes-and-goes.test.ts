@@ -1,4 +1,4 @@
-/** The CRD is installed, deleted and installed again under a running process. */
+/** The CRD is installed, deleted and installed again while the operator runs. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -43,7 +43,7 @@ async function mirrors(): Promise<void> {
   await scene.copied('team-a', 'mirrored', { a: '1' }, NOTICED_MS);
 }
 
-it('a running process notices it each time, and does its other work without it', async () => {
+it('a running operator notices each change of the CRD, and does its other work without the CRD', async () => {
   const keyferry = await scene.operator();
   await replicates('before');
   await mirrors();
@@ -66,7 +66,7 @@ it('a running process notices it each time, and does its other work without it',
   assert.ok(told.length >= 1 && told.length <= 4, `told ${told.length} times`);
 });
 
-it('where mirrors are asked for by name it is not ready without the CRD, says why, and does its other work', async () => {
+it('an operator with --controllers=mirrors is not ready without the CRD, gives the reason, and does its other work', async () => {
   await scene.api.delete(DEFINITION);
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
   const kubeconfig = scene.plane.kubeconfigPath;

@@ -1,4 +1,4 @@
-/** The SecretMirror CRD on a real API server: what it takes, what it refuses and how, what users see, and old objects. */
+/** The SecretMirror CRD on a real API server: accepted and refused specs, printed columns, and old objects. */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -50,7 +50,7 @@ const inForce = (definition: 'ours' | 'permissive'): Promise<boolean> =>
     message: `the ${definition} CRD to be in force`,
   });
 
-describe('a permissive CRD is replaced in place', () => {
+describe('a permissive CRD that is replaced in place', () => {
   /** Objects that the permissive CRD takes and ours would refuse, by name. */
   const invalid: Record<string, AnySpec> = {
     'no-spec': undefined,
@@ -87,7 +87,7 @@ describe('a permissive CRD is replaced in place', () => {
   });
 
   for (const name of names) {
-    it(`${name}: gets its status, can be labelled, and loses its finalizer`, async () => {
+    it(`lets ${name} get its status, labels, and lose its finalizer`, async () => {
       const path = `${MIRRORS}/${name}`;
       const status = {
         mirrorStatus: 'Error',
@@ -125,7 +125,7 @@ describe('the CRD', () => {
   });
 
   for (const file of readdirSync(new URL('manifests/', here))) {
-    it(`takes the manifest ${file}`, async () => {
+    it(`accepts the manifest ${file}`, async () => {
       const object: Json = parse(readFileSync(new URL(`manifests/${file}`, here), 'utf8'));
       await api.call('PATCH', await api.pathOf(object), {
         body: object,
@@ -145,7 +145,7 @@ describe('the CRD', () => {
   }
 
   for (const [title, spec] of ACCEPTED) {
-    it(`takes ${title}`, async () => {
+    it(`accepts ${title}`, async () => {
       await taken(spec);
     });
   }
@@ -156,7 +156,7 @@ describe('the CRD', () => {
     assert.equal(status, undefined);
   });
 
-  it('drops unknown fields, and says so to whoever asks', async () => {
+  it('drops unknown fields, with a warning if requested', async () => {
     const spec = { destination: { namespaces: ['a'], namespaceRegex: 'b' } };
     assert.deepEqual((await taken(spec, 'Ignore')).spec.destination, { type: 'namespaces', namespaces: ['a'] });
     const strict = await offer(spec);
@@ -164,7 +164,7 @@ describe('the CRD', () => {
     assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
   });
 
-  it('shows the columns that its users know, and after them whether it is ready', async () => {
+  it('prints the columns of the original, followed by Ready', async () => {
     const lastTransitionTime = '2026-01-01T00:00:00Z';
     const notReady = { type: 'Ready', status: 'False', reason: 'Conflict', message: 'x', lastTransitionTime };
     await api.create(mirror('table', { source: {}, destination: { namespaces: ['a'] }, pollPeriodSeconds: 60 }));

@@ -1,4 +1,4 @@
-/** The defaults that are written into a mirror are there to be seen, and belong to nobody. */
+/** The defaults that the operator writes into a mirror have no field manager that owns them. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
@@ -59,7 +59,7 @@ const isSame = (a: Json, b: Json): boolean => {
   }
 };
 
-it('a mirror whose defaults an earlier process owned is freed of it by the next', async () => {
+it('an operator gives up the ownership of defaults that an earlier one kept', async () => {
   await apply('earlier', {});
   const defaults = { source: { type: 'secret', name: 'earlier' }, deletePolicy: 'delete', pollPeriodSeconds: 180 };
   await scene.api.call('PATCH', mirrorPath('earlier'), {
@@ -73,7 +73,7 @@ it('a mirror whose defaults an earlier process owned is freed of it by the next'
   assert.equal((await apply('earlier', { deletePolicy: 'retain' })).status, 200);
 });
 
-it('a later server-side apply may set what was a default, and take it back', async () => {
+it('a later server-side apply may set a defaulted field, and remove it again', async () => {
   await scene.secret(HOME, 'applied', { a: '1' });
   assert.equal((await apply('applied', {})).status, 201);
   const { metadata } = await settled('applied', {});
@@ -87,7 +87,7 @@ it('a later server-side apply may set what was a default, and take it back', asy
   await settled('applied', { deletePolicy: 'retain' });
 });
 
-it('once settled nothing more is written to the mirror, by a restart neither', async () => {
+it('a settled mirror is not written again, also after a restart', async () => {
   await scene.ready('applied', 'Synced');
   const { resourceVersion } = (await scene.api.get(mirrorPath('applied'))).metadata;
   const again = await scene.operator();

@@ -1,4 +1,4 @@
-/** A mirror is deleted, and something holds its copies, its namespace or the mirror itself. */
+/** A mirror is deleted while finalizers or the server hold its copies, its namespace or the mirror itself. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -40,7 +40,7 @@ const letGo = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
 
 describe('a mirror that is deleted while a finalizer holds its copy', () => {
-  it('says which copy it waits for, goes when the time is over, and the copy goes when it is let go', async () => {
+  it('names the copy it waits for, is deleted after the deletion timeout, and the copy is deleted when the finalizer is removed', async () => {
     await copied('bounded');
     await hold('bounded');
     await scene.api.delete(mirrorPath('bounded'));
@@ -54,7 +54,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('bounded', 'bounded'));
   });
 
-  it('goes at once when its copy is let go before', async () => {
+  it('is deleted at once when the finalizer is removed before the timeout', async () => {
     await copied('early');
     await hold('early');
     await scene.api.delete(mirrorPath('early'));
@@ -67,7 +67,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     );
   });
 
-  it('goes though the operator was killed meanwhile', async () => {
+  it('is deleted although the operator was killed meanwhile', async () => {
     await copied('killed');
     await hold('killed');
     await scene.api.delete(mirrorPath('killed'));
@@ -79,7 +79,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(secretPath('killed', 'killed'));
   });
 
-  it('does not hold up its namespace', async () => {
+  it('does not block its namespace', async () => {
     await scene.namespaces('leaving');
     await copied('neighbour', 'leaving');
     await hold('neighbour');
@@ -94,7 +94,7 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
 });
 
 describe('a mirror that is deleted while the server refuses', () => {
-  it('the deletion of its copy: goes when the time is over, and the copy goes when it may', async () => {
+  it('the deletion of its copy is deleted after the timeout, and the copy when that is permitted', async () => {
     await copied('refused');
     {
       const when = `request.namespace == 'refused'`;
@@ -107,7 +107,7 @@ describe('a mirror that is deleted while the server refuses', () => {
     await waitFor(async () => (await scene.find('refused', 'refused')) === undefined, { timeoutMs: RETRY_MS });
   });
 
-  it('the mark by which its copy stays: waits on, for the copy would go without it', async () => {
+  it('the retain mark of its copy keeps waiting, because the copy would be deleted without it', async () => {
     await copied('marked');
     {
       await using _ = await refuse(scene.api, 'marked', { when: `request.namespace == 'marked'` });
@@ -122,8 +122,8 @@ describe('a mirror that is deleted while the server refuses', () => {
   });
 });
 
-describe('a mirror that retains a copy with no room for the mark by which it stays', () => {
-  it('goes all the same, and the copy stays as nobody’s', async () => {
+describe('a mirror that retains a copy with no room for the retain mark', () => {
+  it('is deleted, and the copy stays without an owner', async () => {
     await scene.namespaces('full');
     await scene.secret(HOME, 'full', { a: '1' });
     await scene.mirror('full', ['full'], { deletePolicy: 'retain' });
@@ -143,7 +143,7 @@ describe('a mirror that retains a copy with no room for the mark by which it sta
   });
 });
 
-describe('a mirror with a finalizer of somebody else', () => {
+describe('a mirror with a foreign finalizer', () => {
   it('keeps it when its copies are gone', async () => {
     await copied('shared');
     await scene.api.patch(mirrorPath('shared'), { metadata: { finalizers: [THEIRS, FINALIZER] } });

@@ -1,5 +1,5 @@
 /**
- * No field of a mirror makes us read for its author what is in another namespace: the CRD refuses what it can, and we do not rely on
+ * No field of a mirror makes the operator read another namespace for its author: the CRD refuses what it can, and nothing relies on
  * it. Every reference is tried on a CRD that permits everything, and the audit log says what was read.
  */
 import assert from 'node:assert/strict';
@@ -80,7 +80,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-it('what our CRD can see it refuses', async () => {
+it('the CRD refuses every reference that it can check', async () => {
   for (const [name, { spec, admitted }] of TABLE) {
     const { status, body } = await scene.api.raw('POST', mirrorPath(''), {
       body: object(name, spec),
@@ -90,13 +90,13 @@ it('what our CRD can see it refuses', async () => {
   }
 });
 
-describe('without it', () => {
+describe('a reference on a permissive CRD', () => {
   before(async () => {
     await permitEverything(scene.api);
     await scene.operator();
   });
 
-  it('each is refused by its field, or means what is in the mirror’s own namespace', async () => {
+  it('is refused with its field, or resolves to the mirror’s own namespace', async () => {
     await Promise.all(TABLE.map(async ([name, { spec }]) => await scene.api.create(object(name, spec))));
     for (const [name, { says }] of TABLE) {
       if (says !== undefined) await scene.ready(name, 'InvalidSpec', says);
@@ -106,7 +106,7 @@ describe('without it', () => {
     for (const title of ['from', 'to']) await scene.ready(`${title}-account-namespace`, 'VaultAuthMissing', missing);
   });
 
-  it('nothing of another namespace was asked for, and no copy was made', async () => {
+  it('causes no read in another namespace and no copy', async () => {
     const asked = readFileSync(scene.plane.auditLogPath, 'utf8')
       .split('\n')
       .filter((line) => line.endsWith('}'))

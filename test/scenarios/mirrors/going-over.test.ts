@@ -1,4 +1,4 @@
-/** The CRD of the original's Helm chart, with its conversion webhook, an object stored as v1alpha1, and nobody who converts. */
+/** The CRD of the original's Helm chart with its conversion webhook, an object stored as v1alpha1, and no server for the webhook. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, afterEach, before, it } from 'node:test';
@@ -79,7 +79,7 @@ after(async () => {
 });
 
 for (const [way, apply] of Object.entries(WAYS)) {
-  it(`${way} of our CRD is refused while the webhook is there, instead of keeping it in silence`, async () => {
+  it(`${way} of our CRD is refused while the webhook is configured, and does not keep it silently`, async () => {
     const { status, body } = await apply();
     assert.equal(status, 422, JSON.stringify(body));
     assert.match(body.message, /spec\.conversion\.webhookClientConfig: Forbidden/);
@@ -90,7 +90,7 @@ for (const [title, fault] of [
   ['says why', undefined],
   ['gives no reason', 'storage is (re)initializing'],
 ] as const) {
-  it(`log and /readyz say what to do where the server ${title}; annotated Secrets are copied meanwhile`, async () => {
+  it(`log and /readyz give the fix where the server ${title}; annotated Secrets are copied meanwhile`, async () => {
     if (fault !== undefined) {
       const body = { kind: 'Status', status: 'Failure', reason: 'TooManyRequests', message: fault, code: 429 };
       const headers = { 'retry-after': '1' };
@@ -122,7 +122,7 @@ for (const [title, fault] of [
   });
 }
 
-it('with the webhook taken out, a mirror stored as v1alpha1 shows its pattern through v1alpha1', async () => {
+it('a mirror stored as v1alpha1 shows its pattern through v1alpha1 after the webhook is removed', async () => {
   await scene.api.patch(DEFINITION, UNHOOK, 'json');
   const first = await waitFor(async () => (await scene.api.raw('GET', `${FIRST}/first`)).body, {
     message: 'the mirror',
@@ -131,7 +131,7 @@ it('with the webhook taken out, a mirror stored as v1alpha1 shows its pattern th
   await asHelmLeavesIt();
 });
 
-it('with the webhook taken out first every way works, and what runs goes on by itself', async () => {
+it('every way works after the webhook is removed, and a running operator continues by itself', async () => {
   await using keyferry = await Keyferry.start({ kubeconfig });
   await waitFor(() => keyferry.logs().some(({ advice }) => advice !== undefined), { message: () => keyferry.output });
   for (const [way, apply] of Object.entries(WAYS)) {

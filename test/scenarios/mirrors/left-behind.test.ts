@@ -1,4 +1,4 @@
-/** Copies that the original made in namespaces of which a pattern matches only a part of the name: the log names them. */
+/** Copies of the original in namespaces where a pattern matches only a part of the name: the log names them. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
@@ -8,7 +8,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
-describe('copies that the original has left behind', () => {
+describe('copies that the original left behind', () => {
   let scene: MirrorScene;
   before(async () => {
     scene = await MirrorScene.open({ audit: true });
@@ -33,7 +33,7 @@ describe('copies that the original has left behind', () => {
     return ours.filter((line) => line.includes(`fieldSelector=metadata.name%3D${name}"`)).length;
   };
 
-  it('are named once for each version of their mirror, and left alone', async () => {
+  it('are logged once for each version of their mirror, and not changed', async () => {
     const operator = await scene.operator();
     await scene.copied('part-a', 'part', { a: '1' });
     await scene.ready('whole', 'Synced');
@@ -63,7 +63,7 @@ describe('copies that the original has left behind', () => {
     await operator.stop();
   });
 
-  it('are served with --mirrors-regex=search, and not spoken of', async () => {
+  it('are managed with --mirrors-regex=search, and not logged', async () => {
     const operator = await scene.operator({ args: ['--mirrors-regex=search'] });
     await scene.copied('not-part-a', 'part', { a: '2' });
     await scene.ready('part', 'Conflict', /not-part-b/);

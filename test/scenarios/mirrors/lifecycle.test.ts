@@ -1,4 +1,4 @@
-/** Copies come and go with mirrors and namespaces: edits of the spec, delete policies, namespaces that end and return. */
+/** Copies follow mirrors and namespaces: edits of the spec, delete policies, namespaces that are deleted and created again. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -33,7 +33,7 @@ const copies = (name: string): readonly [string, string] => [
 const isThere = async (path: string): Promise<boolean> => (await scene.api.find(path)) !== undefined;
 
 describe('a mirror that is deleted', { concurrency: 4 }, () => {
-  it('takes its copies along, also one that others held up', async () => {
+  it('deletes its copies, also one that a finalizer held', async () => {
     await settled('gone');
     const [first, second] = copies('gone');
     await scene.api.patch(first, { metadata: { finalizers: ['example.com/hold'] } });
@@ -46,7 +46,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     assert.ok(await isThere(secretPath(HOME, 'gone')), 'the source stays');
   });
 
-  it('leaves them with deletePolicy retain, and takes them back when it returns', async () => {
+  it('leaves its copies with deletePolicy retain, and owns them again when it is created again', async () => {
     await settled('stay', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('stay'));
     await scene.gone(mirrorPath('stay'));
@@ -64,7 +64,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('stay'), mirrorPath('stay'));
   });
 
-  it('leaves them when the policy became retain just before', async () => {
+  it('leaves its copies when the policy became retain just before', async () => {
     await settled('late-retain');
     await spec('late-retain', { deletePolicy: 'retain' });
     await scene.api.delete(mirrorPath('late-retain'));
@@ -73,14 +73,14 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await staysTrue(() => isThere(path), 500, 'the copy');
   });
 
-  it('goes at once where it never had a copy', async () => {
+  it('is gone at once if it never had a copy', async () => {
     await scene.mirror('idle', ['idle-nowhere']);
     await scene.ready('idle', 'NoSecret');
     await scene.api.delete(mirrorPath('idle'));
     await scene.gone(mirrorPath('idle'));
   });
 
-  it('whose finalizer is torn off leaves no copy behind either', async () => {
+  it('leaves no copy behind when its finalizer was removed by hand', async () => {
     await settled('torn');
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: ['example.com/hold', FINALIZER] } });
     await scene.api.patch(mirrorPath('torn'), { metadata: { finalizers: null } });
@@ -88,7 +88,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
     await scene.gone(...copies('torn'));
   });
 
-  it('and comes back at once under its name is served anew', async () => {
+  it('copies again when it is created again at once', async () => {
     await settled('phoenix');
     await scene.api.delete(mirrorPath('phoenix'));
     await scene.gone(mirrorPath('phoenix'));
@@ -100,7 +100,7 @@ describe('a mirror that is deleted', { concurrency: 4 }, () => {
 });
 
 describe('a mirror that is edited', { concurrency: 4 }, () => {
-  it('takes back copies that its list no longer names, and adds new ones', async () => {
+  it('deletes copies that its list no longer selects, and adds new ones', async () => {
     const [kept] = await settled('narrow');
     await scene.namespaces('narrow-c');
     await spec('narrow', { destination: { namespaces: ['narrow-[ac]'] } });
@@ -110,7 +110,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.ready('narrow', 'Synced', /^2 copies/);
   });
 
-  it('keeps them with retain', async () => {
+  it('keeps those copies with retain', async () => {
     const [, unlisted] = await settled('narrow-keep', { deletePolicy: 'retain' });
     await spec('narrow-keep', { destination: { namespaces: ['narrow-keep-a'] } });
     await scene.ready('narrow-keep', 'Synced', /^1 copy/);
@@ -121,7 +121,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'nobody writes it any more');
   });
 
-  it('that names another source moves its copies', async () => {
+  it('copies the new source and deletes the copies of the old one', async () => {
     await settled('rename');
     await scene.secret(HOME, 'renamed', { b: '1' });
     await spec('rename', { source: { name: 'renamed' } });
@@ -143,7 +143,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     assert.equal(now.metadata.resourceVersion, copy.metadata.resourceVersion);
   });
 
-  it('keeps copies while its source is away, and goes on when it is back', async () => {
+  it('keeps its copies while the source is missing, and copies when it is back', async () => {
     const [copy] = await settled('away');
     await scene.api.delete(secretPath(HOME, 'away'));
     const status = await scene.ready('away', 'NoSecret');
@@ -162,7 +162,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
 });
 
 describe('a namespace', { concurrency: 4 }, () => {
-  it('that comes late is served at once', async () => {
+  it('that is created late gets its copies at once', async () => {
     await scene.secret(HOME, 'late', { a: '1' });
     await scene.mirror('late', ['late-comer-.+']);
     await scene.ready('late', 'Synced', /^0 copies/);
@@ -171,7 +171,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.ready('late', 'Synced', /^1 copy/);
   });
 
-  it('that is deleted and comes back is served again, and its end is no error', async () => {
+  it('that is deleted and created again gets its copies again, and its deletion is no error', async () => {
     await settled('return');
     await scene.api.delete('/api/v1/namespaces/return-b');
     await scene.gone('/api/v1/namespaces/return-b');
@@ -185,7 +185,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('that hangs in Terminating hurts nobody', async () => {
+  it('that hangs in Terminating does not affect other namespaces', async () => {
     await settled('hang');
     const anchor = { name: 'anchor', namespace: 'hang-b', finalizers: ['example.com/hold'] };
     await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: anchor });
@@ -200,7 +200,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.gone('/api/v1/namespaces/hang-b');
   });
 
-  it('that holds the mirror itself can be deleted, and the copies elsewhere go', async () => {
+  it('that holds the mirror itself can be deleted, with the copies elsewhere', async () => {
     await scene.namespaces('tenant', 'tenant-target');
     await scene.secret('tenant', 'tenant', { a: '1' });
     await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');
@@ -211,7 +211,7 @@ describe('a namespace', { concurrency: 4 }, () => {
   });
 });
 
-it('a mark that names a mirror which does not exist gives no power over foreign Secrets', async () => {
+it('a mark that names a mirror which does not exist does not make a foreign Secret ours', async () => {
   await scene.namespaces('ghost');
   const ghost = await scene.secret(
     'ghost',

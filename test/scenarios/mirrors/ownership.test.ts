@@ -1,4 +1,4 @@
-/** Whose a Secret is: what is not ours is never touched, two mirrors agree on one target, and the marks decide. */
+/** Ownership of a Secret: foreign Secrets are never touched, one of two mirrors gets a target, and the marks decide. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -67,7 +67,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
     },
   };
   for (const [index, [title, more]] of Object.entries(marks).entries()) {
-    it(`${title} is left alone, whatever happens to the mirror`, async () => {
+    it(`${title} stays unchanged, whatever happens to the mirror`, async () => {
       const name = `foreign-${index}`;
       const free = `${name}-free`;
       await scene.namespaces(name, free);
@@ -112,7 +112,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
     await scene.ready('makes-way', 'Synced');
   });
 
-  it('with the full marks of a mirror which does not claim it is that mirror’s to clear, not ours to write', async () => {
+  it('with the full marks of a mirror that does not claim it is cleared by that mirror, and not written by another', async () => {
     // `bystander` exists and wants nothing here: its unwanted copy goes, and only then is there room.
     await settled('bystander');
     await scene.namespaces('forged');
@@ -135,7 +135,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
     await scene.copied('forged', 'forged', { a: '1' });
   });
 
-  it('is not deleted by its user’s race: what is put in a copy’s place lives', async () => {
+  it('that a user puts in the place of a copy is not deleted', async () => {
     await settled('race');
     const path = secretPath('race', 'race');
     await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
@@ -177,7 +177,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
     await scene.copied('adopt-b', 'adopt', { a: '1' });
   });
 
-  it('go with a mirror that was never ours to begin with', async () => {
+  it('are deleted with a mirror that the operator had not reconciled before', async () => {
     await scene.namespaces('leave-a', 'leave-b');
     await scene.secret('leave-a', 'leave', { a: '1' }, original('leave'));
     const other = await scene.secret('leave-b', 'leave', { a: '1' }, original('leave-not'));
@@ -194,7 +194,7 @@ describe('copies made by the original', { concurrency: 4 }, () => {
 });
 
 describe('two mirrors', { concurrency: 4 }, () => {
-  it('on one target: the older one’s source is there, and the other follows when it goes', async () => {
+  it('with one target: the older one copies, and the other takes over when it is deleted', async () => {
     await scene.namespaces('twice', 'twice-other');
     await scene.secret(HOME, 'twice', { from: 'older' });
     await scene.secret('twice-other', 'twice', { from: 'younger' });
@@ -216,7 +216,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('twice-b', 'Synced', /(?:)/, 'twice-other');
   });
 
-  it('made in the same second: the one that has the copy keeps it, over edits and a kill -9', async () => {
+  it('created in the same second: the owner of the copy keeps it over edits and a kill -9', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `pair-${index}`);
     await scene.namespaces('pair-other', ...names);
     const sources = names.flatMap((name) => [HOME, 'pair-other'].map((home) => ({ name, home })));
@@ -252,7 +252,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     }
   });
 
-  it('of which the older has no source: the younger makes the copy, and keeps it when the source of the older comes', async () => {
+  it('of which the older has no source: the younger makes the copy, and keeps it when that source appears', async () => {
     await scene.namespaces('blocked', 'blocked-other');
     const older = await scene.mirror('blocked', ['blocked']);
     await scene.ready('blocked', 'NoSecret');
@@ -275,7 +275,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.ready('blocked', 'Synced');
   });
 
-  it('in a chain carry a value two steps, and only their own marks', async () => {
+  it('in a chain copy a value two steps, and only their own marks', async () => {
     await scene.namespaces('chain-1', 'chain-2');
     await scene.secret(HOME, 'chain', { a: '1' }, { metadata: { labels: { app: 'web' } } });
     await scene.mirror('chain', ['chain-1']);
@@ -291,7 +291,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     });
   });
 
-  it('in a circle come to rest', async () => {
+  it('in a cycle come to rest', async () => {
     await scene.namespaces('loop-1', 'loop-2');
     await scene.secret('loop-1', 'loop', { a: '1' });
     await scene.mirror('loop', ['loop-2'], {}, 'loop-1');
@@ -304,7 +304,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.copied('loop-2', 'loop', { a: '2' });
   });
 
-  it('in a circle whose source is deleted keep what is there and write no more', async () => {
+  it('in a cycle whose source is deleted keep the remaining Secret and write no more', async () => {
     await scene.namespaces('ring-1', 'ring-2');
     await scene.secret('ring-1', 'ring', { a: '1' });
     await scene.mirror('ring', ['ring-2'], {}, 'ring-1');
@@ -326,7 +326,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
 });
 
 describe('patterns', { concurrency: 4 }, () => {
-  it('that overlap make one copy, and one that matches home leaves the source alone', async () => {
+  it('that overlap make one copy, and one that matches the home namespace does not change the source', async () => {
     await scene.namespaces('over-a');
     const source = await scene.secret(HOME, 'over', { a: '1' });
     await scene.mirror('over', ['over-.', 'over-a', '.*ver-a', HOME, 'defaul.']);
@@ -339,7 +339,7 @@ describe('patterns', { concurrency: 4 }, () => {
     assert.ok(await untouched(source));
   });
 
-  it('stand for the whole name', async () => {
+  it('match the whole name', async () => {
     await scene.namespaces('whole-a-x', 'evil-whole-a-x', 'whole-a-x-evil');
     await scene.secret(HOME, 'whole', { a: '1' });
     await scene.mirror('whole', ['whole-a-x|never']);
@@ -349,7 +349,7 @@ describe('patterns', { concurrency: 4 }, () => {
     assert.equal(await scene.find('whole-a-x-evil', 'whole'), undefined);
   });
 
-  it('know RE2, and take no more than linear time', async () => {
+  it('have RE2 syntax, and match in linear time', async () => {
     const long = `re2-${'a'.repeat(58)}`;
     await scene.namespaces('re2-one', 're2-22', long);
     await scene.secret(HOME, 're2', { a: '1' });

@@ -1,4 +1,4 @@
-/** The operator away, killed or told to stop: what was missed is made up for, and nothing is done twice. */
+/** The operator is down, killed or stopped: it catches up after the next start and repeats nothing. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -42,7 +42,7 @@ const auditSize = (): number => readFileSync(scene.plane.auditLogPath, 'utf8').l
 
 const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 
-it('what happened while it was down is made up for', async () => {
+it('an operator catches up with all changes that happened while it was down', async () => {
   const values = { a: '1' };
   const all = ['edited', 'source', 'deleted', 'stolen', 'stripped', 'narrowed', 'dropped'];
   await scene.namespaces('down-a', 'down-b', 'down-gone');
@@ -77,8 +77,8 @@ it('what happened while it was down is made up for', async () => {
   assert.deepEqual(await scene.find('down-a', 'stolen'), stolen);
 });
 
-describe('killed half-way', () => {
-  it('through 200 copies: all are made, none twice', async () => {
+describe('an operator that is killed', () => {
+  it('in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
     const from = auditSize();
     const targets = names('half', 200);
     await scene.api.createMany(targets.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
@@ -95,7 +95,7 @@ describe('killed half-way', () => {
     assert.ok(done.length <= 200 + 16, `what was under way may be asked for again, and no more: ${done.length}`);
   });
 
-  it('through 200 deletions: all are gone, and the mirror too', async () => {
+  it('in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {
     await scene.api.delete(mirrorPath('half'));
     await waitFor(async () => (await copiesOf('half')).length <= 180, { intervalMs: 1, message: '20 deletions' });
     await operator.kill9();
@@ -106,7 +106,7 @@ describe('killed half-way', () => {
   });
 });
 
-it('started anew on a settled cluster it writes nothing', async () => {
+it('an operator restarted on a settled cluster writes nothing', async () => {
   // The control plane takes some seconds to empty a namespace; what it deletes meanwhile is not ours.
   const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;
   await waitFor(gone, { message: 'the namespace to be gone' });
@@ -119,12 +119,12 @@ it('started anew on a settled cluster it writes nothing', async () => {
 });
 
 describe('SIGTERM', () => {
-  it('ends it with code 0', async () => {
+  it('ends the operator with code 0', async () => {
     const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
     assert.equal(code, 0, operator.output.slice(-2000));
   });
 
-  it('ends it with code 0 while it works, and what it had begun is whole', async () => {
+  it('ends the operator with code 0 while it works, and no copy is incomplete', async () => {
     await scene.secret(HOME, 'load', { a: '1' });
     await scene.mirror('load', ['half-\\d+']);
     await waitFor(async () => (await copiesOf('load')).length >= 20, { intervalMs: 1, message: '20 copies' });
@@ -134,7 +134,7 @@ describe('SIGTERM', () => {
     await scene.ready('load', 'Synced', /^200 copies/);
   });
 
-  it('ends it with code 0 while the API server is silent', async () => {
+  it('ends the operator with code 0 while the API server does not answer', async () => {
     scene.plane.pauseApiServer();
     try {
       const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());

@@ -1,4 +1,4 @@
-/** What the scenarios of SecretMirrors share: a cluster with the CRD, an operator, and short words for what users do. */
+/** Shared by the scenarios of SecretMirrors: a cluster with the CRD, an operator, and helpers for the actions of users. */
 import { crds } from '../../../src/cli/crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
@@ -54,7 +54,7 @@ export class MirrorScene {
     return keyferry;
   }
 
-  /** All that were started, the last one last. */
+  /** All that were started, in order. */
   get operators(): readonly Keyferry[] {
     return this.#operators;
   }
@@ -64,7 +64,7 @@ export class MirrorScene {
     return (this.#operators.at(-1)?.output ?? '').trimEnd().split('\n').slice(-12).join('\n');
   }
 
-  /** Looks for the canary wherever the operators can have let it slip, then ends all. */
+  /** Checks that the operators leaked no canary, then stops all. */
   async close(): Promise<void> {
     try {
       await this.assertNothingLeaked();

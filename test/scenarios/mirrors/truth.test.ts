@@ -1,4 +1,4 @@
-/** What a mirror says of itself is true: in its condition, in its columns, in its events and in the log. */
+/** The state of a mirror is reported truthfully in its condition, columns and events and in the log. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -18,8 +18,8 @@ after(() => scene.close());
 const eventsOf = async (name: string, reason: string): Promise<number> =>
   (await scene.events(name)).filter((event) => event.reason === reason).length;
 
-describe('a copy that is not what its mirror wants', () => {
-  it('of another type and held by a finalizer: the mirror is not ready until it is made anew', async () => {
+describe('a copy that does not match its mirror', () => {
+  it('with another type and a finalizer keeps the mirror unready until it is created again', async () => {
     await scene.namespaces('typed-a', 'typed-b');
     await scene.secret(HOME, 'typed', { a: '1' });
     await scene.mirror('typed', ['typed-.']);
@@ -38,7 +38,7 @@ describe('a copy that is not what its mirror wants', () => {
     await waitFor(async () => (await scene.event('typed', 'Active')).count === 2, { message: 'a second event' });
   });
 
-  it('is told with the others, each under its own reason', async () => {
+  it('is reported with the others, each with its own reason', async () => {
     await scene.namespaces('mixed-a', 'mixed-b', 'mixed-c');
     await scene.secret('mixed-a', 'mixed', { theirs: 'x' });
     await scene.secret('mixed-b', 'mixed', { theirs: 'x' }, { metadata: { finalizers: ['example.com/tenant'] } });
@@ -57,8 +57,8 @@ describe('a copy that is not what its mirror wants', () => {
   });
 });
 
-describe('a pattern that is no regular expression in the mind of its author', () => {
-  it('is told as long as it matches nothing', async () => {
+describe('a pattern that its author wrote as a glob or a list', () => {
+  it('is reported as long as it matches nothing', async () => {
     await scene.namespaces('glob-a', 'glob-b');
     await scene.secret(HOME, 'glob', { a: '1' });
     await scene.mirror('glob', ['glob-a', 'glo*b-c', 'glob-a,glob-b']);

@@ -1,5 +1,5 @@
 /**
- * Whoever may write in one namespace cannot stop the replicator: its probes answer, its memory stays within bounds, and everybody else's
+ * A user who may write in one namespace cannot stop the replicator: its probes answer, its memory stays bounded, and all other
  * copies are made, at once and after every restart.
  */
 import assert from 'node:assert/strict';
@@ -51,7 +51,7 @@ async function assertSmall(): Promise<void> {
 }
 
 let goods = 0;
-/** A user of another namespace has a Secret copied as if nothing was. */
+/** Copies of a user in another namespace are made as usual. */
 async function othersAreServed(): Promise<void> {
   goods += 1;
   await users.create(`good/g-${goods}`, { a: String(goods) }, { 'replicate-to-namespaces': 'team-.*' });
@@ -59,7 +59,7 @@ async function othersAreServed(): Promise<void> {
 }
 
 describe('an author of annotated Secrets', () => {
-  it('is told of 20,000 names × 20,000 namespaces, and nobody else notices', async (t) => {
+  it('gets a warning for 20,000 names × 20,000 namespaces, and does not affect others', async (t) => {
     await using probes = await ProbeWatch.start(operator);
     const names = list(20_000, (index) => index.toString(36));
     await users.create('bad/product', { a: 'x' }, { 'replicate-to': names, 'replicate-to-namespaces': names });
@@ -77,7 +77,7 @@ describe('an author of annotated Secrets', () => {
     await assertSmall();
   });
 
-  it('cannot do by hundreds of objects what one cannot do', async (t) => {
+  it('cannot exceed the limits with hundreds of objects either', async (t) => {
     await using probes = await ProbeWatch.start(operator);
     const over = list(20_000, (index) => index.toString(36));
     await crowd('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
@@ -120,7 +120,7 @@ describe('an author of annotated Secrets', () => {
     await assertSmall();
   });
 
-  it('delays nobody with a thousand Secrets that want one target', async (t) => {
+  it('does not delay others with a thousand Secrets for one target', async (t) => {
     await using probes = await ProbeWatch.start(operator);
     await crowd('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
     await users.holds('team-1/wanted', { a: 'x' });
@@ -130,7 +130,7 @@ describe('an author of annotated Secrets', () => {
     await assertSmall();
   });
 
-  it('stops no restart', async (t) => {
+  it('cannot prevent a restart', async (t) => {
     await operator.stop();
     operator = await scene.started();
     await using probes = await ProbeWatch.start(operator);
