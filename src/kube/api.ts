@@ -19,12 +19,11 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFieldsEntry[];
 }
 
-/** One entry of `metadata.managedFields`: which fields a manager set last, never their values. */
+/** One entry of `metadata.managedFields`: the fields that a manager set last, without their values. */
 export interface ManagedFieldsEntry {
   readonly manager?: string;
   readonly operation?: string;
   readonly subresource?: string;
-  readonly time?: string;
   readonly fieldsV1?: Readonly<Record<string, unknown>>;
 }
 
@@ -55,7 +54,7 @@ export interface KubeRequest {
   /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Asked at the moment of sending, when all waiting is over. What it throws is what the call fails with; nothing is sent then. */
+  /** Called right before the request is sent. If it throws, nothing is sent and the call fails with that error. */
   readonly beforeSending?: () => void;
 }
 
@@ -81,15 +80,15 @@ export interface KubeApi {
   /** The cluster's name in logs, metrics and status: `local`, `tenant`, … */
   readonly cluster: string;
   /**
-   * One call. Honours a 429's or 503's Retry-After for all later calls of this client, but does not repeat the call itself:
-   * the caller's queue decides that. A call whose time would be up before the hold ends is refused at once, with the same
-   * status and what is left of the wait as `retryAfterMs`. While nobody answers, the calls of a client try one at a time, and the
-   * others wait within their time limits. Whoever must not be held by others (a Lease) takes a client of its own.
+   * One call. A Retry-After (429, 503) holds all later calls of this client; the call itself is not repeated, which is for the
+   * caller's queue to decide. A call whose time limit ends before the hold does is refused at once, with the same status and the
+   * rest of the wait as `retryAfterMs`. While the server does not answer, one call at a time is sent, and the others wait
+   * within their time limits. Calls that others must not hold up (a Lease) need a client of their own.
    * @throws ApiError for any status outside 200–299, `ConnectionError` where there was no answer, `CredentialError` (one of those)
    * where credentials could not be had, and the signal's reason on abort.
    */
   request(request: KubeRequest): Promise<KubeResponse>;
-  /** As `request`, but hands out the body while it arrives. Uses its own connection, outside the pool of `request`. */
+  /** As `request`, but hands the body out while it arrives. Uses its own connection, outside the pool of `request`. */
   stream(request: KubeRequest): Promise<KubeStream>;
 }
 

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { errorText } from './error-fields.ts';
 import type { LogLevel } from './log-level.ts';
-import { createLog, nullLog, type Log } from './log.ts';
+import { createLog, type Log } from './log.ts';
 
 const CANARY = 'c4n4ry-s3cr3t-v4lu3';
 
@@ -57,14 +57,6 @@ describe('log', () => {
     }
   });
 
-  it('gives children the fields of their parents, and a line wins over both without repeating the key', () => {
-    const { log, lines, raw } = capture('info');
-    log.child({ controller: 'mirrors', namespace: 'a' }).child({ name: 'b' }).info('x', { namespace: 'c' });
-    const [line] = lines();
-    assert.deepEqual([line?.['controller'], line?.['namespace'], line?.['name']], ['mirrors', 'c', 'b']);
-    assert.equal(raw().split('"namespace"').length, 2);
-  });
-
   it('drops objects, buffers and unknown fields, however they are passed', () => {
     class SecretBytes {
       readonly bytes = Buffer.from(CANARY);
@@ -83,7 +75,7 @@ describe('log', () => {
       const { log, lines, raw } = capture('debug');
       log.info('x', value as never);
       log.info('x', { name: value, count: value, error: value, status: value, data: value } as never);
-      log.child({ source: value, extra: value } as never).warn('x', { target: value } as never);
+      log.warn('x', { source: value, extra: value, target: value } as never);
       log.error(value as never, { err: value, msg: value, req: value } as never);
       assert.equal(lines().length, 4);
       assertNoCanary(raw());
@@ -193,10 +185,5 @@ describe('log', () => {
     assert.equal(child.status, 3);
     assert.equal(child.stdout, '');
     assert.equal(child.stderr.trim().split('\n').length, 2000);
-  });
-
-  it('has a log that writes nothing', () => {
-    nullLog.child({ name: 'x' }).error('x', { error: new Error('x') });
-    assert.equal(nullLog.isDebug, false);
   });
 });

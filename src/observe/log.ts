@@ -7,16 +7,14 @@
  */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import type { LogLevel } from './log-level.ts';
-import { checkFields, type CheckedFields, type LogFields } from './log-fields.ts';
+import { checkFields, type LogFields } from './log-fields.ts';
 
 export interface Log {
   debug(msg: string, fields?: LogFields): void;
   info(msg: string, fields?: LogFields): void;
   warn(msg: string, fields?: LogFields): void;
   error(msg: string, fields?: LogFields): void;
-  /** A log whose lines all carry `fields`; those of a line win over them. */
-  child(fields: Omit<LogFields, 'error'>): Log;
-  /** Whether `debug` writes anything: for lines whose making costs something. */
+  /** Whether `debug` writes lines; asked before making a line that costs something. */
   readonly isDebug: boolean;
 }
 
@@ -33,7 +31,7 @@ export function createLog(options: LogOptions): Log {
   const logger = pino(
     {
       level: options.level,
-      // No pid and host name: whoever collects the lines knows the container.
+      // No pid and host name: the log collector adds the container's name.
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -41,28 +39,15 @@ export function createLog(options: LogOptions): Log {
     },
     options.destination ?? pino.destination({ dest: 2, sync: true }),
   );
-  return new PinoLog(logger, {});
+  return new PinoLog(logger);
 }
-
-/** Writes nothing. For tests and for parts used without a process around them. */
-export const nullLog: Log = Object.freeze({
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => nullLog,
-  isDebug: false,
-});
 
 class PinoLog implements Log {
   readonly isDebug: boolean;
   readonly #logger: Logger;
-  /** Kept here instead of in a pino child, which would write a field twice that a line gives again. */
-  readonly #bound: CheckedFields;
 
-  constructor(logger: Logger, bound: CheckedFields) {
+  constructor(logger: Logger) {
     this.#logger = logger;
-    this.#bound = bound;
     this.isDebug = logger.isLevelEnabled('debug');
   }
 
@@ -82,13 +67,9 @@ class PinoLog implements Log {
     this.#write('error', msg, fields);
   }
 
-  child(fields: Omit<LogFields, 'error'>): Log {
-    return new PinoLog(this.#logger, { ...this.#bound, ...checkFields(fields, false) });
-  }
-
   #write(level: LogLevel, msg: string, fields: LogFields | undefined): void {
     if (!this.#logger.isLevelEnabled(level)) return;
-    const checked = fields === undefined ? this.#bound : { ...this.#bound, ...checkFields(fields, this.isDebug) };
-    this.#logger[level](checked, typeof msg === 'string' ? msg.slice(0, MAX_MESSAGE) : 'a message that is no text');
+    const checked = fields === undefined ? {} : checkFields(fields, this.isDebug);
+    this.#logger[level](checked, typeof msg === 'string' ? msg.slice(0, MAX_MESSAGE) : '(message is not text)');
   }
 }

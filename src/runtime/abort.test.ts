@@ -16,7 +16,8 @@ test('throwIfAborted says what was aborted and why', () => {
     () => {
       throwIfAborted(AbortSignal.abort(reason), 'reading the source');
     },
-    (error) => error instanceof AbortedError && error.what === 'reading the source' && error.cause === reason,
+    (error) =>
+      error instanceof AbortedError && error.message === 'aborted while reading the source' && error.cause === reason,
   );
 });
 
@@ -65,12 +66,10 @@ test('anySignal follows the first and lets go of all', () => {
   assert.equal(already.signal.reason, reason);
 });
 
-test('withTimeout: result, limit, outer abort, and work that ignores its signal', async () => {
+test('withTimeout: result, limit, and work that ignores its signal', async () => {
   const clock = new ManualClock();
-  const { signal } = new AbortController();
-  assert.equal(await withTimeout(async () => 7, { what: 'counting', limitMs: 10, clock, signal }), 7);
+  assert.equal(await withTimeout(async () => 7, { what: 'counting', limitMs: 10, clock }), 7);
   assert.equal(clock.pendingTimers, 0);
-  assert.equal(listeners(signal), 0);
 
   let inner: AbortSignal | undefined;
   const deaf = withTimeout(
@@ -87,11 +86,6 @@ test('withTimeout: result, limit, outer abort, and work that ignores its signal'
   await clock.advance(10);
   await rejected;
   assert.equal(inner?.aborted, true);
-
-  const controller = new AbortController();
-  const outer = withTimeout(() => never, { what: 'renewing', limitMs: 10, clock, signal: controller.signal });
-  controller.abort();
-  await assert.rejects(outer, /aborted while renewing/);
   assert.equal(clock.pendingTimers, 0);
 });
 

@@ -1,31 +1,26 @@
 /**
- * Waiting that can be called off, and errors that say what was called off.
+ * Waits that a signal or a time limit can end, and errors that name what was ended.
  *
- * Every listener put on a signal here is taken off again when the wait is over: signals of a daemon live for weeks.
+ * Every listener that is added to a signal here is removed when the wait is over: the signals of an operator live for weeks.
  */
 import { type Clock, systemClock } from './clock.ts';
 
-/** Something was given up because its signal was aborted. `cause` is the signal's reason. */
+/** The signal was aborted. `cause` is the signal's reason. */
 export class AbortedError extends Error {
   override readonly name = 'AbortError';
-  /** What was being done, as a gerund phrase: `waiting for the cache of secrets`. */
-  readonly what: string;
-
+  /** @param what a gerund phrase: `waiting for the cache of secrets` */
   constructor(what: string, reason: unknown) {
     super(`aborted while ${what}`, { cause: reason });
-    this.what = what;
   }
 }
 
-/** Something did not end within its time limit. */
+/** The work did not end within its time limit. */
 export class TimeLimitError extends Error {
   override readonly name = 'TimeoutError';
-  readonly what: string;
   readonly limitMs: number;
 
-  constructor(what: string, limitMs: number, options?: ErrorOptions) {
-    super(`${what} took longer than ${limitMs} ms`, options);
-    this.what = what;
+  constructor(what: string, limitMs: number) {
+    super(`${what} took longer than ${limitMs} ms`);
     this.limitMs = limitMs;
   }
 }
@@ -35,10 +30,7 @@ export function throwIfAborted(signal: AbortSignal | undefined, what: string): v
   if (signal?.aborted === true) throw new AbortedError(what, signal.reason);
 }
 
-/**
- * The promise, or `AbortedError` as soon as the signal is aborted. The work behind the promise goes on; a later
- * rejection of it is then nobody's.
- */
+/** The promise, or `AbortedError` as soon as the signal is aborted. The work goes on, and a later rejection of it is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, what: string): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
@@ -113,26 +105,23 @@ export interface TimeLimit {
   /** What is done, for the error: `renewing the lease keyferry/leader`. */
   readonly what: string;
   readonly limitMs: number;
-  readonly signal?: AbortSignal | undefined;
   readonly clock?: Clock;
 }
 
 /**
- * Runs `work` with a signal that is aborted after the limit (or with `limit.signal`), and does not wait for work that
- * ignores it.
- * @throws TimeLimitError after the limit, AbortedError when `limit.signal` is aborted, else what `work` throws
+ * Runs `work` with a signal that is aborted after the limit. Does not wait for work that ignores the signal.
+ * @throws TimeLimitError after the limit, else what `work` throws
  */
 export async function withTimeout<T>(work: (signal: AbortSignal) => Promise<T>, limit: TimeLimit): Promise<T> {
-  throwIfAborted(limit.signal, limit.what);
-  using linked = anySignal(limit.signal);
+  const controller = new AbortController();
   const late = Promise.withResolvers<never>();
   const timer = (limit.clock ?? systemClock).setTimeout(() => {
     const error = new TimeLimitError(limit.what, limit.limitMs);
     late.reject(error);
-    linked.abort(error);
+    controller.abort(error);
   }, limit.limitMs);
   try {
-    return await Promise.race([orAborted(work(linked.signal), limit.signal, limit.what), late.promise]);
+    return await Promise.race([work(controller.signal), late.promise]);
   } finally {
     timer.cancel();
   }

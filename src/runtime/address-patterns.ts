@@ -8,9 +8,8 @@
 const PATTERN = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[-\w.*]+)(?::(\d{1,5}|\*))?\/?$/i;
 
 export interface AddressPattern {
-  readonly text: string;
   readonly matches: (url: URL) => boolean;
-  /** It has no `*` in its host: what it names was meant. */
+  /** The host has no `*`. */
   readonly isLiteral: boolean;
 }
 
@@ -27,10 +26,10 @@ export function parseAddressPattern(text: string): AddressPattern {
     (scheme === undefined || url.protocol === `${scheme.toLowerCase()}:`) &&
     (port === '*' || Number(port) === portOf(url)) &&
     pattern.test(withoutDot(url.hostname));
-  return { text, matches, isLiteral };
+  return { matches, isLiteral };
 }
 
-/** In the form that URLs have: numbers of IPv4 addresses as four, IPv6 shortened. */
+/** The host as URLs write it: IPv4 as four numbers, IPv6 shortened. */
 function hostOf(text: string): string | undefined {
   const url = URL.parse(text);
   return url === null || url.hostname === '' ? undefined : withoutDot(url.hostname);

@@ -1,45 +1,38 @@
 /**
- * How long to wait before trying again: exponential, with jitter, never shorter than the other side asked for.
+ * How long to wait before the next try: exponential, with jitter, never shorter than a Retry-After.
  *
- * `KeyedBackoff` counts failures per key and is told about successes. `Backoff` is for one thing that is opened again
- * and again (a watch): it forgets its failures once the thing has been open for `stableMs`, so that a server which
- * accepts and drops at once is still waited for longer and longer.
+ * `KeyedBackoff` counts failures per key until the caller resets it. `Backoff` is for one stream that is opened repeatedly (a
+ * watch): it resets only after the stream was open for `stableMs`, so that the wait keeps growing while a server accepts
+ * connections and drops them at once.
  */
 import { type Clock, systemClock } from './clock.ts';
-
-/** `full`: 0 … ceiling, spreads best. `equal`: half the ceiling … ceiling, where at least some wait is needed. */
-export type Jitter = 'full' | 'equal';
 
 export interface BackoffOptions {
   /** Ceiling of the first wait, ms. */
   readonly baseMs: number;
-  /** Ceiling of every wait, ms (a floor asked for by the server may exceed it). */
+  /** Ceiling of every wait, ms (a Retry-After may exceed it). */
   readonly maxMs: number;
-  /** Each ceiling is this times the one before. Default 2. */
-  readonly factor?: number;
-  /** Default `equal`. */
-  readonly jitter?: Jitter;
   /** 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
-/** A Retry-After sends all its readers back at one instant; this share of it is added at random to spread them. */
+/** A Retry-After would send all clients back at one instant; up to this share of it is added at random to spread them. */
 const FLOOR_SPREAD = 0.1;
 
 /** @throws RangeError naming the option and its value */
 function checked(options: BackoffOptions): Required<BackoffOptions> {
-  const { baseMs, maxMs, factor = 2, jitter = 'equal', random = Math.random } = options;
+  const { baseMs, maxMs, random = Math.random } = options;
   if (!(baseMs > 0 && Number.isFinite(baseMs))) throw new RangeError(`baseMs must be a positive number, got ${baseMs}`);
   if (!(maxMs >= baseMs && Number.isFinite(maxMs)))
     throw new RangeError(`maxMs must be at least baseMs (${baseMs}), got ${maxMs}`);
-  if (!(factor >= 1 && Number.isFinite(factor))) throw new RangeError(`factor must be at least 1, got ${factor}`);
-  return { baseMs, maxMs, factor, jitter, random };
+  return { baseMs, maxMs, random };
 }
 
+/** Half the ceiling to the ceiling, which doubles with each failure; not less than `floorMs`. */
 function delay(options: Required<BackoffOptions>, failures: number, floorMs: number): number {
-  const ceiling = Math.min(options.maxMs, options.baseMs * options.factor ** failures);
+  const ceiling = Math.min(options.maxMs, options.baseMs * 2 ** failures);
   const random = options.random();
-  const wait = options.jitter === 'full' ? random * ceiling : (ceiling * (1 + random)) / 2;
+  const wait = (ceiling * (1 + random)) / 2;
   return wait >= floorMs ? wait : floorMs * (1 + random * FLOOR_SPREAD);
 }
 
@@ -73,20 +66,20 @@ export class KeyedBackoff {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** `key` succeeded, or nobody will ask for it again. */
+  /** `key` succeeded, or is no longer used. */
   reset(key: string): void {
     this.#failures.delete(key);
   }
 }
 
 export interface ReconnectOptions extends BackoffOptions {
-  /** Having been open this long, ms, ends a row of failures. */
-  readonly stableMs: number;
+  /** A stream that was open this long, ms, ends a row of failures. Default: none does. */
+  readonly stableMs?: number;
   readonly clock?: Clock;
 }
 
 /** The waits of client-go's reflector (0.8 s → 30 s); a stream that lasted 10 s is taken for a good one. */
-export const RECONNECT: ReconnectOptions = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
+export const RECONNECT = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
 
 export class Backoff {
   readonly #options: Required<BackoffOptions>;
@@ -98,21 +91,16 @@ export class Backoff {
   /** @throws RangeError naming a bad option */
   constructor(options: ReconnectOptions = RECONNECT) {
     this.#options = checked(options);
-    this.#stableMs = options.stableMs;
+    this.#stableMs = options.stableMs ?? Infinity;
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Failures in a row so far. */
-  get attempts(): number {
-    return this.#failures;
-  }
-
-  /** The stream is open now; whether that was worth something shows when it ends. */
+  /** The stream is open now. */
   opened(): void {
     this.#openedAt = this.#clock.monotonic();
   }
 
-  /** It ended or could not be opened: ms to wait before the next try, at least `floorMs`. */
+  /** The try failed or the stream ended: ms to wait before the next try, at least `floorMs`. */
   next(floorMs = 0): number {
     if (this.#openedAt !== undefined && this.#clock.monotonic() - this.#openedAt >= this.#stableMs) this.reset();
     this.#openedAt = undefined;

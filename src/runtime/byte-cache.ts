@@ -1,19 +1,10 @@
 /**
- * A cache that holds at most so many bytes and drops what was used longest ago.
+ * A cache bounded by bytes. It evicts the least recently used entries.
  *
  * Invariants: `#bytes` is the sum of all sizes and never above the limit after a call; the order of `#entries` is the
- * order of last use. A value larger than the whole limit is not kept at all.
+ * order of last use. A value larger than the limit is not kept.
  */
 import { FifoMap } from './queue/fifo-map.ts';
-
-/** Why an entry left: pushed out by others, replaced by a new value, or taken out on request. */
-export type Departure = 'evicted' | 'replaced' | 'deleted';
-
-export interface ByteCacheOptions<V> {
-  readonly maxBytes: number;
-  /** Called for every entry that leaves, after it has left. Must not throw. */
-  readonly onLeave?: (key: string, value: V, why: Departure) => void;
-}
 
 interface Entry<V> {
   readonly value: V;
@@ -21,14 +12,14 @@ interface Entry<V> {
 }
 
 export class ByteCache<V> {
-  readonly #options: ByteCacheOptions<V>;
+  readonly #maxBytes: number;
   readonly #entries = new FifoMap<Entry<V>>();
   #bytes = 0;
 
   /** @throws RangeError if `maxBytes` is negative or not a number */
-  constructor(options: ByteCacheOptions<V>) {
-    if (!(options.maxBytes >= 0)) throw new RangeError(`maxBytes must be 0 or more, got ${options.maxBytes}`);
-    this.#options = options;
+  constructor({ maxBytes }: { readonly maxBytes: number }) {
+    if (!(maxBytes >= 0)) throw new RangeError(`maxBytes must be 0 or more, got ${maxBytes}`);
+    this.#maxBytes = maxBytes;
   }
 
   get size(): number {
@@ -39,7 +30,7 @@ export class ByteCache<V> {
     return this.#bytes;
   }
 
-  /** The value, which counts as a use of it. */
+  /** The value; this counts as a use. */
   get(key: string): V | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -49,19 +40,18 @@ export class ByteCache<V> {
   }
 
   /**
-   * @param bytes what the value is taken to weigh; 0 or more
-   * @returns false if the value is too large to be kept (an old value of the key is gone all the same)
+   * @param bytes size of the value
+   * @returns false if the value is too large to be kept (the old value of the key is removed all the same)
    * @throws RangeError for a negative or infinite size
    */
   set(key: string, value: V, bytes: number): boolean {
     if (!(bytes >= 0 && bytes < Infinity)) throw new RangeError(`bytes must be 0 or more, got ${bytes}`);
-    const { maxBytes } = this.#options;
-    this.#remove(key, 'replaced');
-    if (bytes > maxBytes) return false;
-    while (this.#bytes + bytes > maxBytes) {
+    this.delete(key);
+    if (bytes > this.#maxBytes) return false;
+    while (this.#bytes + bytes > this.#maxBytes) {
       const oldest = this.#entries.shift();
       if (oldest === undefined) break;
-      this.#left(oldest[0], oldest[1], 'evicted');
+      this.#bytes -= oldest[1].bytes;
     }
     this.#entries.set(key, { value, bytes });
     this.#bytes += bytes;
@@ -69,24 +59,15 @@ export class ByteCache<V> {
   }
 
   delete(key: string): boolean {
-    return this.#remove(key, 'deleted');
-  }
-
-  clear(): void {
-    for (let oldest = this.#entries.shift(); oldest !== undefined; oldest = this.#entries.shift())
-      this.#left(oldest[0], oldest[1], 'deleted');
-  }
-
-  #remove(key: string, why: Departure): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     this.#entries.delete(key);
-    this.#left(key, entry, why);
+    this.#bytes -= entry.bytes;
     return true;
   }
 
-  #left(key: string, entry: Entry<V>, why: Departure): void {
-    this.#bytes -= entry.bytes;
-    this.#options.onLeave?.(key, entry.value, why);
+  clear(): void {
+    this.#entries.clear();
+    this.#bytes = 0;
   }
 }

@@ -59,7 +59,7 @@ describe('SecretBytes', () => {
       fc.property(fc.uint8Array(), (bytes) => {
         const secret = SecretBytes.fromBytes(bytes);
         assert.deepEqual(new Uint8Array(secret.bytes()), bytes);
-        assert.ok(SecretBytes.fromBase64(secret.base64()).equals(secret));
+        assert.ok(SecretBytes.fromBase64(secret.base64()).bytes().equals(bytes));
       }),
     );
   });
@@ -92,21 +92,5 @@ describe('SecretBytes', () => {
     given.fill(0);
     secret.bytes().fill(0);
     assert.equal(secret.utf8(), 'abc');
-  });
-
-  it('compares by content', () => {
-    const secret = SecretBytes.fromUtf8('abc');
-    assert.ok(secret.equals(SecretBytes.fromUtf8('abc')));
-    assert.ok(!secret.equals(SecretBytes.fromUtf8('abd')));
-    assert.ok(!secret.equals(SecretBytes.fromUtf8('abcd')));
-  });
-
-  it('is not read as empty after wiping', () => {
-    const secret = SecretBytes.fromUtf8('abc');
-    secret.wipe();
-    assert.equal(secret.length, 0);
-    assert.throws(() => secret.utf8(), /wiped/);
-    assert.throws(() => secret.base64(), /wiped/);
-    assert.throws(() => secret.equals(SecretBytes.fromUtf8('')), /wiped/);
   });
 });

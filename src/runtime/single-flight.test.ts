@@ -12,10 +12,8 @@ test('callers of one key share one run, callers of another do not, later ones st
     return run;
   };
   const calls = [flights.run('a', work), flights.run('a', work), flights.run('b', work)];
-  assert.equal(flights.size, 2);
   gate.resolve();
   assert.deepEqual(await Promise.all(calls), [1, 1, 2]);
-  assert.equal(flights.size, 0);
   assert.equal(await flights.run('a', work), 3);
 });
 
@@ -66,5 +64,4 @@ test('an aborted signal starts nothing', async () => {
     flights.run('a', () => assert.fail('started'), AbortSignal.abort()),
     { name: 'AbortError' },
   );
-  assert.equal(flights.size, 0);
 });

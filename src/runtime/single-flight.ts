@@ -1,9 +1,8 @@
 /**
- * One piece of work for all who ask for the same thing at the same time.
+ * One run of the work for all callers that ask for the same key at the same time.
  *
- * A flight lives from the first caller until its work settles or its last caller gives up, whichever is first. A caller
- * that gives up leaves the others alone; when nobody is left the work's signal is aborted, and whoever asks next starts
- * a new flight rather than joining one that is going down.
+ * A flight lasts from the first call until its work settles or its last caller aborts. A caller that aborts does not affect
+ * the others. When the last one aborts, the work's signal is aborted, and the next call starts a new flight.
  */
 import { AbortedError, throwIfAborted } from './abort.ts';
 
@@ -16,14 +15,9 @@ interface Flight<T> {
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** How many different things are being worked on. */
-  get size(): number {
-    return this.#flights.size;
-  }
-
   /**
-   * The outcome of the work under way for `key`, or of `work`, started now.
-   * @param signal gives up this caller's wait only
+   * The outcome of the work that runs for `key`, or of `work`, started now.
+   * @param signal ends this caller's wait only
    * @throws what the work throws, or AbortedError
    */
   async run(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -42,7 +36,7 @@ export class SingleFlight<T> {
       flight.callers--;
       if (flight.callers === 0 && this.#flights.get(key) === flight) {
         this.#flights.delete(key);
-        flight.controller.abort(new Error(`nobody waits for ${key} any more`));
+        flight.controller.abort(new Error(`no caller waits for ${key}`));
       }
     }
   }
@@ -52,7 +46,7 @@ export class SingleFlight<T> {
     const landed = (): void => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
-    // Begun in a promise so that work that throws at once rejects like any other.
+    // Started in a promise, so that work that throws synchronously rejects as well.
     const promise = Promise.resolve(controller.signal).then(work);
     const flight: Flight<T> = { promise, controller, callers: 0 };
     this.#flights.set(key, flight);

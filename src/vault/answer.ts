@@ -17,12 +17,10 @@ import {
   stringsMember,
 } from './json.ts';
 
-/** What a login or a token renewal answers. Holds the token. */
+/** The answer to a login or a token renewal. Holds the token. */
 export interface VaultAuth {
-  /** Empty where the answer is about another's token (renewed by its accessor). */
   readonly clientToken: string;
   readonly accessor: string | undefined;
-  readonly policies: readonly string[];
   /** Seconds; 0: does not expire. */
   readonly ttlSeconds: number;
   readonly renewable: boolean;
@@ -41,12 +39,11 @@ export interface VaultResponse {
   readonly leaseSeconds: number;
   readonly renewable: boolean;
   readonly auth: VaultAuth | undefined;
-  readonly warnings: readonly string[];
 }
 
 export interface Failure {
   readonly kind: VaultErrorKind;
-  /** Vault's words, not yet scrubbed. Empty where the body was not Vault's. */
+  /** Vault's messages, not yet scrubbed. Empty where the body was not Vault's. */
   readonly errors: readonly string[];
   readonly retryAfterMs: number | undefined;
 }
@@ -76,7 +73,6 @@ function responseFrom(status: number, body: JsonObject, data: JsonObject | undef
     leaseSeconds: numberMember(body, 'lease_duration') ?? 0,
     renewable: booleanMember(body, 'renewable') ?? false,
     auth: authFrom(objectMember(body, 'auth')),
-    warnings: stringsMember(body, 'warnings'),
   };
 }
 
@@ -85,7 +81,6 @@ function authFrom(auth: JsonObject | undefined): VaultAuth | undefined {
   return {
     clientToken: stringMember(auth, 'client_token') ?? '',
     accessor: stringMember(auth, 'accessor') || undefined,
-    policies: stringsMember(auth, 'policies'),
     ttlSeconds: numberMember(auth, 'lease_duration') ?? 0,
     renewable: booleanMember(auth, 'renewable') ?? false,
     batch: stringMember(auth, 'token_type') === 'batch',
@@ -101,12 +96,12 @@ function parseBody(bytes: Buffer): JsonObject | JsonLimitError | undefined {
     return isJsonObject(value) ? value : undefined;
   } catch (error) {
     if (error instanceof JsonLimitError) return error;
-    // The error would quote the body, which may hold a secret value or come from anyone's server.
+    // The error would quote the body, which may hold a secret value or come from another server.
     return undefined;
   }
 }
 
-/** Of a body that is not JSON only this one is repeated: Go's answer to plain HTTP on a TLS port. */
+/** The only text that is quoted from a body that is not JSON: Go's answer to plain HTTP on a TLS port. */
 function hintFrom(body: Buffer): readonly string[] {
   const known = 'Client sent an HTTP request to an HTTPS server.';
   return body.subarray(0, 200).toString('latin1').includes(known) ? [known] : [];

@@ -6,7 +6,7 @@ import { Circuit, type Permit } from './circuit.ts';
 
 function setUp(random = () => 0.999) {
   const clock = new ManualClock();
-  const circuit = new Circuit({ clock, random, threshold: 3, baseMs: 1_000, maxMs: 4_000 });
+  const circuit = new Circuit({ clock, random, threshold: 3, maxMs: 4_000 });
   return { clock, circuit };
 }
 

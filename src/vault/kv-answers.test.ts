@@ -16,7 +16,6 @@ const answer = (text: string | undefined, status = 200): VaultResponse => ({
   leaseSeconds: 0,
   renewable: false,
   auth: undefined,
-  warnings: [],
 });
 const METADATA = '"created_time":"2026-01-01T00:00:00Z","deletion_time":"","destroyed":false,"version":3';
 
@@ -31,7 +30,7 @@ describe('an answer of KV 2', () => {
 
   it('of a deleted or destroyed version is never an entry without values', () => {
     const deleted = `{"data":null,"metadata":{"deletion_time":"2026-01-02T00:00:00Z","destroyed":false,"version":3}}`;
-    const expected = { state: 'deleted', version: 3, deletionTime: '2026-01-02T00:00:00Z' };
+    const expected = { state: 'deleted', version: 3 };
     assert.deepEqual(versionedEntry(answer(deleted, 404)), expected);
     assert.deepEqual(versionedEntry(answer(deleted, 200)), expected);
     const destroyed = '{"data":null,"metadata":{"deletion_time":"","destroyed":true,"version":3}}';

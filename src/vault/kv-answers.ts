@@ -1,6 +1,4 @@
-/**
- * What Vault's answers say about an entry: there, not there, deleted, destroyed; and the shapes of KV 1, KV 2 and others.
- */
+/** Reads entries from Vault's answers: found, missing, deleted or destroyed, in the shapes of KV 1, KV 2 and other engines. */
 import type { VaultResponse } from './answer.ts';
 import { booleanMember, type JsonObject, numberMember, objectMember, stringMember } from './json.ts';
 import type { SessionResponse } from './session/session.ts';
@@ -28,16 +26,11 @@ export interface FoundEntry {
   readonly lease?: LeaseGrant;
 }
 
-/**
- * Nothing to copy, for one of three reasons: nobody ever wrote it (`missing`); its latest version is soft-deleted and
- * may come back (`deleted`); its latest version is destroyed for good (`destroyed`).
- */
+/** No values: the entry was never written (`missing`), or its latest version is soft-deleted (`deleted`) or `destroyed`. */
 export interface AbsentEntry {
   readonly state: 'missing' | 'deleted' | 'destroyed';
   /** The latest version, which the next write must name; 0 for `missing`. */
   readonly version: number;
-  /** RFC 3339, for `deleted`. */
-  readonly deletionTime?: string;
 }
 
 export type KvEntry = FoundEntry | AbsentEntry;
@@ -87,7 +80,5 @@ export function entryHead(data: JsonObject | undefined, now: number): KvHead | u
 }
 
 function absent(version: number, metadata: JsonObject | undefined): AbsentEntry {
-  if (booleanMember(metadata, 'destroyed') === true) return { state: 'destroyed', version };
-  const deletionTime = stringMember(metadata, 'deletion_time');
-  return { state: 'deleted', version, ...(deletionTime && { deletionTime }) };
+  return { state: booleanMember(metadata, 'destroyed') === true ? 'destroyed' : 'deleted', version };
 }

@@ -1,13 +1,13 @@
 /**
- * When to renew a lease and when to replace it. Pure: times in, decision out. All times are ms, on one clock.
+ * When to renew a Vault lease and when to replace it. Pure. All times are ms, on one clock.
  *
- * - It is renewed at two thirds of its life (a little earlier by `jitter`), whatever anyone's poll period is.
- * - A renewal that brought less than was asked for was cut by `max_ttl`: no further one would help. The credentials are
- *   then used until `margin` before their end, and replaced.
- * - The same holds for a lease that is not renewable, and for one whose token dies first: Vault revokes a token's leases
- *   with it.
- * - `margin` is the time that the new credentials have to reach their users: a tenth of the lease, 30 s at least, but no
- *   more than a third of the lease and no more than 15 minutes.
+ * - A lease is renewed at two thirds of its life (a little earlier by `jitter`), whatever the poll period of its rule.
+ * - If a renewal gave less time than requested, `max_ttl` cut it, and another renewal would not help. The credentials are
+ *   replaced `margin` before their end.
+ * - The same holds for a lease that is not renewable, and for one whose token expires first: Vault revokes the leases of a
+ *   token with it.
+ * - `margin` is the time for the new credentials to reach their users: a tenth of the lease, 30 s at least, but no more than a
+ *   third of the lease and no more than 15 minutes.
  */
 
 export interface LeaseTimes {
@@ -23,9 +23,8 @@ export interface LeaseTimes {
 
 export interface LeasePlan {
   readonly action: 'renew' | 'replace' | 'wait';
-  /** For `wait`: when to ask again; else `now`. */
+  /** For `wait`: when `next` is due; else `now`. */
   readonly at: number;
-  /** For `wait`: what will then be due. */
   readonly next: 'renew' | 'replace';
 }
 

@@ -1,6 +1,4 @@
-/**
- * Vault's leases: the life of dynamic credentials. `VaultEntries.read` makes them; here they are kept and ended.
- */
+/** Vault's leases, which limit the life of dynamic credentials: renewal, lookup and revocation. `VaultEntries.read` makes them. */
 import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
 import type { VaultCaller } from './session/session.ts';
@@ -12,8 +10,7 @@ export interface LeaseRenewal {
 }
 
 export interface LeaseFacts {
-  /** Wall clock, ms since 1970. */
-  readonly issuedAt: number;
+  /** Wall clock, ms since 1970; `undefined`: does not expire. */
   readonly expiresAt: number | undefined;
   readonly renewable: boolean;
 }
@@ -34,10 +31,7 @@ export async function renewLease(
   return { durationSeconds: leaseSeconds, renewable };
 }
 
-/**
- * What a failed renewal means: `replace`, the lease is over or we may not keep it, so new credentials are needed;
- * `retry`, Vault cannot tell at the moment, and the lease lives on until its end.
- */
+/** After a failed renewal: `replace` if the lease is over or may not be renewed; `retry` if Vault could not decide. */
 export function renewalVerdict(error: unknown): 'replace' | 'retry' {
   return isVaultError(error, 'leaseGone', 'badRequest', 'permissionDenied', 'notFound', 'invalidPath')
     ? 'replace'
@@ -47,7 +41,7 @@ export function renewalVerdict(error: unknown): 'replace' | 'retry' {
 /**
  * Ends the credentials now, or finds that they have ended.
  * @throws VaultError: `permissionDenied` if the policy does not allow `sys/leases/revoke` (the default one does not), …;
- *   AbortedError. The lease is then still counted to its token.
+ *   AbortedError. The lease then still keeps its token from being revoked.
  */
 export async function revokeLease(session: VaultCaller, leaseId: string, signal?: AbortSignal): Promise<void> {
   try {
@@ -58,7 +52,7 @@ export async function revokeLease(session: VaultCaller, leaseId: string, signal?
   session.forgetLease(leaseId);
 }
 
-/** `undefined`: there is no such lease (any more). @throws VaultError, AbortedError */
+/** `undefined`: the lease does not exist (any more). @throws VaultError, AbortedError */
 export async function lookupLease(
   session: VaultCaller,
   leaseId: string,
@@ -69,7 +63,6 @@ export async function lookupLease(
     const { data } = await session.request({ method: 'PUT', path: 'sys/leases/lookup', body, signal });
     const expiresAt = Date.parse(stringMember(data, 'expire_time') ?? '');
     return {
-      issuedAt: Date.parse(stringMember(data, 'issue_time') ?? '') || 0,
       expiresAt: Number.isNaN(expiresAt) ? undefined : expiresAt,
       renewable: booleanMember(data, 'renewable') ?? false,
     };

@@ -16,7 +16,7 @@ function setUp(first: boolean | 'silent') {
     if (server.alive !== 'silent') return await Promise.resolve(server.alive);
     return await new Promise<boolean>((resolve) => (server.reply = resolve));
   };
-  const liveness = new Liveness({ clock, random: () => 0.999, baseMs: 1_000, maxMs: 4_000, ask });
+  const liveness = new Liveness({ clock, random: () => 0.999, maxMs: 4_000, ask });
   return { clock, server, liveness };
 }
 

@@ -1,18 +1,18 @@
 /**
- * Whether a server answers at all. It is asked by a call that belongs to nobody (`sys/health`), so that one identity whose calls hang
- * is not taken for a server that is down, and a server that is down costs one call at a time however many identities use it.
+ * Whether a server answers at all. The check (`sys/health`) belongs to no identity: one identity whose calls hang does not
+ * count as a server that is down, and a server that is down costs one call at a time however many identities use it.
  *
  * State machine:
  *
  * - `up`: calls pass. A call without a usable answer → `doubted`.
- * - `doubted`: the server is being asked; calls wait for the verdict. Alive → `up`; not → `down`.
- * - `down`: calls are refused. When the wait is over, the next call asks the server and waits for the verdict; all others are refused
- *   meanwhile. Alive → `up`; not → `down`, with a longer wait.
+ * - `doubted`: the check is sent; calls wait for its result. Alive → `up`; not → `down`.
+ * - `down`: calls are refused. When the wait is over, the next call sends the check and waits for its result; all others are
+ *   refused meanwhile. Alive → `up`; not → `down`, with a longer wait.
  *
  * An answer to any call at any time → `up`.
  */
 import { orAborted } from '../runtime/abort.ts';
-import { KeyedBackoff } from '../runtime/backoff.ts';
+import { Backoff } from '../runtime/backoff.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { PROBE_RECHECK_MS, type Refusal } from './circuit.ts';
 
@@ -20,32 +20,31 @@ export interface LivenessOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Ceiling of the first wait, ms. Default 1,000. */
-  readonly baseMs?: number | undefined;
-  /** Ceiling of every wait, ms. Default 10,000: so much later than the server we are back at most. */
+  /** Ceiling of every wait, ms. Default 10,000: the longest time for which a server that is back is not used. */
   readonly maxMs?: number | undefined;
-  /** Asks the server. Never rejects. */
+  /** Whether the server answers. Never rejects. */
   readonly ask: () => Promise<boolean>;
 }
 
-/** A server that was found alive is not asked again within this time, ms. */
+/** After an answer the server counts as alive for this time, ms. */
 const TRUSTED_MS = 1_000;
-const KEY = 'server';
+/** Ceiling of the first wait, ms. */
+const BASE_MS = 1_000;
 
 export class Liveness {
   readonly #options: LivenessOptions;
-  readonly #backoff: KeyedBackoff;
+  readonly #backoff: Backoff;
   #down = false;
   /** Monotonic ms; while it is down. */
   #until = 0;
   #aliveAt = -Infinity;
-  /** The verdict that is awaited. */
+  /** The check that is being sent. */
   #verdict: PromiseWithResolvers<boolean> | undefined;
 
   constructor(options: LivenessOptions) {
-    const { baseMs = 1_000, maxMs = 10_000, random = Math.random } = options;
+    const { maxMs = 10_000, random = Math.random } = options;
     this.#options = options;
-    this.#backoff = new KeyedBackoff({ baseMs, maxMs, random });
+    this.#backoff = new Backoff({ baseMs: BASE_MS, maxMs, random });
   }
 
   get state(): 'up' | 'doubted' | 'down' {
@@ -53,7 +52,7 @@ export class Liveness {
     return this.#verdict === undefined ? 'up' : 'doubted';
   }
 
-  /** Ask before every call. `undefined`: it may be sent. @throws AbortedError */
+  /** Called before every call. `undefined`: it may be sent. @throws AbortedError */
   async admit(signal: AbortSignal): Promise<Refusal | undefined> {
     const { clock, random = Math.random } = this.#options;
     if (this.#down) {
@@ -61,12 +60,13 @@ export class Liveness {
       if (left > 0) return { refused: 'open', retryAfterMs: left };
       if (this.#verdict !== undefined) return { refused: 'open', retryAfterMs: PROBE_RECHECK_MS * (1 + random()) };
     }
-    if (this.#down || this.#verdict !== undefined) await orAborted(this.#ask(), signal, 'asking whether vault answers');
+    if (this.#down || this.#verdict !== undefined)
+      await orAborted(this.#ask(), signal, 'checking whether vault answers');
     // oxlint-disable-next-line typescript/no-unnecessary-condition -- it changes while we wait
     return this.#down ? { refused: 'open', retryAfterMs: this.#until - clock.monotonic() } : undefined;
   }
 
-  /** A call had no usable answer. @returns whether the server answers all the same. Never rejects. */
+  /** A call had no usable answer. @returns whether the server answers the check. Never rejects. */
   async doubt(): Promise<boolean> {
     if (this.#down) return false;
     if (this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS) return true;
@@ -76,7 +76,7 @@ export class Liveness {
   /** A call was answered. */
   answered(): void {
     this.#aliveAt = this.#options.clock.monotonic();
-    this.#backoff.reset(KEY);
+    this.#backoff.reset();
     this.#down = false;
     this.#verdict?.resolve(true);
     this.#verdict = undefined;
@@ -99,7 +99,7 @@ export class Liveness {
     }
     this.#verdict = undefined;
     this.#down = true;
-    this.#until = this.#options.clock.monotonic() + this.#backoff.next(KEY);
+    this.#until = this.#options.clock.monotonic() + this.#backoff.next();
     verdict.resolve(false);
   }
 }

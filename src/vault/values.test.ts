@@ -100,7 +100,7 @@ describe('values', () => {
   });
 
   it('adds a property and keeps the others as they are', () => {
-    const both = fromJson('{"n":1.10,"s":"x"}').with(new VaultValues([['new', 'y']]));
+    const both = new VaultValues([...fromJson('{"n":1.10,"s":"x"}').entries(), ['new', 'y']]);
     assert.equal(both.toCanonicalJson(), '{"n":1.10,"new":"y","s":"x"}');
   });
 

@@ -1,5 +1,5 @@
 /**
- * The rule by which Vault's JSON values and the bytes of a Secret become each other. Nothing is guessed.
+ * Converts Vault's JSON values to the bytes of a Secret and back. Nothing is guessed.
  *
  * From Vault:
  * - a string is its UTF-8 bytes; with `encoding: base64` it is strict standard base64 of the bytes;
@@ -22,7 +22,7 @@ const NESTED_KEY = 'data';
 /** Keys that an error's message names. */
 const NAMED_KEYS = 5;
 
-/** Some values of an entry cannot be converted. Names the keys, nothing of the values. */
+/** Some values of an entry cannot be converted. Names the keys, never a value. */
 export class ValueConversionError extends Error {
   override readonly name = 'ValueConversionError';
   readonly keys: readonly string[];
@@ -55,10 +55,6 @@ export class VaultValues {
     return this.#values.keys();
   }
 
-  has(key: string): boolean {
-    return this.#values.has(key);
-  }
-
   get(key: string): JsonValue | undefined {
     return this.#values.get(key);
   }
@@ -78,11 +74,6 @@ export class VaultValues {
   /** The pairs below the one key `data`. */
   nested(): VaultValues {
     return new VaultValues([[NESTED_KEY, Object.fromEntries(this.#values)]]);
-  }
-
-  /** A copy with these on top; for adding a property and keeping the others. */
-  with(more: VaultValues): VaultValues {
-    return new VaultValues([...this.#values, ...more.#values]);
   }
 
   equals(other: VaultValues): boolean {

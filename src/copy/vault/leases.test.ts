@@ -108,7 +108,7 @@ describe('a lease of an hour', () => {
       addr: 'https://v',
       forgetLease: () => undefined,
       request: async ({ path }: { readonly path: string }) => {
-        const answer = { status: 200, leaseId: '', leaseSeconds: 0, renewable: false, auth: undefined, warnings: [] };
+        const answer = { status: 200, leaseId: '', leaseSeconds: 0, renewable: false, auth: undefined };
         if (path.startsWith('sys/')) {
           return { ...answer, data: { path: 'database/', type: 'database' }, tokenId: 't' };
         }

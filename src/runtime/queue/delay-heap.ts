@@ -29,10 +29,6 @@ export class DelayHeap {
     return this.#heap[0]?.at;
   }
 
-  has(key: string): boolean {
-    return this.#entries.has(key);
-  }
-
   /** Puts the key in; if it is there, the earlier of the two times wins. */
   put(key: string, at: number, low = false): void {
     const known = this.#entries.get(key);

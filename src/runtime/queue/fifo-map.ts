@@ -17,10 +17,6 @@ export class FifoMap<V> {
     return this.#map.get(key);
   }
 
-  has(key: string): boolean {
-    return this.#map.has(key);
-  }
-
   /** Adds at the end; a key that is there keeps its place and gets the new value. */
   set(key: string, value: V): void {
     this.#map.set(key, value);

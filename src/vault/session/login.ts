@@ -1,20 +1,18 @@
-/**
- * Getting a token: by a login, or by looking at the one that was given.
- */
+/** Gets a token: by a login, or from the configuration. */
 import type { Clock } from '../../runtime/clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultCalls } from '../client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd } from './identity.ts';
-import { booleanMember, type JsonObject, numberMember, stringMember, stringsMember } from '../json.ts';
+import { booleanMember, type JsonObject, numberMember, stringMember } from '../json.ts';
 import { SessionToken } from './token.ts';
 
 export interface LoginContext {
-  /** Those of the identity. */
+  /** Sends the calls of this identity. */
   readonly client: VaultCalls;
   readonly namespace: string | undefined;
   readonly clock: Clock;
-  /** Of every call, ms; default the client's. */
+  /** Of a call, ms: the client's own. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -27,13 +25,13 @@ const REFUSING_STATUS = new Set([400, 403, 404, 500]);
  */
 export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
   const { client, clock, namespace, timeoutMs } = context;
-  // Not the signal of a caller: a login that is given up may have made a token that nobody would know of.
+  // Not the signal of a caller: an aborted login may have made a token, which would never be revoked.
   const request = await loginRequest(client.target, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
   const now = clock.monotonic();
   try {
-    const { auth } = await client.request({ method: 'POST', ...request, namespace, timeoutMs });
+    const { auth } = await client.request({ method: 'POST', ...request, namespace });
     if (auth === undefined || auth.clientToken === '') {
-      const reason = 'the login gave no token (a second factor or a wrapped answer is not supported)';
+      const reason = 'the login returned no token (second factors and wrapped answers are not supported)';
       throw new VaultError(reason, {
         kind: 'authFailed',
         addr: client.target.origin,
@@ -49,7 +47,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
   } catch (error) {
     if (!isVaultError(error) || !REFUSING_STATUS.has(error.status ?? 0)) throw error;
     if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) throw error;
-    // A mount that does not exist keeps its kind: it locks nobody, so it may be tried sooner.
+    // A mount that does not exist keeps its kind: it locks no role, so it may be tried sooner.
     const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
     const { addr, method, path, status, errors, reason, retryAfterMs } = error;
     const cause = error;
@@ -61,8 +59,8 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
 }
 
 /**
- * Looks at a given token. One that may not look at itself is taken as it is, with an unknown life.
- * @throws VaultError where Vault did not answer, `tokenInvalid` where `known` (it could look at itself before)
+ * Looks a configured token up. A token that is not allowed to look itself up is used as it is; its life is unknown.
+ * @throws VaultError where Vault did not answer; `tokenInvalid` where `known` (the lookup worked before)
  */
 export async function adoptToken(
   context: LoginContext,
@@ -70,22 +68,15 @@ export async function adoptToken(
   name: string,
   known: boolean,
 ): Promise<SessionToken> {
-  const { client, clock, namespace, timeoutMs } = context;
+  const { client, clock, namespace } = context;
   const token = withoutLineEnd(given);
   const now = clock.monotonic();
   try {
-    const { data } = await client.request({
-      method: 'GET',
-      path: 'auth/token/lookup-self',
-      token,
-      namespace,
-      timeoutMs,
-    });
+    const { data } = await client.request({ method: 'GET', path: 'auth/token/lookup-self', token, namespace });
     const adopted = new SessionToken(
       {
         token,
         id: stringMember(data, 'accessor') || name,
-        policies: stringsMember(data, 'policies'),
         ttlSeconds: lifeLeft(data),
         renewable: booleanMember(data, 'renewable') ?? false,
         revocable: false,
@@ -98,19 +89,19 @@ export async function adoptToken(
   } catch (error) {
     if (!isVaultError(error, 'permissionDenied')) throw error;
     if (known) throw tokenInvalid(error);
-    const unknown = { policies: [], ttlSeconds: 0, renewable: false, limitedUses: false };
+    const unknown = { ttlSeconds: 0, renewable: false, limitedUses: false };
     const adopted = new SessionToken({ ...unknown, token, id: name, revocable: false }, now);
     adopted.lookupSelf = 'forbidden';
     return adopted;
   }
 }
 
-/** Seconds; 0: for ever. Vault rounds down, so that a token in its last second has a `ttl` of 0 too. */
+/** Seconds; 0: does not expire. Vault rounds down, so a token in its last second has a `ttl` of 0 too. */
 function lifeLeft(data: JsonObject | undefined): number {
   return stringMember(data, 'expire_time') === undefined ? 0 : Math.max(1, numberMember(data, 'ttl') ?? 0);
 }
 
-/** The error of a token that Vault does not know (any more). */
+/** The error for a token that Vault does not accept (any more). */
 export function tokenInvalid(cause: VaultError): VaultError {
   const { addr, method, path, status, errors } = cause;
   return new VaultError(`the token is not valid (any more): ${cause.reason}`, {

@@ -20,11 +20,11 @@ function setUp(limitedUses: boolean) {
   const refused = new Set<string>();
   const seen: string[] = [];
   const gate: { wait: Promise<void> } = { wait: Promise.resolve() };
-  const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false, warnings: [] };
+  const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false };
   let logins = 0;
   const authOf = (name: string): VaultAuth => {
     const life = { ttlSeconds: LIFE_S, renewable: false, batch: false, limitedUses };
-    return { clientToken: name, accessor: `accessor of ${name}`, policies: [], ...life };
+    return { clientToken: name, accessor: `accessor of ${name}`, ...life };
   };
   const request = async ({ path, token }: VaultRequest): Promise<VaultResponse> => {
     const name = token?.utf8() ?? '';

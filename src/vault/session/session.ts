@@ -87,8 +87,8 @@ export class VaultSession implements VaultCaller {
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
       doubt: (token, error) => this.#judge(token, error, undefined),
-      onRenewed: (token) => {
-        this.#emit({ type: 'renewed', ttlSeconds: token.lifeMs / 1_000 });
+      onRenewed: () => {
+        this.#emit({ type: 'renewed' });
       },
       onFailed: (error) => {
         this.#emit({ type: 'renewFailed', error });
@@ -119,11 +119,6 @@ export class VaultSession implements VaultCaller {
   /** Leases that hang on tokens of this session. */
   get leases(): number {
     return this.#tokens().reduce((sum, token) => sum + token.leases.size, 0);
-  }
-
-  /** The policies of the present token, where known. */
-  get policies(): readonly string[] {
-    return this.#current?.policies ?? [];
   }
 
   /**
@@ -218,10 +213,10 @@ export class VaultSession implements VaultCaller {
   }
 
   async #use(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
-    const { client, namespace, timeoutMs } = this.#options;
+    const { client, namespace } = this.#options;
     token.inFlight++;
     try {
-      const response = await client.request({ timeoutMs, ...request, token: token.token, namespace });
+      const response = await client.request({ ...request, token: token.token, namespace });
       token.aliveAt = this.#monotonic();
       // Only an answer with data made the lease; that of a renewal names one which another token may hold.
       if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
@@ -280,7 +275,7 @@ export class VaultSession implements VaultCaller {
       this.#failure = undefined;
       this.#retire();
       this.#current = token;
-      this.#emit({ type: 'login', ttlSeconds: Number.isFinite(token.lifeMs) ? token.lifeMs / 1_000 : 0 });
+      this.#emit({ type: 'login' });
       if (!this.#closed && !this.#unused) this.#keeper.keep(token);
       return token;
     } catch (error) {

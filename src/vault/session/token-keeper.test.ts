@@ -22,8 +22,8 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
     assert.equal(path, 'auth/token/renew-self');
     renewedAt.push(clock.monotonic() / 1_000);
     const ttlSeconds = await Promise.resolve(answer(renewedAt.length));
-    const auth = { clientToken: '', accessor: undefined, policies: [], ttlSeconds, renewable: true };
-    const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false, warnings: [] };
+    const auth = { clientToken: '', accessor: undefined, ttlSeconds, renewable: true };
+    const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false };
     return { ...none, auth: { ...auth, batch: false, limitedUses: false } };
   };
   const client = { target: parseTarget({ addr: 'http://127.0.0.1:8200' }), request };
@@ -41,7 +41,7 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
     onFailed: () => undefined,
     onEnding: () => ended++,
   });
-  const facts = { token: SecretBytes.fromUtf8('t'), id: 'a', policies: [], revocable: true, limitedUses: false };
+  const facts = { token: SecretBytes.fromUtf8('t'), id: 'a', revocable: true, limitedUses: false };
   const token = new SessionToken({ ...facts, ttlSeconds: LIFE_S, renewable }, clock.monotonic());
   keeper.keep(token);
   return { clock, keeper, token, renewedAt, replacedAt, ended: () => ended };

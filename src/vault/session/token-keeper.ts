@@ -1,9 +1,8 @@
 /**
- * Keeps a session's present token from expiring: renews it at two thirds of its life, and asks for another where a
- * renewal would not help (not renewable, or cut by `max_ttl`).
+ * Renews a session's current token at two thirds of its life, and replaces it by a login where a renewal would not help (not
+ * renewable, or cut by `max_ttl`).
  *
- * At most one timer. A failure is tried again in the time that is left; when none is left the keeper gives up, and the
- * session's next call logs in.
+ * At most one timer. A failed renewal is retried until the token expires; the session's next call then logs in.
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
@@ -13,7 +12,7 @@ import type { SessionToken } from './token.ts';
 export interface KeeperOptions {
   readonly context: LoginContext;
   readonly random: () => number;
-  /** The token was given: there is no other. */
+  /** The token comes from the configuration: a login brings no other. */
   readonly given: boolean;
   /** Logs in again; the session then calls `keep` for the new token. */
   readonly replace: () => Promise<unknown>;
@@ -21,9 +20,9 @@ export interface KeeperOptions {
   readonly replaceNotBefore: () => number;
   /** A renewal was answered 403: the token may be dead. */
   readonly doubt: (token: SessionToken, error: VaultError) => Promise<unknown>;
-  readonly onRenewed: (token: SessionToken) => void;
+  readonly onRenewed: () => void;
   readonly onFailed: (error: VaultError) => void;
-  /** Once for a token that cannot live longer. */
+  /** Called once for a token that cannot be renewed further. */
   readonly onEnding: (token: SessionToken) => void;
 }
 
@@ -39,7 +38,7 @@ export class TokenKeeper {
     this.#options = options;
   }
 
-  /** From now on keeps this token, and no other. */
+  /** Renews this token from now on, and no other. */
   keep(token: SessionToken): void {
     this.stop();
     this.#token = token;
@@ -76,14 +75,14 @@ export class TokenKeeper {
   }
 
   async #renew(token: SessionToken): Promise<void> {
-    const { client, namespace, timeoutMs, clock } = this.#options.context;
+    const { client, namespace, clock } = this.#options.context;
     const now = clock.monotonic();
-    const call = { method: 'POST', path: 'auth/token/renew-self', token: token.token, namespace, timeoutMs } as const;
+    const call = { method: 'POST', path: 'auth/token/renew-self', token: token.token, namespace } as const;
     try {
       const { auth } = await client.request({ ...call, body: Buffer.from('{}') });
       token.renewed(auth?.ttlSeconds ?? 0, auth?.renewable ?? false, now);
       if (token !== this.#token) return;
-      this.#options.onRenewed(token);
+      this.#options.onRenewed();
       this.keep(token);
     } catch (error) {
       if (isVaultError(error, 'permissionDenied')) await this.#options.doubt(token, error);

@@ -1,23 +1,20 @@
-/**
- * One token of a session: how long it lives, who uses it, and which leases die with it.
- */
+/** One token of a session: its life, the calls that use it, and the leases that end with it. */
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 
 export interface TokenFacts {
   readonly token: SecretBytes;
   /** The accessor; for a token without one (batch) a name of our own. */
   readonly id: string;
-  readonly policies: readonly string[];
   /** 0 or less: does not expire. */
   readonly ttlSeconds: number;
   readonly renewable: boolean;
-  /** Vault lets it be revoked, and it is ours: the outcome of a login, and not a batch token. */
+  /** We revoke it when it is no longer used: a token of our own login, and not a batch token. */
   readonly revocable: boolean;
   /** Vault ends it after a number of calls. */
   readonly limitedUses: boolean;
 }
 
-/** Whether the token may ask Vault about itself; a token without the policy `default` may not. */
+/** Whether the token may look itself up; a token without the policy `default` may not. */
 export type LookupSelf = 'unknown' | 'works' | 'forbidden';
 
 /** A renewal that gives less than this share of the first life was cut by `max_ttl`. */
@@ -26,7 +23,6 @@ const CAPPED_BELOW = 0.75;
 export class SessionToken {
   readonly token: SecretBytes;
   readonly id: string;
-  readonly policies: readonly string[];
   readonly revocable: boolean;
   readonly limitedUses: boolean;
   readonly leases = new Set<string>();
@@ -39,11 +35,10 @@ export class SessionToken {
   #lifeMs: number;
   #expiresAt: number;
 
-  /** @param now monotonic ms, taken before Vault was asked, so that we never think it lives longer than it does */
+  /** @param now monotonic ms, from before the call, so that its life is never taken for longer than it is */
   constructor(facts: TokenFacts, now: number) {
     this.token = facts.token;
     this.id = facts.id;
-    this.policies = facts.policies;
     this.revocable = facts.revocable;
     this.limitedUses = facts.limitedUses;
     this.#renewable = facts.renewable;
@@ -57,12 +52,12 @@ export class SessionToken {
     return this.#expiresAt;
   }
 
-  /** Whether a renewal would make it live longer, as far as we know. */
+  /** Whether a renewal would extend its life, as far as is known. */
   get renewable(): boolean {
     return this.#renewable;
   }
 
-  /** Of its present life, ms. */
+  /** From the login or the last renewal to its end, ms. */
   get lifeMs(): number {
     return this.#lifeMs;
   }
@@ -76,7 +71,7 @@ export class SessionToken {
     this.aliveAt = now;
   }
 
-  /** What `lookup-self` says about the rest of its life. */
+  /** `lookup-self` was answered. @param ttlSeconds 0: does not expire */
   observed(ttlSeconds: number, now: number): void {
     if (ttlSeconds > 0) this.#expiresAt = now + ttlSeconds * 1_000;
     this.lookupSelf = 'works';
