@@ -16,15 +16,15 @@ export function bareCreateInto(namespaces: readonly string[], names: readonly st
   );
 }
 
-export function bareUpdate(names: readonly string[]): BareCall[] {
+export function bareUpdate(names: readonly string[], namespaces: readonly string[] = bareNamespaces()): BareCall[] {
   const body = JSON.stringify(generationPatch('2'));
-  return paths(names).map((path) => ({ method: 'PATCH', path, body }));
+  return paths(names, namespaces).map((path) => ({ method: 'PATCH', path, body }));
 }
 
 export function bareRemove(names: readonly string[] = sourceNames()): BareCall[] {
-  return paths(names).map((path) => ({ method: 'DELETE', path }));
+  return paths(names, bareNamespaces()).map((path) => ({ method: 'DELETE', path }));
 }
 
-function paths(names: readonly string[]): string[] {
-  return bareNamespaces().flatMap((namespace) => names.map((name) => `${secretsPath(namespace)}/${name}`));
+function paths(names: readonly string[], namespaces: readonly string[]): string[] {
+  return namespaces.flatMap((namespace) => names.map((name) => `${secretsPath(namespace)}/${name}`));
 }

@@ -3,6 +3,7 @@
  * namespaces), and what Keyferry must keep to.
  */
 import type { BenchOptions } from './options.ts';
+import type { Figure } from './rows.ts';
 
 /** By the number of unrelated Secrets from which on it holds; the largest that applies counts. */
 type Steps<T> = Readonly<Record<number, T>>;
@@ -10,6 +11,8 @@ type Steps<T> = Readonly<Record<number, T>>;
 interface Recorded {
   /** At most. */
   readonly must?: Steps<number>;
+  /** At most so many times what the bare client takes. */
+  readonly mustOfBare?: number;
   readonly mirrors?: string | Steps<string>;
   readonly replicator?: string | Steps<string>;
   readonly mittwald?: string | Steps<string>;
@@ -49,6 +52,11 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
     mittwald: among10k('188 MiB'),
   },
   'restart.private': { must: { 0: 35 } },
+  'wide.time': { mustOfBare: 1.4 },
+  'wide.cpu': { must: { 0: 10 } },
+  'wide.per-copy': { must: { 0: 0.6 } },
+  'wide.restart.writes': { must: { 0: 0 } },
+  'wide.restart.read': { must: { 0: 5 } },
   'removed.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '202 s', mittwald: '206 s' },
 };
 
@@ -78,9 +86,11 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
 
 /** The most that a figure may be; `undefined` where there is no bar. */
 export function mustOf(
-  id: string,
+  { id, bare }: Pick<Figure, 'id' | 'bare'>,
   { system, unrelated }: Pick<BenchOptions, 'system' | 'unrelated'>,
 ): number | undefined {
+  const ofBare = RECORDED[id]?.mustOfBare;
+  if (ofBare !== undefined && bare !== undefined) return ofBare * bare;
   return stepAt(MUST_BY_SYSTEM[system][id] ?? RECORDED[id]?.must ?? {}, unrelated);
 }
 

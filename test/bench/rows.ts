@@ -19,7 +19,7 @@ import {
   targetNamespaces,
 } from './workload.ts';
 
-export type Unit = 's' | 'ms' | 'MiB' | 'MB' | '';
+export type Unit = 's' | 'ms' | 'MiB' | 'MB' | 'kB' | '';
 
 /** One figure of a row. */
 export interface Figure {
@@ -37,14 +37,17 @@ export interface Row {
   readonly id: string;
   /** Leaves the cluster in a state that later rows need: runs even if it is not asked for. */
   readonly always?: boolean;
-  measure(ground: Ground): Promise<readonly Figure[]>;
+  /** Takes long: measured only where it is asked for. */
+  readonly onlyIfNamed?: boolean;
+  /** @param before figures of the rows before it */
+  measure(ground: Ground, before: readonly Figure[]): Promise<readonly Figure[]>;
 }
 
 /** How often the small rows are repeated. */
 const ROUNDS = 5;
 const BY_HAND = 20;
 const IDLE_MS = 20_000;
-const MEGA = 1_000_000;
+export const MEGA = 1_000_000;
 
 export const seconds = (ms: number): number => ms / 1000;
 const patchSource = async (api: TestApi, name: string, generation: string): Promise<unknown> =>
@@ -269,7 +272,7 @@ async function restart(ground: Ground): Promise<Figure[]> {
   ];
 }
 
-async function removed(ground: Ground): Promise<Figure[]> {
+export async function removed(ground: Ground): Promise<Figure[]> {
   const { tracker, options, plane, system } = ground;
   await ground.bare.run(bareCreate());
   const bare = await ground.bare.run(bareRemove());

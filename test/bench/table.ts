@@ -18,12 +18,13 @@ export function table(figures: readonly Figure[], options: BenchOptions): string
   return [draw(head), rule, ...rest.map(draw), '', ...notes].join('\n');
 }
 
-function lineOf({ id, title, value, unit, bare }: Figure, options: BenchOptions): string[] {
-  const must = mustOf(id, options);
+function lineOf(figure: Figure, options: BenchOptions): string[] {
+  const { id, title, value, unit, bare } = figure;
+  const must = mustOf(figure, options);
   return [
     title,
     amount(value, unit),
-    must === undefined ? '' : `≤ ${must}${unit === '' ? '' : ` ${unit}`}`,
+    must === undefined ? '' : `≤ ${Number(must.toFixed(2))}${unit === '' ? '' : ` ${unit}`}`,
     must === undefined ? '' : value <= must ? 'yes' : 'NO',
     bare === undefined ? '' : `${(value / bare).toFixed(2)} × ${amount(bare, unit)}`,
     recordedOf(id, 'mirrors', options),

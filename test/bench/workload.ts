@@ -1,5 +1,6 @@
 /**
- * What stands in the cluster: unrelated Secrets in 200 namespaces, and 20 sources that are to be copied into 50 of these.
+ * What stands in the cluster: unrelated Secrets in 200 namespaces, and 20 sources that are to be copied into 50 of these. The row
+ * `wide` adds 1,000 namespaces, and 20 sources that are to be copied into all of them.
  *
  * Nothing is random but by a fixed seed, so that two runs measure the same. A source carries its generation as a data key:
  * by it a watch sees which content a copy holds, whatever controller made it.
@@ -7,10 +8,11 @@
 import type { Json, TestApi } from '../support/api.ts';
 
 export const SOURCE_NAMESPACE = 'bench-sources';
-export const TARGET_PATTERN = 'bench-target-.*';
+const TARGET_PATTERN = 'bench-target-.*';
 const SOURCES = 20;
 const TARGET_NAMESPACES = 50;
 const OTHER_NAMESPACES = 150;
+const WIDE_NAMESPACES = 1000;
 const GENERATION_KEY = 'generation';
 
 /** 64-bit constants would need BigInt; this generator (mulberry32) is good enough for padding. */
@@ -30,6 +32,21 @@ const numbered = (prefix: string, count: number): string[] =>
 export const sourceNames = (): string[] => numbered('bench-source-', SOURCES);
 export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET_NAMESPACES);
 export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
+export const wideNamespaces = (): string[] => numbered('bench-wide-', WIDE_NAMESPACES);
+
+/** Where sources are, and the namespaces that they are to be copied into. */
+export interface Fleet {
+  readonly sourceNamespace: string;
+  readonly pattern: string;
+}
+
+export const FLEET: Fleet = { sourceNamespace: SOURCE_NAMESPACE, pattern: TARGET_PATTERN };
+export const WIDE_FLEET: Fleet = { sourceNamespace: 'bench-sources-wide', pattern: 'bench-wide-.*' };
+
+/** Where the bare client writes as many Secrets as `wide` makes copies: 400 in each of these. */
+export const wideBareNamespaces = (): string[] => numbered('bench-bare-', TARGET_NAMESPACES);
+export const wideBareNames = (): string[] => numbered('bench-source-', (SOURCES * WIDE_NAMESPACES) / TARGET_NAMESPACES);
+
 /** Where the bare client writes: as many as the targets, and none of them matches. */
 export const bareNamespaces = (): string[] => otherNamespaces().slice(0, TARGET_NAMESPACES);
 

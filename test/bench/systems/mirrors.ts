@@ -1,25 +1,26 @@
 /** SecretMirrors: one for each source, beside it. */
-import { sourceNames, sourceSecret, SOURCE_NAMESPACE, TARGET_PATTERN } from '../workload.ts';
+import { FLEET, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
+import { WIDE_ROW } from '../wide-row.ts';
 
 const MIRRORS_PATH = `/apis/mirrors.kts.studio/v1alpha2/namespaces/${SOURCE_NAMESPACE}/secretmirrors`;
 
 export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
-  rows: ROWS,
+  rows: [...ROWS, WIDE_ROW],
   args: ['run', '--controllers', 'mirrors'],
   install: async (api, crds) => {
     await api.apply(crds);
   },
-  createSources: async (api, generation) => {
-    await api.createMany(sourceNames().map((name) => sourceSecret(name, SOURCE_NAMESPACE, generation)));
+  createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
+    await api.createMany(sourceNames().map((name) => sourceSecret(name, sourceNamespace, generation)));
     await api.createMany(
       sourceNames().map((name) => ({
         apiVersion: 'mirrors.kts.studio/v1alpha2',
         kind: 'SecretMirror',
-        metadata: { name, namespace: SOURCE_NAMESPACE },
-        spec: { source: { name }, destination: { namespaces: [TARGET_PATTERN] } },
+        metadata: { name, namespace: sourceNamespace },
+        spec: { source: { name }, destination: { namespaces: [pattern] } },
       })),
     );
   },

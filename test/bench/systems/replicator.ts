@@ -1,18 +1,19 @@
 /** Annotated sources: each names the namespaces that it is to be pushed into. */
-import { secretsPath, sourceNames, sourceSecret, SOURCE_NAMESPACE, TARGET_PATTERN } from '../workload.ts';
+import { FLEET, secretsPath, sourceNames, sourceSecret, SOURCE_NAMESPACE } from '../workload.ts';
 import { ROWS } from '../rows.ts';
 import type { BenchSystem } from '../system.ts';
+import { WIDE_ROW } from '../wide-row.ts';
 
 export const replicatorSystem = (): BenchSystem => ({
   name: 'replicator',
-  rows: ROWS,
+  rows: [...ROWS, WIDE_ROW],
   args: ['run', '--controllers', 'replicator'],
   install: async () => {
     // Secrets alone: no API of its own.
   },
-  createSources: async (api, generation) => {
-    const annotations = { 'k8s-replicator/replicate-to-namespaces': TARGET_PATTERN };
-    await api.createMany(sourceNames().map((name) => sourceSecret(name, SOURCE_NAMESPACE, generation, annotations)));
+  createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
+    const annotations = { 'k8s-replicator/replicate-to-namespaces': pattern };
+    await api.createMany(sourceNames().map((name) => sourceSecret(name, sourceNamespace, generation, annotations)));
   },
   removeOwners: async (api) => {
     await Promise.all(sourceNames().map(async (name) => await api.delete(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));

@@ -1,0 +1,117 @@
+/** The row with 20,000 copies: 20 sources into 1,000 namespaces. Begins and ends without the copies of the other rows. */
+import { bareCreateInto, bareUpdate } from './bare-calls.ts';
+import type { Ground } from './ground.ts';
+import { writesIn } from './request-log.ts';
+import { type Figure, MEGA, removed, type Row, seconds } from './rows.ts';
+import {
+  copyKeys,
+  generationPatch,
+  namespaceObject,
+  secretsPath,
+  sourceNames,
+  WIDE_FLEET,
+  wideBareNames,
+  wideBareNamespaces,
+  wideNamespaces,
+} from './workload.ts';
+
+const KIB_PER_MIB = 1024;
+/** Copies of the row `nothing`, whose peak of memory is taken off. */
+const COPIES_BEFORE = 1000;
+
+export const WIDE_ROW: Row = { id: 'wide', onlyIfNamed: true, measure: wide };
+
+async function wide(ground: Ground, before: readonly Figure[]): Promise<Figure[]> {
+  const { tracker, options, plane, system } = ground;
+  if (!before.some(({ id }) => id === 'removed.time')) await removed(ground);
+  await ground.stop();
+  const namespaces = [WIDE_FLEET.sourceNamespace, ...wideNamespaces(), ...wideBareNamespaces()];
+  await plane.api.createMany(namespaces.map(namespaceObject));
+  await system.createSources(plane.api, '1', WIDE_FLEET);
+  const bare = await bareTimes(ground);
+  const copies = copyKeys(wideNamespaces());
+  const latencies = await tracker.expect(copies, '1', options.timeoutMs, () => ground.start());
+  await ground.settled();
+  const peak = ground.subject.meter.peak();
+  const settled = ground.subject.meter.memory();
+  const cpuSeconds = ground.subject.meter.cpuSeconds();
+  const { bytesIn, bytesOut } = ground.proxy.counters;
+  const peakBefore = before.find(({ id }) => id === 'nothing.private')?.value ?? Number.NaN;
+  const perCopy = ((peak.privateMiB - peakBefore) * KIB_PER_MIB) / (copies.length - COPIES_BEFORE);
+  return [
+    {
+      id: 'wide.time',
+      title: '20,000 copies from nothing, start included',
+      value: seconds(latencies.last),
+      unit: 's',
+      bare: seconds(bare.create.ms),
+    },
+    { id: 'wide.cpu', title: '… CPU', value: cpuSeconds, unit: 's', bare: bare.create.cpuSeconds },
+    { id: 'wide.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
+    {
+      id: 'wide.private',
+      title: '… peak private memory',
+      value: peak.privateMiB,
+      unit: 'MiB',
+      note: `${settled.privateMiB.toFixed(1)} MiB when all was done`,
+    },
+    { id: 'wide.per-copy', title: '… the same, each copy above 1,000', value: perCopy, unit: 'kB' },
+    { id: 'wide.read', title: '… bytes read', value: bytesIn / MEGA, unit: 'MB' },
+    { id: 'wide.sent', title: '… bytes sent', value: bytesOut / MEGA, unit: 'MB' },
+    ...(await oneSource(ground, bare.update)),
+    ...(await restart(ground)),
+  ];
+}
+
+interface BareTime {
+  readonly ms: number;
+  readonly cpuSeconds: number;
+}
+
+/** The same writes by the bare client, in namespaces of its own. */
+async function bareTimes({ bare, plane }: Ground): Promise<{ readonly create: BareTime; readonly update: BareTime }> {
+  const [namespaces, names] = [wideBareNamespaces(), wideBareNames()];
+  const create = await bare.run(bareCreateInto(namespaces, names));
+  const update = await bare.run(bareUpdate(names.slice(0, wideNamespaces().length / namespaces.length), namespaces));
+  for (const namespace of namespaces) await plane.api.delete(secretsPath(namespace));
+  return { create, update };
+}
+
+async function oneSource(ground: Ground, bare: BareTime): Promise<Figure[]> {
+  const { tracker, options, plane } = ground;
+  const [name = ''] = sourceNames();
+  const cpuBefore = ground.subject.meter.cpuSeconds();
+  const latencies = await tracker.expect(copyKeys(wideNamespaces(), [name]), '2', options.timeoutMs, () =>
+    plane.api.patch(`${secretsPath(WIDE_FLEET.sourceNamespace)}/${name}`, generationPatch('2')),
+  );
+  await ground.settled();
+  const cpuSeconds = ground.subject.meter.cpuSeconds() - cpuBefore;
+  return [
+    {
+      id: 'wide.one-source',
+      title: 'one source changes → 1,000 of 20,000 copies',
+      value: seconds(latencies.last),
+      unit: 's',
+      bare: seconds(bare.ms),
+      note: `${cpuSeconds.toFixed(2)} s of CPU`,
+    },
+  ];
+}
+
+async function restart(ground: Ground): Promise<Figure[]> {
+  const subject = await ground.start();
+  await subject.ready(ground.options.timeoutMs);
+  await ground.settled();
+  const peak = subject.meter.peak();
+  return [
+    {
+      id: 'wide.restart.writes',
+      title: 'restart with 20,000 copies: writes',
+      value: writesIn(ground.requests.counts()),
+      unit: '',
+    },
+    { id: 'wide.restart.read', title: '… bytes read', value: ground.proxy.counters.bytesIn / MEGA, unit: 'MB' },
+    { id: 'wide.restart.cpu', title: '… CPU', value: subject.meter.cpuSeconds(), unit: 's' },
+    { id: 'wide.restart.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
+  ];
+}
