@@ -6,9 +6,9 @@
  */
 import { Agent, type AgentOptions, type ClientRequestArgs } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { type ConnectionOptions, createSecureContext, type SecureContextOptions } from 'node:tls';
 import { HttpError } from './errors.ts';
 import { openTunnel } from './proxy.ts';
 
@@ -33,6 +33,9 @@ export interface PoolOptions extends Pick<
 
 type Connected = (error: Error | null, socket?: Duplex) => void;
 
+/** Opens a connection, and calls back once. */
+export type Opener = (opened: Connected) => void;
+
 /** @throws Error of OpenSSL where a certificate or key is not well-formed */
 export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
   if (!secure) return connecting(new Agent(pool), proxy, (socket) => socket);
@@ -46,6 +49,18 @@ export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
   });
   const connect = agent.createConnection.bind(agent);
   return connecting(agent, proxy, (socket, options) => connect({ ...options, socket } as ClientRequestArgs));
+}
+
+/** Opens connections as the agent does, outside its pool. They share the sessions of TLS with those of the pool. */
+export function openerOf(agent: Agent, { host, port }: { readonly host: string; readonly port: number }): Opener {
+  const { options } = agent as Agent & { readonly options: ConnectionOptions };
+  const target = { ...options, host, port, servername: options.servername ?? (isIP(host) === 0 ? host : '') };
+  // Node keeps sessions by this key.
+  const session = { ['_agentKey']: agent.getName(target) };
+  return (opened) => {
+    const socket = agent.createConnection({ ...target, ...session }, (error, made) => opened(error, made));
+    if (socket !== null && socket !== undefined) opened(null, socket);
+  };
 }
 
 /**

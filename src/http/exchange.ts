@@ -153,8 +153,14 @@ function readBody(
 }
 
 function lengthHeader({ method, body }: HttpRequest): readonly string[] {
-  if (body === undefined) return method === 'GET' || method === 'DELETE' ? [] : ['Content-Length', '0'];
-  if (typeof body === 'string') return ['Content-Length', String(Buffer.byteLength(body))];
-  if (body instanceof Uint8Array) return ['Content-Length', String(body.byteLength)];
-  return ['Content-Length', String(body.reduce((length, piece) => length + piece.byteLength, 0))];
+  if (body === undefined && (method === 'GET' || method === 'DELETE')) return [];
+  return ['Content-Length', String(lengthOf(body))];
+}
+
+/** In bytes. */
+export function lengthOf(body: RequestBody | undefined): number {
+  if (body === undefined) return 0;
+  if (typeof body === 'string') return Buffer.byteLength(body);
+  if (body instanceof Uint8Array) return body.byteLength;
+  return body.reduce((length, piece) => length + piece.byteLength, 0);
 }

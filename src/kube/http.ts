@@ -4,23 +4,25 @@
  * A call: waits its turn (call-gate.ts) → takes the credentials → is sent (http/exchange.ts) → answers or throws. It is sent a
  * second time in two cases only, in both of which the server did not carry it out or it does no harm twice:
  * - 401, after the credentials were read anew and are others than before;
- * - a kept connection turned out closed; then on a connection of its own, as the others in the pool may be closed too.
+ * - a kept connection turned out closed; then on a new one, as the other idle ones may be closed too.
  * Everything else is the caller's to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
  * while nobody answers they try one after another (call-gate.ts).
  *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
 import type { Agent } from 'node:http';
-import { openAgent } from '../http/agent.ts';
+import { openAgent, openerOf } from '../http/agent.ts';
 import { StaleConnectionError } from '../http/errors.ts';
 import {
   type Answer,
   exchange,
-  type ExchangeOptions,
+  type Exchange,
+  hostAndPort,
   type HttpRequest,
   type Route,
   routeTo,
 } from '../http/exchange.ts';
+import { KeptConnections } from '../http/kept-connections.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
@@ -70,7 +72,13 @@ declare const KEYFERRY_VERSION: string | undefined;
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
 /** Errors of our own, which are no sign that the server is away. */
-const OUR_OWN: ReadonlySet<string> = new Set(['ETIMEDOUT', 'ECLOSED', 'EMSGSIZE', 'EFENCED']);
+const OUR_OWN: ReadonlySet<string> = new Set([
+  'ETIMEDOUT',
+  'ECLOSED',
+  'EMSGSIZE',
+  'EFENCED',
+  'ERR_UNESCAPED_CHARACTERS',
+]);
 
 /** Idle connections are closed by us before the API server does it (90 s), else a call may be sent into the closing. */
 const IDLE_MS = 55_000;
@@ -78,7 +86,7 @@ const IDLE_MS = 55_000;
 /** Connections with the same TLS material. */
 interface Pools {
   /** For calls: kept open, few. */
-  readonly api: Agent;
+  readonly calls: KeptConnections;
   /** For watches: one connection each. */
   readonly streams: Agent;
 }
@@ -247,20 +255,18 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     agents: Pools,
   ): Promise<Answer> {
     const sent = toHttpRequest(request);
-    const options: ExchangeOptions = {
-      agent: streaming ? agents.streams : agents.api,
-      streaming,
-      maxBytes: request.maxBytes ?? this.#maxBodyBytes,
-      onHead: () => {
-        limit.stage = 'reading the answer';
-      },
-    };
+    const maxBytes = request.maxBytes ?? this.#maxBodyBytes;
+    const send = (): Exchange =>
+      streaming
+        ? exchange(route, sent, { agent: agents.streams, streaming, maxBytes })
+        : agents.calls.call(route, sent, maxBytes);
     try {
-      return await this.#observed(request, sent, limit, route, options).catch(async (error: unknown) => {
+      return await this.#observed(request, limit, send).catch(async (error: unknown) => {
         const repeatable =
           error instanceof StaleConnectionError && (error.code === 'EPIPE' || request.method === 'GET');
         if (!repeatable) throw error;
-        return await this.#observed(request, sent, limit, route, { ...options, agent: agents.streams });
+        agents.calls.closeIdle();
+        return await this.#observed(request, limit, send);
       });
     } catch (error) {
       limit.check();
@@ -270,17 +276,11 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     }
   }
 
-  async #observed(
-    { method, path }: KubeRequest,
-    sent: HttpRequest,
-    limit: CallLimit,
-    route: Route,
-    options: ExchangeOptions,
-  ): Promise<Answer> {
+  async #observed({ method, path }: KubeRequest, limit: CallLimit, send: () => Exchange): Promise<Answer> {
     const started = this.#clock.monotonic();
     let status: number | undefined;
     try {
-      const { answer, abort } = exchange(route, sent, options);
+      const { answer, abort } = send();
       limit.stage = 'connecting or waiting for the answer';
       limit.onOver = abort;
       const answered = await answer;
@@ -305,11 +305,11 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   #agentsFor(tls: TlsMaterial): Pools {
     if (this.#agents !== undefined && this.#agentsOf === tls) return this.#agents;
     const { server, proxy, origin } = this.#connection;
-    const target = { secure: server.protocol === 'https:', proxy, tls };
+    const { secure, ...address } = hostAndPort(server);
     let agents: Pools;
     try {
-      const pool = { keepAlive: true, maxSockets: this.#maxSockets, scheduling: 'fifo', timeout: IDLE_MS } as const;
-      agents = { api: openAgent({ ...target, ...pool }), streams: openAgent(target) };
+      const streams = openAgent({ secure, proxy, tls });
+      agents = { streams, calls: new KeptConnections({ open: openerOf(streams, address), idleMs: IDLE_MS }) };
     } catch (error) {
       // Read in the middle of a rotation, certificate and key do not fit: the next call reads them again.
       this.#connection.credentials.invalidate();
@@ -318,7 +318,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         cause: error,
       });
     }
-    if (this.#agents !== undefined) retire(this.#agents.api);
+    this.#agents?.calls.retire();
     for (const pool of this.#pools) if (pool !== this.#agents && isIdle(pool)) this.#pools.delete(pool);
     this.#pools.add(agents);
     this.#agents = agents;
@@ -331,19 +331,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 }
 
-/** Closes idle connections now, and the others when their calls are done. */
-function retire(agent: Agent): void {
-  agent.maxFreeSockets = 0;
-  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
-}
-
 /** Whether no connection is in use. */
-function isIdle({ api, streams }: Pools): boolean {
-  return Object.keys(api.sockets).length === 0 && Object.keys(streams.sockets).length === 0;
+function isIdle({ calls, streams }: Pools): boolean {
+  return calls.isIdle && Object.keys(streams.sockets).length === 0;
 }
 
-function destroy({ api, streams }: Pools): void {
-  api.destroy();
+function destroy({ calls, streams }: Pools): void {
+  calls.destroy();
   streams.destroy();
 }
 

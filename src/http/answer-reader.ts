@@ -1,0 +1,197 @@
+/**
+ * Reads one answer of HTTP/1.1 (RFC 9112) from the bytes of a connection.
+ *
+ *   head ──(1xx: the next head)──▶ body: of a known length | in chunks | until the connection ends ──▶ done
+ *
+ * State: `isDone` becomes true once, by `push` or `end`; the answer is complete then. No error has a word of the server: it may quote
+ * the request.
+ */
+import { AnswerTooLargeError, HttpError } from './errors.ts';
+
+/** As node:http. */
+const MAX_HEAD_BYTES = 16 * 1024;
+/** A line with the size of a chunk; Kubernetes sends no extensions. */
+const MAX_LINE = 1024;
+const HEAD_END = '\r\n\r\n';
+
+/** What comes next in a body in chunks. */
+type Next = 'size' | 'end of chunk' | 'trailer';
+
+/** The only headers that are kept. */
+export type AnswerHeaders = Partial<Record<'retry-after' | 'content-encoding', string>>;
+
+export class AnswerReader {
+  status = 0;
+  readonly headers: AnswerHeaders = {};
+  isDone = false;
+  /** Some byte has come. */
+  hasBegun = false;
+  /** The connection can be used again. */
+  isKept = true;
+  readonly #maxBodyBytes: number;
+  #head: Buffer | undefined;
+  readonly #pieces: Buffer[] = [];
+  #size = 0;
+  /** Bytes that are still to come: of the body, or in chunks of the present one. Infinite: until the connection ends. */
+  #left = 0;
+  #isChunked = false;
+  #next: Next = 'size';
+  #line = '';
+
+  constructor(maxBodyBytes: number) {
+    this.#maxBodyBytes = maxBodyBytes;
+  }
+
+  get body(): Buffer {
+    const [first] = this.#pieces;
+    return this.#pieces.length === 1 && first !== undefined ? first : Buffer.concat(this.#pieces, this.#size);
+  }
+
+  /** @throws HttpError `EPROTO`, AnswerTooLargeError */
+  push(bytes: Buffer): void {
+    this.hasBegun = true;
+    let rest: Buffer | undefined = bytes;
+    while (rest !== undefined && this.status === 0) rest = this.#readHead(rest);
+    if (rest === undefined) return;
+    if (this.#isChunked) this.#readChunks(rest);
+    else if (rest.length > 0 || this.#left === 0) this.#readBody(rest);
+  }
+
+  /** The connection has ended. @returns whether the answer is complete */
+  end(): boolean {
+    this.isKept = false;
+    if (this.#left === Infinity) this.isDone = true;
+    return this.isDone;
+  }
+
+  /** @returns what follows the head; `undefined` where the head is not complete */
+  #readHead(bytes: Buffer): Buffer | undefined {
+    const all = this.#head === undefined ? bytes : Buffer.concat([this.#head, bytes]);
+    const end = all.indexOf(HEAD_END);
+    if ((end < 0 ? all.length : end) > MAX_HEAD_BYTES) throw protocolError('the head of the answer is too long');
+    this.#head = end < 0 ? all : undefined;
+    if (end < 0) return undefined;
+    this.#takeHead(all.toString('latin1', 0, end));
+    return all.subarray(end + HEAD_END.length);
+  }
+
+  #takeHead(head: string): void {
+    const [, minor, code] = /^HTTP\/1\.([01]) (\d{3})(?: |\r|$)/u.exec(head) ?? [];
+    const status = Number(code);
+    if (minor === undefined || status < 100 || status === 101) throw protocolError('the answer is not HTTP/1.1');
+    if (status < 200) return;
+    this.status = status;
+    this.isKept = minor === '1';
+    this.#left = Infinity;
+    for (let from = head.indexOf('\r\n'); from >= 0;) {
+      const to = head.indexOf('\r\n', from + 2);
+      this.#takeHeader(head.slice(from + 2, to < 0 ? undefined : to));
+      from = to;
+    }
+    if (this.#isChunked || status === 204 || status === 304) this.#left = 0;
+    if (this.#left === Infinity) this.isKept = false;
+    else if (this.#left > this.#maxBodyBytes) throw this.#tooLarge();
+  }
+
+  #takeHeader(line: string): void {
+    const colon = line.indexOf(':');
+    if (colon <= 0) throw protocolError('a header of the answer has no name');
+    switch (line.slice(0, colon).toLowerCase()) {
+      case 'content-length': {
+        const value = line.slice(colon + 1).trim();
+        const length = Number(value);
+        const isAgain = this.#left !== Infinity && this.#left !== length;
+        if (!/^\d{1,15}$/u.test(value) || isAgain) throw protocolError('the answer has no valid Content-Length');
+        this.#left = length;
+        break;
+      }
+      case 'transfer-encoding':
+        if (
+          line
+            .slice(colon + 1)
+            .trim()
+            .toLowerCase() !== 'chunked'
+        ) {
+          throw protocolError('the answer has an unknown Transfer-Encoding');
+        }
+        this.#isChunked = true;
+        break;
+      case 'connection':
+        if (/\bclose\b/iu.test(line)) this.isKept = false;
+        break;
+      case 'retry-after':
+        this.headers['retry-after'] = line.slice(colon + 1).trim();
+        break;
+      case 'content-encoding':
+        this.headers['content-encoding'] = line
+          .slice(colon + 1)
+          .trim()
+          .toLowerCase();
+        break;
+      default:
+    }
+  }
+
+  #readBody(bytes: Buffer): void {
+    // Nothing was asked for that could come after the answer.
+    if (bytes.length > this.#left) this.isKept = false;
+    this.#take(bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes);
+    this.#left -= bytes.length;
+    if (this.#left <= 0) this.isDone = true;
+  }
+
+  #readChunks(bytes: Buffer): void {
+    let rest = bytes;
+    while (rest.length > 0) {
+      if (this.isDone) {
+        this.isKept = false;
+        return;
+      }
+      if (this.#left > 0) {
+        const piece = rest.subarray(0, this.#left);
+        this.#take(piece);
+        this.#left -= piece.length;
+        rest = rest.subarray(piece.length);
+        continue;
+      }
+      const end = rest.indexOf(0x0a);
+      this.#line += rest.toString('latin1', 0, end < 0 ? undefined : end);
+      if (this.#line.length > MAX_LINE) throw protocolError('a line between the chunks of the answer is too long');
+      if (end < 0) return;
+      rest = rest.subarray(end + 1);
+      const line = this.#line.trimEnd();
+      this.#line = '';
+      this.#takeLine(line);
+    }
+  }
+
+  /** A line between chunks. */
+  #takeLine(line: string): void {
+    if (this.#next === 'trailer') {
+      if (line === '') this.isDone = true;
+    } else if (this.#next === 'end of chunk') {
+      if (line !== '') throw protocolError('a chunk of the answer is longer than was said');
+      this.#next = 'size';
+    } else {
+      const [, size] = /^([0-9a-f]{1,12})(?:[ \t]*;.*)?$/iu.exec(line) ?? [];
+      if (size === undefined) throw protocolError('a chunk of the answer has no size');
+      this.#left = Number.parseInt(size, 16);
+      this.#next = this.#left === 0 ? 'trailer' : 'end of chunk';
+    }
+  }
+
+  #take(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.#size += piece.length;
+    if (this.#size > this.#maxBodyBytes) throw this.#tooLarge();
+    this.#pieces.push(piece);
+  }
+
+  #tooLarge(): Error {
+    return new AnswerTooLargeError(this.status, `the answer is larger than ${this.#maxBodyBytes} bytes`);
+  }
+}
+
+function protocolError(message: string): Error {
+  return new HttpError('EPROTO', message);
+}

@@ -1,0 +1,267 @@
+/**
+ * The kept connections for calls to one server. HTTP/1.1 is spoken here without node:http, which takes three times the CPU time
+ * for a call and allocates ten times the memory; watches stay with node:http, because they are few and long.
+ *
+ *   opening ──▶ busy ──answer complete──▶ idle ──the next call──▶ busy      error, end or time from anywhere ──▶ closed
+ *
+ * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after an answer that was
+ * complete and said nothing against it.
+ */
+import type { Duplex } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
+import type { Opener } from './agent.ts';
+import { AnswerReader } from './answer-reader.ts';
+import { AnswerTooLargeError, HttpError, StaleConnectionError } from './errors.ts';
+import { type Answer, type Exchange, type HttpRequest, lengthOf, type Route } from './exchange.ts';
+
+export interface KeptConnectionsOptions {
+  /** Opens a connection, and calls back once. */
+  readonly open: Opener;
+  /** An idle connection is closed after this time, ms. */
+  readonly idleMs: number;
+}
+
+export class KeptConnections {
+  readonly #options: KeptConnectionsOptions;
+  readonly #all = new Set<KeptConnection>();
+  /** The one that was used last is last. */
+  readonly #idle: KeptConnection[] = [];
+  #isRetired = false;
+
+  constructor(options: KeptConnectionsOptions) {
+    this.#options = options;
+  }
+
+  /** No call is under way. */
+  get isIdle(): boolean {
+    return this.#idle.length === this.#all.size;
+  }
+
+  /**
+   * Sends a request over a kept connection, or a new one. Its callers limit how many are under way.
+   * @param maxBytes of the body, uncompressed
+   * @throws HttpError `ERR_UNESCAPED_CHARACTERS`
+   */
+  call(route: Route, request: HttpRequest, maxBytes: number): Exchange {
+    const bytes = bytesOf(route, request);
+    const connection = this.#idle.shift() ?? this.#open();
+    return {
+      answer: connection.send(bytes, new AnswerReader(maxBytes)).then((reader) => answerOf(reader, maxBytes)),
+      abort: (reason) => {
+        connection.close(reason);
+      },
+    };
+  }
+
+  closeIdle(): void {
+    for (const connection of this.#idle.splice(0)) connection.close();
+  }
+
+  /** Not for new calls any more: what is idle or becomes so is closed. */
+  retire(): void {
+    this.#isRetired = true;
+    this.closeIdle();
+  }
+
+  destroy(): void {
+    this.#isRetired = true;
+    for (const connection of this.#all) connection.close();
+  }
+
+  #open(): KeptConnection {
+    const connection = new KeptConnection({
+      idleMs: this.#options.idleMs,
+      onIdle: () => {
+        if (this.#isRetired) connection.close();
+        else this.#idle.push(connection);
+      },
+      onClose: () => {
+        this.#all.delete(connection);
+        const at = this.#idle.indexOf(connection);
+        if (at >= 0) this.#idle.splice(at, 1);
+      },
+    });
+    this.#all.add(connection);
+    this.#options.open((error, socket) => connection.opened(error, socket));
+    return connection;
+  }
+}
+
+interface KeptConnectionOptions {
+  readonly idleMs: number;
+  readonly onIdle: () => void;
+  readonly onClose: () => void;
+}
+
+interface Call {
+  readonly reader: AnswerReader;
+  readonly resolve: (answer: AnswerReader) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+class KeptConnection {
+  readonly #options: KeptConnectionOptions;
+  #socket: Duplex | undefined;
+  #call: Call | undefined;
+  /** The request, until there is a socket. */
+  #waiting: Buffer | undefined;
+  #isReused = false;
+  #isClosed = false;
+
+  constructor(options: KeptConnectionOptions) {
+    this.#options = options;
+  }
+
+  send(request: Buffer, reader: AnswerReader): Promise<AnswerReader> {
+    return new Promise<AnswerReader>((resolve, reject) => {
+      this.#call = { reader, resolve, reject };
+      if (this.#socket === undefined) this.#waiting = request;
+      else {
+        keepProcess(this.#socket, true);
+        this.#socket.write(request);
+      }
+    });
+  }
+
+  opened(error: Error | null, socket: Duplex | undefined): void {
+    if (this.#isClosed) {
+      socket?.destroy();
+      return;
+    }
+    if (socket === undefined) {
+      this.#fail(error);
+      return;
+    }
+    this.#socket = socket;
+    socket.on('data', (bytes: Buffer) => {
+      this.#read(bytes);
+    });
+    socket.on('error', (failure: Error) => {
+      this.#fail(failure);
+    });
+    socket.on('end', () => {
+      if (this.#call?.reader.end() === true) this.#done(this.#call);
+      else this.#fail(hungUp());
+    });
+    socket.on('close', () => {
+      this.#fail(hungUp());
+    });
+    socket.on('timeout', () => {
+      if (this.#call === undefined) this.close();
+    });
+    (socket as Partial<TimedSocket>).setTimeout?.(this.#options.idleMs);
+    if (this.#waiting !== undefined) socket.write(this.#waiting);
+    this.#waiting = undefined;
+  }
+
+  /** A call under way fails with `error`. */
+  close(error: unknown = hungUp()): void {
+    this.#fail(error);
+  }
+
+  #read(bytes: Buffer): void {
+    const call = this.#call;
+    // Nothing was asked for: what comes now would be taken for the next answer.
+    if (call === undefined) {
+      this.close();
+      return;
+    }
+    try {
+      call.reader.push(bytes);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (call.reader.isDone) this.#done(call);
+  }
+
+  #done({ reader, resolve }: Call): void {
+    this.#call = undefined;
+    const socket = this.#socket;
+    if (reader.isKept && socket?.writable === true) {
+      this.#isReused = true;
+      keepProcess(socket, false);
+      this.#options.onIdle();
+    } else this.close();
+    resolve(reader);
+  }
+
+  #fail(cause: unknown): void {
+    const call = this.#call;
+    this.#call = undefined;
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      this.#options.onClose();
+      this.#socket?.destroy();
+    }
+    call?.reject(this.#isReused && !call.reader.hasBegun ? staleOr(cause) : cause);
+  }
+}
+
+interface TimedSocket {
+  setTimeout(ms: number): unknown;
+  ref(): unknown;
+  unref(): unknown;
+}
+
+/** An idle connection does not keep the process alive. */
+function keepProcess(socket: Duplex, isKept: boolean): void {
+  const { ref, unref } = socket as Partial<TimedSocket>;
+  (isKept ? ref : unref)?.call(socket);
+}
+
+function hungUp(): HttpError {
+  return new HttpError('ECONNRESET', 'the server closed the connection');
+}
+
+/** @param cause of the failure of a connection that was used before, without a byte of an answer */
+function staleOr(cause: unknown): unknown {
+  const { code } = cause as NodeJS.ErrnoException;
+  return code === 'ECONNRESET' || code === 'EPIPE' ? new StaleConnectionError(code, cause as Error) : cause;
+}
+
+/** As node:http: these would be read as the end of the path, or of a header. */
+const UNSENDABLE = { path: /[^\u0021-\u00ff]/u, header: /[^\t\u0020-\u007e\u0080-\u00ff]/u };
+
+/** The request as it goes onto the wire: in one buffer, because each write costs more than the copying of what it sends. */
+function bytesOf(route: Route, { method, path, headers, body }: HttpRequest): Buffer {
+  const target = route.basePath + path;
+  if (UNSENDABLE.path.test(target)) throw unsendable('path');
+  let head = `${method} ${target} HTTP/1.1\r\n`;
+  for (const list of [route.headers, headers]) {
+    for (let at = 0; at + 1 < list.length; at += 2) head += `${list[at] ?? ''}: ${checked(list[at + 1] ?? '')}\r\n`;
+  }
+  const length = lengthOf(body);
+  if (body !== undefined || (method !== 'GET' && method !== 'DELETE')) head += `Content-Length: ${length}\r\n`;
+  head += '\r\n';
+  const bytes = Buffer.allocUnsafe(head.length + length);
+  let at = bytes.write(head, 'latin1');
+  if (typeof body === 'string') bytes.write(body, at);
+  else if (body instanceof Uint8Array) bytes.set(body, at);
+  else {
+    for (const piece of body ?? []) {
+      bytes.set(piece, at);
+      at += piece.byteLength;
+    }
+  }
+  return bytes;
+}
+
+function checked(value: string): string {
+  if (UNSENDABLE.header.test(value)) throw unsendable('header');
+  return value;
+}
+
+function unsendable(what: string): HttpError {
+  return new HttpError('ERR_UNESCAPED_CHARACTERS', `a ${what} of the request has characters that cannot be sent`);
+}
+
+function answerOf({ status, headers, body }: AnswerReader, maxBytes: number): Answer {
+  if (headers['content-encoding'] !== 'gzip') return { status, headers, body, stream: undefined };
+  try {
+    return { status, headers, body: gunzipSync(body, { maxOutputLength: maxBytes }), stream: undefined };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error;
+    throw new AnswerTooLargeError(status, `the answer is larger than ${maxBytes} bytes`);
+  }
+}
