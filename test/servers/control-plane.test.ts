@@ -36,7 +36,7 @@ describe('control plane', () => {
     });
   });
 
-  it('knows its users by token and by certificate, and lets RBAC decide', async () => {
+  it('authenticates users by token and certificate, and authorizes them by RBAC', async () => {
     using eve = plane.client({ user: 'eve' });
     await assert.rejects(eve.list('/api/v1/secrets'), { status: 403, reason: 'Forbidden' });
     const { certPem, keyPem } = await plane.clientCertificate({
@@ -47,7 +47,7 @@ describe('control plane', () => {
     assert.ok((await root.list('/api/v1/namespaces')).length >= 4);
   });
 
-  it('empties namespaces and gives service accounts a name', async () => {
+  it('empties namespaces and creates ServiceAccounts', async () => {
     await plane.api.apply('{apiVersion: v1, kind: Namespace, metadata: {name: short-lived}}');
     await waitFor(() => plane.api.find('/api/v1/namespaces/short-lived/serviceaccounts/default'));
     await plane.api.delete('/api/v1/namespaces/short-lived');
@@ -78,7 +78,7 @@ describe('control plane', () => {
     assert.ok(await plane.api.find('/api/v1/namespaces/default/secrets/watched'));
   });
 
-  it('says why a server does not start, and leaves nothing behind', async () => {
+  it('reports why a server does not start, and leaves nothing behind', async () => {
     let folder = '';
     await assert.rejects(
       startControlPlane({ controllerManager: false, apiServerFlags: ['--no-such-flag'] }),

@@ -48,7 +48,7 @@ describe('servers', () => {
     }
   });
 
-  it('are taken from KEYFERRY_SERVERS or KUBEBUILDER_ASSETS where these hold them', async () => {
+  it('are taken from KEYFERRY_SERVERS or KUBEBUILDER_ASSETS if they exist there', async () => {
     const env = await world('named', 'exit 1');
     const mine = path.join(folder, 'mine');
     await mkdir(mine);
@@ -61,7 +61,7 @@ describe('servers', () => {
     }
   });
 
-  it('are built once, told about, and then taken from the cache', async () => {
+  it('are built once with progress lines, and then taken from the cache', async () => {
     const env = await world('build', 'echo "#!/bin/sh" > "$out"; chmod +x "$out"; echo x >> "$(dirname "$0")/builds"');
     const lines: string[] = [];
     const both = await Promise.all([1, 2].map(() => ensureServer('etcd', { env, onProgress: (l) => lines.push(l) })));
@@ -75,7 +75,7 @@ describe('servers', () => {
     assert.deepEqual(await cached(env), [`${serverRecipe('etcd').cacheKey}/etcd`]);
   });
 
-  it('leave nothing behind that is half built', async () => {
+  it('leave no partial build behind', async () => {
     const env = await world(
       'half',
       'echo half > "$out"; chmod +x "$out"; echo "link: no space left on device" >&2; exit 1',
@@ -104,14 +104,14 @@ describe('servers', () => {
     await waitFor(async () => !(await runs(compiler)), { message: 'what go had started to end' });
   });
 
-  it('come in the given order, and one that fails does not stop the next', async () => {
+  it('are built in the given order, and a failure does not stop the next', async () => {
     const env = await world('order', 'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"');
     const paths = ensureServers(['etcd', 'vault'], { env });
     assert.match(await paths.vault, /vault$/);
     await assert.rejects(paths.etcd, ServerUnavailableError);
   });
 
-  it('are shown in one folder wherever they come from', async () => {
+  it('are linked in one folder wherever they come from', async () => {
     const env = await world('links', 'echo ok > "$out"; chmod +x "$out"');
     const paths = ensureServers(['etcd', 'vault'], { env });
     const together = await serversFolder({ etcd: await paths.etcd, vault: await paths.vault }, env);
@@ -119,7 +119,7 @@ describe('servers', () => {
     assert.equal(await readFile(path.join(together, 'vault'), 'utf8'), 'ok\n');
   });
 
-  it('say what is missing', async () => {
+  it('report missing prerequisites', async () => {
     const recipe = serverRecipe('etcd');
     const say = (stderr: string): string => buildError(recipe, stderr, 1).message;
     assert.match(say('dial tcp: lookup proxy.invalid: no such host'), /could not be downloaded/);
@@ -156,7 +156,7 @@ describe('npm run servers', () => {
     return { code, lines: text.trimEnd().split('\n') };
   }
 
-  it('ends with the reason at the first server that cannot be had, and builds no other', async () => {
+  it('exits with the reason at the first server that cannot be built, and builds no other', async () => {
     const env = await world(
       'first',
       'case "$out" in */etcd.*) echo "etcd: undefined: Foo" >&2; exit 1;; esac; exec sleep 50',
@@ -170,7 +170,7 @@ describe('npm run servers', () => {
     assert.deepEqual(await cached(env), []);
   });
 
-  it('says that the network is missing, in the words of Go', async (t) => {
+  it('reports a missing network with the message of Go', async (t) => {
     const home = path.join(folder, 'offline');
     // Nothing listens at port 1; its own module cache is empty.
     const offline = { GOPROXY: 'http://127.0.0.1:1', GOMODCACHE: path.join(home, 'mod'), GOFLAGS: '-modcacherw' };
@@ -189,7 +189,7 @@ describe('npm run servers', () => {
 });
 
 describe('the build lock', () => {
-  it('lets one in at a time', async () => {
+  it('is held by one process at a time', async () => {
     const file = path.join(folder, 'one.lock');
     let inside = 0;
     const most: number[] = [];
@@ -208,7 +208,7 @@ describe('the build lock', () => {
     assert.deepEqual(most, [1, 1, 1]);
   });
 
-  it('is taken over from a holder that is gone', async () => {
+  it('is taken over from a process that has exited', async () => {
     const gone = spawn('/bin/true');
     await new Promise((resolve) => gone.once('exit', resolve));
     const file = path.join(folder, 'stale.lock');

@@ -90,7 +90,7 @@ describe('fault proxy before a real API server', () => {
     await waitFor(() => proxy.live().length === 0, { message: 'the watch to end at the proxy too' });
   });
 
-  it('answers in the place of the server, so many times', async () => {
+  it('answers in place of the server, a given number of times', async () => {
     const rule = proxy.rule({ match: { method: 'GET', path: /secrets/ }, fault: kubernetesFault(429, 7), times: 2 });
     for (const status of [429, 429, 200]) {
       const answer = await api.raw('GET', SECRETS);
@@ -106,7 +106,7 @@ describe('fault proxy before a real API server', () => {
     assert.equal((await api.raw('GET', SECRETS)).status, 200);
   });
 
-  it('cuts before the server hears of a request, or loses its answer', async () => {
+  it('cuts a connection before the server gets the request, or loses the answer', async () => {
     const [unheard, done] = [secret(), secret()];
     proxy.rule({ match: { method: 'POST' }, fault: { kind: 'cut' }, times: 1 });
     await assert.rejects(api.create(unheard), { code: 'ECONNRESET' });
@@ -116,7 +116,7 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${done.metadata.name}`));
   });
 
-  it('delays', async () => {
+  it('delays a request', async () => {
     const rule = proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'delay', ms: 300 } });
     const from = performance.now();
     await api.list(SECRETS);
@@ -124,7 +124,7 @@ describe('fault proxy before a real API server', () => {
     rule.clear();
   });
 
-  it('holds a request until it is let go', async () => {
+  it('holds a request until it is released', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const rule = proxy.rule({ match: { method: 'POST' }, fault: { kind: 'hold', until: promise }, times: 1 });
     const held = secret();
@@ -136,13 +136,13 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${held.metadata.name}`));
   });
 
-  it('stalls requests to come', async () => {
+  it('stalls later requests', async () => {
     proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'stall' }, times: 1 });
     await assert.rejects(api.get(SECRETS, { timeoutMs: 200 }), /no answer within 200 ms/);
     await waitFor(() => proxy.live().length === 0);
   });
 
-  it('stalls a running watch, which stays open and says nothing more until it is cut', async () => {
+  it('stalls a running watch, which stays open and sends nothing until it is cut', async () => {
     const open = await watch();
     assert.equal(proxy.stallAll({ isWatch: true }), 1);
     await plane.api.create(secret());
@@ -179,7 +179,7 @@ describe('fault proxy before a real API server', () => {
     await api.get(SECRETS);
   });
 
-  it('is partitioned, old and new connections alike, and heals', async () => {
+  it('partitions old and new connections, and heals', async () => {
     const open = await watch();
     proxy.partition();
     await assert.rejects(api.get(SECRETS, { timeoutMs: 150 }), /no answer/);
@@ -200,7 +200,7 @@ describe('fault proxy before a real API server', () => {
     await api.get(SECRETS);
   });
 
-  it('has a plain sister that passes TCP and counts the bytes of the wire', async () => {
+  it('has a variant that passes TCP and counts the bytes on the wire', async () => {
     await using tcp = await startTcpProxy(plane.url);
     using through = plane.client({ url: tcp.url });
     const list = await through.get(SECRETS);

@@ -23,7 +23,7 @@ describe('vault', () => {
     await waitFor(async () => (await readFile(vault.auditLogPath, 'utf8')).includes('"path":"secret/data/app"'));
   });
 
-  it('may be had through the fault proxy', async () => {
+  it('can be reached through the fault proxy', async () => {
     await using proxy = await startFaultProxy({ upstream: vault.addr });
     proxy.rule({ match: { path: 'secret/data' }, fault: { kind: 'respond', status: 503 }, times: 1 });
     const statuses = [];
@@ -37,7 +37,7 @@ describe('vault', () => {
     assert.deepEqual(statuses, [503, 200]);
   });
 
-  it('forgets all but its root token on a restart when it is in memory', async () => {
+  it('loses everything but its root token on a restart with storage in memory', async () => {
     await vault.restart();
     assert.equal((await vault.raw('GET', 'secret/data/app')).status, 404);
     await vault.request('POST', 'secret/data/app', { data: {} });
@@ -45,7 +45,7 @@ describe('vault', () => {
 });
 
 describe('vault with storage and TLS', () => {
-  it('remembers all over a restart, and is sealed until it is unsealed', async () => {
+  it('keeps everything over a restart, and is sealed until it is unsealed', async () => {
     await using vault = await startVault({ storage: 'file', tls: true });
     assert.ok(vault.addr.startsWith('https://') && vault.caPem !== '');
     await vault.request('POST', 'secret/data/app', { data: { password: 'one' } });
@@ -64,7 +64,7 @@ const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
 
 describe('postgres', { skip }, () => {
-  it('gives credentials through vault, and takes them back', async () => {
+  it('issues credentials through Vault, and revokes them', async () => {
     await using database = await startPostgres();
     await using vault = await startVault();
     await mountDatabase(vault, 'database', database);

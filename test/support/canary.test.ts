@@ -16,7 +16,7 @@ describe('canaries', () => {
     assert.deepEqual(forms('nothing'), []);
   });
 
-  it('are found in base64 wherever they stand in what was encoded', () => {
+  it('are found in base64 at any position of the encoded text', () => {
     check(
       property(
         uint8Array(),
@@ -30,7 +30,7 @@ describe('canaries', () => {
     );
   });
 
-  it('fail an assertion that does not repeat them', () => {
+  it('fail an assertion whose message does not repeat them', () => {
     assert.throws(
       () => assertNoCanaries({ log: value }, { a: value }),
       ({ message }: Error) =>

@@ -17,7 +17,7 @@ describe('Keyferry as a process', () => {
   });
   after(() => plane.stop());
 
-  it('shows logs, probes, metrics and figures while it runs, and how it ended', async () => {
+  it('has logs, probes, metrics and figures while it runs, and an exit code afterwards', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: plane.kubeconfigPath });
     await keyferry.ready();
     assert.ok(((await keyferry.metric('process_start_time_seconds')) ?? 0) > 1e9);
@@ -30,7 +30,7 @@ describe('Keyferry as a process', () => {
     assert.deepEqual((await keyferry.kill9()).code, 0);
   });
 
-  it('says why it did not become ready', async () => {
+  it('reports why it did not become ready', async () => {
     await using keyferry = await Keyferry.start({ kubeconfig: '/nowhere/kubeconfig' });
     await assert.rejects(keyferry.ready(), /ended before it was ready[^]*nowhere/);
     assert.notEqual((await keyferry.ended()).code, 0);

@@ -1,4 +1,4 @@
-/** The yardstick itself: limits follow the machine, and can be missed all the same. */
+/** The yardstick: limits follow the speed of the machine, and slow work still misses them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -15,7 +15,7 @@ const busy = (steps: number): number => {
   return sum;
 };
 
-test('work that takes its time misses its limit, and the message says by how much', async () => {
+test('slow work misses its limit, and the message shows by how much', async () => {
   await assert.rejects(
     within(1, 'the work', () => sleep(3000)),
     /the work took \d+ ms; the limit is 1 ms on an idle machine, this one was [\d.]+ times slower/,
@@ -23,7 +23,7 @@ test('work that takes its time misses its limit, and the message says by how muc
   assert.equal(await within(60_000, 'nothing', () => 7), 7);
 });
 
-test('what delays this process stretches its limits', async () => {
+test('a delay of the test process stretches its limits', async () => {
   using yardstick = new Yardstick();
   for (let round = 0; round < 5; round += 1) {
     block(400);
@@ -38,7 +38,7 @@ test('what delays this process stretches its limits', async () => {
   });
 });
 
-test('computing misses its limit of CPU time, and time in which nothing is computed does not count', () => {
+test('slow computing misses its limit of processor time, and waiting does not count', () => {
   assert.throws(() => withinCpu(20, 'much', () => busy(300_000_000)), /the computing of much took \d+ ms/);
   assert.equal(
     withinCpu(20, 'little', () => {

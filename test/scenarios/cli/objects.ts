@@ -1,4 +1,4 @@
-/** Objects that the tests of the commands work with. */
+/** Objects for the tests of the commands. */
 export const KEYFERRY_NAMESPACE = namespace('keyferry');
 
 export function namespace(name: string) {

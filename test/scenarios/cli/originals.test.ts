@@ -1,4 +1,4 @@
-/** The program started through links with the names of the originals, as in a container image. */
+/** The program runs through links with the names of the originals, as in a container image. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,7 +44,7 @@ for (const target of ['the starter', 'the bundle'] as const) {
     ['ccm', ['--cluster-name=a'], 'keyferry: syncsecret-ccm is not available in this version'],
     ['kubelb', ['--debug=false'], 'keyferry: syncsecret-manager is not available in this version'],
   ] as const) {
-    it(`${target} behind a link ${name} has the flags of that original`, async () => {
+    it(`${target} behind a link ${name} accepts the flags of that original`, async () => {
       const link = path.join(folder, name);
       await symlink(target === 'the starter' ? STARTER : bundle, link);
       try {
@@ -56,7 +56,7 @@ for (const target of ['the starter', 'the bundle'] as const) {
     });
   }
 
-  it(`${target} under the process name of an original has its flags`, async () => {
+  it(`${target} with the process name of an original accepts its flags`, async () => {
     const script = target === 'the starter' ? STARTER : bundle;
     const { code, stderr } = await runScript(script, ['--leader-elect', '--nope'], '/k8s-replicator');
     assert.deepEqual([code, stderr.split('\n')[0]], [2, 'keyferry replicator: unknown flag --nope'], stderr);

@@ -1,4 +1,4 @@
-/** `keyferry plan` of annotated Secrets and ConfigMaps: what it says is what the daemon then does. */
+/** `keyferry plan` of annotated Secrets and ConfigMaps: the operator then does what the plan shows. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
@@ -53,7 +53,7 @@ describe('keyferry plan of the replicator', () => {
   const source = (allowed: object, value = 'b') => annotated('Secret', 'source/credentials', allowed, { b: value });
   const pull = annotated('Secret', 'team-a/credentials', { 'replicate-from': 'source/credentials' }, {});
 
-  it('before anybody works: what would be made, filled and refused', async () => {
+  it('shows creations, fillings and refusals before the operator starts', async () => {
     assert.deepEqual(await plan(push(scene.canary)), ['create Secret team-a/push', 'create Secret team-b/push']);
     assert.deepEqual(await plan(push(scene.canary), namespace('team-c')), [
       'create Secret team-a/push',
@@ -79,7 +79,7 @@ describe('keyferry plan of the replicator', () => {
     assert.deepEqual(await scene.plane.api.list('/api/v1/namespaces/team-a/secrets'), [], 'planning writes nothing');
   });
 
-  it('afterwards: changes, what goes, what stays', async () => {
+  it('shows changes, deletions and unchanged objects afterwards', async () => {
     const { api } = scene.plane;
     const once = (value: string) =>
       annotated('ConfigMap', 'source/once', { 'replicate-to': 'team-a/once', 'replicate-once': 'true' }, { a: value });

@@ -1,4 +1,4 @@
-/** `keyferry plan`: several mirrors for one target, what it shows, its exit codes, what it takes, and how much it asks of the server. */
+/** `keyferry plan`: several mirrors for one target, output, exit codes, accepted input, and the number of its requests. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ describe('keyferry plan', () => {
       },
     });
 
-  it('several mirrors for one target: each that goes without is told, also of those that are there', async () => {
+  it('shows each mirror that does not get its target, also existing ones', async () => {
     const two = [mirror('left', 'one', ['to-a']), mirror('right', 'one', ['to-.+'])];
     assert.deepEqual(await rows(two), [
       [
@@ -76,7 +76,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/there');
   });
 
-  it('mirrors that lead back to each other write nothing, as the operator says', async () => {
+  it('plans no write for mirrors in a cycle, as the operator does', async () => {
     const [a, b] = ['to-a', 'to-b'].map((home) => ({
       mirror: {
         ...mirror('loop', 'loop', [home === 'to-a' ? 'to-b' : 'to-a']),
@@ -104,7 +104,7 @@ describe('keyferry plan', () => {
     assert.match(stdout, /Cycle: .*SecretMirror to-a\/loop → SecretMirror to-b\/loop/);
   });
 
-  it('what stays as it is is counted, and shown with --all', async () => {
+  it('counts unchanged objects, and shows them with --all', async () => {
     const source = await plane.api.get('/api/v1/namespaces/default/secrets/one');
     const held = copy('to-a', 'one', 'default/calm');
     Object.assign(held.metadata, {
@@ -134,7 +134,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/api/v1/namespaces/to-a/secrets/one');
   });
 
-  it('refused: a spec with problems, and a namespace that is not there', async () => {
+  it('refuses a spec with problems, and a namespace that does not exist', async () => {
     for (const [object, problem] of [
       [mirror('bad', 'one', ['(']), /^SecretMirror default\/bad: spec\.destination\.namespaces\[0\]/],
       [
@@ -150,7 +150,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([namespace('nowhere'), secret('nowhere', 'one', 'x')]), [[], 0]);
   });
 
-  it('patterns as the original has them, with --mirrors-regex=search', async () => {
+  it('matches patterns as the original does with --mirrors-regex=search', async () => {
     await plane.api.create(namespace('not-to-a'));
     const one = [mirror('m', 'one', ['to-a'])];
     assert.deepEqual((await rows(one))[0], ['create to-a/one SecretMirror default/m']);
@@ -161,7 +161,7 @@ describe('keyferry plan', () => {
     await plane.api.delete('/api/v1/namespaces/not-to-a');
   });
 
-  it('takes what the server takes', async () => {
+  it('accepts the manifests that the server accepts', async () => {
     const created = ['create to-a/one SecretMirror default/m'];
     const spec = 'spec: {source: {name: one}, destination: {namespaces: [to-a]}}';
     const head = 'apiVersion: mirrors.kts.studio/v1alpha2\nkind: SecretMirror\n';
@@ -204,7 +204,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await shown('-R'), ['SecretMirror default/a', 'SecretMirror default/b']);
   });
 
-  it('refuses what is no name, and names file, document and field', async () => {
+  it('refuses an invalid name, and reports file, document and field', async () => {
     const file = path.join(folder, 'names.yaml');
     const named = (kind: string, metadata: object, more: object = {}) => ({
       apiVersion: kind === 'SecretMirror' ? 'mirrors.kts.studio/v1alpha2' : 'v1',
@@ -234,7 +234,7 @@ describe('keyferry plan', () => {
     assert.equal((await run([file])).code, 0);
   });
 
-  it('what the last manifest said and this one does not goes, as with kubectl apply', async () => {
+  it('removes fields that the last manifest had and this one has not, as kubectl apply does', async () => {
     const push = (annotations: object) => ({
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -264,7 +264,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows([push({})]), [['delete to-a/push ConfigMap default/push'], 3]);
   });
 
-  it('asks the server in lists, however many objects there are', async () => {
+  it('reads lists, however many objects there are', async () => {
     const names = Array.from({ length: MANY }, (_, index) => `many-${index}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => copy(name, 'wide', 'default/wide')));

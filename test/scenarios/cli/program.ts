@@ -1,4 +1,4 @@
-/** The program as a user runs it, for tests of the short commands. */
+/** Runs the program as a user does, for tests of commands that end by themselves. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';

@@ -1,4 +1,4 @@
-/** deploy/rbac.yaml: enough for the whole first scenario, and nothing in it that is never used. */
+/** deploy/rbac.yaml grants enough for the whole first scenario, and nothing that is never used. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -73,7 +73,7 @@ describe('deploy/rbac.yaml', () => {
   });
   after(() => plane.stop());
 
-  it('lets a ServiceAccount do all that SecretMirrors need, and no more', async () => {
+  it('lets a ServiceAccount do all that SecretMirrors need', async () => {
     const manifest = await readFile(RBAC, 'utf8');
     await plane.api.apply(crds());
     await plane.api.apply(manifest);
@@ -96,7 +96,7 @@ describe('deploy/rbac.yaml', () => {
     assert.deepEqual(idle, [], 'granted and never used');
   });
 
-  it('gives these rights and no other', async () => {
+  it('grants these permissions and no other', async () => {
     const objects = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS() as Role);
     const roles = objects.filter(({ kind }) => kind.endsWith('Role'));
     const given = roles.map(({ kind, metadata, rules }) => [`${kind} ${metadata.name}`, rightsOf(rules)]);
@@ -110,7 +110,7 @@ describe('deploy/rbac.yaml', () => {
     for (const { subjects } of bindings) assert.deepEqual(subjects, [keyferry]);
   });
 
-  it('as the server sees it: outside of its namespace nothing but that', async () => {
+  it('grants nothing else outside of its namespace, as reported by the server', async () => {
     await plane.api.apply(crds());
     await plane.api.apply(await readFile(RBAC, 'utf8'));
     using own = plane.client({ user: USER });

@@ -1,4 +1,4 @@
-/** `keyferry status` and `keyferry plan` on a real control plane, with and without the daemon. */
+/** `keyferry status` and `keyferry plan` on a real control plane, with and without the operator. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -50,7 +50,7 @@ describe('keyferry status and plan', () => {
     await waitFor(async () => (await plane.api.find(where))?.status?.mirrorStatus === 'Active', { message: name });
   };
 
-  it('says where the API is not installed', async () => {
+  it('report that the CRD is not installed', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /The API of mirrors is not installed here/);
@@ -58,7 +58,7 @@ describe('keyferry status and plan', () => {
     assert.match(planned.stdout, /^cluster: the CRD secretmirrors\.mirrors\.kts\.studio is not installed: /);
   });
 
-  it('tells of a mirror that no daemon has looked at', async () => {
+  it('report a mirror that was not reconciled yet', async () => {
     await plane.api.apply(crds());
     assert.match((await run(['status'])).stdout, /^No SecretMirrors and no Secrets or ConfigMaps with [a-z ]+\.\n$/);
     await plane.api.create(mirror('first', 'one', ['to-.+']));
@@ -67,7 +67,7 @@ describe('keyferry status and plan', () => {
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +\w+ +False +0 +never +NotSeen: /);
   });
 
-  it('plans what comes of manifests, and what is true afterwards agrees with it', async () => {
+  it('plan the result of manifests, and the operator does just that', async () => {
     await plane.api.createMany(['to-a', 'to-b', 'not-to'].map((name) => namespace(name)));
     await plane.api.create(KEYFERRY_NAMESPACE);
     await plane.api.create(secret('to-b', 'two', 'foreign'));
@@ -99,7 +99,7 @@ describe('keyferry status and plan', () => {
     assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
 
-  it('tells what is copied where, and what is not and why', async () => {
+  it('list copies, and failures with their reasons', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
     assert.match(stdout, /\nmirrors +default +first +secret default\/one +Active +True +2 +20\S+Z +Synced: 2 copies/);
@@ -125,7 +125,7 @@ describe('keyferry status and plan', () => {
     assert.match((await run(['status', '-n', 'to-a'])).stdout, /^No SecretMirrors and [^\n]* in namespace to-a\.\n$/);
   });
 
-  it('names orphans', async () => {
+  it('list orphans', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
     await plane.api.patch(where, { metadata: { finalizers: null } });
     await plane.api.delete(where);
@@ -136,7 +136,7 @@ describe('keyferry status and plan', () => {
     );
   });
 
-  it('says what keeps a mirror that is being deleted', async () => {
+  it('name the objects that block the deletion of a mirror', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/going';
     const going = mirror('going', 'one', ['nowhere']);
     const finalizers = ['mirrors.kts.studio/finalizer'];
@@ -157,7 +157,7 @@ describe('keyferry status and plan', () => {
     await plane.api.patch(where, { metadata: { finalizers: null } });
   });
 
-  it('tells of problems in a spec, and counts what it does not know', async () => {
+  it('report problems in a spec, and count unknown copies', async () => {
     const input = [
       mirror('bad', 'one', ['to-a', '(']),
       { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
@@ -168,7 +168,7 @@ describe('keyferry status and plan', () => {
     assert.match(stdout, /1 object is of no concern here\./);
   });
 
-  it('tells what it cannot tell of Vault, and patterns that match nothing', async () => {
+  it('report what they cannot check in Vault, and patterns that match nothing', async () => {
     const vault = {
       addr: 'https://vault.example.com',
       path: 'secret/one',
@@ -201,7 +201,7 @@ describe('keyferry status and plan', () => {
     );
   });
 
-  it('names file and document of bad input, and no value', async () => {
+  it('name file and document of invalid input, and no value', async () => {
     const file = path.join(folder, 'bad.yaml');
     const cases: readonly (readonly [string, RegExp])[] = [
       [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],

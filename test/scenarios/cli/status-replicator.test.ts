@@ -1,4 +1,4 @@
-/** `keyferry status` of annotated objects: what was copied, what was not and why; with the daemon gone, and before it came. */
+/** `keyferry status` of annotated objects: copies, and failures with reasons, before the operator starts, with it and after it. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -52,7 +52,7 @@ describe('keyferry status of the replicator', () => {
     return [state, reason];
   };
 
-  it('before anybody works: what would be done, what is refused, and why', async () => {
+  it('shows pending copies and refusals with reasons before the operator starts', async () => {
     await users.create('source/push', { a: '1' }, { 'replicate-to': 'team-a/push,team-b/push' });
     await users.create('source/taken', { a: '1' }, { 'replicate-to': 'team-b/theirs' });
     await users.create('team-b/theirs', { own: 'x' });
@@ -82,7 +82,7 @@ describe('keyferry status of the replicator', () => {
     assert.equal(rule(now, 'team-a/denied').lastSyncTime, null);
   });
 
-  it('reads annotations as the flags of the daemon do', async () => {
+  it('reads annotations as the flags of the operator say', async () => {
     assert.deepEqual(told(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
     const ignoring = await report('--replicator-ignore-unknown');
     assert.ok(!ignoring.rules.some(({ name }) => name === 'typo'));
@@ -92,7 +92,7 @@ describe('keyferry status of the replicator', () => {
     assert.match(bad.stderr, /--replicator-annotations-prefix.*'A B'.*must be a DNS name/);
   });
 
-  it('afterwards: says the same as the events, and what was copied', async () => {
+  it('shows the copies and the reasons of the events while the operator runs', async () => {
     const operator = await scene.operator();
     for (const name of ['team-a/push', 'team-b/push', 'team-a/pull']) await users.holds(name, { a: '1' });
     await scene.of(KINDS[1]!).holds('team-b/map', { a: '1' });
@@ -119,7 +119,7 @@ describe('keyferry status of the replicator', () => {
     assert.doesNotMatch(table, /\nreplicator +source /);
   });
 
-  it('what happens while nobody works: drift, changes, orphans', async () => {
+  it('shows drift, changes and orphans after the operator has stopped', async () => {
     await users.change('team-a/push', { a: 'by hand' });
     await users.change('source/open', { a: '2' });
     await scene.of(KINDS[1]!).delete('source/map');
@@ -148,7 +148,7 @@ describe('keyferry status of the replicator', () => {
     );
   });
 
-  it('of a kind that the replicator does not run for it says so, and takes no copy of it for an orphan', async () => {
+  it('reports a kind that the replicator does not handle, and no orphan of it', async () => {
     const maps = scene.of(KINDS[1]!);
     await maps.create('source/idle', { a: '1' }, { 'replicate-to': 'team-a/idle' });
     const now = await report('--replicator-run-replicators=secret');

@@ -1,4 +1,4 @@
-/** `keyferry status`: copies of the original, with few rights, for programs, into a pipe that closes, and without a server. */
+/** `keyferry status`: copies of the original, few permissions, output for programs, a closed pipe, and no server. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -50,7 +50,7 @@ describe('keyferry status', () => {
     return statusSchema.parse(JSON.parse(stdout));
   };
 
-  it('before Keyferry has run: the copies of the original, and those that it leaves behind', async () => {
+  it('lists the copies of the original before Keyferry has run, also those left behind', async () => {
     const { rules, orphans } = await report();
     assert.deepEqual(
       rules.map(({ name, copies }) => [name, copies.map((copy) => [copy.namespace, copy.sourceVersion])]),
@@ -69,7 +69,7 @@ describe('keyferry status', () => {
     assert.ok(!searched.orphans.some((orphan) => orphan.namespace === 'not-team-a'));
   });
 
-  it('names every failing namespace, and with --failed nothing else', async () => {
+  it('lists every failing namespace, and only those with --failed', async () => {
     const names = Array.from({ length: NOWHERE }, (_, index) => `full-${String(index).padStart(2, '0')}`);
     await plane.api.createMany(names.map((name) => namespace(name)));
     await plane.api.createMany(names.map((name) => secret(name, 'one', 'theirs')));
@@ -118,12 +118,12 @@ describe('keyferry status', () => {
     assert.doesNotMatch(stdout, / fine |ORPHAN|^COPY/m);
   });
 
-  it('prints YAML with the same fields, and -A is all namespaces', async () => {
+  it('prints YAML with the same fields, and all namespaces with -A', async () => {
     const { stdout } = await run('-A', '-n', 'other', '-o', 'yaml');
     assert.deepEqual(statusSchema.parse(parse(stdout)), await report());
   });
 
-  it('-n is enough with the rights of that namespace', async () => {
+  it('works with -n and permissions in only that namespace', async () => {
     const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'look' };
     const rules = [
       { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get', 'list'] },
@@ -163,7 +163,7 @@ describe('keyferry status', () => {
     assert.match(elsewhere.stderr, /namespaces\/team-b\/secrets: 403 Forbidden/);
   });
 
-  it('ends quietly when its reader goes', async () => {
+  it('exits quietly when its pipe is closed', async () => {
     const input = stringify(mirror('piped', 'one', ['team-.+']));
     for (const [args, expected] of [
       [['status'], 0],
@@ -184,7 +184,7 @@ describe('keyferry status', () => {
     }
   });
 
-  it('names context and server where the cluster cannot be reached, and no credentials', async () => {
+  it('names context and server of a cluster that cannot be reached, and no credentials', async () => {
     const port = await freePort();
     const file = path.join(plane.folder, 'nobody.kubeconfig');
     const token = 'token-that-nobody-may-see';

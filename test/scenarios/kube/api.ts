@@ -1,4 +1,4 @@
-/** The program's own client on a test's control plane. */
+/** The program's own client for a test's control plane. */
 import { type HttpKubeApi, createKubeApi } from '../../../src/kube/http.ts';
 import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
 

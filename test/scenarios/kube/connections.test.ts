@@ -1,4 +1,4 @@
-/** Every way to connect and log in that a kubeconfig or a Pod can name, to a real API server: it says who we are. */
+/** Every way to connect and authenticate with a kubeconfig or in a Pod; a real API server reports the user. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -74,7 +74,7 @@ async function whoAmI(connection: Connection): Promise<string | undefined> {
 const CA = { 'certificate-authority': 'ca.crt' };
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-describe('a kubeconfig logs in', () => {
+describe('authentication with a kubeconfig', () => {
   const cases: Record<string, () => readonly [cluster: object, user: object, as: string]> = {
     'with a token': () => [CA, { token: plane.tokenFor('alice') }, 'alice'],
     'with a file that holds a token': () => [CA, { tokenFile: 'bob.token' }, 'bob'],
@@ -95,14 +95,14 @@ describe('a kubeconfig logs in', () => {
       { token: plane.tokenFor('alice') },
       'alice',
     ],
-    'at a server that is not verified, when that is wanted': () => [
+    'at a server that insecure-skip-tls-verify permits': () => [
       { 'insecure-skip-tls-verify': true },
       { token: plane.tokenFor('alice') },
       'alice',
     ],
   };
   for (const [name, make] of Object.entries(cases)) {
-    test(name, async () => {
+    test(`works ${name}`, async () => {
       await file('bob.token', `${plane.tokenFor('bob')}\n`);
       await plugin('token.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
       await plugin('cert.sh', JSON.stringify({ clientCertificateData: carol.certPem, clientKeyData: carol.keyPem }));
@@ -111,7 +111,7 @@ describe('a kubeconfig logs in', () => {
     });
   }
 
-  test('and not with a name that the certificate has not, an authority that did not sign it, or a token nobody knows', async () => {
+  test('fails with another server name, another authority, or an unknown token', async () => {
     const refusals: [object, object, object][] = [
       [{ ...CA, 'tls-server-name': 'elsewhere.example' }, { token: 'x' }, { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }],
       [{ 'certificate-authority': 'carol.crt' }, { token: 'x' }, { name: 'ConnectionError', message: /certificate/u }],
@@ -123,7 +123,7 @@ describe('a kubeconfig logs in', () => {
     }
   });
 
-  test('by the context that is asked for, from several files of $KUBECONFIG', async () => {
+  test('uses the given context from several files of $KUBECONFIG', async () => {
     const users = await file(
       'users',
       JSON.stringify({
@@ -139,7 +139,7 @@ describe('a kubeconfig logs in', () => {
   });
 });
 
-test('a token that is refused is read again before the call fails', async () => {
+test('a refused token is read again before the request fails', async () => {
   await file('renewed.token', 'no-longer-good');
   const connection = await loadKubeconfig({ path: await kubeconfig(CA, { tokenFile: 'renewed.token' }), env: {} });
   await assert.rejects(whoAmI(connection), { status: 401 });
@@ -147,7 +147,7 @@ test('a token that is refused is read again before the call fails', async () => 
   assert.equal(await whoAmI(connection), 'bob');
 });
 
-test('a plugin is asked again when what it gave is refused, and not before', async () => {
+test('a credential plugin runs again when its credential is refused, and not before', async () => {
   const connection = await loadKubeconfig({ path: await kubeconfig(CA, { exec: exec('renewed.sh') }), env: {} });
   await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('alice') }));
   const runs = async (): Promise<number> => (await readFile(`${at('renewed.sh')}.runs`, 'utf8')).length / 2;
@@ -161,7 +161,7 @@ test('a plugin is asked again when what it gave is refused, and not before', asy
   await waitFor(async () => (await whoAmI(login)) === 'bob', { message: 'the plugin to be asked again' });
 });
 
-test('through a proxy: calls and watches', async () => {
+test('requests and watches work through a proxy', async () => {
   await using proxy = await ConnectProxy.open((target) => `https://${target}` === plane.url);
   proxy.url.username = 'someone';
   const cluster = { ...CA, 'proxy-url': proxy.url.href };
@@ -177,7 +177,7 @@ test('through a proxy: calls and watches', async () => {
   assert.deepEqual(new Set(proxy.tunnels), new Set([`Basic ${base64('someone:')}`]));
 });
 
-test('in a Pod: the token of its folder, read again when it was renewed', async () => {
+test('in a Pod the mounted token is used, and read again after its renewal', async () => {
   const dir = at('pod');
   await mkdir(dir);
   await writeFile(path.join(dir, 'ca.crt'), plane.caPem);

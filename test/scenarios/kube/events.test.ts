@@ -46,7 +46,7 @@ async function written(recorder: EventRecorder): Promise<void> {
   await waitFor(() => recorder.counts().pending === 0, { message: 'all events to be written' });
 }
 
-test('the same eleven times is one Event with a count of eleven, from the component', async () => {
+test('eleven equal messages become one Event with count eleven', async () => {
   await using events = recorder();
   const mirror = subject('db');
   events.record(noSecret(mirror));
@@ -89,7 +89,7 @@ test('a cluster-scoped object has its events in the namespace default', async ()
   assert.equal((await eventsOf(namespaced)).length, 1);
 });
 
-test('an Event that is gone is written anew with its count', async () => {
+test('a deleted Event is created again with its count', async () => {
   await using events = recorder();
   const mirror = subject('forgotten');
   events.record(noSecret(mirror));
@@ -105,7 +105,7 @@ test('an Event that is gone is written anew with its count', async () => {
   );
 });
 
-test('long names and long messages are cut to what the server takes', async () => {
+test('long names and messages are truncated to the limits of the server', async () => {
   await using events = recorder();
   const mirror = subject(`${'n'.repeat(240)}.${'m'.repeat(12)}`);
   events.record(noSecret(mirror, '🔑'.repeat(1000)));
@@ -115,7 +115,7 @@ test('long names and long messages are cut to what the server takes', async () =
   assert.equal(events.counts().dropped, 0);
 });
 
-test('an Event that the server refuses is dropped at once and told', async () => {
+test('an Event that the server refuses is dropped at once and logged', async () => {
   const drops: string[] = [];
   await using events = recorder({ onDrop: (input, error) => drops.push(`${input.subject.name}: ${error.message}`) });
   events.record(noSecret(subject('nowhere', { namespace: 'no-such-namespace' })));
@@ -124,7 +124,7 @@ test('an Event that the server refuses is dropped at once and told', async () =>
   assert.deepEqual(events.counts(), { written: 0, dropped: 1, suppressed: 0, pending: 0 });
 });
 
-test('an API server that hangs blocks nobody; events beyond the limit are dropped; the others come later', async () => {
+test('an API server that hangs does not block callers: events beyond the limit are dropped, the others are written later', async () => {
   const drops: string[] = [];
   const timeoutMs = 300 * (await currentStretch());
   await using events = recorder({ maxPending: 5, timeoutMs, onDrop: (input) => drops.push(input.subject.name) });
@@ -147,7 +147,7 @@ test('an API server that hangs blocks nobody; events beyond the limit are droppe
   );
 });
 
-test('stop writes what waits, and gives up in time where it cannot', async () => {
+test('stop writes pending events, and gives up in time if it cannot', async () => {
   const quick = recorder();
   const mirror = subject('last-words');
   for (let i = 0; i < 3; i++) quick.record(noSecret(mirror));

@@ -85,7 +85,7 @@ class Replica {
 
 const read = (name: string): Promise<Json> => plane.api.get(`${LEASES}/${name}`);
 
-test('of five replicas one leads; renewals keep the record; a clean stop hands over within 3 s', async () => {
+test('one of five replicas leads, and a clean stop hands over within 3 s', async () => {
   const replicas = Array.from({ length: 5 }, (_, index) => new Replica('five', `r${index}`, {}));
   try {
     await waitFor(() => replicas.some((replica) => replica.working));
@@ -147,7 +147,7 @@ test('after kill -9 of the leader the standby takes over within 20 s', async () 
   }
 });
 
-test('an API server that hangs: the work is aborted before the lease runs out, and begins again afterwards', async () => {
+test('when the API server hangs the work is aborted before the Lease expires, and starts again afterwards', async () => {
   await using replica = new Replica('hang', 'a');
   await replica.leading();
   using yardstick = new Yardstick();
@@ -167,7 +167,7 @@ test('an API server that hangs: the work is aborted before the lease runs out, a
   assert.ok(replica.errors.length > 0, 'failed attempts are told');
 });
 
-test('a lease that another has written: the work is aborted and the other is not overwritten', async () => {
+test('when another holder writes the Lease the work is aborted, and that holder is not overwritten', async () => {
   await using replica = new Replica('stolen', 'a');
   await replica.leading();
   const now = new Date().toISOString().replace('Z', '000Z');
@@ -183,7 +183,7 @@ test('a lease that another has written: the work is aborted and the other is not
   assert.equal((await read('stolen')).spec.leaseTransitions, 1);
 });
 
-test('a lease deleted by hand is created again without a break', async () => {
+test('a Lease deleted by hand is created again without an interruption', async () => {
   await using replica = new Replica('deleted', 'a');
   await replica.leading();
   await plane.api.delete(`${LEASES}/deleted`);
@@ -192,7 +192,7 @@ test('a lease deleted by hand is created again without a break', async () => {
   assert.deepEqual(replica.errors, []);
 });
 
-test('the lease is renewed until the work has ended, and given up only then', async () => {
+test('the Lease is renewed until the work has ended, and released only then', async () => {
   const drained = Promise.withResolvers<void>();
   const replica = new Replica('drain', 'a');
   await using standby = new Replica('drain', 'b');
@@ -221,7 +221,7 @@ test('stopping while the API server hangs ends within the limit', async () => {
   }
 });
 
-test('work that fails while leading ends the run with its error and releases the lease', async () => {
+test('work that fails while leading ends the run with its error and releases the Lease', async () => {
   const failure = new Error('no port');
   const elector = new LeaderElector({
     api,
@@ -236,7 +236,7 @@ test('work that fails while leading ends the run with its error and releases the
   assert.equal((await read('fails')).spec.holderIdentity ?? '', '');
 });
 
-test('times that cannot work are refused', () => {
+test('inconsistent durations are refused', () => {
   const make = (times: Partial<LeaderElectorOptions>) => (): unknown =>
     new LeaderElector({ api, namespace: 'default', name: 'x', identity: 'a', onError: () => undefined, ...times });
   assert.throws(make({ renewDeadlineMs: 15_000 }), /retryMs \(2000\) must be well below renewDeadlineMs \(15000\)/);

@@ -1,4 +1,4 @@
-/** Logging in: by which Secrets, what is said where it does not work, and that a changed credential counts at once. */
+/** Logins to Vault: their Secrets, the reports of failures, and the immediate use of changed credentials. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -18,7 +18,7 @@ describe('logins to vault', () => {
   });
   after(() => scene.close());
 
-  it('wait for their Secret, and use what comes into it at once', async () => {
+  it('wait for their Secret, and use its content at once', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault(
       'tok',
@@ -51,7 +51,7 @@ describe('logins to vault', () => {
     await mirrors.ready('tok', 'Synced');
   });
 
-  it('by AppRole, at another mount and with other keys', async () => {
+  it('by AppRole work with another mount and other keys', async () => {
     const { mirrors } = scene;
     const keys = ['my-role', 'my-secret'];
     await scene.approle('elsewhere', READ, { mount: 'team/roles', keys });
@@ -65,7 +65,7 @@ describe('logins to vault', () => {
     await mirrors.copied('target', 'roles', { password: 'deadbeef' });
   });
 
-  it('by AppRole say what is missing or refused, and take a rotated secret id at once', async () => {
+  it('by AppRole report a missing or refused credential, and use a rotated secret id at once', async () => {
     const { mirrors } = scene;
     const approle = { secretRef: { name: 'rotated' } };
     await scene.fromVault('rotated', scene.block('secret/data/app', '', { auth: { approle } }), ['target']);
@@ -95,7 +95,7 @@ describe('logins to vault', () => {
     await mirrors.ready('rotated', 'Synced');
   });
 
-  it('to write say the same, and the mirror can be deleted', async () => {
+  it('for writes report the same, and the mirror can be deleted', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'written', { a: 'b' });
     await scene.toVault('writer', { name: 'written' }, scene.block('secret/data/written', 'write-token'));
@@ -126,7 +126,7 @@ describe('logins to vault', () => {
     assert.equal(await mirrors.find('target', 'foreign'), undefined);
   });
 
-  it('by a ServiceAccount of the mirror’s namespace', async () => {
+  it('by a ServiceAccount of the mirror’s namespace work', async () => {
     const { mirrors, vault } = scene;
     await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
     await mirrors.api.apply([

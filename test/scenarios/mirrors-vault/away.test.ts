@@ -1,4 +1,4 @@
-/** Started again and again, with Vault down, or not there at all: nothing is written for it, and nobody's namespace hangs on us. */
+/** Restarts, Vault down, Keyferry down: a restart writes nothing, and no namespace is blocked by a finalizer. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -17,7 +17,7 @@ const QUIET_MS = 1500;
 /** Namespaces are emptied by the control plane, which looks again some seconds after it has found a finalizer. */
 const READS = new Set(['get', 'list', 'watch']);
 
-describe('Keyferry and Vault away', () => {
+describe('while Keyferry or Vault is down', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {
@@ -79,7 +79,7 @@ describe('Keyferry and Vault away', () => {
     }
   }
 
-  it('starts over what is settled write nothing, neither into the cluster nor into Vault', async () => {
+  it('restarts on a settled cluster write nothing to the cluster or to Vault', async () => {
     const { mirrors } = scene;
     await tenant('steady');
     for (const end of ['stop', 'kill9', 'stop'] as const) {
@@ -96,7 +96,7 @@ describe('Keyferry and Vault away', () => {
     assert.equal((await scene.entry('secret/data/steady-out')).metadata.version, 1);
   });
 
-  it('nothing but SecretMirrors has a finalizer of ours', async () => {
+  it('only SecretMirrors have a finalizer of Keyferry', async () => {
     const { api } = scene.mirrors;
     for (const path of ['/api/v1/secrets', '/api/v1/configmaps', '/api/v1/namespaces']) {
       for (const { metadata } of await api.list(path)) assert.equal(metadata.finalizers, undefined, metadata.name);
@@ -106,7 +106,7 @@ describe('Keyferry and Vault away', () => {
     for (const { metadata } of mirrors) assert.deepEqual(metadata.finalizers, [FINALIZER]);
   });
 
-  it('with Keyferry away, namespaces of the replicator go, and those with mirrors when it is back, Vault or no Vault', async () => {
+  it('namespaces of the replicator can be deleted without Keyferry, and those with mirrors when it is back, also without Vault', async () => {
     const { mirrors, vault } = scene;
     await tenant('left');
     await mirrors.namespaces('pulls');
@@ -129,7 +129,7 @@ describe('Keyferry and Vault away', () => {
     await goes('/api/v1/namespaces/left');
   });
 
-  it('with Vault down, a namespace with its mirrors goes, and their copies elsewhere', async () => {
+  it('a namespace with its mirrors, and their copies elsewhere, can be deleted without Vault', async () => {
     const { mirrors } = scene;
     await waitFor(async () => (await mirrors.status('from', 'steady')).mirrorStatus === 'Error', {
       message: 'it to be known that Vault is down',
@@ -139,7 +139,7 @@ describe('Keyferry and Vault away', () => {
     for (const copy of ['plain', 'from', 'pushed']) await goes(secretPath('steady-target', copy));
   });
 
-  it('with Keyferry away for good, a mirror goes as the page says', async () => {
+  it('a mirror can be deleted after Keyferry was uninstalled, as documented', async () => {
     const { mirrors } = scene;
     await mirrors.namespaces('orphaned', 'orphaned-target');
     await mirrors.secret('orphaned', 'last', { a: '1' });

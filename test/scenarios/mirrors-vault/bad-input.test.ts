@@ -1,6 +1,6 @@
 /**
- * What users get wrong with Vault: a condition and an event that say what and where, whatever was copied before stays whole, and
- * nobody else is hurt.
+ * Mistakes of users with Vault: a condition and an event name the mistake and its place, existing copies stay complete, and other
+ * rules are not affected.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -91,7 +91,7 @@ describe('a vault block', () => {
   }
 
   for (const [name, [, message]] of Object.entries(STORED)) {
-    it(`with ${name}, stored long ago, is named, and the mirror can be deleted`, async () => {
+    it(`with ${name} that was stored with an older CRD is reported, and the mirror can be deleted`, async () => {
       const { mirrors } = scene;
       await says(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
       await says(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
@@ -123,7 +123,7 @@ describe('a vault block', () => {
     assert.equal(entry.metadata.version, 1);
   }
 
-  it('whose mount does not exist, or comes to point there', async () => {
+  it('with a mount that does not exist is reported, also after an edit', async () => {
     const { mirrors } = scene;
     await pair('mount');
     for (const [name, side] of [
@@ -136,7 +136,7 @@ describe('a vault block', () => {
     await unharmed('mount');
   });
 
-  it('that a policy forbids, from the start and later', async () => {
+  it('that a policy forbids is reported, from the start and later', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'refused', { a: '2' });
     await scene.put('secret/data/forbidden', { a: '1' });
@@ -154,7 +154,7 @@ describe('a vault block', () => {
     assert.equal(entry.metadata.version, 1);
   });
 
-  it('and a value that is not UTF-8: nothing of the Secret is written', async () => {
+  it('does not write a Secret with a value that is not UTF-8', async () => {
     const { mirrors } = scene;
     await pair('utf8');
     const data = { ...mirrors.data({ a: '2' }), bytes: '/wA=' };
@@ -163,7 +163,7 @@ describe('a vault block', () => {
     await unharmed('utf8');
   });
 
-  it('and an entry that has, or comes to have, keys that no Secret may have: the copy keeps what it has', async () => {
+  it('of an entry with keys that are invalid in a Secret leaves the copy unchanged, also when the keys come later', async () => {
     await pair('keys');
     await scene.put('secret/data/from-keys', { a: '2', 'b/c': '2', '': '2', [`long-${'x'.repeat(300)}`]: '2' });
     const text = await says(
@@ -177,7 +177,7 @@ describe('a vault block', () => {
     await scene.mirrors.copied('target', 'from-keys', { a: '3' });
   });
 
-  it('and two thousand keys: both ways', async () => {
+  it('copies two thousand keys in both directions', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`key-${n}`, String(n)]));
     await pair('many', many);
     assert.equal((await scene.entry('secret/data/to-many')).metadata.version, 1);
@@ -190,7 +190,7 @@ describe('a vault block', () => {
     ['an object without data', { request_id: 'x' }, /answer/],
     ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /answer/],
   ] as const) {
-    it(`whose server answers 200 with ${what}`, async () => {
+    it(`whose server answers 200 with ${what} is reported`, async () => {
       const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
       await pair(name);
       proxy.rule({ match: { path: /\/(?:meta)?data\// }, fault: { kind: 'respond', status: 200, body } });
@@ -214,7 +214,7 @@ describe('a vault block', () => {
     });
   }
 
-  it('whose server sends us elsewhere: it is said where to, and nobody goes there', async () => {
+  it('whose server redirects is reported with the location, and the redirect is not followed', async () => {
     await pair('redirect');
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
     const fault = { kind: 'respond', status: 302, headers: { location: `${other.url}/v1/x` } } as const;
@@ -232,7 +232,7 @@ describe('a vault block', () => {
     await scene.holds('secret/data/to-redirect', { a: '2' });
   });
 
-  it('whose server has a certificate that does not verify, is for another name, or is none', async () => {
+  it('whose server has an untrusted certificate, another name or no TLS is reported', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     const stranger = await scene.anotherVault({ tls: true });
@@ -259,7 +259,7 @@ describe('a vault block', () => {
     await says('no-tls', 'VaultError', /vault https:\/\/127\.0\.0\.1:\d+: .*(?:TLS|SSL|packet|wrong version)/i);
   });
 
-  it('whose credential is in another namespace: refused, until the operator is told to permit it', async () => {
+  it('whose credential is in another namespace is refused, unless a flag permits it', async () => {
     const { mirrors } = scene;
     const { data } = await mirrors.find(HOME, 'all');
     await mirrors.api.create({

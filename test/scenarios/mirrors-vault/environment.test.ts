@@ -1,4 +1,4 @@
-/** The environment of Vault's own client, as Deployments of the original set it. */
+/** The environment variables of Vault's own client, as Deployments of the original set them. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -34,13 +34,13 @@ describe("an operator with the environment of Vault's own client", () => {
     await rm(folder, { recursive: true });
   });
 
-  it('trusts, names and reaches its Vaults as that says', async () => {
+  it('applies it to TLS, namespace and address of its Vaults', async () => {
     await scene.fromVault('plain', scene.block('secret/data/app', 'all', { caBundle: '' }), ['target']);
     await scene.mirrors.copied('target', 'plain', { a: '1' });
     await waitFor(() => proxy.tunnels.length > 0, { message: 'a tunnel' });
   });
 
-  it('lets the block of a mirror win', async () => {
+  it('gives precedence to the vault block of a mirror', async () => {
     const other = await CertificateAuthority.create('other');
     const untrusted = scene.block('secret/data/app', 'all', { caBundle: other.certPem });
     await scene.fromVault('untrusted', untrusted, ['target']);

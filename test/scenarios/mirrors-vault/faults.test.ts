@@ -1,4 +1,4 @@
-/** Vault killed, standing by, slow, elsewhere, behind TLS: what is copied stays, what can be done is, and nobody else waits. */
+/** Vault killed, on standby, slow, redirecting, behind TLS: copies stay, and other mirrors are not delayed. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -13,7 +13,7 @@ import { policy, VaultScene } from './support.ts';
 const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const MIRRORS = 10;
 
-describe('a Vault with trouble', () => {
+describe('a Vault', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   /** Before the Vault that has the trouble. */
@@ -87,7 +87,7 @@ describe('a Vault with trouble', () => {
 
   const logins = async (): Promise<number> => (await operator.metric('keyferry_vault_logins_total')) ?? 0;
 
-  it('killed: copies stay, it is left alone, and all goes on when it is back, without another login', async () => {
+  it('that is killed gets few requests, and copying continues without another login when it is back', async () => {
     const { vault } = scene;
     await moves();
     assert.equal(await logins(), 1);
@@ -102,7 +102,7 @@ describe('a Vault with trouble', () => {
     assert.equal(await logins(), 1);
   });
 
-  it('restarted with its tokens revoked: one login', async () => {
+  it('that restarts with its tokens revoked gets one login', async () => {
     const { vault } = scene;
     const before = await logins();
     const { data } = await vault.request('LIST', 'auth/token/accessors');
@@ -122,7 +122,7 @@ describe('a Vault with trouble', () => {
     [473, { initialized: true, performance_standby: true }, /473/],
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
   ] as const) {
-    it(`answering ${status}: copies stay, and all goes on after it`, async () => {
+    it(`that answers ${status} leaves copies as they are, and copying continues afterwards`, async () => {
       await moves();
       const text = String(round);
       proxy.rule({ fault: { kind: 'respond', status, body, headers: status === 429 ? { 'retry-after': '1' } : {} } });
@@ -132,7 +132,7 @@ describe('a Vault with trouble', () => {
     });
   }
 
-  it('that sends us to another host: no token goes there, and it is said', async () => {
+  it('that redirects to another host is reported, and no token is sent there', async () => {
     await moves();
     const text = String(round);
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
@@ -144,7 +144,7 @@ describe('a Vault with trouble', () => {
     await moves();
   });
 
-  it('that takes 30 s to answer delays no other mirror', async () => {
+  it('that takes 30 s to answer does not delay other mirrors', async () => {
     const { mirrors } = scene;
     await moves();
     proxy.rule({ fault: { kind: 'delay', ms: 30_000 } });
@@ -166,7 +166,7 @@ describe('a Vault with trouble', () => {
     await moves();
   });
 
-  it('behind TLS: by a bundle, and under another name', async () => {
+  it('behind TLS is verified with a CA bundle, also under another name', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await scene.tokenSecret('tls', ALL, tls);
@@ -181,7 +181,7 @@ describe('a Vault with trouble', () => {
     await mirrors.ready('misnamed', 'VaultError', /vault\.example/);
   });
 
-  it('with namespaces is told which, at logins too', async () => {
+  it('with namespaces gets the namespace in every request, also at logins', async () => {
     proxy.reset();
     await scene.fromVault('tenant', behind('secret/data/from-0', { namespace: 'team/a' }), ['target']);
     const { mirrors } = scene;

@@ -1,4 +1,4 @@
-/** Two replicas and credentials that live on: another leader goes on with the same lease. And a stop, whatever hangs. */
+/** Two replicas and dynamic credentials: a new leader continues with the same Vault lease. And a stop while servers hang. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -46,7 +46,7 @@ describe('another leader', { skip }, () => {
     }
   });
 
-  it('goes on with the same credentials, and renews their lease, after kill -9 and after a clean stop', async () => {
+  it('keeps the same credentials and renews their lease, after kill -9 and after a clean stop', async () => {
     const { mirrors, vault } = scene;
     let leader = await mirrors.operator({ args: ELECTION });
     await waitFor(() => isLeading(leader));
@@ -101,7 +101,7 @@ describe('a stop', () => {
     await cluster.stop();
   });
 
-  it('while writes, a login and Vault hang takes less than 5 s, with code 0 and the Lease given back', async () => {
+  it('while writes, a login and Vault hang takes less than 5 s, exits with code 0 and releases the Lease', async () => {
     const { mirrors } = scene;
     const kubeconfig = await mirrors.plane.writeKubeconfig({ server: cluster.url, caPem: cluster.caPem });
     const operator = await mirrors.operator({ kubeconfig, args: ELECTION });

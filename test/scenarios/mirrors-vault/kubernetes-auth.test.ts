@@ -1,4 +1,4 @@
-/** Login by a ServiceAccount: Vault asks the real cluster whose token it is, and Keyferry has no more rights than documented. */
+/** Logins by a ServiceAccount: Vault reviews the token at the real cluster, and Keyferry has only the documented permissions. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -102,7 +102,7 @@ describe('logins by a ServiceAccount', () => {
     return scene.block('secret/data/app', '', { auth });
   };
 
-  it('need the right to ask for its tokens, and say so without it', async () => {
+  it('need permission to request tokens, and report when it is missing', async () => {
     const { mirrors } = scene;
     await scene.fromVault('sa', block(), ['target']);
     const refused = await mirrors.ready('sa', 'VaultAuthInvalid', /serviceaccounts "reader" is forbidden/);
@@ -112,7 +112,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.ready('sa', 'Synced');
   });
 
-  it('are one for all mirrors', async () => {
+  it('are shared by all mirrors', async () => {
     const { mirrors } = scene;
     await scene.fromVault('same', block(), ['target']);
     await mirrors.copied('target', 'same', { password: 'deadbeef' });
@@ -123,7 +123,7 @@ describe('logins by a ServiceAccount', () => {
     assert.equal(await operator.metric('keyferry_vault_logins_total', logins), 1);
   });
 
-  it('are tokens that the API server does not accept, whatever the server is that the mirror names', async () => {
+  it('use tokens that the API server does not accept, whatever server the mirror names', async () => {
     const { mirrors } = scene;
     const got: string[] = [];
     await using thief = await startThief(got);
@@ -148,7 +148,7 @@ describe('logins by a ServiceAccount', () => {
     for (const name of ['bare', 'api', 'other']) await mirrors.api.delete(mirrorPath(name));
   });
 
-  it('at link-local addresses do not happen', async () => {
+  it('are not sent to link-local addresses', async () => {
     const { mirrors } = scene;
     for (const [name, addr] of [
       ['metadata', 'http://169.254.169.254'],
@@ -161,7 +161,7 @@ describe('logins by a ServiceAccount', () => {
     }
   });
 
-  it('of which Vault does not know the role, or the namespace, are refused in its words', async () => {
+  it('with a role or namespace unknown to Vault are reported with its message', async () => {
     const { mirrors } = scene;
     await scene.fromVault('norole', block({ role: 'nobody' }), ['target']);
     await mirrors.ready('norole', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*role/);
@@ -172,7 +172,7 @@ describe('logins by a ServiceAccount', () => {
     await mirrors.gone(mirrorPath('foreign'));
   });
 
-  it("with the API server's own tokens are for the servers that --vault-addresses names, and others are not called", async () => {
+  it("with the API server's own tokens are sent only to the servers in --vault-addresses", async () => {
     const { mirrors } = scene;
     await operator.stop();
     const got: string[] = [];

@@ -1,4 +1,4 @@
-/** Whose a lease is: one mirror's, of one path and login. It ends when the mirror goes elsewhere, or goes, and nothing is made that nobody uses. */
+/** A Vault lease belongs to one mirror, path and login. It is revoked when the mirror changes these or is deleted, and no lease is created without use. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 
@@ -121,7 +121,7 @@ describe('a lease', { skip }, () => {
     await users(0);
   }
 
-  it('of another path is another, and the old one ends when no copy holds it any more', async () => {
+  it('is replaced for another path, and the old one is revoked when no copy holds it any more', async () => {
     const { mirrors } = scene;
     await scene.fromVault('edited', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('edited');
@@ -159,7 +159,7 @@ describe('a lease', { skip }, () => {
     await remove('edited');
   });
 
-  it('is kept where only the type of the copies changes', async () => {
+  it('is kept when only the type of the copies changes', async () => {
     const { mirrors } = scene;
     await scene.fromVault('typed', block('ro'), ['target'], { pollPeriodSeconds: 600 });
     const first = await login('typed');
@@ -172,7 +172,7 @@ describe('a lease', { skip }, () => {
     await remove('typed');
   });
 
-  it('of another path or login is another also when the edit came after kill -9', async () => {
+  it('is replaced for another path or login also when the edit came after kill -9', async () => {
     const { mirrors } = scene;
     await scene.fromVault('path', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     await scene.fromVault('login', block('ro'), ['target'], { pollPeriodSeconds: 600 });
@@ -191,7 +191,7 @@ describe('a lease', { skip }, () => {
     await remove('path', 'login', 'same');
   });
 
-  it('killed at any moment of such an edit, the operator leaves one user behind', async () => {
+  it('is the only one left when the operator was killed at any moment of such an edit', async () => {
     const { mirrors } = scene;
     await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     let current = await login('moment');
@@ -224,7 +224,7 @@ describe('a lease', { skip }, () => {
     await database.sql(`drop role "${user}"`);
   }
 
-  it('is one mirror’s: two on one path have two users and one login', async () => {
+  it('belongs to one mirror: two mirrors of one path have two users and one login', async () => {
     const { mirrors } = scene;
     await operator.stop();
     operator = await start();
@@ -239,7 +239,7 @@ describe('a lease', { skip }, () => {
     await remove('right');
   });
 
-  it('ends with its mirror when the login goes in the same moment', async () => {
+  it('is revoked with its mirror when the login is removed at the same moment', async () => {
     const { mirrors } = scene;
     const names = ['gone-0', 'gone-1', 'gone-2', 'gone-3'];
     for (const name of names) {
@@ -258,7 +258,7 @@ describe('a lease', { skip }, () => {
     await users(0);
   });
 
-  it('ends with its mirror also when that goes before its first status', async () => {
+  it('is revoked with its mirror also before its first status', async () => {
     const { mirrors } = scene;
     for (let i = 0; i < 4; i++) {
       const name = `brief-${i}`;
@@ -271,7 +271,7 @@ describe('a lease', { skip }, () => {
     }
   });
 
-  it('is not made where nobody could use it', async () => {
+  it('is not created when no copy could use it', async () => {
     const { mirrors } = scene;
     await scene.fromVault('base64', block('ro', 'one', { encoding: 'base64' }), ['target']);
     await mirrors.secret(HOME, 'plain', { a: '1' });
@@ -282,7 +282,7 @@ describe('a lease', { skip }, () => {
     await remove('base64', 'into');
   });
 
-  it('is ended at once where that is found out by making it, and not made again soon', async () => {
+  it('is revoked at once when its content cannot be used, and not created again soon', async () => {
     const { mirrors } = scene;
     const refused = { errors: ['preflight capability check returned 403'] };
     proxy.rule({
@@ -308,7 +308,7 @@ describe('a lease', { skip }, () => {
     await remove('blind-base64', 'blind-into', 'blind');
   });
 
-  it('of a destination in Vault is kept over restarts, and ends where the entry is not what was written', async () => {
+  it('for a destination in Vault is kept over restarts, and revoked when the entry was changed', async () => {
     const { mirrors, vault } = scene;
     const to = block('ro', 'one', { path: 'secret/data/creds' });
     await scene.toVault('carried', { type: 'vault', vault: block('ro') }, to, { pollPeriodSeconds: 600 });
@@ -342,7 +342,7 @@ describe('a lease', { skip }, () => {
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });
 
-  it('is had from a database that takes 12 s to make a user', async () => {
+  it('is created on a database that takes 12 s to create a user', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
     await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
     const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { timeoutMs: 60_000, message: 'a copy' });

@@ -1,4 +1,4 @@
-/** Dynamic credentials, on a real database: kept, renewed, replaced before they die, found again after a restart, ended. */
+/** Dynamic credentials on a real database: kept, renewed, replaced before they expire, found after a restart, revoked. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -89,7 +89,7 @@ describe('dynamic credentials', { skip }, () => {
     auth: { approle: { secretRef: { name: 'vault-approle' } } },
   });
 
-  it('are fetched once, follow the article, and serve whoever comes later', async () => {
+  it('are fetched once, follow the article, and are copied to later namespaces', async () => {
     const { mirrors, vault } = scene;
     await scene.manifest('dynamic-to-namespaces.yaml', { 'https://vault.example.com': vault.addr });
     const name = 'secretmirror-from-vault-mongo-to-ns';
@@ -130,7 +130,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(first));
   });
 
-  it('survive a restart, though nobody knows any more for how long they were granted', async () => {
+  it('survive a restart without a record of their duration', async () => {
     const { mirrors } = scene;
     const name = 'secretmirror-from-vault-mongo-to-ns';
     const first = await credentials('default', 'mongo-creds');
@@ -148,7 +148,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.doesNotMatch(operator.output, /NaN/);
   });
 
-  it('are replaced when somebody revokes them, and end with the mirror', async () => {
+  it('are replaced when a user revokes them, and are revoked with the mirror', async () => {
     const { mirrors, vault } = scene;
     const first = await credentials('default', 'mongo-creds');
     await vault.request('PUT', 'sys/leases/revoke', { lease_id: first.leaseId, sync: true });
@@ -163,7 +163,7 @@ describe('dynamic credentials', { skip }, () => {
     await waitFor(async () => !(await works(second)), { message: 'the credentials to be revoked' });
   });
 
-  it('are renewed whatever the poll period, and replaced before max_ttl ends them', async () => {
+  it('are renewed whatever the poll period, and replaced before max_ttl', async () => {
     const { mirrors, vault } = scene;
     await role('short', '4s', '10s');
     await scene.fromVault('short', block('mongodb/creds/short'), ['default'], { pollPeriodSeconds: 600 });
@@ -178,7 +178,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.notEqual(second.user, first.user);
   });
 
-  it('are replaced when the token that they hang on was revoked', async () => {
+  it('are replaced when the token that created them is revoked', async () => {
     const { vault } = scene;
     await scene.fromVault('orphaned', block('mongodb/creds/somedb'), ['default']);
     const first = await credentials('default', 'orphaned');
@@ -193,7 +193,7 @@ describe('dynamic credentials', { skip }, () => {
     assert.ok(await works(second));
   });
 
-  it('do not hold their mirror when vault is down', async () => {
+  it('do not block the deletion of their mirror when Vault is down', async () => {
     const { mirrors, vault } = scene;
     await mirrors.ready('orphaned', 'Synced');
     await vault.halt();

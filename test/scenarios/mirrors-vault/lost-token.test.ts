@@ -1,4 +1,4 @@
-/** Dynamic credentials hang on the token that asked for them. After a restart nobody renews that token: its end must not be theirs. */
+/** A Vault lease expires with the token that created it. After a restart nothing renews that token: the credentials must be replaced in time. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 
@@ -18,7 +18,7 @@ const slower = Math.min(3, Math.ceil(await currentStretch()));
 /** Of the token, and then until the lease is looked up next. */
 const LONGEST_MS = 5000 + 10_000;
 
-describe('credentials whose token nobody renews after a restart', { skip }, () => {
+describe('credentials whose token is not renewed after a restart', { skip }, () => {
   let database: PostgresServer;
   let scene: VaultScene;
   before(async () => {
@@ -85,7 +85,7 @@ describe('credentials whose token nobody renews after a restart', { skip }, () =
     assert.ok(leftMs > 0 && leftMs < 8000 * slower, `${leftMs} ms before its end`);
   });
 
-  it('are replaced within 10 s of its end where that was not written down, whatever the poll period', async () => {
+  it('are replaced within 10 s of its expiry if that was not recorded, whatever the poll period', async () => {
     const { mirrors } = scene;
     const { copy, crash } = await set('5s', '1h');
     await crash();

@@ -1,4 +1,4 @@
-/** The policies on the page about Vault: each permits what its scenario needs, from the first copy to the end of the mirror, and no more. */
+/** The policies in docs/vault.md: each permits what its scenario needs, from the first copy to the deletion of the mirror, and no more. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
@@ -77,7 +77,7 @@ describe('the documented policy', () => {
     await scene.mirrors.gone(mirrorPath(name));
   }
 
-  it('for Vault to namespaces', async () => {
+  it('suffices for Vault to namespaces', async () => {
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('reader', hcl);
     await scene.put(ENTRY, { a: '1' });
@@ -90,7 +90,7 @@ describe('the documented policy', () => {
     await done('reader');
   });
 
-  it('for Secret to Vault', async () => {
+  it('suffices for Secret to Vault', async () => {
     const hcl = await documentedPolicy('Secret to Vault');
     const { mirrors } = scene;
     await scene.approle('writer', hcl, {}, second);
@@ -106,7 +106,7 @@ describe('the documented policy', () => {
     await done('writer', second);
   });
 
-  it('for Vault to Vault is that of each side', async () => {
+  it('suffices on each side for Vault to Vault', async () => {
     const { mirrors } = scene;
     const hcl = await documentedPolicy('Vault to namespaces');
     await scene.approle('one-side', hcl);
@@ -125,7 +125,7 @@ describe('the documented policy', () => {
     await done('one-side');
   });
 
-  it('for dynamic credentials', { skip: 'missing' in postgres ? postgres.missing : false }, async () => {
+  it('suffices for dynamic credentials', { skip: 'missing' in postgres ? postgres.missing : false }, async () => {
     const hcl = await documentedPolicy('Dynamic credentials to namespaces');
     const { mirrors, vault } = scene;
     await using database = await startPostgres();
@@ -142,7 +142,7 @@ describe('the documented policy', () => {
     await waitFor(revoked, { message: 'the lease to be revoked' });
   });
 
-  it('lets a clean stop end every token, and no credential was said to anybody', async () => {
+  it('lets a clean stop revoke every token, and no credential was leaked', async () => {
     const { mirrors, vault } = scene;
     await scene.fromVault('last', block(ENTRY, 'reader'), ['target']);
     await mirrors.ready('last', 'Synced');

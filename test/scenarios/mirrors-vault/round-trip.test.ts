@@ -1,4 +1,4 @@
-/** Whatever text a Secret holds comes back byte for byte by way of Vault; and what all that costs, by Vault's own audit log. */
+/** Any text in a Secret comes back from Vault byte for byte; the number of requests is counted in Vault's own audit log. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
@@ -38,7 +38,7 @@ interface AuditLine {
   readonly error?: string;
 }
 
-describe('secret to vault to secret', () => {
+describe('a copy from Secret to Vault to Secret', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {
@@ -71,7 +71,7 @@ describe('secret to vault to secret', () => {
     await scene.fromVault(`from-${name}`, block(path, 'reader'), ['target'], spec);
   }
 
-  it('keeps awkward and arbitrary values as they are', async () => {
+  it('keeps special and arbitrary values unchanged', async () => {
     const { mirrors, vault } = scene;
     const samples = [AWKWARD, ...sample(dictionary(KEY, TEXT, { minKeys: 1, maxKeys: 20, noNullPrototype: true }), 8)];
     const create = async (values: Readonly<Record<string, string>>, i: number): Promise<void> => {
@@ -91,7 +91,7 @@ describe('secret to vault to secret', () => {
     }
   });
 
-  it('costs one login an identity, a value read and a version a change, and nothing when nothing changed', async (t) => {
+  it('costs one login for each identity, one read and one version for each change, and nothing without a change', async (t) => {
     const { mirrors } = scene;
     const spec = { pollPeriodSeconds: 600 };
     const mirrorCount = 25;

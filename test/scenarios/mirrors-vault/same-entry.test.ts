@@ -1,4 +1,4 @@
-/** One entry by two paths, and mirrors that lead back to the entry that they began with. */
+/** One entry with two paths, and mirrors that lead back to their source entry. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -36,7 +36,7 @@ async function rests(path: string): Promise<void> {
 }
 
 describe('two mirrors into one entry of KV 2, with and without data/', () => {
-  it('do not fight: the first has it, the second says Conflict, and has it when the first goes', async () => {
+  it('do not fight: the first writes it, the second reports Conflict, and takes over when the first is deleted', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'one', { a: '1' });
     await mirrors.secret(HOME, 'two', { b: '2' });
@@ -68,10 +68,10 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
 
 describe('mirrors that lead back to an entry', () => {
   for (const [title, back] of [
-    ['by the same path', 'secret/data/back'],
-    ['by another path', 'secret/return'],
+    ['with the same path', 'secret/data/back'],
+    ['with another path', 'secret/return'],
   ] as const) {
-    it(`${title}: nothing grows, both say Cycle and name each other, and one alone works`, async () => {
+    it(`${title} write nothing and report a Cycle that names the other, and one alone works`, async () => {
       const { mirrors } = scene;
       const name = back.slice(back.lastIndexOf('/') + 1);
       const path = `secret/data/${name}`;
@@ -104,7 +104,7 @@ describe('mirrors that lead back to an entry', () => {
     });
   }
 
-  it('from an entry into itself by another path is a cycle of one', async () => {
+  it('into the same entry by another path are a cycle of one', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/self', { a: '1' });
     const source = { type: 'vault', vault: block('secret/data/self') };
@@ -114,7 +114,7 @@ describe('mirrors that lead back to an entry', () => {
     assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
   });
 
-  it('from Vault to Vault and back are a cycle, and a chain is none', async () => {
+  it('from Vault to Vault and back are a cycle, and a chain is no cycle', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/left', { a: '1' });
     const from = (path: string): Json => ({ type: 'vault', vault: block(path) });

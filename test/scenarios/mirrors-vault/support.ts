@@ -1,4 +1,4 @@
-/** What the scenarios of SecretMirrors with Vault share: a cluster, an operator, real Vaults, and AppRoles with narrow policies. */
+/** Shared by the scenarios of SecretMirrors with Vault: a cluster, an operator, real Vaults, and AppRoles with narrow policies. */
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 
@@ -140,12 +140,12 @@ export function policy(paths: Readonly<Record<string, readonly string[]>>): stri
     .join('\n');
 }
 
-/** The policy below a heading of the page on Vault. */
+/** The policy below a heading of docs/vault.md. */
 export async function documentedPolicy(heading: string): Promise<string> {
   return await documented(heading, 'hcl');
 }
 
-/** What the page on Vault says that a login by ServiceAccount needs. */
+/** The manifest in docs/vault.md that a login by ServiceAccount needs. */
 export async function documentedRoleBinding(): Promise<string> {
   return await documented('Log in with a ServiceAccount', 'yaml');
 }

@@ -1,4 +1,4 @@
-/** Bad entries, bad addresses, Vaults that are down: each is said where users look, and nobody else waits. */
+/** Invalid entries and addresses, and Vaults that are down: each is reported to its user, and other mirrors are not delayed. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -12,7 +12,7 @@ import { VaultScene } from './support.ts';
 
 const ALL = 'path "*" { capabilities = ["create", "read", "update", "delete", "list"] }';
 
-describe('what can be wrong', () => {
+describe('a mirror with Vault', () => {
   let scene: VaultScene;
   let operator: Keyferry;
   before(async () => {
@@ -26,7 +26,7 @@ describe('what can be wrong', () => {
   const from = (name: string, path: string, more: Json = {}, vault = scene.vault): Promise<Json> =>
     scene.fromVault(name, scene.block(path, 'all', more, vault), ['target']);
 
-  it('an entry that is missing, soft-deleted or destroyed empties nothing', async () => {
+  it('keeps its copies when the entry is missing, soft-deleted or destroyed', async () => {
     const { mirrors, vault } = scene;
     await from('gone', 'secret/data/gone');
     const missing = await mirrors.ready('gone', 'VaultNotFound', /secret\/data\/gone not found, waiting to appear$/);
@@ -47,7 +47,7 @@ describe('what can be wrong', () => {
     await mirrors.copied('target', 'gone', { a: '2' });
   });
 
-  it('keys that no Secret may have, and values that are no base64, are named', async () => {
+  it('names keys that are invalid in a Secret, and values that are not base64', async () => {
     const { mirrors } = scene;
     await scene.put('secret/data/keys', { 'a/b': '1', '': '2', good: '3' });
     await from('keys', 'secret/data/keys');
@@ -59,7 +59,7 @@ describe('what can be wrong', () => {
     await mirrors.ready('coded', 'InvalidValues', /"word"/);
   });
 
-  it('values that are no strings are their JSON, and two thousand keys are many but allowed', async () => {
+  it('copies values that are not strings as JSON, and accepts two thousand keys', async () => {
     const { mirrors, vault } = scene;
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i}`, String(i)]));
     await vault.request('POST', 'secret/data/many', { data: { ...many, list: [1, { b: 2, a: true }], n: 42 } });
@@ -70,7 +70,7 @@ describe('what can be wrong', () => {
     assert.equal(Buffer.from(copy.data.n, 'base64').toString(), '42');
   });
 
-  it('bytes that are not UTF-8 are not written, unless as base64; nor what is too large', async () => {
+  it('does not write bytes that are not UTF-8, except as base64, and no value that is too large', async () => {
     const { mirrors } = scene;
     const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'binary', namespace: HOME } };
     await mirrors.api.create({ ...object, data: { text: 'aGk=', bytes: '/wA=' } });
@@ -89,7 +89,7 @@ describe('what can be wrong', () => {
     await mirrors.ready('large', 'VaultError', /bytes as JSON, and at most/);
   });
 
-  it('a mount that does not exist, KV 1, and a path without data/', async () => {
+  it('reports a mount that does not exist, and accepts KV 1 and a path without data/', async () => {
     const { mirrors, vault } = scene;
     await from('nomount', 'nowhere/data/x');
     await mirrors.ready('nomount', 'VaultError', /no handler|permission denied|invalid path/i);
@@ -113,7 +113,7 @@ describe('what can be wrong', () => {
     }
   });
 
-  it('two mirrors to one entry: the older writes, the other says so', async () => {
+  it('reports a conflict when an older mirror writes the same entry', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'rival', { a: 'rival' });
     await scene.toVault('rival', { name: 'rival' }, scene.block('secret/data/binary', 'all'));
@@ -121,7 +121,7 @@ describe('what can be wrong', () => {
     assert.deepEqual((await scene.entry('secret/data/binary')).data, { text: 'aGk=', bytes: '/wA=' });
   });
 
-  it('two mirrors between two entries, one each way, are told so, and make no more versions', async () => {
+  it('reports a cycle of two entries, and makes no more versions', async () => {
     const { mirrors } = scene;
     const [one, two] = ['secret/data/circle-1', 'secret/data/circle-2'];
     await scene.put(one, { a: 'one' });
@@ -137,7 +137,7 @@ describe('what can be wrong', () => {
     await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
   });
 
-  it('an entry that somebody else wrote is put right, with one version', async () => {
+  it('repairs an entry that another client wrote, with one version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'guarded', { a: 'right' });
     await scene.toVault('guarded', { name: 'guarded' }, scene.block('secret/data/guarded', 'all'));
@@ -147,7 +147,7 @@ describe('what can be wrong', () => {
     assert.equal(entry.metadata.version, 3);
   });
 
-  it('an entry that was deleted with its metadata and made again, at the same version, is another', async () => {
+  it('notices an entry that was deleted with its metadata and created again with the same version', async () => {
     const { mirrors, vault } = scene;
     await mirrors.secret(HOME, 'remade', { a: 'right' });
     await scene.toVault('remade', { name: 'remade' }, scene.block('secret/data/remade', 'all'), {
@@ -166,7 +166,7 @@ describe('what can be wrong', () => {
     await scene.holds('secret/data/remade', { a: 'right' });
   });
 
-  it('a Vault that was sealed for long is found unsealed within seconds', async () => {
+  it('notices within seconds that a Vault sealed for long is unsealed', async () => {
     const { mirrors } = scene;
     const closed = await scene.anotherVault({ storage: 'file' });
     await closed.request('PUT', 'sys/policies/acl/all', { policy: ALL });
@@ -191,7 +191,7 @@ describe('what can be wrong', () => {
     });
   });
 
-  it('an address where nobody answers, or that is no Vault, or is not trusted', async () => {
+  it('reports an address that does not answer, is not a Vault, or is not trusted', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
     await from('nobody', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
@@ -202,7 +202,7 @@ describe('what can be wrong', () => {
     await waitFor(async () => (await mirrors.status('kube'))?.mirrorStatus === 'Error');
   });
 
-  it('a Vault that is sealed, killed or silent holds up nobody else', async () => {
+  it('does not delay others when its Vault is sealed, killed or silent', async () => {
     const { mirrors } = scene;
     const slow = await scene.anotherVault({ storage: 'file' });
     await slow.request('PUT', 'sys/policies/acl/all', { policy: ALL });

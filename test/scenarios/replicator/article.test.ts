@@ -1,4 +1,4 @@
-/** The manifests that users of k8s-replicator know from its documentation, applied as they stand. */
+/** The manifests of k8s-replicator's documentation, applied unchanged. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
@@ -49,7 +49,7 @@ async function shows(name: string, values: Readonly<Record<string, string>>): Pr
 }
 
 describe('replicate-from and replicate-to', () => {
-  it('between ConfigMaps, also without any data', async () => {
+  it('copy between ConfigMaps, also without data', async () => {
     await apply('from');
     await maps.becomes(
       'team-a/my-copy',
@@ -63,7 +63,7 @@ describe('replicate-from and replicate-to', () => {
 
   const database = { host: 'mydb.com', database: 'mydb', password: 'qwerty' };
 
-  it('credentials of a database, for an object that is there and for one that is made', async () => {
+  it('copy credentials of a database into an existing object and into a new one', async () => {
     await apply('local-database-credentials');
     await apply('source-database-credentials');
     await apply('database-credentials');
@@ -73,7 +73,7 @@ describe('replicate-from and replicate-to', () => {
     assert.deepEqual(texts(await secrets.find('team-a/source-database-credentials')), {});
   });
 
-  it('a password that stays, and a certificate for every namespace of a pattern', async () => {
+  it('keep a password, and copy a certificate to every namespace of a pattern', async () => {
     await apply('admin-password-source');
     const { data } = await secrets.becomes(
       'team-a/admin-password',
@@ -95,7 +95,7 @@ describe('replicate-from and replicate-to', () => {
     assert.equal(await secrets.find('jxx/tls-example-com'), undefined);
   });
 
-  it('a chart that is upgraded: random once, another login, a fixed password, credentials from elsewhere, and back', async () => {
+  it('follow the upgrades of a chart: random once, another login, a fixed password, external credentials, and back', async () => {
     const random = (letter: string): string => letter.repeat(64);
     await apply('app-random');
     const { metadata } = await shows(APP, { login: 'admin', password: random('R') });

@@ -1,4 +1,4 @@
-/** Pulling and pushing as k8s-replicator does, for both kinds: what is copied, cleared, created and taken away. */
+/** Pull and push as in k8s-replicator, for both kinds: objects are filled, cleared, created and deleted. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -14,8 +14,8 @@ before(async () => {
 after(() => scene.close());
 
 for (const kind of KINDS) {
-  describe(`${kind.kind}: replicate-from`, () => {
-    it('is filled when the source allows it, cleared when not, and filled again', async () => {
+  describe(`replicate-from on a ${kind.kind}`, () => {
+    it('fills the target when the source permits it, clears it when not, and fills it again', async () => {
       const users = scene.of(kind);
       await users.create('source/pulled', { a: '1' });
       await users.create('team-a/pull', { own: 'mine' }, { 'replicate-from': 'source/pulled' });
@@ -42,7 +42,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/pull', { a: 'new' });
     });
 
-    it('never touches a target whose source is not there', async () => {
+    it('never touches a target whose source is missing', async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'nobody' });
       await staysTrue(
@@ -54,7 +54,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/alone', { a: '1' });
     });
 
-    it('is repaired when edited by hand, and when its version is tampered with', async () => {
+    it('repairs a target that was edited by hand, also when its version was changed', async () => {
       const users = scene.of(kind);
       await users.create('source/drift', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create(
@@ -77,8 +77,8 @@ for (const kind of KINDS) {
     });
   });
 
-  describe(`${kind.kind}: replicate-to`, () => {
-    it('creates, updates, repairs, and deletes what is no longer listed', async () => {
+  describe(`replicate-to on a ${kind.kind}`, () => {
+    it('creates, updates and repairs copies, and deletes those that are no longer listed', async () => {
       const users = scene.of(kind);
       await users.create(
         'source/pushed',
@@ -110,7 +110,7 @@ for (const kind of KINDS) {
       await users.gone('team-b/three');
     });
 
-    it('follows patterns into namespaces that come later', async () => {
+    it('copies into matching namespaces that are created later', async () => {
       const users = scene.of(kind);
       await users.create('source/tls', { crt: '1' }, { 'replicate-to-namespaces': 'jx-.*,team-a,no-such' });
       for (const namespace of ['jx-one', 'jx-two', 'team-a']) await users.holds(`${namespace}/tls`, { crt: '1' });
@@ -125,7 +125,7 @@ for (const kind of KINDS) {
       assert.ok(await users.find('jx-one/tls'));
     });
 
-    it('leaves a foreign object alone, says so, and takes the name over when it is free', async () => {
+    it('does not change a foreign object, reports it, and creates the copy when the name is free', async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
       await users.create('source/wants', { a: '1' }, { 'replicate-to': 'team-b/taken' });
@@ -138,8 +138,8 @@ for (const kind of KINDS) {
     });
   });
 
-  describe(`${kind.kind}: both on one object`, () => {
-    it('makes a target that is filled from elsewhere, and itself stays as it is', async () => {
+  describe(`replicate-from and replicate-to on one ${kind.kind}`, () => {
+    it('make a target that is filled from the named source, and leave the object itself unchanged', async () => {
       const users = scene.of(kind);
       await users.create('team-a/creator', { own: 'c' }, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       const made = await users.holds('team-a/made', {});

@@ -1,4 +1,4 @@
-/** An object that two want: what one of them makes is not filled by the other, and who is refused keeps nobody's data from being right. */
+/** An object with two rules: a copy of one controller is not filled by the other, and a refused rule does not block the other. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -35,7 +35,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
   after(() => scene.close());
 
-  it('in one process: a copy of a mirror is not filled, and its user is told so', async () => {
+  it('do not fight in one process: the copy of the mirror is not filled, and an event reports that', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/mirrored', { a: 'of the mirror' });
     await users.create('source/other', { b: 'of the source' }, ALLOWED);
@@ -51,7 +51,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('in two processes: the same, by what stands on the copy', async () => {
+  it('do not fight in two processes, because the copy carries its owner', async () => {
     const operator = await scene.operator();
     await users.create('team-b/marked', { own: 'x' }, ALLOWED);
     await scene.api.patch(users.path('team-b/marked'), {
@@ -65,7 +65,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('a copy that another system takes over carries no mark of the first', async () => {
+  it('leave no mark of the first controller on a copy that the other takes over', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     const ofMirror = ({ metadata: { labels, annotations } }: Json): string[] =>
       [...Object.keys(labels ?? {}), ...Object.keys(annotations)].filter((key) => /^mirrors\.|\/copy$/.test(key));
@@ -94,7 +94,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('an object of a user is filled although a mirror wants its name, and cleared when it must be', async () => {
+  it('fill and clear an object of a user although a mirror claims its name', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/wanted', { a: 'of the mirror' });
     await users.create('source/pulled', { a: '1' }, ALLOWED);
@@ -112,7 +112,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
 });
 
 for (const kind of KINDS) {
-  describe(`${kind.kind}: what cannot be pushed`, () => {
+  describe(`a ${kind.kind} that cannot be pushed`, () => {
     let scene: ReplicatorScene;
     let users: KindScene;
     before(async () => {
@@ -123,7 +123,7 @@ for (const kind of KINDS) {
     });
     after(() => scene.close());
 
-    it('a source that wants the name of an object of a user does not keep its data from being right', async () => {
+    it('does not block the data of a user’s object with the name of its target', async () => {
       await users.create('source/wants', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
       await users.holds('team-a/mine', { x: 'pushed' });
       await users.annotate('source/wants', { 'replicate-to': 'team-a/mine,team-b/mine' });
@@ -140,7 +140,7 @@ for (const kind of KINDS) {
       assert.equal(annotation(cleared, 'replicated-by'), undefined);
     });
 
-    it('while what made a target cannot be understood, the target follows its own source, and its permission', async () => {
+    it('leaves its target to the source and permission that the target itself names', async () => {
       await users.create('source/base', { a: '1' }, ALLOWED);
       await users.create('team-a/creator', {}, { 'replicate-from': 'source/base', 'replicate-to': 'made' });
       await users.holds('team-a/made', { a: '1' });

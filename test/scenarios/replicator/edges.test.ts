@@ -1,4 +1,4 @@
-/** What users do to running replications: other sources, cycles, marks taken off, permissions that come and go. For both kinds. */
+/** Changes of running replications: other sources, cycles, removed marks, granted and withdrawn permissions. For both kinds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -35,7 +35,7 @@ for (const kind of KINDS) {
     });
 
     for (const length of [1, 2, 3, 5]) {
-      it(`a cycle of ${length + 1}: closed after data has flowed it comes to rest, its head keeps its data, and opened it flows again`, async () => {
+      it(`a cycle of ${length + 1} comes to rest, its head keeps its data, and data flows again when it is opened`, async () => {
         const names = Array.from({ length: length + 1 }, (_, index) => `team-a/cycle-${length}-${index}`);
         const [head = '', ...links] = names;
         const tail = links.at(-1) ?? '';
@@ -53,7 +53,7 @@ for (const kind of KINDS) {
       });
     }
 
-    it('another replicate-from: the data of the other source; of none that is there or allows it: cleared', async () => {
+    it('another replicate-from brings the data of that source, and clears if that is missing or does not permit it', async () => {
       await users.create('source/one', { a: 'one' }, ALLOWED);
       await users.create('source/two', { b: 'two' }, ALLOWED);
       await users.create('source/closed', { c: 'closed' });
@@ -76,7 +76,7 @@ for (const kind of KINDS) {
       await staysAt(users, ['team-a/turns'], 'what asks for nothing any more');
     });
 
-    it('a replicate-once-version that a user has set on what was never filled takes no data away', async () => {
+    it('a replicate-once-version that a user sets on an object that was never filled removes no data', async () => {
       await users.create(
         'team-a/own-version',
         { own: 'mine' },
@@ -93,7 +93,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/own-version', { a: '2' });
     });
 
-    it('a permission that is withdrawn clears the whole chain, and granted again fills it', async () => {
+    it('a withdrawn permission clears the whole chain, and a granted one fills it again', async () => {
       const chain = ['team-a/grant-1', 'team-b/grant-2', 'team-a/grant-3'];
       await users.create('source/grant', { a: '1' }, { 'replication-allowed-namespaces': 'team-.*' });
       for (const [index, name] of chain.entries()) {
@@ -110,7 +110,7 @@ for (const kind of KINDS) {
       for (const name of chain) await users.holds(name, {});
     });
 
-    it('a copy whose mark was taken off is foreign: neither written nor deleted any more', async () => {
+    it('a copy whose mark was removed is foreign, and is no longer written or deleted', async () => {
       await users.create('source/marks', { a: '1' }, { 'replicate-to': 'team-a/unmarked' });
       await users.holds('team-a/unmarked', { a: '1' });
       await users.annotate('team-a/unmarked', { 'replicated-by': null });
@@ -122,7 +122,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/unmarked', { a: '1' });
     });
 
-    it('a copy with an annotation that nobody knows stays when its source goes, and goes when it is put right', async () => {
+    it('a copy with an unknown annotation stays when its source is deleted, until the annotation is removed', async () => {
       await users.create('source/leaves', { a: '1' }, { 'replicate-to': 'team-a/odd' });
       await users.holds('team-a/odd', { a: '1' });
       await users.annotate('team-a/odd', { 'replicate-too': 'x' });
@@ -134,7 +134,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/odd');
     });
 
-    it('names that lead elsewhere in a path are refused, and others in upper case match nothing', async () => {
+    it('names that would change a path are refused, and names in upper case match nothing', async () => {
       const bad: Readonly<Record<string, string>> = { 'replicate-to': 'team-a/..', 'replicate-from': '../x' };
       for (const [name, value] of Object.entries(bad)) {
         const object = `source/bad-${name}`;
@@ -149,8 +149,8 @@ for (const kind of KINDS) {
   });
 }
 
-describe('Secrets that are tokens', () => {
-  it('are neither filled nor cleared, whatever stands on them', async () => {
+describe('token Secrets', () => {
+  it('are neither filled nor cleared, whatever their annotations', async () => {
     const secrets = scene.of(KINDS[0]!);
     const type = 'bootstrap.kubernetes.io/token';
     await secrets.create('source/plain', { a: '1' }, ALLOWED);
@@ -168,7 +168,7 @@ describe('Secrets that are tokens', () => {
 });
 
 describe('the bytes of a ConfigMap', () => {
-  it('go with their source, and with the permission', async () => {
+  it('are removed with their source, and with the permission', async () => {
     const maps = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.from([0, 255, 1]).toString('base64') };
     await maps.create('source/bytes', { text: 'x' }, ALLOWED, { binaryData });

@@ -1,4 +1,4 @@
-/** The replicator where others have a hand in it too: the original beside us, namespaces that end, types, sizes and prefixes. */
+/** The replicator beside other actors: the original on the same cluster, terminating namespaces, types, sizes and prefixes. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -30,10 +30,10 @@ async function staysAt(users: KindScene, names: readonly string[], what: string)
   await staysTrue(async () => (await look()) === versions, SETTLE_MS, what);
 }
 
-describe('beside the original', () => {
+describe('the replicator and the original on one cluster', () => {
   const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
 
-  it('both write the same, come to rest, and delete nothing by mistake', async () => {
+  it('write the same, come to rest, and delete nothing by mistake', async () => {
     const events: WatchEvent[] = [];
     const watch = await scene.api.watch('/api/v1/secrets', (event) => events.push(event));
     try {
@@ -73,7 +73,7 @@ describe('beside the original', () => {
     }
   });
 
-  it('the original, started over what we have written alone, finds nothing to write', async () => {
+  it('agree: the original writes nothing when it starts after Keyferry', async () => {
     const operator = await scene.operator();
     await secrets.change('source/both', { a: 'by us' });
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
@@ -83,7 +83,7 @@ describe('beside the original', () => {
     assert.equal(original.writes, 0);
   });
 
-  it('what is replicated once stays frozen with both at work, and is renewed for each new version', async () => {
+  it('keep replicate-once data frozen, and renew it for each new version', async () => {
     await using original = await OriginalDouble.start(scene.api);
     const operator = await scene.operator();
     const copies = ['team-a/frozen', 'team-b/frozen'];
@@ -110,7 +110,7 @@ describe('beside the original', () => {
     await operator.stop();
   });
 
-  it('a start over what the original has written alone writes nothing', async () => {
+  it('agree: Keyferry writes nothing when it starts after the original', async () => {
     {
       await using original = await OriginalDouble.start(scene.api);
       await secrets.change('source/both', { a: 'by the original' });
@@ -135,14 +135,14 @@ describe('beside the original', () => {
   });
 });
 
-describe('what stands in the way', () => {
+describe('limits and errors', () => {
   let operator: Keyferry;
   before(async () => {
     operator = await scene.operator();
   });
   after(() => operator.stop());
 
-  it('a namespace that terminates for ever holds up nobody, and is not tried over and over', async () => {
+  it('a namespace that never finishes terminating does not affect others, and is not retried all the time', async () => {
     await scene.namespaces('end-one', 'end-two');
     await maps.create('source/end', { a: '1' }, { 'replicate-to-namespaces': 'end-.*' });
     await maps.create('source/end-named', { a: '1' }, { 'replicate-to': 'end-one/named,end-two/named' });
@@ -158,10 +158,10 @@ describe('what stands in the way', () => {
     await staysTrue(async () => (await maps.find('end-one/late')) === undefined, SETTLE_MS, 'nothing comes there');
     const events = await scene.api.list('/api/v1/namespaces/source/events');
     const told = events.filter(({ involvedObject }) => String(involvedObject.name).startsWith('end'));
-    assert.deepEqual(told, [], 'that a namespace ends is nobody’s mistake');
+    assert.deepEqual(told, [], 'a terminating namespace causes no event');
   });
 
-  it('a ConfigMap of just 1 MiB goes over by push and by pull', async () => {
+  it('a ConfigMap of 1 MiB is pushed and pulled', async () => {
     const text = 'x'.repeat(1024 * 1024);
     const asked = { 'replicate-to': 'team-a/mebibyte', 'replication-allowed': 'true' };
     await maps.create('source/mebibyte', {}, asked, { data: { text } });
@@ -172,7 +172,7 @@ describe('what stands in the way', () => {
     await staysAt(maps, ['team-a/mebibyte', 'team-b/mebibyte'], 'what is copied');
   });
 
-  it('an annotation that nobody knows suspends its object', async () => {
+  it('an unknown annotation suspends its object', async () => {
     await secrets.create('source/unknown', { a: '1' }, { 'replicate-to': 'team-b/unknown', 'replicate-too': 'x' });
     const { message } = await secrets.warning('source/unknown', 'UnknownAnnotation');
     assert.match(message, /replicate-too/);
@@ -197,7 +197,7 @@ describe('what stands in the way', () => {
     ],
   ];
   for (const [type, values, assertCleared] of CLEARS) {
-    it(`a Secret of the type ${type} is cleared to the least that the server takes, once`, async () => {
+    it(`a Secret of type ${type} is cleared once, to the minimum that the server accepts`, async () => {
       const encoded = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, secrets.kind.encode(text)]));
       const more = { type: `kubernetes.io/${type}`, data: encoded };
       await secrets.create(`source/${type}`, {}, { 'replication-allowed': 'true' }, more);
@@ -216,8 +216,8 @@ describe('what stands in the way', () => {
   }
 });
 
-describe('flags', () => {
-  it('--ignore-unknown works on what has annotations that nobody knows', async () => {
+describe('a flag', () => {
+  it('--ignore-unknown handles objects with unknown annotations', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');
@@ -230,7 +230,7 @@ describe('flags', () => {
     await users.holds('b/unknown', { a: '2' });
   });
 
-  it('an empty prefix means bare names, and other annotations are none of our business', async () => {
+  it('with an empty prefix means bare names, and other annotations are ignored', async () => {
     await using own = new AsyncDisposableStack();
     const other = own.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await other.namespaces('a', 'b');

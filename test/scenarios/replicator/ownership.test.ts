@@ -1,4 +1,4 @@
-/** Objects of a name that a source wants and that are not its copies: whatever happens to the source, they stay as they are. */
+/** Foreign objects with the name of a copy: they stay unchanged, whatever happens to the source. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -49,7 +49,7 @@ after(() => scene.close());
 for (const kind of KINDS) {
   describe(`a ${kind.kind} of the same name`, { concurrency: 8 }, () => {
     for (const [index, [title, marks]] of Object.entries(MARKS).entries()) {
-      it(`${title} is left alone, whatever happens to the source`, async () => {
+      it(`${title} stays unchanged, whatever happens to the source`, async () => {
         const users = scene.of(kind);
         const name = `foreign-${index}`;
         const mine = `${kind.plural}-${index}`;

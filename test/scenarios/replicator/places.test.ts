@@ -1,4 +1,4 @@
-/** A mark counts only in the place it was written for: clones of pushed copies, and sources restored from them, are their users'. */
+/** A mark counts only in the place it was written for: clones of pushed copies, and sources restored from them, belong to users. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -47,7 +47,7 @@ for (const kind of KINDS) {
       await users.gone(`team-c/${name}-unwanted`);
     };
 
-    it('that was cloned from a pushed copy stays as it is, whatever becomes of the source', async () => {
+    it('that was cloned from a pushed copy stays unchanged, whatever happens to the source', async () => {
       const users = scene.of(kind);
       await users.create('source/cloned', { a: '1' }, { 'replicate-to-namespaces': 'team-a' });
       const copy = await users.holds('team-a/cloned', { a: '1' });
@@ -66,7 +66,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the source was deleted');
     });
 
-    it('that was cloned from a pushed copy pushes and pulls by itself', async () => {
+    it('that was cloned from a pushed copy can push and pull', async () => {
       const users = scene.of(kind);
       await users.create('source/origin', { a: '1' }, { 'replicate-to': 'team-a/pushed' });
       const copy = await users.holds('team-a/pushed', { a: '1' });
@@ -98,7 +98,7 @@ for (const kind of KINDS) {
       await users.holds('team-a/restored', { a: '2' });
     });
 
-    it('that is a live source and gets the mark of a copy by hand stays', async () => {
+    it('that is a source and gets the mark of a copy by hand stays', async () => {
       const users = scene.of(kind);
       await users.create('source/live', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/live', {}, { 'replicate-from': 'source/live' });
@@ -108,7 +108,7 @@ for (const kind of KINDS) {
       await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
     });
 
-    it('with the mark of a source that is gone, and without its place, stays; with its place it goes', async () => {
+    it('with the mark of a deleted source stays without its place, and is deleted with its place', async () => {
       const users = scene.of(kind);
       const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
       await allIsHeard('left');
@@ -117,7 +117,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/left');
     });
 
-    it('with the mark of a source that wants it, and without its place, is adopted', async () => {
+    it('with the mark of a source that claims it, and without its place, is adopted', async () => {
       const users = scene.of(kind);
       await users.create('team-a/adopted', { a: 'old' }, { 'replicated-by': 'source/adopted' });
       await users.create('source/adopted', { a: '1' }, { 'replicate-to': 'team-a/adopted' });
@@ -127,7 +127,7 @@ for (const kind of KINDS) {
       await users.gone('team-a/adopted');
     });
 
-    it('that was pushed goes with its source, though others pull from it', async () => {
+    it('that was pushed is deleted with its source, although others pull from it', async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('source/head', { a: '1' }, { ...allowed, 'replicate-to': 'team-a/head' });

@@ -1,4 +1,4 @@
-/** What happened while nobody looked, with flags of the original. */
+/** Changes while the replicator is down, with flags of the original. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -9,8 +9,8 @@ import { annotate, KINDS, ReplicatorScene } from './support.ts';
 /** Long enough for everything that could go wrong to have begun. */
 const SETTLE_MS = 1000;
 
-describe('other flags and restarts', () => {
-  it('cleans up at start what happened while nobody looked, and keeps what a broken source has made', async () => {
+describe('a replicator with other flags', () => {
+  it('catches up at its start, and keeps the copies of a source with an invalid annotation', async () => {
     await using stack = new AsyncDisposableStack();
     const scene = stack.adopt(await ReplicatorScene.open({ controllerManager: false }), (opened) => opened.close());
     await scene.namespaces('a', 'b');

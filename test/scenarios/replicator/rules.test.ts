@@ -1,4 +1,4 @@
-/** Once, chains, loops, mistakes and the Helm sequence, as contract and better, for both kinds. */
+/** replicate-once, chains, loops, mistakes and the Helm sequence, for both kinds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -30,7 +30,7 @@ async function untouched(users: KindScene, names: readonly string[], what: strin
 }
 
 for (const kind of KINDS) {
-  describe(`${kind.kind}: once`, () => {
+  describe(`replicate-once on a ${kind.kind}`, () => {
     it('freezes a pulled target until the source names a new version', async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
@@ -85,8 +85,8 @@ for (const kind of KINDS) {
     });
   });
 
-  describe(`${kind.kind}: chains and loops`, () => {
-    it('a chain of six hands permissions on, and breaks where its middle breaks', async () => {
+  describe(`${kind.kind}s in chains and loops`, () => {
+    it('pass permissions along a chain of six, which breaks where its middle breaks', async () => {
       const users = scene.of(kind);
       const link = (index: number): string => `team-a/chain-${index}`;
       await users.create(
@@ -110,7 +110,7 @@ for (const kind of KINDS) {
       await users.holds(link(1), { a: '2' });
     });
 
-    it('a loop comes to rest, also one that is closed after data has flowed', async () => {
+    it('come to rest in a loop, also when it is closed after data has flowed', async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
@@ -129,8 +129,8 @@ for (const kind of KINDS) {
     });
   });
 
-  describe(`${kind.kind}: mistakes`, () => {
-    it('an annotation that cannot be read stops everything and takes nothing away', async () => {
+  describe(`an annotation of a ${kind.kind} that is invalid`, () => {
+    it('suspends the object and deletes nothing', async () => {
       const users = scene.of(kind);
       const good: Record<string, string | null> = {
         'replicate-to': 'team-b/kept',
@@ -179,7 +179,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it('on a pull: nothing is cleared, a mistake of the source included', async () => {
+    it('on a pull or on its source clears nothing', async () => {
       const users = scene.of(kind);
       await users.create('source/fine', { a: '1' }, { 'replication-allowed': 'true' });
       await users.create('team-a/fine', {}, { 'replicate-from': 'source/fine' });
@@ -217,7 +217,7 @@ for (const kind of KINDS) {
       }
     });
 
-    it('a long list and a hostile pattern keep nobody waiting', async () => {
+    it('does not delay others with a long list or a slow pattern', async () => {
       const users = scene.of(kind);
       const list = Array.from({ length: 2000 }, (_, index) => `n${index}`).join(',');
       await users.create('source/long', { a: '1' }, { 'replicate-to-namespaces': `${list},team-a` });
@@ -231,7 +231,7 @@ for (const kind of KINDS) {
 }
 
 describe('Secrets with a type', () => {
-  it('are copied with it, replaced when it changes, cleared to the least that it allows', async () => {
+  it('are copied with the type, replaced when it changes, and cleared to the minimum that it requires', async () => {
     const users = scene.of(KINDS[0]!);
     const tls = { 'tls.crt': 'c', 'tls.key': 'k' };
     const more = { type: 'kubernetes.io/tls' };
@@ -251,7 +251,7 @@ describe('Secrets with a type', () => {
     assert.equal((await users.holds('team-a/typed', { any: '1' })).type, 'Opaque');
   });
 
-  it('never include tokens of service accounts or of nodes', async () => {
+  it('are never copied if they are tokens of ServiceAccounts or nodes', async () => {
     const users = scene.of(KINDS[0]!);
     const more = { type: 'bootstrap.kubernetes.io/token' };
     await users.create(
@@ -267,7 +267,7 @@ describe('Secrets with a type', () => {
     assert.equal(await users.find('team-a/token'), undefined);
   });
 
-  it('the Helm sequence: random once, unchanged by an upgrade, renewed with a new version', async () => {
+  it('follow the Helm sequence: random once, unchanged by an upgrade, renewed with a new version', async () => {
     const users = scene.of(KINDS[0]!);
     const apply = async (password: string, login: string): Promise<void> => {
       await scene.api.apply({
@@ -295,15 +295,15 @@ describe('Secrets with a type', () => {
   });
 });
 
-describe('what stands in the way', () => {
-  it('a ConfigMap of 1 MiB goes over with its bytes', async () => {
+describe('limits and errors', () => {
+  it('a ConfigMap of 1 MiB is copied with its bytes', async () => {
     const users = scene.of(KINDS[1]!);
     const binaryData = { blob: Buffer.alloc(700_000, 7).toString('base64') };
     await users.create('source/large', { text: 'x' }, { 'replicate-to': 'team-a/large' }, { binaryData });
     assert.deepEqual((await users.holds('team-a/large', { text: 'x' })).binaryData, binaryData);
   });
 
-  it('a quota holds up its own namespace only, and is said', async () => {
+  it('a quota affects only its own namespace, and is reported', async () => {
     const users = scene.of(KINDS[1]!);
     await scene.namespaces('full');
     await scene.api.create({
@@ -324,7 +324,7 @@ describe('what stands in the way', () => {
     await users.holds('full/quota', { a: '1' });
   });
 
-  it('an immutable copy is replaced, an immutable object to fill is reported', async () => {
+  it('an immutable copy is replaced, and an immutable target to fill is reported', async () => {
     const users = scene.of(KINDS[1]!);
     await users.create('source/fixed', { a: '1' }, { 'replicate-to': 'team-a/fixed', 'replication-allowed': 'true' });
     await users.holds('team-a/fixed', { a: '1' });

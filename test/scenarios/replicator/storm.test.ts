@@ -1,4 +1,4 @@
-/** Namespaces that come in hundreds: every copy is made once, and what stands in a new namespace already stays. */
+/** Hundreds of new namespaces: every copy is made once, and objects that exist in a new namespace stay. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -24,7 +24,7 @@ before(async () => {
 after(() => scene.close());
 
 describe('a storm of namespaces', () => {
-  it(`${NAMESPACES} at once, ${SOURCES} sources that match them all: each copy is created once, and nothing else is written`, async (t) => {
+  it(`of ${NAMESPACES}, all matched by ${SOURCES} sources, gets each copy once, and nothing else is written`, async (t) => {
     for (let index = 0; index < SOURCES; index += 1) {
       // Patterns that are alike, and patterns of their own.
       const pattern = index % 2 === 0 ? 'storm-[0-9]+' : `storm-(x${index})?.*`;
@@ -59,7 +59,7 @@ describe('a storm of namespaces', () => {
     t.diagnostic(`${((await operator.cpuSeconds()) - cpuBefore).toFixed(2)} s of CPU`);
   });
 
-  it('a copy that a namespace brings along (a backup) is kept, with what it has frozen', async () => {
+  it('restored from a backup keeps a copy that is restored with it, and its frozen data', async () => {
     const once = { 'replicate-to-namespaces': 'backup-[0-9]+', 'replicate-once': 'true' };
     await users.create('source/once', { password: 'of today' }, once);
     const deleted: string[] = [];

@@ -1,4 +1,4 @@
-/** What the replicator's scenarios share: a cluster, an operator, and short words for what users do, for any kind. */
+/** Shared by the scenarios of the replicator: a cluster, an operator, and helpers for the actions of users, for any kind. */
 import { isDeepStrictEqual } from 'node:util';
 
 import { startControlPlane } from '../../servers/control-plane.ts';
@@ -11,7 +11,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 type Values = Readonly<Record<string, string>>;
 
-/** A kind in the words of these tests. */
+/** A kind as these tests use it. */
 export interface TestKind {
   readonly kind: string;
   readonly plural: string;
@@ -27,7 +27,7 @@ export const KINDS: readonly TestKind[] = [
   { kind: 'ConfigMap', plural: 'configmaps', encode: (text) => text },
 ];
 
-/** What the replicator makes has this, unless it is told otherwise. */
+/** Label of the objects that the replicator creates, by default. */
 const COPIES = 'app.kubernetes.io/managed-by=k8s-replicator';
 
 /** `annotate({ 'replicate-from': 'a/b' })` */
@@ -102,7 +102,7 @@ export class ReplicatorScene {
   }
 }
 
-/** Users of one kind of object. Names are `<namespace>/<name>`. */
+/** Actions of users on one kind of object. Names are `<namespace>/<name>`. */
 export class KindScene {
   readonly #scene: ReplicatorScene;
   readonly kind: TestKind;

@@ -1,4 +1,4 @@
-/** A kind beside Secrets and ConfigMaps, described as docs/add-a-kind.md says, and replicated like these. */
+/** A third kind, defined as in docs/add-a-kind.md, is replicated like Secrets and ConfigMaps. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -68,7 +68,7 @@ function block(language: string): string {
   return found;
 }
 
-it('the document shows the description that is tested here', () => {
+it('docs/add-a-kind.md shows the definition that is tested here', () => {
   const described = block('ts').replaceAll(/\s+/g, ' ');
   for (const [key, value] of Object.entries(SETTINGS)) {
     if (typeof value === 'string') assert.ok(described.includes(`${key}: '${value}'`), key);
@@ -76,7 +76,7 @@ it('the document shows the description that is tested here', () => {
   assert.ok(described.includes("fields: [{ name: 'data', encoding: 'text' }]"));
 });
 
-it('is pushed, repaired and taken away', async () => {
+it('an object of the third kind is pushed, repaired and deleted', async () => {
   await users.create('source/pushed', { a: '1' }, { 'replicate-to-namespaces': 'team-.*' });
   await users.holds('team-a/pushed', { a: '1' });
   await users.change('team-a/pushed', { a: 'tampered' });
@@ -85,7 +85,7 @@ it('is pushed, repaired and taken away', async () => {
   await users.gone('team-a/pushed');
 });
 
-it('is pulled and cleared', async () => {
+it('an object of the third kind is pulled and cleared', async () => {
   await users.create('source/pulled', { a: '1' }, { 'replication-allowed': 'true' });
   await users.create('team-a/pull', {}, { 'replicate-from': 'source/pulled' });
   await users.holds('team-a/pull', { a: '1' });

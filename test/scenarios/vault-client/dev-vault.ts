@@ -1,5 +1,5 @@
 /**
- * A Vault for one test file, with its audit log, and what the tests ask of it as its administrator.
+ * A Vault for one test file, with its audit log and helpers that act as its administrator.
  */
 import { readFileSync } from 'node:fs';
 

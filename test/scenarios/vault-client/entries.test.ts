@@ -1,4 +1,4 @@
-/** Entries of KV 1, KV 2 and other mounts, read and written by the path that a user wrote. */
+/** Entries of KV 1, KV 2 and other mounts, read and written with the path of a user. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -79,7 +79,7 @@ after(async () => {
 });
 
 describe('KV 2', () => {
-  it('is recognised, and its paths are taken with and without data/', async () => {
+  it('is recognized, and its paths are accepted with and without data/', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/app', { data: { k: 'v' } });
     await vault.write('team/store/data/data', { data: { k: 'w' } });
@@ -95,7 +95,7 @@ describe('KV 2', () => {
     assert.deepEqual((await root.resolve('secret/app')).mount, { path: 'secret/', kind: 'kv2' });
   });
 
-  it('tells missing, deleted and destroyed entries apart, in the entry and in its metadata', async () => {
+  it('distinguishes missing, deleted and destroyed entries, in the entry and in its metadata', async () => {
     const root = entriesFor(vault.rootToken);
     const states = async (): Promise<unknown[]> => {
       const entry = await root.read('secret/life');
@@ -118,7 +118,7 @@ describe('KV 2', () => {
     assert.deepEqual(rewritten, { written: true, version: 2, createdTime: await createdTime(root, 'secret/life') });
   });
 
-  it('makes one version by a change, and none without', async () => {
+  it('makes one version for each change, and none without a change', async () => {
     const root = entriesFor(vault.rootToken);
     const path = 'secret/versions';
     for (let i = 0; i < 100; i++) {
@@ -131,7 +131,7 @@ describe('KV 2', () => {
     assert.equal((await vault.read('secret/metadata/versions')).data.current_version, 2);
   });
 
-  it('refuses to replace another version than the one named, and says what is there', async () => {
+  it('refuses to replace another version than the given one, and returns the current one', async () => {
     const root = entriesFor(vault.rootToken);
     await root.write('secret/cas', values({ k: '1' }), { ifVersion: 0 });
     await assert.rejects(root.write('secret/cas', values({ k: '2' }), { ifVersion: 0 }), kind('casMismatch'));
@@ -139,7 +139,7 @@ describe('KV 2', () => {
     assert.equal((await root.write('secret/cas', values({ k: '2' }), { ifVersion: 1 })).version, 2);
   });
 
-  it('decides again when another writer came between', async () => {
+  it('plans again after a conflict with another writer', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('secret/data/race', { data: { theirs: '0' } });
     let times = 0;
@@ -169,7 +169,7 @@ describe('KV 2', () => {
     assert.deepEqual((await vault.read('secret/data/race')).data.data, { theirs: '1', ours: 'y' });
   });
 
-  it('reads only the metadata to see the version, or the entry where a policy forbids that', async () => {
+  it('reads only the metadata to get the version, or the entry when a policy forbids that', async () => {
     await vault.write('secret/data/polled', { data: { k: 'v' } });
     const allowed = await limited({ 'secret/data/polled': ['read'], 'secret/metadata/polled': ['read'] });
     assert.equal((await allowed.readVersion('secret/polled')).entry, undefined);
@@ -183,7 +183,7 @@ describe('KV 2', () => {
     assert.equal(vault.auditText().split('"secret/metadata/polled"').length - before, 2);
   });
 
-  it('writes nothing larger than Vault takes', async () => {
+  it('writes nothing larger than Vault accepts', async () => {
     const small = entriesFor(vault.rootToken, 1_000);
     const big = values({ key: 'x'.repeat(1_000) });
     await assert.rejects(small.write('secret/big', big, { ifVersion: 0 }), (error) => {
@@ -193,7 +193,7 @@ describe('KV 2', () => {
     assert.equal((await small.read('secret/big')).state, 'missing');
   });
 
-  it('carries any text and any bytes both ways', async () => {
+  it('stores and returns any text and any bytes', async () => {
     const root = entriesFor(vault.rootToken);
     const text = fc.string({ unit: 'binary' });
     const data = fc.dictionary(fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/), text, { minKeys: 1 });
@@ -230,7 +230,7 @@ describe('KV 2', () => {
 });
 
 describe('KV 1', () => {
-  it('is recognised, with keys and paths called data', async () => {
+  it('is recognized, also with keys and paths named data', async () => {
     const root = entriesFor(vault.rootToken);
     await vault.write('kv1/app', { data: 'x', n: 1 });
     await vault.write('kv1/data/app', { k: 'inner' });
@@ -265,7 +265,7 @@ describe('KV 1', () => {
 });
 
 describe('paths', () => {
-  it('that lead nowhere are told from entries that are missing', async () => {
+  it('without a mount are distinguished from missing entries', async () => {
     const root = entriesFor(vault.rootToken);
     await assert.rejects(root.read('nothing/here'), kind('invalidPath'));
     await assert.rejects(root.write('nothing/here', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
@@ -280,7 +280,7 @@ describe('paths', () => {
     await assert.rejects(root.write('pki/config/urls', values({ a: 'b' }), { ifVersion: 0 }), kind('invalidPath'));
   });
 
-  it('that a policy forbids say so, and that is not the token', async () => {
+  it('that a policy forbids are reported as such, and the token is kept', async () => {
     const nobody = await limited({ 'secret/data/mine': ['read'] });
     await assert.rejects(nobody.read('secret/theirs'), (error) => {
       assert.ok(isVaultError(error, 'permissionDenied'), String(error));
@@ -290,7 +290,7 @@ describe('paths', () => {
     assert.equal((await nobody.read('secret/mine')).state, 'missing');
   });
 
-  it('are judged by their shape where Vault does not tell what is mounted', async () => {
+  it('are classified by their form when Vault does not show its mounts', async () => {
     const untold: VaultCaller = {
       addr: vault.addr,
       forgetLease: () => undefined,
@@ -312,7 +312,7 @@ describe('paths', () => {
 });
 
 describe('errors', () => {
-  it('hold no value, no token, and Vault says what is wrong', async () => {
+  it('have Vault’s message, and no value or token', async () => {
     const token = (await vault.write('auth/token/create', { policies: ['default'] })).auth.client_token;
     const nobody = entriesFor(token);
     await assert.rejects(nobody.write('secret/x', values({ password: 'hunter2' }), { ifVersion: 0 }), (error) => {

@@ -1,4 +1,4 @@
-/** Dynamic credentials of Vault's database engine on a real PostgreSQL. Lives of seconds. */
+/** Dynamic credentials of Vault's database engine on a real PostgreSQL, with durations of seconds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -71,7 +71,7 @@ describe('leases', { skip }, () => {
     await postgres.stop();
   });
 
-  it('come with the credentials of a mount that is not KV', async () => {
+  it('are returned with the credentials of a mount that is not KV', async () => {
     const { entries } = await open();
     assert.equal((await entries.resolve(PATH)).mount.kind, 'other');
     const { lease, values } = await credentials(entries);
@@ -80,7 +80,7 @@ describe('leases', { skip }, () => {
     assert.ok(lease.leaseId.startsWith(`${PATH}/`));
   });
 
-  it('live to max_ttl by the plan, and are replaced before they die', async () => {
+  it('are renewed until max_ttl, and replaced before they expire', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     let { issuedAt, durationSeconds, renewable } = lease;
@@ -113,7 +113,7 @@ describe('leases', { skip }, () => {
     assert.notEqual(next.lease.leaseId, lease.leaseId);
   });
 
-  it('that are over are told from a Vault that does not answer', async () => {
+  it('that have expired are distinguished from a Vault that does not answer', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     assert.ok((await lookupLease(session, lease.leaseId))?.renewable);
@@ -130,7 +130,7 @@ describe('leases', { skip }, () => {
     assert.equal(renewalVerdict(new Error('no connection')), 'retry');
   });
 
-  it('keep their token from being revoked when the session is stopped', async () => {
+  it('prevent the revocation of their token when the session is stopped', async () => {
     const own = new VaultSessions({ clock: systemClock });
     const role = await vault.appRole('keeper', { token_policies: ['app'], token_ttl: '1h' });
     const identity = {
@@ -150,7 +150,7 @@ describe('leases', { skip }, () => {
     await revokeLease(next, lease.leaseId);
   });
 
-  it('die with their token, which is noticed', async () => {
+  it('expire with their token, which is detected', async () => {
     const { session, entries } = await open();
     const { lease } = await credentials(entries);
     const changed: string[] = [];
@@ -169,7 +169,7 @@ describe('leases', { skip }, () => {
     assert.equal(session.tokenDeadline(next.lease.tokenId), Infinity);
   });
 
-  it('on a token that max_ttl ends: its deadline is told, and it outlives its replacement', async () => {
+  it('report the deadline of a token that max_ttl ends, and outlive its replacement', async () => {
     const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
     // Asked when it is told: whoever looks later, on a busy machine, may find it dead.
@@ -191,7 +191,7 @@ describe('leases', { skip }, () => {
     session.forgetLease(lease.leaseId);
   });
 
-  it('a database that is down is an error of that path alone', async () => {
+  it('of a database that is down fail without an effect on other paths', async () => {
     const { session, entries } = await open();
     await postgres.stop();
     for (let i = 0; i < 6; i++) {

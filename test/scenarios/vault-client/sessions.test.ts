@@ -1,4 +1,4 @@
-/** Logins, renewals, replacements and ends of tokens, counted in Vault's own audit log. Lives of seconds. */
+/** Logins, renewals, replacements and revocations of tokens, counted in Vault's own audit log, with durations of seconds. */
 import assert from 'node:assert/strict';
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -84,7 +84,7 @@ after(async () => {
 });
 
 describe('one login', () => {
-  it('serves all users and a thousand calls, and is revoked on stop', async () => {
+  it('serves all users and a thousand requests, and is revoked on stop', async () => {
     const role = await newRole();
     const users = Array.from({ length: 20 }, () => open(appRole(role)));
     await Promise.all(users.flatMap((session) => Array.from({ length: 50 }, () => read(session))));
@@ -95,7 +95,7 @@ describe('one login', () => {
     assert.throws(() => open(appRole(role)), is('closed'));
   });
 
-  it('is another one for another credential, mount or namespace', async () => {
+  it('is made for each credential, mount and namespace', async () => {
     const first = await newRole();
     const other = await vault.appRole('elsewhere', { token_policies: ['reader'] }, 'team/approle');
     await Promise.all([read(open(appRole(first))), read(open(appRole(other, 'team/approle')))]);
@@ -105,12 +105,12 @@ describe('one login', () => {
     assert.equal(sessions.size, 4);
   });
 
-  it('takes credentials that end in a line end', async () => {
+  it('accepts credentials with a trailing newline', async () => {
     const { roleId, secretId } = await newRole();
     await read(open(appRole({ roleId: `${roleId}\n`, secretId: `${secretId}\r\n` })));
   });
 
-  it('waits for its users to come back for a while, then is revoked', async () => {
+  it('is kept for a while without users, then revoked', async () => {
     const role = await newRole();
     const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
     await read(hold.session);
@@ -123,7 +123,7 @@ describe('one login', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('by a JSON Web Token, asked for at the login', async () => {
+  it('with a JSON Web Token requests the token at the login', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     await vault.write('sys/auth/cluster', { type: 'jwt' });
     const pem = publicKey.export({ type: 'spki', format: 'pem' });
@@ -148,7 +148,7 @@ describe('one login', () => {
 });
 
 describe('a token that expires', () => {
-  it('is renewed at two thirds of its life, and replaced where max_ttl cuts it', async () => {
+  it('is renewed at two thirds of its TTL, and replaced when max_ttl shortens it', async () => {
     const session = open(appRole(await newRole({ token_ttl: '3s', token_max_ttl: '7s' })));
     await read(session);
     await waitFor(() => seen('renewed') >= 1, { message: 'a renewal' });
@@ -160,7 +160,7 @@ describe('a token that expires', () => {
     assert.equal(calls('auth/approle/login'), 2);
   });
 
-  it('is replaced before its end where it cannot be renewed', async () => {
+  it('is replaced before its expiry when it cannot be renewed', async () => {
     const session = open(appRole(await newRole({ token_ttl: '2s', token_type: 'batch' })));
     await read(session);
     await waitFor(() => seen('login') === 2, { message: 'a second login' });
@@ -168,7 +168,7 @@ describe('a token that expires', () => {
     assert.equal(seen('revoked') + seen('revokeFailed') + seen('renewFailed'), 0);
   });
 
-  it('is not kept alive for nobody', async () => {
+  it('is not renewed without users', async () => {
     sessions = new VaultSessions({ clock: systemClock, onEvent: (event) => events.push(event) });
     const hold = sessions.acquire({ addr: vault.addr }, appRole(await newRole({ token_ttl: '2s' })));
     await read(hold.session);
@@ -179,7 +179,7 @@ describe('a token that expires', () => {
     await read(again.session);
   });
 
-  it('is renewed where it was given, and its end is told where it cannot be', async () => {
+  it('is renewed when a user supplied it, and its expiry is reported when that is not possible', async () => {
     const make = async (settings: object): Promise<VaultIdentity> => {
       const made = await vault.write('auth/token/create', { policies: ['reader'], ...settings });
       return { method: 'token', token: text(`${made.auth.client_token}\n`) };
@@ -198,11 +198,11 @@ describe('a token that expires', () => {
   });
 });
 
-describe('a token that is dead', () => {
+describe('a token that is no longer valid', () => {
   const accessorOf = (session: VaultSession): Promise<string> =>
     session.request({ method: 'GET', path: 'auth/token/lookup-self' }).then(({ tokenId }) => tokenId);
 
-  it('is noticed at a 403 and replaced by one login for all', async () => {
+  it('is detected by a 403 and replaced by one login for all users', async () => {
     const session = open(appRole(await newRole()));
     const accessor = await accessorOf(session);
     assert.equal(session.tokenDeadline(accessor), Infinity);
@@ -222,7 +222,7 @@ describe('a token that is dead', () => {
     assert.equal(session.tokenDeadline('of another process'), undefined);
   });
 
-  it('is noticed as often as it happens, also where tokens may not look at themselves', async () => {
+  it('is detected each time, also when tokens may not look themselves up', async () => {
     for (const settings of [{}, { token_no_default_policy: true }]) {
       const session = open(appRole(await newRole(settings)));
       const logins = calls('auth/approle/login');
@@ -242,13 +242,13 @@ describe('a token that is dead', () => {
     }
   });
 
-  it('because its number of uses is over is replaced in the call that finds it so', async () => {
+  it('because its uses are exhausted is replaced in the request that detects it', async () => {
     const session = open(appRole(await newRole({ token_num_uses: 3 })));
     for (let i = 0; i < 20; i++) await read(session);
     assert.ok(seen('login') >= 6, `${seen('login')} logins`);
   });
 
-  it('is not mistaken for a policy that forbids', async () => {
+  it('is distinguished from a policy that forbids', async () => {
     const session = open(appRole(await newRole()));
     const forbidden = (): Promise<unknown> => session.request({ method: 'GET', path: 'secret/data/other' });
     for (let i = 0; i < 20; i++) await assert.rejects(forbidden(), is('permissionDenied'));
@@ -256,7 +256,7 @@ describe('a token that is dead', () => {
     assert.equal(calls('auth/approle/login'), 1);
   });
 
-  it('is an error where it was given, and asked about ever more rarely', async () => {
+  it('is an error when a user supplied it, and is looked up with growing pauses', async () => {
     const made = await vault.write('auth/token/create', { policies: ['reader'], ttl: '1h' });
     const session = open({ method: 'token', token: text(made.auth.client_token) });
     await read(session);
@@ -274,7 +274,7 @@ describe('a token that is dead', () => {
     assert.equal(session.state, 'failed');
   });
 
-  it('never was one: an error at once, with no value in it', async () => {
+  it('is an error at once if it never was valid, and the error has no value in it', async () => {
     const session = open({ method: 'token', token: text('hvs.this-is-not-a-token') });
     await assert.rejects(read(session), (error) => {
       assert.ok(isVaultError(error, 'tokenInvalid', 'permissionDenied'), inspect(error));
@@ -285,7 +285,7 @@ describe('a token that is dead', () => {
     await assert.rejects(read(open({ method: 'token', token: text('a\nb') })), is('tokenInvalid', /character/));
   });
 
-  it('without the policy default: works, and its 403s make no flood of logins', async () => {
+  it('is distinguished from one without the policy "default", whose 403s cause no flood of logins', async () => {
     const role = await newRole({ token_no_default_policy: true });
     const session = open(appRole(role));
     await read(session);
@@ -305,7 +305,7 @@ describe('a token that is dead', () => {
 });
 
 describe('a login that is refused', () => {
-  it('is tried again ever more rarely, whoever asks, and keeps Vault’s words but no credential', async () => {
+  it('is retried with growing pauses for all users, and its error has Vault’s message but no credential', async () => {
     const role = await newRole();
     const session = open(appRole({ ...role, secretId: 'wrong-secret-id' }));
     const attempt = async (): Promise<void> => {
@@ -331,13 +331,13 @@ describe('a login that is refused', () => {
     assert.ok(failed.every((event) => event.retryAfterMs >= 400));
   });
 
-  it('does not wait for that with another credential', async () => {
+  it('does not delay a login with another credential', async () => {
     const role = await newRole();
     await assert.rejects(read(open(appRole({ ...role, secretId: 'wrong' }))), is('authFailed'));
     await read(open(appRole(role)));
   });
 
-  it('is remembered when its only user comes and goes', async () => {
+  it('is remembered when its only user leaves and returns', async () => {
     const role = await newRole();
     for (let i = 0; i < 10; i++) {
       const hold = sessions.acquire({ addr: vault.addr }, appRole({ ...role, secretId: 'wrong' }));
@@ -355,7 +355,7 @@ describe('a login that is refused', () => {
 });
 
 describe('a Vault that hangs', () => {
-  it('is waited for, left alone, and used again with the same token', async () => {
+  it('gets no flood of requests, and is used again with the same token', async () => {
     await sessions.stop();
     const timeoutMs = Math.ceil(200 * (await currentStretch()));
     sessions = new VaultSessions({ clock: systemClock, timeoutMs, downMaxMs: 1_000 });
@@ -390,8 +390,8 @@ describe('a session that is stopped while it logs in', () => {
   });
 });
 
-describe('nothing of a credential', () => {
-  it('is in what a session and its events print', async () => {
+describe('a credential', () => {
+  it('does not appear in the output of a session and its events', async () => {
     const role = await newRole();
     const hold = sessions.acquire({ addr: vault.addr }, appRole(role));
     await read(hold.session);
