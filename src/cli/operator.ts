@@ -43,7 +43,7 @@ const DRAIN_MS = 3000;
 const EVENTS_DRAIN_MS = 1000;
 /** Limit of a whole stop, ms: half a second less than the limit of the process, which still has to release its Lease. */
 const STOP_MS = 4000;
-/** What is left for the last steps of a stop however long the first took, ms. */
+/** Minimum left for the last steps of a stop, ms. */
 const MIN_LEFT_MS = 100;
 
 export class Operator {

@@ -2,8 +2,8 @@
  * The first seam of the engine: a place that holds content, as source and as target. A Kubernetes cluster is one
  * (`copy/cluster/backend.ts`), Vault is another (`copy/vault/backend.ts`).
  *
- * The engine knows backends by this interface alone. Each has queues of its own and starts on its own, so that a backend that does not
- * answer holds up no other.
+ * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not answer
+ * delays no other.
  */
 import type { WatchHealth } from '../kube/watch/watcher.ts';
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';

@@ -1,4 +1,4 @@
-/** What the engine says of copies that no claim is for, and of rules that fail. */
+/** The start of backends, the fate of unclaimed copies, and the failures of rules. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitFor } from '../../test/support/wait-for.ts';
@@ -18,7 +18,7 @@ const COPY = observe({
   creationTimestamp: '2026-01-01T00:00:00Z',
 });
 
-test('a backend that is not synced holds up no other', async () => {
+test('a backend that is not synced delays no other', async () => {
   const synced = Promise.withResolvers<void>();
   const [late, other] = [stubBackend('late', synced.promise), stubBackend('other')];
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
@@ -37,7 +37,7 @@ test('a backend that is not synced holds up no other', async () => {
   }
 });
 
-test('a copy is unwanted only when its rule was evaluated after all that has happened', async () => {
+test('a copy is an orphan only if its rule was evaluated after its last change', async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
   const system: RuleReconciler = {
@@ -75,7 +75,7 @@ test('a copy is unwanted only when its rule was evaluated after all that has hap
   }
 });
 
-test('a rule that cannot be prepared is not looked up for each of its copies', async () => {
+test('a rule that cannot be prepared is not read from the server for each of its copies', async () => {
   let liveGets = 0;
   const tried = Promise.withResolvers<void>();
   const system: RuleReconciler = {
@@ -104,7 +104,7 @@ test('a rule that cannot be prepared is not looked up for each of its copies', a
   }
 });
 
-test('while a rule is evaluated in steps nobody may say what it does not want, and what happens meanwhile is not lost', async () => {
+test('while a rule is evaluated in steps none of its copies is an orphan, and a change meanwhile is not lost', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
   const system: RuleReconciler = {
@@ -140,7 +140,7 @@ test('while a rule is evaluated in steps nobody may say what it does not want, a
   }
 });
 
-test('a rule that takes long holds up neither the others nor the start, and nothing is said of its copies until it is evaluated', async () => {
+test('a heavy rule delays neither other rules nor the start, and none of its copies is an orphan until it is evaluated', async () => {
   const gate = { open: false };
   let done = false;
   const system: RuleReconciler = {
@@ -175,7 +175,7 @@ test('a rule that takes long holds up neither the others nor the start, and noth
   }
 });
 
-test('a copy that its rule claims is never unwanted', async () => {
+test('a copy that its rule claims is never an orphan', async () => {
   const target = TARGET;
   const system: RuleReconciler = {
     name: 'rules',
@@ -204,8 +204,8 @@ test('a copy that its rule claims is never unwanted', async () => {
   }
 });
 
-test('the failure of a rule is told until a run of it succeeds', async () => {
-  const told: (string | undefined)[] = [];
+test('the failure of a rule is reported until a run of it succeeds', async () => {
+  const reported: (string | undefined)[] = [];
   let isRefused = true;
   const system: RuleReconciler = {
     name: 'rules',
@@ -221,7 +221,7 @@ test('the failure of a rule is told until a run of it succeeds', async () => {
     getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
     orphanPolicy: () => 'delete',
     updateStatus: async (_rule, _entries, { failure }) => {
-      told.push(failure?.message);
+      reported.push(failure?.message);
       return await Promise.resolve(undefined);
     },
   };
@@ -230,12 +230,12 @@ test('the failure of a rule is told until a run of it succeeds', async () => {
   engine.touchRule(RULE);
   try {
     await engine.start(new AbortController().signal);
-    await waitFor(() => told.length > 0, { message: 'the failure to be told' });
-    assert.deepEqual(told, ['refused']);
+    await waitFor(() => reported.length > 0, { message: 'the report of the failure' });
+    assert.deepEqual(reported, ['refused']);
     isRefused = false;
     engine.touchRule(RULE);
-    await waitFor(() => told.length > 1, { message: 'the success to be told' });
-    assert.deepEqual(told, ['refused', undefined]);
+    await waitFor(() => reported.length > 1, { message: 'the report of the success' });
+    assert.deepEqual(reported, ['refused', undefined]);
   } finally {
     await engine.stop();
   }

@@ -1,4 +1,4 @@
-/** The manager: which controllers are open, and what holds up what. */
+/** The manager opens controllers and backends independently of each other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stubBackend } from '../../test/support/stub-backend.ts';
@@ -23,7 +23,7 @@ function controller(name: string, log: string[], installed?: Promise<void>): Con
   };
 }
 
-test('a controller that waits for its API, and a backend that is not home, hold up no other', async () => {
+test('a controller that waits for its API delays no other, nor does a backend that is not home', async () => {
   const log: string[] = [];
   const installed = Promise.withResolvers<void>();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });

@@ -1,12 +1,12 @@
 /**
- * Joins the engine, its backends and its controllers: the only place that knows all of them.
+ * Joins the engine, its backends and its controllers. No other file does.
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
  * - Events of a cluster go to the engine, to the backends, and to the controllers that are open.
- * - A controller that waits for its API holds up no other.
+ * - A controller that waits for its API delays no other.
  * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
- *   only holds up its own targets (`Engine.start`).
+ *   delays only its own targets (`TargetQueues.start`).
  */
 import type { CheckResult } from '../observe/checks.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';

@@ -6,11 +6,11 @@ import { backendOf, type ResourceKey } from './model/keys.ts';
 import type { Fingerprint } from './model/fingerprint.ts';
 
 export interface SourceReader {
-  /** What is known of a source without any I/O. */
+  /** The state of a source, without I/O. */
   view(source: ResourceKey | undefined): SourceView;
   /** The fingerprint of its content at the version of its view, if it has been read. */
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** The content at the version of its view or newer; after it, view and fingerprint are as new. `undefined`: it is gone. */
+  /** The content at the version of its view or newer. Afterwards view and fingerprint are as new. `undefined`: it no longer exists. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
 }
 

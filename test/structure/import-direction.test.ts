@@ -39,9 +39,9 @@ describe('imports point one way', () => {
     [
       'src/copy/engine.ts',
       `import { a } from './vault/access.ts';`,
-      'the engine knows backends by copy/backend.ts alone',
+      'the engine uses backends by copy/backend.ts alone',
     ],
-    ['src/copy/cluster/a.ts', `import { A } from '../vault/b.ts';`, 'a cluster knows nothing of Vault'],
+    ['src/copy/cluster/a.ts', `import { A } from '../vault/b.ts';`, 'copy/cluster does not use Vault'],
     [
       'src/copy/vault/a.ts',
       `import { KubeStore } from '../cluster/store.ts';`,
@@ -51,7 +51,7 @@ describe('imports point one way', () => {
     [
       'src/controllers/common/a.ts',
       `import { A } from '../replicator/b.ts';`,
-      'controllers/common knows no controller',
+      'controllers/common imports no controller',
     ],
     [
       'src/cli/operator.ts',

@@ -56,9 +56,9 @@ const SEAMS: readonly Seam[] = [
     forbidden: /^(vault|copy\/cluster|copy\/vault)\//,
     // The events of a cluster.
     types: /^copy\/cluster\/(backend|namespaces|object-index)\.ts$/,
-    why: 'the engine knows backends by copy/backend.ts alone',
+    why: 'the engine uses backends by copy/backend.ts alone',
   },
-  { of: /^copy\/cluster\//, forbidden: /^(vault|copy\/vault)\//, why: 'a cluster knows nothing of Vault' },
+  { of: /^copy\/cluster\//, forbidden: /^(vault|copy\/vault)\//, why: 'copy/cluster does not use Vault' },
   {
     of: /^copy\/vault\//,
     forbidden: /^copy\/cluster\//,
@@ -69,7 +69,7 @@ const SEAMS: readonly Seam[] = [
   {
     of: /^controllers\/common\//,
     forbidden: /^controllers\/(?!common\/)/,
-    why: 'controllers/common knows no controller',
+    why: 'controllers/common imports no controller',
   },
   {
     of: /^(?!controllers\/|cli\/(look|plan|status)[./])/,

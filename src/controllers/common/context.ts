@@ -1,4 +1,4 @@
-/** What every controller is made of, and what it gives: the entry of a controller in `controllers/list.ts`. */
+/** The parts that every controller is created from, and its entry in `controllers/list.ts`. */
 import type { Config, ControllerName } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Controller } from '../../copy/controller.ts';
@@ -31,7 +31,7 @@ export interface ControllerContext {
 
 export interface ControllerEntry {
   readonly name: ControllerName;
-  /** Tells annotations that the controller reads from others. These are kept whatever their length, also where the controller does not run. */
+  /** Selects the annotations that the controller reads. They are kept whatever their length, also where the controller does not run. */
   annotationReader(config: Config): (annotation: string) => boolean;
   create(context: ControllerContext): Controller;
 }

@@ -104,7 +104,7 @@ class ReplicatorController implements Controller {
     if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) engine.touchRule(owner, priority);
   }
 
-  /** Not ready is a kind of which, or of whose namespaces, the first list is not complete. */
+  /** A kind is ready when the first lists of its objects and of the namespaces are complete. */
   healthz(stuck: readonly string[]): Reply {
     const { cluster, config } = this.#context;
     const synced = new Set(cluster.watches.filter((watch) => watch.synced).map(({ name }) => name));

@@ -13,12 +13,12 @@ export interface ClusterOptions {
   readonly onObject: KubeStoreOptions['onChange'];
   readonly onKnown: KubeStoreOptions['onKnown'];
   /** @see ObserveOptions.isRead */
-  readonly isRead?: (annotation: string) => boolean;
+  readonly isRead: (annotation: string) => boolean;
   readonly onTrouble: (trouble: WatchTrouble) => void;
   /** The server's etcd was restored to an older state, so the caches are wrong. `what`: the watch or object that showed it. */
   readonly onRollback: (what: string) => void;
   /** @see WatcherOptions.idleLimitMs */
-  readonly idleLimitMs?: number;
+  readonly idleLimitMs: number;
 }
 
 /** A stream broke, or a list has to be repeated. */
@@ -28,19 +28,19 @@ export interface WatchTrouble {
   readonly retryInMs: number;
   /** What the user can do about it. */
   readonly advice: string | undefined;
-  /** It fails for the same reason as before, and may do so for as long as it likes. */
+  /** It failed for the same reason before, and may go on failing: worth a single warning. */
   readonly isKnown: boolean;
 }
 
 /** Finds out why one watch cannot be listed. */
 export interface WatchDiagnosis {
-  /** The watch failed. @returns whether it failed for the same reason as before, and may go on failing */
+  /** The watch failed. @returns `WatchTrouble.isKnown` */
   failed(error: unknown): boolean;
   /** What the user can do. `undefined`: the cause is another one. */
   readonly advice: string | undefined;
   /** @see BackendWatch.isExcused */
   readonly isExcused: boolean;
-  /** Settles when the cause is found. From then on the cluster counts as synced without the watch. Without it, it never does. */
+  /** Settles when the cause is found. From then on the cluster counts as synced without the watch. `undefined`: it never does. */
   readonly found: Promise<void> | undefined;
 }
 
@@ -75,7 +75,7 @@ export class Cluster {
         kind,
         onChange: onObject,
         onKnown,
-        ...(isRead === undefined ? {} : { isRead }),
+        isRead,
         watcher: this.#watcherOptions(kind.plural),
         onLate: (sinceMs) => this.#reopenSilent(kind, made, sinceMs),
         onRollback: (key) => this.#options.onRollback(key),
@@ -153,7 +153,7 @@ export class Cluster {
         onTrouble({ watch: name, error, retryInMs, advice: diagnosis?.advice, isKnown });
       },
       onRollback: () => onRollback(`the watch of ${name}`),
-      ...(idleLimitMs === undefined ? {} : { idleLimitMs }),
+      idleLimitMs,
     };
   }
 }
