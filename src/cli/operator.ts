@@ -173,7 +173,7 @@ export class Operator {
     const { engine } = this.#manager;
     metrics.queues.add(() => {
       const queues = engine.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
-      const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues)];
+      const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues ?? [])];
       return all.map(({ name, depth, oldestWaitingMs, retries }) => {
         return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };
       });

@@ -40,34 +40,23 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
   };
 }
 
+const SESSION_LINES = {
+  login: ['info', 'logged in to vault'],
+  loginFailed: ['warn', 'cannot log in to vault'],
+  renewFailed: ['warn', 'cannot renew a vault token'],
+  revokeFailed: ['warn', 'cannot revoke a vault token'],
+  tokenLost: ['warn', 'a vault token is no longer valid'],
+  expiring: ['warn', 'a configured vault token expires'],
+  renewed: ['debug', 'vault token renewed'],
+  revoked: ['debug', 'vault token revoked'],
+} as const satisfies Record<SessionEvent['type'], readonly [keyof Log, string]>;
+
 function logSession(log: Log, event: SessionEvent): void {
-  const { addr, identity, type } = event;
-  const about = { vault: addr, identity };
-  switch (type) {
-    case 'login':
-      log.info('logged in to vault', about);
-      return;
-    case 'loginFailed':
-      log.warn('cannot log in to vault', { ...about, error: event.error, retryInMs: event.retryAfterMs });
-      return;
-    case 'renewFailed':
-    case 'revokeFailed':
-      log.warn(type === 'renewFailed' ? 'cannot renew a vault token' : 'cannot revoke a vault token', {
-        ...about,
-        error: event.error,
-      });
-      return;
-    case 'tokenLost':
-      log.warn('a vault token is not valid any more', about);
-      return;
-    case 'expiring':
-      log.warn(`a vault token that was given ends at ${new Date(event.expiresAt).toISOString()}`, about);
-      return;
-    case 'renewed':
-    case 'revoked':
-      log.debug(`vault token ${type}`, about);
-      return;
-    default:
-      event satisfies never;
-  }
+  const [level, message] = SESSION_LINES[event.type];
+  log[level](event.type === 'expiring' ? `${message} at ${new Date(event.expiresAt).toISOString()}` : message, {
+    vault: event.addr,
+    identity: event.identity,
+    ...('error' in event ? { error: event.error } : {}),
+    ...('retryAfterMs' in event ? { retryInMs: event.retryAfterMs } : {}),
+  });
 }

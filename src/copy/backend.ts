@@ -7,6 +7,7 @@
  */
 import type { WatchHealth } from '../kube/watch/watcher.ts';
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
+import type { ClusterEvents } from './cluster/cluster.ts';
 import type { Claim } from './model/claim.ts';
 import type { ResourceKey } from './model/keys.ts';
 import type { Flow } from './plan/cycles.ts';
@@ -22,20 +23,21 @@ export interface Backend {
   /** The queue lane of a target. Lanes do not wait for each other. Without this method all targets share one lane. */
   laneOf?(target: ResourceKey): string;
   /** How long the server asked us to wait, ms, where the error is not one of the Kubernetes API. */
-  retryAfterMs?(error: unknown): number | undefined;
+  readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** The longest wait after an error of this backend that passes by itself, ms. */
-  longestWaitMs?(error: unknown): number | undefined;
-  /** An object of a cluster changed, or is known to be absent. Credentials may depend on it. */
-  objectChanged?(key: ResourceKey): void;
+  readonly longestWaitMs?: (error: unknown) => number | undefined;
+  /** @see ClusterEvents: of any cluster, because credentials may be there. */
+  objectChanged?: ClusterEvents['objectChanged'];
+  objectKnown?: ClusterEvents['objectKnown'];
   /** Settles when enough is known to reconcile targets: every watch that was opened so far is listed. */
   synced(): Promise<void>;
   readonly watches: readonly BackendWatch[];
   /** Queues besides the engine's. */
-  readonly queues: readonly QueueFigures[];
+  readonly queues?: readonly QueueFigures[];
   /** Size of the contents in the cache. */
   readonly cachedBytes: number;
   /** First half of a stop: running work ends. */
-  drain(): Promise<void>;
+  drain?(): Promise<void>;
   /** Second half, when nothing is reconciled any more. */
   stop(limitMs: number): Promise<void>;
 }

@@ -11,7 +11,7 @@
 import type { CheckResult } from '../observe/checks.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
 import type { Backend, BackendWatch } from './backend.ts';
-import type { ClusterEvents } from './cluster/backend.ts';
+import type { ClusterEvents } from './cluster/cluster.ts';
 import type { Controller } from './controller.ts';
 import { Engine, type EngineOptions } from './engine.ts';
 import type { ResourceKey } from './model/keys.ts';
@@ -76,7 +76,7 @@ export class Manager implements ClusterEvents {
   /** First half of a stop: running work may end within `drainMs`, then events reach no controller any more. */
   async drain(drainMs: number): Promise<void> {
     const { backends } = this.engine;
-    await Promise.all([this.engine.stop(drainMs), ...backends.map(async (backend) => await backend.drain())]);
+    await Promise.all([this.engine.stop(drainMs), ...backends.map(async (backend) => await backend.drain?.())]);
     for (const controller of this.#open.splice(0)) controller.stop();
   }
 
@@ -90,15 +90,15 @@ export class Manager implements ClusterEvents {
   }
 
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
+    for (const backend of this.engine.backends) backend.objectChanged?.(key, before, after, initial);
     this.engine.objectChanged(key, before, after, initial);
-    for (const backend of this.engine.backends) backend.objectChanged?.(key);
     for (const controller of this.#open) controller.objectChanged?.(key, before, after, initial);
   }
 
   objectKnown(key: ResourceKey): void {
     this.engine.touchSource(key);
     this.engine.touchTarget(key);
-    for (const backend of this.engine.backends) backend.objectChanged?.(key);
+    for (const backend of this.engine.backends) backend.objectKnown?.(key);
   }
 
   /** Whether the caches are complete and fresh. */

@@ -30,9 +30,7 @@ export function stubBackend(
     concurrency: 1,
     synced: async () => await synced,
     watches: [],
-    queues: [],
     cachedBytes: 0,
-    drain: async () => await Promise.resolve(),
     stop: async () => await Promise.resolve(),
   };
 }

@@ -1,29 +1,21 @@
 /** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
 import type { Clock } from '../../runtime/clock.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Backend, BackendWatch, QueueFigures, SourceProvider, TargetWriter } from '../backend.ts';
+import type { Backend, BackendWatch, SourceProvider, TargetWriter } from '../backend.ts';
 import type { Engine } from '../engine.ts';
 import type { Claim, SourceView } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
+import type { Observed } from '../model/observed.ts';
 import type { Flow } from '../plan/cycles.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import { Cluster, type ClusterOptions } from './cluster.ts';
 import type { KubeStore } from './store.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
 
-/** Receives the events of a cluster. `initial`: the object is of a first list. */
-export interface ClusterEvents {
-  namespaceChanged: ClusterOptions['onNamespace'];
-  objectChanged: ClusterOptions['onObject'];
-  /** The object was looked up: it is known whether it exists. */
-  objectKnown(key: ResourceKey): void;
-}
-
-export interface ClusterBackendOptions extends Omit<ClusterOptions, 'onNamespace' | 'onObject' | 'onKnown'> {
+export interface ClusterBackendOptions extends ClusterOptions {
   readonly engine: Engine;
-  readonly events: ClusterEvents;
   readonly onWrite: TargetReconcilerOptions['onWrite'];
   /** The kinds that can be copied. */
   readonly kinds: readonly Kind[];
@@ -37,7 +29,6 @@ export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
   readonly sources: SourceProvider = this;
   readonly targets: TargetWriter = this;
   readonly concurrency: number;
-  readonly queues: readonly QueueFigures[] = [];
   /** Its namespaces, objects and watches. */
   readonly cluster: Cluster;
   readonly #options: ClusterBackendOptions;
@@ -47,22 +38,7 @@ export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
     this.#options = options;
     this.name = options.api.cluster;
     this.concurrency = options.concurrency;
-    const { events } = options;
-    this.cluster = new Cluster({
-      ...options,
-      onNamespace: (...change) => {
-        events.namespaceChanged(...change);
-      },
-      onKnown: (key) => {
-        events.objectKnown(key);
-      },
-      onObject: (key, before, after, initial) => {
-        if (after === undefined || (before !== undefined && before.uid !== after.uid)) {
-          this.#reconcilers.get(parseResourceKey(key).kind)?.left(key);
-        }
-        events.objectChanged(key, before, after, initial);
-      },
-    });
+    this.cluster = new Cluster(options);
   }
 
   view(source: ResourceKey): SourceView {
@@ -111,8 +87,9 @@ export class ClusterBackend implements Backend, SourceProvider, TargetWriter {
     return this.cluster.cachedBytes;
   }
 
-  async drain(): Promise<void> {
-    // Its writes run in the engine's queues.
+  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
+    if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
+    this.#reconcilers.get(parseResourceKey(key).kind)?.left(key);
   }
 
   async stop(): Promise<void> {

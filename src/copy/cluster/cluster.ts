@@ -7,11 +7,16 @@ import type { Kind } from '../model/kind.ts';
 import { KubeStore, type KubeStoreOptions } from './store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
 
+export interface ClusterEvents {
+  readonly namespaceChanged: OnNamespace;
+  readonly objectChanged: KubeStoreOptions['onChange'];
+  /** It is known now whether the object exists. */
+  readonly objectKnown: KubeStoreOptions['onKnown'];
+}
+
 export interface ClusterOptions {
   readonly api: KubeApi;
-  readonly onNamespace: OnNamespace;
-  readonly onObject: KubeStoreOptions['onChange'];
-  readonly onKnown: KubeStoreOptions['onKnown'];
+  readonly events: ClusterEvents;
   /** @see ObserveOptions.isRead */
   readonly isRead: (annotation: string) => boolean;
   readonly onTrouble: (trouble: WatchTrouble) => void;
@@ -62,19 +67,25 @@ export class Cluster {
   constructor(options: ClusterOptions) {
     this.api = options.api;
     this.#options = options;
-    this.namespaces = new Namespaces(options.onNamespace);
+    this.namespaces = new Namespaces((...change) => {
+      options.events.namespaceChanged(...change);
+    });
   }
 
   /** The store of a kind; created at the first call. */
   store(kind: Kind): KubeStore {
     let store = this.#stores.get(kind.kind);
     if (store === undefined) {
-      const { api, onObject, onKnown, isRead } = this.#options;
+      const { api, events, isRead } = this.#options;
       const made = new KubeStore({
         api,
         kind,
-        onChange: onObject,
-        onKnown,
+        onChange: (...change) => {
+          events.objectChanged(...change);
+        },
+        onKnown: (key) => {
+          events.objectKnown(key);
+        },
         isRead,
         watcher: this.#watcherOptions(kind.plural),
         onLate: (sinceMs) => this.#reopenSilent(kind, made, sinceMs),

@@ -25,11 +25,11 @@ const SELF: FeedBit = 1;
 export interface ObjectIndexOptions {
   readonly clock?: Clock;
   /** Writes of ours of `sinceMs` ago have not been brought by any watch: one of them is dead, or none covers the object. */
-  readonly onLate?: (sinceMs: number) => void;
+  readonly onLate?: ((sinceMs: number) => void) | undefined;
   /** The server says that an object is older than it was: a backup has taken its place. */
   readonly onRollback?: (key: ResourceKey) => void;
   /** @see ObserveOptions.isRead */
-  readonly isRead?: ObserveOptions['isRead'];
+  readonly isRead?: ObserveOptions['isRead'] | undefined;
 }
 
 interface Slot {

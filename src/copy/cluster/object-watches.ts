@@ -31,10 +31,9 @@ export interface ObjectWatchesOptions {
   readonly index: ObjectIndex;
   /** Most watches of single objects. One costs about 200 KiB of memory. Default 40. */
   readonly singlesLimit?: number;
-  readonly watcher?: Pick<
-    WatcherOptions,
-    'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'
-  >;
+  readonly watcher?:
+    | Pick<WatcherOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
+    | undefined;
   /** Something is now known to be there or not, that was unknown. */
   readonly onKnown: (key: ResourceKey) => void;
 }

@@ -27,7 +27,6 @@ export interface KubeStoreOptions {
   readonly onChange: OnChange;
   readonly onKnown: (key: ResourceKey) => void;
   readonly watcher?: ObjectWatchesOptions['watcher'];
-  readonly singlesLimit?: number;
   /** @see ObjectIndexOptions.onLate */
   readonly onLate?: (sinceMs: number) => void;
   /** @see ObserveOptions.isRead */
@@ -67,15 +66,14 @@ export class KubeStore {
         if (after === undefined) this.#fingerprints.delete(key);
         options.onChange(key, before, after, initial);
       },
-      { onRollback, ...(onLate === undefined ? {} : { onLate }), ...(isRead === undefined ? {} : { isRead }) },
+      { onRollback, onLate, isRead },
     );
     this.watches = new ObjectWatches({
       api: options.api,
       kind: options.kind,
       index: this.index,
       onKnown: options.onKnown,
-      ...(options.watcher === undefined ? {} : { watcher: options.watcher }),
-      ...(options.singlesLimit === undefined ? {} : { singlesLimit: options.singlesLimit }),
+      watcher: options.watcher,
     });
   }
 

@@ -58,6 +58,8 @@ export class VaultBackend implements Backend {
   readonly name = VAULT_BACKEND;
   readonly concurrency = CONCURRENCY;
   readonly watches = [];
+  readonly retryAfterMs = vaultRetryAfterMs;
+  readonly longestWaitMs = vaultLongestWaitMs;
   readonly addresses: VaultAddresses;
   readonly locations: VaultLocations;
   readonly sources: VaultSources;
@@ -152,14 +154,6 @@ export class VaultBackend implements Backend {
     return `vault ${laneOf(target)}`;
   }
 
-  retryAfterMs(error: unknown): number | undefined {
-    return vaultRetryAfterMs(error);
-  }
-
-  longestWaitMs(error: unknown): number | undefined {
-    return vaultLongestWaitMs(error);
-  }
-
   async synced(): Promise<void> {
     // Nothing is listed: a rule's entries are read when it is evaluated.
   }
@@ -176,7 +170,12 @@ export class VaultBackend implements Backend {
     return isVaultKey(key) ? this.sources.trouble(key) : undefined;
   }
 
-  objectChanged(object: ResourceKey): void {
+  objectChanged(key: ResourceKey): void {
+    this.objectKnown(key);
+  }
+
+  /** Retries all that logs in by this object. */
+  objectKnown(object: ResourceKey): void {
     for (const key of this.#credentials.usersOf(object)) {
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;
