@@ -14,7 +14,8 @@ import {
   vaultSourceKey,
   type VaultUse,
 } from '../../copy/vault/locations.ts';
-import type { LeaseEvent, LeaseTrace } from '../../copy/vault/leases.ts';
+import type { LeaseEvent } from '../../copy/vault/lease.ts';
+import type { LeaseTrace } from '../../copy/vault/leases.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
 import type { MirrorMetrics } from './metrics.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';

@@ -14,7 +14,8 @@ import type { Backend, QueueFigures, TargetWriter } from '../backend.ts';
 import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
 import { VaultCredentials } from './credentials.ts';
 import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
-import { type Lease, type LeaseEvent, type LeaseTrace, VaultLeases } from './leases.ts';
+import type { Lease, LeaseEvent } from './lease.ts';
+import { type LeaseTrace, VaultLeases } from './leases.ts';
 import { VaultSources } from './sources.ts';
 import { VaultTargets, type Written, type VaultTargetsOptions } from './targets.ts';
 

@@ -10,7 +10,8 @@ import type { VaultSession } from '../../vault/session/session.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
-import { type Lease, type LeaseTrace, VaultLeases, leaseVersion } from './leases.ts';
+import type { Lease } from './lease.ts';
+import { type LeaseTrace, VaultLeases, leaseVersion } from './leases.ts';
 
 const HOUR_MS = 3_600_000;
 const LESSEE = { key: 'vault:x', rule: 'mirrors:default/x' };

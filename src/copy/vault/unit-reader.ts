@@ -1,0 +1,196 @@
+/**
+ * Reads a unit from Vault, if it changed, and sets its view.
+ *
+ * Every unit starts as a shared one. If its mount is not a KV store, it is split into one unit for each rule, before the first read.
+ * A policy may forbid reading the mount; then a recorded lease tells, or the first answer does. Its lease goes to one of the rules.
+ *
+ * Dynamic credentials that cannot be used are revoked at once, and the next are requested at growing intervals.
+ */
+import { randomUUID } from 'node:crypto';
+
+import type { ByteCache } from '../../runtime/byte-cache.ts';
+import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../vault/kv-answers.ts';
+import type { SourceView } from '../model/claim.ts';
+import { Content } from '../model/content.ts';
+import { fingerprintOf } from '../model/fingerprint.ts';
+import type { VaultConnection } from './access.ts';
+import { absentView, contentOf, invalid, presentView, versionOf } from './entry-view.ts';
+import type { Lease } from './lease.ts';
+import { leaseVersion, type VaultLeases } from './leases.ts';
+import { vaultLeaseOrigin, type VaultLocations } from './locations.ts';
+import { isOwn, type OwnUnit, type Unit } from './unit.ts';
+
+export interface UnitReaderOptions {
+  readonly locations: VaultLocations;
+  readonly leases: VaultLeases;
+  /** By `contentKey`. */
+  readonly contents: ByteCache<Content>;
+  /** Poll period of a unit, ms; `Infinity` while no rule uses it. */
+  readonly pollMs: (unit: Unit) => number;
+  /** Whether the unit is still in use. */
+  readonly isCurrent: (unit: Unit) => boolean;
+  /** Replaces a shared unit by one for each rule. */
+  readonly split: (unit: Unit) => readonly OwnUnit[];
+  /** A unit other than the one that is read has changed. */
+  readonly onChange: (unit: Unit) => void;
+}
+
+/** Wait after credentials that cannot be used, ms. It doubles each time. */
+const WASTE_WAIT = { first: 60_000, longest: 3_600_000 };
+/** How long a source waits for the evaluation of the rules that use another path for it, ms. */
+const RENAMED_MS = 50;
+
+export function contentKey({ key }: Unit, version: string): string {
+  return `${key}@${version}`;
+}
+
+export class UnitReader {
+  readonly #options: UnitReaderOptions;
+  /** Part of the versions of entries that Vault does not version. Differs between processes. */
+  readonly #process = randomUUID().slice(0, 8);
+  #count = 0;
+
+  constructor(options: UnitReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @returns ms until the next read, if it is not the poll period
+   * @throws VaultError if Vault cannot tell; the unit keeps its view
+   */
+  async read(unit: Unit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
+    const { location } = unit;
+    if (isOwn(unit)) {
+      const waitMs = await this.#tend(unit, connection, signal);
+      if (waitMs !== undefined) return waitMs;
+    }
+    if (unit.view.state !== 'present') {
+      const place = await connection.entries.resolve(location.path, signal);
+      const { mount, known } = place;
+      // The claims from here may be part of a cycle under the new path, so the rules are evaluated first.
+      if (this.#options.locations.learn(location, place)) return RENAMED_MS;
+      const noKv = known && mount.kind === 'other';
+      if (!isOwn(unit) && (noKv || (!known && this.#hasTrace(unit)))) {
+        this.#options.split(unit);
+        return undefined;
+      }
+      if (noKv && location.encoding === 'base64') {
+        unit.view = invalid(
+          `the vault path ${location.path} is in no KV store, so that its values are no base64: leave out encoding`,
+        );
+        return undefined;
+      }
+    }
+    const entry = await this.#readIfChanged(unit, connection, signal);
+    unit.needsContent = false;
+    if (entry === undefined) return undefined;
+    if (entry.state !== 'found') {
+      this.#drop(unit);
+      unit.view = absentView(entry, location, connection.session.addr);
+      return undefined;
+    }
+    return await this.#found(unit, connection, entry, signal);
+  }
+
+  /** Renews the lease if that is due. @returns `undefined` if new credentials are needed */
+  async #tend(unit: OwnUnit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
+    const { leases, pollMs } = this.#options;
+    if (!unit.recalled) {
+      const lease = await leases.recall(unit, connection, unit.location.secretType ?? '', signal);
+      unit.recalled = true;
+      if (lease !== undefined) this.#hold(unit, lease);
+    }
+    if (unit.lease === undefined) return undefined;
+    const waitMs = await leases.tend(unit.lease, pollMs(unit), signal);
+    if (waitMs === 'replace') return undefined;
+    this.#show(unit, unit.lease);
+    return waitMs;
+  }
+
+  /** Whether a rule that shares the unit had dynamic credentials of this origin. */
+  #hasTrace({ members }: Unit): boolean {
+    return [...members].some((member) => this.#options.leases.hasTrace(member));
+  }
+
+  /** @returns `undefined` if the entry has not changed */
+  async #readIfChanged(unit: Unit, { entries }: VaultConnection, signal: AbortSignal): Promise<KvEntry | undefined> {
+    const { path } = unit.location;
+    if (unit.view.state !== 'present' || unit.needsContent || unit.lease !== undefined) {
+      return await entries.read(path, signal);
+    }
+    const { head, entry } = await entries.readVersion(path, signal);
+    if (entry !== undefined || head.state !== 'found') return entry ?? (head as AbsentEntry);
+    return versionOf(head) === unit.view.version ? undefined : await entries.read(path, signal);
+  }
+
+  async #found(
+    unit: Unit,
+    connection: VaultConnection,
+    entry: FoundEntry,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const version = entry.lease === undefined ? versionOf(entry) : leaseVersion(entry.lease.leaseId);
+    const made = contentOf(entry, unit.location, version ?? '');
+    if (entry.lease !== undefined) return await this.#granted(unit, connection, entry.lease, made, signal);
+    if (!(made instanceof Content)) {
+      unit.view = made;
+      return undefined;
+    }
+    this.#drop(unit);
+    const content = version === undefined ? this.#numbered(unit, made) : made;
+    unit.fingerprint = { version: content.version, fingerprint: fingerprintOf(content) };
+    unit.view = presentView(content.version);
+    this.#options.contents.set(contentKey(unit, content.version), content, content.weight);
+    return undefined;
+  }
+
+  async #granted(
+    unit: Unit,
+    connection: VaultConnection,
+    grant: LeaseGrant,
+    made: Content | SourceView,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const { leases, pollMs, isCurrent, split, onChange } = this.#options;
+    if (!(made instanceof Content)) {
+      unit.view = made;
+      await leases.discard(unit, connection, grant.leaseId, signal);
+      return Math.max(pollMs(unit), Math.min(WASTE_WAIT.first * 2 ** unit.wasted++, WASTE_WAIT.longest));
+    }
+    const lessee = isOwn(unit) ? unit : split(unit)[0];
+    if (lessee === undefined || !isCurrent(lessee)) {
+      // The rule stopped using it during the read.
+      await leases.discard(unit, connection, grant.leaseId, signal);
+      return undefined;
+    }
+    const old = lessee.lease;
+    lessee.recalled = true;
+    lessee.wasted = 0;
+    this.#hold(lessee, leases.granted(lessee, connection, grant, made));
+    if (old !== undefined) leases.replaced(old);
+    if (lessee !== unit) onChange(lessee);
+    return Math.min(pollMs(lessee), grant.durationSeconds * 500);
+  }
+
+  /** Where Vault counts no versions, another digest makes another version. */
+  #numbered({ fingerprint }: Unit, content: Content): Content {
+    const same = fingerprint?.fingerprint.digest === content.digest;
+    return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
+  }
+
+  #hold(unit: Unit, lease: Lease): void {
+    unit.lease = lease;
+    unit.fingerprint = { version: leaseVersion(lease.leaseId), fingerprint: fingerprintOf(lease.content) };
+    this.#show(unit, lease);
+  }
+
+  #show(unit: Unit, { leaseId, durationSeconds, tokenExpiresAt }: Lease): void {
+    const origin = vaultLeaseOrigin(unit.location);
+    unit.view = presentView(leaseVersion(leaseId), { id: leaseId, seconds: durationSeconds, origin, tokenExpiresAt });
+  }
+
+  #drop(unit: Unit): void {
+    if (unit.lease !== undefined) this.#options.leases.replaced(unit.lease);
+    unit.lease = undefined;
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * A unit is what is polled in Vault. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`). For dynamic
+ * credentials each rule has its own unit.
+ *
+ * State of a unit (its view):
+ *
+ *   unknown ──▶ present ⇄ missing | failed
+ *
+ * - An entry that does not exist, is deleted or is destroyed is *missing*. An entry with values that a target cannot hold is *failed*.
+ *   Neither ever counts as an empty entry.
+ * - While Vault does not answer, a present entry stays present, with *trouble* to report. Other entries are failed, or missing while there
+ *   is no credential.
+ * - Dynamic credentials are present as long as their lease is live (`leases.ts`).
+ */
+import type { SourceView } from '../model/claim.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { VaultTrouble } from './access.ts';
+import type { Lease } from './lease.ts';
+import type { VaultLocation } from './locations.ts';
+
+export interface Unit {
+  /** Key of its polls. */
+  readonly key: ResourceKey;
+  readonly location: VaultLocation;
+  /** The rule of dynamic credentials; `undefined`: shared. */
+  readonly rule: RuleKey | undefined;
+  /** The sources that show it. */
+  readonly members: Set<ResourceKey>;
+  view: SourceView;
+  trouble: VaultTrouble | undefined;
+  fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
+  /** A target needs content that is not in the cache. */
+  needsContent: boolean;
+  lease: Lease | undefined;
+  /** A lease from before a restart was looked for. */
+  recalled: boolean;
+  /** The credential changed during a poll. */
+  credentialChanged: boolean;
+  /** How many times in a row the credentials were unusable. */
+  wasted: number;
+}
+
+/** A unit of dynamic credentials. */
+export type OwnUnit = Unit & { readonly rule: RuleKey };
+
+export const UNKNOWN: SourceView = { state: 'unknown' };
+
+export function newUnit<U extends Pick<Unit, 'key' | 'location' | 'rule' | 'members'>>(what: U): U & Unit {
+  return {
+    ...what,
+    view: UNKNOWN,
+    trouble: undefined,
+    fingerprint: undefined,
+    needsContent: false,
+    lease: undefined,
+    recalled: false,
+    credentialChanged: false,
+    wasted: 0,
+  };
+}
+
+export function isOwn(unit: Unit): unit is OwnUnit {
+  return unit.rule !== undefined;
+}
