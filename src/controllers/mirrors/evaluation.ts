@@ -98,7 +98,7 @@ export class MirrorEvaluation {
       // A mistake in the spec never deletes a copy.
       const claimed = new Set(targets);
       const left = [...view.ownedBy(rule)].filter((target) => !claimed.has(target));
-      claims.push(...leavingClaims(owner, left, 'InvalidSpec', 'the spec of its mirror has a mistake'));
+      claims.push(...leavingClaims(owner, left, 'InvalidSpec', 'the spec of its SecretMirror is invalid'));
     }
     return { owner, version, claims, sources };
   }
@@ -137,7 +137,7 @@ export class MirrorEvaluation {
     }
     const text =
       refusal ??
-      `matches ${targets} namespaces; the mirrors of namespace ${home} ask for more than ${this.#ledger.limit} copies together, and the older ones come first`;
+      `matches ${targets} namespaces; the SecretMirrors in namespace ${home} may have ${this.#ledger.limit} copies together, and older ones take precedence`;
     const message = `spec.destination.namespaces: ${text}`;
     this.#refusals.set(rule, message);
     return message;
@@ -145,8 +145,8 @@ export class MirrorEvaluation {
 
   #tooMuch(rule: RuleKey, targets: number): string | undefined {
     const excess = this.#options.mirrors.excess(rule);
-    if (excess !== undefined) return `the patterns are ${excess} characters long together; they may have ${MAX_LIST}`;
+    if (excess !== undefined) return `the patterns have ${excess} characters together; the maximum is ${MAX_LIST}`;
     if (targets <= MAX_TARGETS) return undefined;
-    return `matches ${targets} namespaces; a mirror may copy to ${MAX_TARGETS} at most`;
+    return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
   }
 }

@@ -93,7 +93,7 @@ test('a mirror that asks for too much keeps copies that it did not claim, until 
   const mirrors = reconciler('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
   assert.deepEqual(evaluation?.claims, []);
-  assert.match(mirrors.refusalOf(RULE) ?? '', /characters long/);
+  assert.match(mirrors.refusalOf(RULE) ?? '', /characters together/);
   assert.equal(mirrors.orphanPolicy(RULE, copy, true), 'keep');
   assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
 });
@@ -107,7 +107,7 @@ test('a mirror with a mistake in its spec keeps every copy that it has made, and
     mode,
     shape.desiredState({ state: 'unknown' }, undefined, 0),
   ]);
-  const message = 'the spec of its mirror has a mistake';
+  const message = 'the spec of its SecretMirror is invalid';
   assert.deepEqual(claims, [[made, 'own', { kind: 'fail', reason: 'InvalidSpec', message }]]);
   assert.equal(mirrors.orphanPolicy(RULE, object({ ...OWNED_BY, ...PLACE }), true), 'keep');
 });

@@ -1,16 +1,16 @@
-/** How the copies of a SecretMirror look (contract of ktsstudio/mirrors, with what must not travel left behind). */
+/** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
 import { lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
 import { isCopied, OWN_PREFIX } from '../common/never-copied.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
-/** Selects our copies on the server. The value is the system. */
+/** Label of all copies. Its value is the controller. */
 export const COPY_LABEL = 'keyferry.dev/copy';
-/** On copies whose mirror says `deletePolicy: retain`: they stay when nobody wants them any more. */
+/** On copies of mirrors with `deletePolicy: retain`: they stay when no rule claims them any more. */
 export const RETAIN_ANNOTATION = 'keyferry.dev/retain';
-/** On copies of a Vault source: which version of it they hold. The original's own mark for that stays empty there. */
+/** On copies of a Vault source: the version that they hold. The original's annotation for that stays empty there. */
 export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
-/** On copies of dynamic credentials: what their lease belongs to (`vaultLeaseOrigin`). */
+/** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 
 /** Annotations that are read on copies, and never copied. */
@@ -18,25 +18,25 @@ export function isReadOfCopies(annotation: string): boolean {
   return annotation.startsWith(OWN_PREFIX) || annotation.startsWith(`${MIRRORS_GROUP}/`);
 }
 
-/** So many annotations of a copy are not known that nobody can say whether those are there which should be. */
+/** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */
 const TOO_LARGE: DesiredState = {
   kind: 'fail',
   reason: 'TooLarge',
-  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations of its own; it is left as it is`,
+  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other writers; it is not changed`,
 };
 
 export interface MirrorShapeOptions {
   /** `<namespace>/<name>` of the mirror. */
   readonly owner: string;
   readonly retain: boolean;
-  /** The path of a Vault source, as it is written in the mirror; `undefined`: the source is a Secret. */
+  /** The path of a Vault source, as in the spec; `undefined`: the source is a Secret. */
   readonly vaultPath?: string | undefined;
 }
 
 export class MirrorShape implements Shape {
   readonly id: string;
   readonly #options: MirrorShapeOptions;
-  /** The last source seen, and what its copies carry: the same for all of them. */
+  /** Metadata for the last version of the source, shared by all copies. */
   #last: { version: string; labels: FieldPatch; annotations: FieldPatch } | undefined;
 
   constructor(options: MirrorShapeOptions) {
@@ -49,7 +49,7 @@ export class MirrorShape implements Shape {
     if (observed?.trimmed === true) return TOO_LARGE;
     switch (source.state) {
       case 'unknown':
-        return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been looked up yet' };
+        return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been read yet' };
       case 'missing':
         return { kind: 'wait', for: 'source', reason: source.reason, message: source.message };
       case 'failed':
@@ -95,7 +95,7 @@ export class MirrorShape implements Shape {
     };
   }
 
-  /** A lease's duration changes with its renewals, which are no reason to write copies. */
+  /** Bookkeeping, because a renewal changes the duration of the lease and must not cause a write. */
   #bookkeeping({ version, lease }: Extract<SourceView, { state: 'present' }>): FieldPatch {
     if (this.#options.vaultPath === undefined) return { [MIRROR_ANNOTATIONS.parentVersion]: version };
     return {
@@ -107,8 +107,8 @@ export class MirrorShape implements Shape {
 }
 
 /**
- * How copies look whose mirror goes and retains them: as they are, and with the mark that they stay. Where there is no room for that mark, the
- * mark of ownership is taken off, and the copy stays as nobody's: whoever may annotate a copy must not be able to hold up its mirror.
+ * The desired state of copies that a deleted mirror retains: unchanged, with a mark that they stay. If there is no room for the mark, the
+ * mark of the owner is removed instead: users who can annotate a copy must not be able to block the deletion of its mirror.
  */
 export class RetainShape implements Shape {
   readonly id: string;
@@ -146,7 +146,7 @@ function copied(map: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(entries);
 }
 
-/** A time as Go's `Time.String` prints it, which is what the original writes into `last-sync-at`. */
+/** A time in the format of Go's `Time.String`, which the original writes to `last-sync-at`. */
 export function goTime(ms: number): string {
   const iso = new Date(ms).toISOString();
   const fraction = iso.slice(20, 23).replace(/0+$/, '');

@@ -111,7 +111,7 @@ export class MirrorStatusUpdate {
       const events = sparedEvents(claims);
       if (kept.length > 0) {
         const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
-        const text = `the mirror no longer waits for its copies; those that are left are deleted as soon as that is possible. Until now: ${message}`;
+        const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
       this.#record(rule, mirror, events);

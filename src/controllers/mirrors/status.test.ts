@@ -113,7 +113,7 @@ test('each reason is told with its own namespaces, and all of them within the le
   const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
   const all =
     'namespaces team-0, team-4: Forbidden: exceeded quota; namespace team-1: Forbidden: of its own; ' +
-    `left alone in namespace team-2: ${FOREIGN.message}; waiting in namespace team-3: ${GOING.message}`;
+    `skipped namespace team-2: ${FOREIGN.message}; waiting in namespace team-3: ${GOING.message}`;
   assert.equal(status?.conditions?.[0]?.message, `cannot sync ${all}`);
   assert.equal(events?.[0]?.message, `unable to sync some objects: ${all}`);
   const many = Array.from({ length: 1000 }, (_, index): Outcome => {
@@ -124,7 +124,7 @@ test('each reason is told with its own namespaces, and all of them within the le
     };
   });
   const message = fold({ outcomes: many })?.status.conditions?.[0]?.message ?? '';
-  assert.match(message, /495 more namespaces for other reasons; left alone in namespace .*495 more namespaces/s);
+  assert.match(message, /495 more namespaces for other reasons; skipped namespace .*495 more namespaces/s);
   assert.ok(message.length < 32_768, `${message.length} characters`);
 });
 
@@ -151,7 +151,7 @@ test('a mirror that is being deleted says for which copies it waits, whatever el
   };
   const waits = 'being deleted: waiting in namespace team-0: it is being deleted';
   assert.deepEqual(told([GOING, RELEASED], ['(']), ['Active', 'False', 'Terminating', waits, ['Terminating']]);
-  const refused = 'being deleted: cannot let go of the copy in namespace team-0: Forbidden: exceeded quota';
+  const refused = 'being deleted: cannot delete the copy in namespace team-0: Forbidden: exceeded quota';
   assert.deepEqual(told([DENIED]), ['Error', 'False', 'SyncError', refused, ['SyncError']]);
   assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
@@ -173,7 +173,7 @@ test('patterns that are misread are told along with all else, by one event each'
 test('patterns that match nothing are told: `project-*` is a regular expression, and hardly what was meant', () => {
   const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
   assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
-  assert.match(ready?.message ?? '', /^0 copies: the patterns match no other namespace/);
+  assert.match(ready?.message ?? '', /^0 copies: no other namespace matches spec\.destination\.namespaces$/);
 });
 
 test('while attempts are under way nothing is said, except the very first time', () => {

@@ -1,8 +1,7 @@
 /**
- * What a SecretMirror's status says, folded from what became of its claims. Pure.
+ * The status and events of a SecretMirror, computed from the outcomes of its claims. Pure.
  *
- * `mirrorStatus` is the original's word and keeps the original's meaning: a target that is somebody else's does not make it anything
- * but Active. The condition `Ready` says the whole truth.
+ * `mirrorStatus` has the meaning of the original: it stays Active also if a target belongs to another owner. The condition `Ready` is exact.
  */
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { SourceView } from '../../copy/model/claim.ts';
@@ -25,15 +24,15 @@ export interface StatusInput {
   readonly spec: EffectiveSpec;
   readonly entries: Iterable<Entry>;
   readonly source: SourceView;
-  /** Why a source that is present cannot be looked at now. */
+  /** Why a present source cannot be polled now. */
   readonly trouble?: VaultTrouble | undefined;
-  /** Why the mirror cannot be worked on. */
+  /** Why `prepare` or `evaluate` failed. */
   readonly failure?: Failure | undefined;
-  /** What the patterns hardly mean, as `misreadPatterns` puts it. */
+  /** Warnings of `misreadPatterns`. */
   readonly misread: readonly string[];
-  /** Of a mirror that has, or had, dynamic credentials. */
+  /** For a mirror with present or earlier dynamic credentials. */
   readonly leases?: LeaseNews | undefined;
-  /** Writes since the last report. */
+  /** Writes since the last status. */
   readonly writes: number;
   /** The status that was last written or read. */
   readonly previous: SecretMirrorStatus | undefined;
@@ -44,14 +43,14 @@ export interface StatusInput {
 export interface StatusOutput {
   readonly status: SecretMirrorStatus;
   readonly events: readonly MirrorEvent[];
-  /** Everything that the mirror wants is there (somebody else's objects left alone). */
+  /** All copies are up to date, except targets that belong to another owner. */
   readonly synced: boolean;
   readonly namespaces: number;
 }
 
 const NOTHING_YET = { events: [], synced: false, namespaces: 0 } as const;
 
-/** @returns `undefined` while the first attempts are still under way and nothing can be said */
+/** @returns `undefined` while nothing new is known */
 export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, spec, previous, misread, now } = input;
   const tally = tallyOf(input.entries, spec.destinationType);
@@ -61,7 +60,7 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const unsettled = tally.isUnderWay || input.source.state === 'unknown' || isOutdated(tally, input.source);
   if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined) {
     if (previous?.conditions === undefined) return firstStatus(mirror, leases, now);
-    // A lease is written down before anything else is known: whoever starts after a crash must find it.
+    // A lease is recorded at once, so that it is known after a crash.
     const { vaultSource: _, vaultLeases: __, ...rest } = previous;
     return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
   }
@@ -89,7 +88,7 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
     conditions: [before?.status === ready.status ? { ...ready, lastTransitionTime: before.lastTransitionTime } : ready],
   };
   const events: MirrorEvent[] = [];
-  // A status that the original wrote has no conditions, and said that the mirror is active when it said so.
+  // A status of the original has no conditions.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
   if (ready.status === 'True' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
@@ -102,7 +101,7 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   return { status, events, synced: verdict.synced, namespaces: spec.destinationType === 'vault' ? 0 : tally.total };
 }
 
-/** Equal but for the time that a condition last changed. */
+/** Compares everything except `lastTransitionTime`. */
 export function sameStatus(a: SecretMirrorStatus | undefined, b: SecretMirrorStatus): boolean {
   return a !== undefined && JSON.stringify(comparable(a)) === JSON.stringify(comparable(b)) && sameLeases(a, b);
 }

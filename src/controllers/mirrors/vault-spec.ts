@@ -1,7 +1,4 @@
-/**
- * The `vault` blocks of a SecretMirror, as they are meant: where in Vault, as whom, and what is wrong with them. A block that cannot be
- * understood is not carried out in part.
- */
+/** Turns the `vault` blocks of a SecretMirror into locations with a login. A block with a problem is not used at all. */
 import type { VaultAddresses } from '../../vault/addresses.ts';
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseTarget, VaultTargetError } from '../../vault/target.ts';
@@ -10,7 +7,7 @@ import { isDnsLabel } from '../../runtime/dns-names.ts';
 import { nameProblems } from './names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts';
 
-/** The environment's part in a connection. */
+/** Connection settings from the environment. */
 export type VaultDefaults = Pick<
   VaultLocation['target'],
   'caBundle' | 'tlsServerName' | 'namespace' | 'insecureSkipVerify'
@@ -21,16 +18,16 @@ export interface BlockContext {
   readonly field: string;
   /** The mirror's namespace. */
   readonly home: string;
-  /** Of the copies; `undefined` where none are made. */
+  /** Type of the copies; `undefined` if there are none. */
   readonly secretType: string | undefined;
   /** Whether a credential Secret of another namespace may be used. */
   readonly crossNamespaceAuth: boolean;
-  /** `undefined`: which Vault is named is not looked at. */
+  /** `undefined`: the address is not checked. */
   readonly vaultAddresses: VaultAddresses | undefined;
   readonly vaultDefaults: VaultDefaults;
 }
 
-/** @param problems each names the field; appended to. @returns undefined where there are any */
+/** @param problems new problems are appended, each with its field. @returns `undefined` if there are any */
 export function vaultLocation(
   block: VaultBlock | undefined,
   context: BlockContext,
@@ -38,7 +35,7 @@ export function vaultLocation(
 ): VaultLocation | undefined {
   const { field, secretType } = context;
   if (block === undefined) {
-    problems.push(`${field}: must be there for type vault`);
+    problems.push(`${field}: must be specified for type vault`);
     return undefined;
   }
   const found: string[] = [];
@@ -57,7 +54,7 @@ export function vaultLocation(
   return found.length > 0 || auth === undefined ? undefined : { target, auth, path, encoding, secretType };
 }
 
-/** A block with certificates of its own wants them looked at, whatever the environment says. */
+/** With its own certificates, a block is always verified, whatever the environment says. */
 function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
   const caBundle = nonEmpty(block.caBundle);
   return {
@@ -68,7 +65,7 @@ function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults
   };
 }
 
-/** A mirror from an entry into itself would rewrite it for ever where the encodings differ. */
+/** A mirror from an entry to itself would rewrite it forever if the encodings differ. */
 export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }
@@ -123,8 +120,8 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
     const apiTokens = mayGetApiTokens(block, context);
     if (audiences.length === 0 && !apiTokens) {
       problems.push(
-        `${field}.kubernetes.serviceAccountRef.audiences: must be specified, as the audience of the Vault role (vault, say): without ` +
-          'it the API server accepts the token too, and such a token goes only to servers that --vault-addresses names',
+        `${field}.kubernetes.serviceAccountRef.audiences: must be specified, as the audience of the Vault role (for example vault). ` +
+          'The API server accepts a token without an audience, so such a token is only sent to servers in --vault-addresses',
       );
     }
     return {
@@ -144,7 +141,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
   return undefined;
 }
 
-/** Whether the server may be sent a token that the API server accepts. */
+/** Whether the server may get a token that the API server accepts. */
 function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
   if (vaultAddresses === undefined) return true;
   const url = URL.parse(addr.trim());
@@ -164,13 +161,15 @@ function spotOf(
   const namespace = nonEmpty(ref?.namespace) ?? home;
   if (namespace !== home && !crossNamespaceAuth) {
     problems.push(
-      `${field}.secretRef.namespace: a Secret of another namespace than the mirror's is refused, and this is ` +
-        `${JSON.stringify(namespace)}; --allow-cross-namespace-auth permits it`,
+      `${field}.secretRef.namespace: ${JSON.stringify(namespace)} is not the namespace of the SecretMirror; ` +
+        '--allow-cross-namespace-auth allows it',
     );
     return undefined;
   }
   if (!isDnsLabel(namespace)) {
-    problems.push(`${field}.secretRef.namespace: ${JSON.stringify(namespace.slice(0, 63))} is no name of a namespace`);
+    problems.push(
+      `${field}.secretRef.namespace: ${JSON.stringify(namespace.slice(0, 63))} is not a valid namespace name`,
+    );
     return undefined;
   }
   return { namespace, name };

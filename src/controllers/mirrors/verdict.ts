@@ -1,4 +1,4 @@
-/** What is to be said of a mirror, from the outcomes of its claims and the state of its source. Pure. */
+/** Summarizes the outcomes of a mirror's claims and the state of its source for its status. Pure. */
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isUnderWay, type OutcomeState, type SourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
@@ -6,19 +6,19 @@ import type { DestinationType, MirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 import type { MirrorEvent, StatusInput } from './status.ts';
 
-/** Namespaces named for one reason; the rest is counted. */
+/** Namespaces that are listed for one reason; the others are counted. */
 const NAMED = 5;
-/** Reasons named in a message; the namespaces of the rest are counted. */
+/** Reasons that are listed in a message; the namespaces of the others are counted. */
 const MAX_REASONS = 5;
-/** Longest text of one reason: a server's words may be of any length. */
+/** Longest text of one reason: the message of a server may have any length. */
 const MAX_DETAIL = 2048;
-/** Longest message of problems: a condition's may have 32,768 characters, and there may be a thousand of them. */
+/** Longest message for spec problems. A condition message may have 32,768 characters, and a spec may have a thousand problems. */
 const MAX_PROBLEMS = 16_384;
 
-/** Errors that are the condition's reason themselves; all others are `SyncError`, as in the original. */
-const TELLING_ERRORS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten']);
+/** Errors that become the reason of the condition. All others become `SyncError`, as in the original. */
+const OWN_REASONS: ReadonlySet<string> = new Set(['Cycle', 'Overwritten']);
 
-/** The targets for which the same is to be said. */
+/** Targets with the same outcome. */
 interface Group {
   readonly state: OutcomeState;
   readonly reason: string;
@@ -28,15 +28,15 @@ interface Group {
 
 export interface Tally {
   readonly total: number;
-  /** In the order of their first namespaces. */
+  /** Sorted by their first namespace. */
   readonly groups: readonly Group[];
-  /** Of some targets nothing can be said yet. */
+  /** @see isUnderWay in copy/model/claim.ts */
   readonly isUnderWay: boolean;
   /** Some targets wait for their source. */
   readonly isForSource: boolean;
 }
 
-/** The source is there, and some copies have not been told yet: their outcome is still that they wait for it. */
+/** Some outcomes are from before the source was created. */
 export function isOutdated({ isForSource }: Tally, source: SourceView): boolean {
   return source.state === 'present' && isForSource;
 }
@@ -60,17 +60,17 @@ export function judge(
   }
   if (source.state === 'failed') return refused('Error', source.reason, source.message);
   if (trouble !== undefined) {
-    const message = `${trouble.message}; what was copied stays as it is`;
+    const message = `${trouble.message}; existing copies are unchanged`;
     return refused(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
   }
   return spec.destinationType === 'vault' ? judgeEntry(tally, source) : judgeCopies(tally, source);
 }
 
-/** Of a mirror that is being deleted: the copies for which it waits. @param before its `mirrorStatus` */
+/** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
 export function judgeDeletion(tally: Tally, before: MirrorStatus): Verdict {
   const errors = groupsOf(tally, 'error');
   const waits = groupsOf(tally, 'waiting');
-  const parts = [...told('cannot let go of the copy in', errors, withReason), ...told('waiting in', waits)];
+  const parts = [...listed('cannot delete the copy in', errors, withReason), ...listed('waiting in', waits)];
   const message = `being deleted: ${parts.join('; ')}`;
   return errors.length > 0 ? refused('Error', 'SyncError', message) : refused(before, 'Terminating', message);
 }
@@ -79,12 +79,12 @@ function clip(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
 }
 
-/** Not synced, for a reason that its users should hear of. */
+/** Not synced, with a Warning event. */
 function refused(mirrorStatus: MirrorStatus, reason: string, message: string): Verdict {
   return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
 }
 
-/** The destination is an entry in Vault, whose outcome has the words for users already. */
+/** The destination is an entry in Vault. */
 function judgeEntry(tally: Tally, source: SourceView): Verdict {
   if (source.state === 'missing') return refused('Pending', source.reason, source.message);
   const [failed] = groupsOf(tally, 'error');
@@ -100,25 +100,25 @@ function judgeCopies(tally: Tally, source: SourceView): Verdict {
   const errors = groupsOf(tally, 'error');
   const conflicts = groupsOf(tally, 'conflict');
   const waits = source.state === 'present' ? groupsOf(tally, 'waiting') : [];
-  const rest = [...told('left alone in', conflicts), ...told('waiting in', waits)];
+  const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits)];
   const [failed] = errors;
   if (failed !== undefined) {
-    const telling = TELLING_ERRORS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
-    const reason = telling ? failed.reason : 'SyncError';
-    const say = (lead: string): string => [...told(lead, errors, withReason), ...rest].join('; ');
+    const isOwn = OWN_REASONS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
+    const reason = isOwn ? failed.reason : 'SyncError';
+    const say = (lead: string): string => [...listed(lead, errors, withReason), ...rest].join('; ');
     const event = { type: 'Warning', reason, message: say('unable to sync some objects:') } as const;
     return { ...refused('Error', reason, say('cannot sync')), event };
   }
   if (source.state === 'missing') return refused('Pending', source.reason, source.message);
   const first = conflicts[0] ?? waits[0];
   if (first !== undefined) {
-    // In the original's word a mirror is no less active for what is somebody else's, or waits for somebody else.
+    // As in the original, targets of other owners and targets that wait do not change `mirrorStatus`.
     return { ...refused('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
   const { total } = tally;
   const message =
     total === 0
-      ? '0 copies: the patterns match no other namespace yet'
+      ? '0 copies: no other namespace matches spec.destination.namespaces'
       : `${total} ${total === 1 ? 'copy is' : 'copies are'} up to date`;
   return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
@@ -131,8 +131,8 @@ function withReason({ reason, message }: Group): string {
   return `${reason}: ${message}`;
 }
 
-/** Each reason with its own namespaces, as one part of a message. Nothing for no groups. */
-function told(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
+/** Lists each reason with its namespaces. @returns one part of a message, or none if there are no groups */
+function listed(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
   if (groups.length === 0) return [];
   const named = groups.slice(0, MAX_REASONS);
   const parts = named.map((group) => `${places(group.namespaces)}: ${clip(detail(group), MAX_DETAIL)}`);
@@ -165,7 +165,7 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
   return a < b ? -1 : Number(a > b);
 }
 
-/** Namespaces for a message: `most` by name, the rest counted. */
+/** Lists the first `most` namespaces and counts the others. */
 export function places(namespaces: readonly string[], most = NAMED): string {
   const named = namespaces.slice(0, most).join(', ');
   const rest = namespaces.length - most;

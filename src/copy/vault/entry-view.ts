@@ -19,7 +19,7 @@ export function presentView(version: string, lease?: SourceLease): SourceView {
 /** @param addr of the server */
 export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: string): SourceView {
   const where = `vault ${addr}: ${path}`;
-  const left = 'copies keep what they have';
+  const left = 'copies keep their data';
   const message = {
     missing: `${where} not found, waiting to appear`,
     deleted: `${where} is deleted (version ${entry.version}); ${left}`,
@@ -43,7 +43,7 @@ export function contentOf(entry: FoundEntry, location: VaultLocation, version: s
   if (bad.length > 0) {
     const keys = bad.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 100)));
     const rest = bad.length > 5 ? ` and ${bad.length - 5} more` : '';
-    const message = `the vault entry ${path} has keys that no Secret may have: ${keys.join(', ')}${rest}`;
+    const message = `the vault entry ${path} has keys that are not valid in a Secret: ${keys.join(', ')}${rest}`;
     return { state: 'failed', reason: 'InvalidKeys', message };
   }
   try {

@@ -76,7 +76,7 @@ export class UnitReader {
       }
       if (noKv && location.encoding === 'base64') {
         unit.view = invalid(
-          `the vault path ${location.path} is in no KV store, so that its values are no base64: leave out encoding`,
+          `the vault path ${location.path} is not in a KV store, so its values are not base64; remove encoding`,
         );
         return undefined;
       }

@@ -21,7 +21,7 @@ const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 
 /** `vault` blocks that our CRD refuses, from a time when nothing was checked, and what is said after the name of the block. */
 const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
-  'no-block': [undefined, /: must be there for type vault/],
+  'no-block': [undefined, /: must be specified for type vault/],
   'empty-block': [{}, /\.addr: must be specified; .*\.path: must be specified; .*\.auth: must hold one of approle/],
   'no-auth': [AT, /\.auth: must hold one of approle, token, kubernetes/],
   'empty-auth': [{ ...AT, auth: {} }, /\.auth: must hold one of approle, token, kubernetes/],
@@ -169,7 +169,7 @@ describe('a vault block', () => {
     const text = await says(
       'from-keys',
       'InvalidKeys',
-      /secret\/data\/from-keys has keys that no Secret may have: .*"b\/c"/,
+      /secret\/data\/from-keys has keys that are not valid in a Secret: .*"b\/c"/,
     );
     assert.ok(text.includes('""') && text.length < 1000, text);
     await unharmed('keys');

@@ -88,7 +88,7 @@ describe('an author of SecretMirrors', () => {
     await scene.ready(
       'long-7',
       'InvalidSpec',
-      /^spec.destination.namespaces: the patterns are \d+ characters long together; they may have 65536$/u,
+      /^spec.destination.namespaces: the patterns have \d+ characters together; the maximum is 65536$/u,
       'bad',
       60_000,
     );

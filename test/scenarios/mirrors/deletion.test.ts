@@ -113,7 +113,7 @@ describe('a mirror that is deleted while the server refuses', () => {
       await using _ = await refuse(scene.api, 'marked', { when: `request.namespace == 'marked'` });
       await scene.api.patch(mirrorPath('marked'), { spec: { deletePolicy: 'retain' } });
       await scene.api.delete(mirrorPath('marked'));
-      await scene.ready('marked', 'SyncError', /cannot let go of the copy in namespace marked: .*refused by marked/);
+      await scene.ready('marked', 'SyncError', /cannot delete the copy in namespace marked: .*refused by marked/);
       const there = async (): Promise<boolean> => (await scene.api.find(mirrorPath('marked'))) !== undefined;
       await staysTrue(there, TIMEOUT_MS + 1000, 'the mirror is there');
     }
