@@ -2,6 +2,7 @@
  * The manifests of README and docs on a real API server, with Keyferry running. Each page is followed from top to bottom, as a reader would: its YAML is
  * applied, or saved where it is marked `file=NAME`. Its console commands are carried out and must show what the page shows. `yaml fragment` is no manifest.
  */
+import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
@@ -69,6 +70,7 @@ before(async () => {
     await mountDatabase(first, 'mongodb', database);
     await databaseRole(first, 'mongodb', 'somedb', { ttl: '1h' });
   }
+  await kubernetesAuth(first);
   const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath }));
   await keyferry.ready();
 });
@@ -83,6 +85,35 @@ async function approle(vault: VaultServer): Promise<Record<'role-id' | 'secret-i
   return { 'role-id': role.data.role_id, 'secret-id': secret.data.secret_id };
 }
 
+async function kubernetesAuth(vault: VaultServer): Promise<void> {
+  await plane.api.apply([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'vault', namespace: 'default' } },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'vault' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:auth-delegator' },
+      subjects: [{ kind: 'ServiceAccount', name: 'vault', namespace: 'default' }],
+    },
+  ]);
+  const { status } = await plane.api.call('POST', '/api/v1/namespaces/default/serviceaccounts/vault/token', {
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+  });
+  await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
+  await vault.request('POST', 'auth/kubernetes/config', {
+    kubernetes_host: plane.url,
+    kubernetes_ca_cert: plane.caPem,
+    token_reviewer_jwt: status.token,
+    disable_local_ca_jwt: true,
+  });
+  await vault.request('POST', 'auth/kubernetes/role/vault-reader', {
+    bound_service_account_names: ['vault-reader'],
+    bound_service_account_namespaces: ['default'],
+    audience: 'vault',
+    token_policies: ['reader'],
+  });
+}
+
 async function credentials(name: string, stringData: Readonly<Record<string, string>>): Promise<void> {
   await plane.api.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'default' }, stringData });
 }
@@ -95,6 +126,11 @@ async function apply(manifests: string): Promise<void> {
   const namespaces = new Set(objects.map(({ metadata }) => metadata.namespace).filter((name) => name !== undefined));
   await plane.api.apply([...namespaces].map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
   await plane.api.apply(objects);
+}
+
+/** Whether a block asks for copies. */
+function isRule({ text }: CodeBlock): boolean {
+  return text.includes('kind: SecretMirror') || text.includes('k8s-replicator/');
 }
 
 async function follow(blocks: readonly CodeBlock[]): Promise<void> {
@@ -133,8 +169,13 @@ for (const page of PAGES) {
   describe(page, () => {
     if (page === 'README.md') prepareReadme();
     for (const heading of new Set(blocks.map((block) => block.heading))) {
+      const section = blocks.filter((block) => block.heading === heading);
       const skip = heading.startsWith('Dynamic credentials') && 'missing' in postgres ? postgres.missing : false;
-      it(heading, { skip }, () => follow(blocks.filter((block) => block.heading === heading)));
+      it(heading, { skip }, async () => {
+        const shown = section.some(({ language, text }) => language === 'console' && text.includes(' get '));
+        assert.ok(shown || !section.some(isRule), 'the page shows the result');
+        await follow(section);
+      });
     }
   });
 }
