@@ -31,7 +31,7 @@ export interface OperatorOptions {
   readonly api: KubeApi;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Kinds that the replicator copies besides Secrets and ConfigMaps. */
+  /** Kinds that are replicated besides Secrets and ConfigMaps. */
   readonly extraKinds?: readonly Kind[];
   /** @see ClusterOptions.onRollback */
   readonly onRollback: (what: string) => void;
@@ -71,9 +71,9 @@ export class Operator {
         secrets: cluster.store(SECRET),
         clock: systemClock,
         random: Math.random,
-        timeoutMs: config.mirrors.vaultTimeoutMs,
-        addresses: new VaultAddresses(config.mirrors.vaultAddresses.map(parseAddressPattern)),
-        environment: config.mirrors.vault,
+        timeoutMs: config.vault.timeoutMs,
+        addresses: new VaultAddresses(config.vault.addresses.map(parseAddressPattern)),
+        environment: config.vault.environment,
         ...vaultHooks(log, metrics),
       }),
     );

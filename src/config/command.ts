@@ -5,6 +5,7 @@ import { parseFlags, type FlagTable, type FlagValues, type ParsedFlags } from '.
 import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
+import { vaultConfig, vaultFlags } from './vault-flags.ts';
 
 interface Description {
   readonly name: 'run' | ControllerName;
@@ -55,6 +56,7 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
     logLevel: values.logLevel,
     kube: { maxConcurrentWrites: values.maxConcurrentWrites, watchIdleMs: values.watchIdleTimeout },
     deletionTimeoutMs: values.deletionTimeout,
+    vault: vaultConfig(initialValues(vaultFlags)),
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
     notes: [],

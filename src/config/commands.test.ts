@@ -5,14 +5,9 @@ import { CONTROLLERS, type Config, type Surroundings } from './config.ts';
 import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
 import { shown } from './usage-error.ts';
 
-/** `Config.mirrors` without any flag. */
-const MIRRORS = {
-  regexMode: 'full',
-  allowCrossNamespaceAuth: false,
-  vaultAddresses: [],
-  vaultTimeoutMs: 60_000,
-  vault: NO_VAULT_ENVIRONMENT,
-} as const;
+/** `Config.mirrors` and `Config.vault` without any flag. */
+const MIRRORS = { regexMode: 'full', allowCrossNamespaceAuth: false } as const;
+const VAULT = { addresses: [], timeoutMs: 60_000, environment: NO_VAULT_ENVIRONMENT };
 type CommandName = 'run' | 'mirrors' | 'replicator';
 
 const surroundings: Surroundings = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
@@ -173,7 +168,8 @@ describe('mirrors', () => {
           healthAddress: at('health-probe-bind-address', 8081),
           statusAddress: undefined,
           notes: [],
-          mirrors: { ...MIRRORS },
+          mirrors: MIRRORS,
+          vault: VAULT,
         },
       ],
       [
@@ -194,17 +190,13 @@ describe('mirrors', () => {
       [
         ['--mirrors-regex=search', '--allow-cross-namespace-auth', '--vault-timeout=2m'],
         {
-          mirrors: {
-            ...MIRRORS,
-            regexMode: 'search',
-            allowCrossNamespaceAuth: true,
-            vaultTimeoutMs: 120_000,
-          },
+          mirrors: { regexMode: 'search', allowCrossNamespaceAuth: true },
+          vault: { ...VAULT, timeoutMs: 120_000 },
         },
       ],
       [
         ['--vault-addresses=https://a:8200, *.vault.svc', '--vault-addresses', 'b'],
-        { mirrors: { ...MIRRORS, vaultAddresses: ['https://a:8200', '*.vault.svc', 'b'] } },
+        { vault: { ...VAULT, addresses: ['https://a:8200', '*.vault.svc', 'b'] } },
       ],
       [['--leader-elect', 'true'], { notes: ['ignored "true" and all arguments after it, as the original does'] }],
     ]);

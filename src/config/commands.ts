@@ -14,6 +14,7 @@ import {
 import { shown, UsageError } from './usage-error.ts';
 import { parseList } from './values.ts';
 import { vaultEnvironment } from './vault-environment.ts';
+import { vaultConfig, vaultFlags } from './vault-flags.ts';
 import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
 
 const RUN_LEASE = 'keyferry';
@@ -33,6 +34,7 @@ function runCommand(): ControllerCommand {
     controllers: parsedFlag('controllers', 'list', '', `which of ${list} (else all)`, parseList),
     ...commonFlags(':8080', RUN_LEASE),
     ...mirrorsFlags,
+    ...vaultFlags,
     ...replicatorFlags('replicator-'),
   };
   const description = {
@@ -52,16 +54,18 @@ function runCommand(): ControllerCommand {
       ...base(values, RUN_LEASE, surroundings),
       controllers,
       controllersNamed,
-      mirrors: controllers.includes('mirrors')
-        ? mirrorsConfig(values, vaultEnvironment(surroundings.env), given)
-        : mirrorsConfig(values),
+      vault: controllers.includes('mirrors')
+        ? vaultConfig(values, vaultEnvironment(surroundings.env), given)
+        : vaultConfig(values),
+      mirrors: mirrorsConfig(values),
       replicator: replicatorConfig(values),
     };
   });
 }
 
 function mirrorsCommand(): ControllerCommand {
-  const flags = { ...commonFlags('', MIRRORS_LEASE), ...originalMirrorsFlags, ...zapFlags, ...mirrorsFlags };
+  const ownFlags = { ...mirrorsFlags, ...vaultFlags };
+  const flags = { ...commonFlags('', MIRRORS_LEASE), ...originalMirrorsFlags, ...zapFlags, ...ownFlags };
   const description = {
     name: 'mirrors',
     summary: 'run only the SecretMirror controller, with the flags of the original mirrors operator',
@@ -77,7 +81,8 @@ function mirrorsCommand(): ControllerCommand {
     metricsAddress: originalAddress('metricsBindAddress', values.metricsBindAddress, given),
     healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
     logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
-    mirrors: mirrorsConfig(values, vaultEnvironment(surroundings.env), given),
+    vault: vaultConfig(values, vaultEnvironment(surroundings.env), given),
+    mirrors: mirrorsConfig(values),
     notes: [...mirrorsNotes(surroundings.env), ...zapNotes(values), ...restNotes(rest)],
   }));
 }

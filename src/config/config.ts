@@ -26,6 +26,7 @@ export interface Config {
   readonly kube: KubeLimits;
   /** How long an object in deletion waits until its copies are deleted, ms. */
   readonly deletionTimeoutMs: number;
+  readonly vault: VaultConfig;
   readonly mirrors: MirrorsConfig;
   readonly replicator: ReplicatorConfig;
   /** Settings that were accepted and have no effect, as sentences for the log. */
@@ -50,17 +51,20 @@ export interface KubeLimits {
   readonly watchIdleMs: number;
 }
 
+export interface VaultConfig {
+  /** Patterns of the servers that rules may use (`runtime/address-patterns.ts`); empty for any. */
+  readonly addresses: readonly string[];
+  /** Timeout of a call. */
+  readonly timeoutMs: number;
+  /** From the environment variables of Vault's own client; fields of a rule take precedence. */
+  readonly environment: VaultEnvironment;
+}
+
 export interface MirrorsConfig {
   /** Whether a pattern must match the whole namespace name, or a part of it as in the original. */
   readonly regexMode: 'full' | 'search';
   /** Whether a SecretMirror may use a Vault login Secret of another namespace. */
   readonly allowCrossNamespaceAuth: boolean;
-  /** Patterns of the Vault servers that SecretMirrors may use (`runtime/address-patterns.ts`); empty for any. */
-  readonly vaultAddresses: readonly string[];
-  /** Timeout of a call to Vault. */
-  readonly vaultTimeoutMs: number;
-  /** From the environment variables of Vault's own client; fields of a SecretMirror take precedence. */
-  readonly vault: VaultEnvironment;
 }
 
 export type ReplicatedKind = 'secret' | 'configmap';

@@ -1,8 +1,6 @@
 /** The flags of the original `mirrors` operator, and Keyferry's own flags for SecretMirrors. */
-import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import type { MirrorsConfig } from './config.ts';
-import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
-import { addressFlag, boolFlag, choiceFlag, durationFlag, listFlag, type FlagTable, type FlagValues } from './flags.ts';
+import { addressFlag, boolFlag, choiceFlag, type FlagTable, type FlagValues } from './flags.ts';
 
 /** The original's Lease: the original and Keyferry never lead at the same time. */
 export const MIRRORS_LEASE = '7e6f5103.kts.studio';
@@ -20,18 +18,6 @@ export const mirrorsFlags = {
     false,
     'allow a SecretMirror to use a Vault login Secret of another namespace',
   ),
-  vaultAddresses: listFlag(
-    'vault-addresses',
-    'patterns',
-    'Vault servers that SecretMirrors may use, for example https://*.vault.svc:8200 (else all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
-    parseAddressPattern,
-  ),
-  vaultTimeout: durationFlag(
-    'vault-timeout',
-    '60s',
-    1,
-    'timeout of Vault calls that create credentials; other calls time out after 10s at most',
-  ),
 } satisfies FlagTable;
 
 export const originalMirrorsFlags = {
@@ -43,21 +29,8 @@ export const originalMirrorsFlags = {
   ),
 } satisfies FlagTable;
 
-/** @param given the keys of the flags on the command line */
-export function mirrorsConfig(
-  values: FlagValues<typeof mirrorsFlags>,
-  vault = NO_VAULT_ENVIRONMENT,
-  given: ReadonlySet<string> = new Set(),
-): MirrorsConfig {
-  // Vault's client treats 0 as its default.
-  const fromEnvironment = given.has('vaultTimeout') ? undefined : vault.timeoutMs || undefined;
-  return {
-    regexMode: values.mirrorsRegex,
-    allowCrossNamespaceAuth: values.allowCrossNamespaceAuth,
-    vaultAddresses: values.vaultAddresses,
-    vaultTimeoutMs: fromEnvironment ?? values.vaultTimeout,
-    vault,
-  };
+export function mirrorsConfig(values: FlagValues<typeof mirrorsFlags>): MirrorsConfig {
+  return { regexMode: values.mirrorsRegex, allowCrossNamespaceAuth: values.allowCrossNamespaceAuth };
 }
 
 /** Settings of the original that have no effect, as sentences for the log. */

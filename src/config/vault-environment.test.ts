@@ -90,7 +90,7 @@ describe("the environment of Vault's own client", () => {
     const env = { VAULT_CLIENT_TIMEOUT: '7s' };
     const surroundings = { env, hostname: 'host', uniqueId: 'u1' };
     const limit = (name: 'run' | 'mirrors', ...argv: string[]): number | undefined =>
-      findControllerCommand(name)?.configure(argv, surroundings)?.mirrors.vaultTimeoutMs;
+      findControllerCommand(name)?.configure(argv, surroundings)?.vault.timeoutMs;
     assert.deepEqual([limit('run'), limit('mirrors')], [7_000, 7_000]);
     assert.deepEqual([limit('run', '--vault-timeout=9s'), limit('mirrors', '--vault-timeout=9s')], [9_000, 9_000]);
     const bad = { ...surroundings, env: { VAULT_CLIENT_TIMEOUT: 'x' } };

@@ -61,7 +61,7 @@ class MirrorsController implements Controller {
     const specOptions = {
       crossNamespaceAuth: config.mirrors.allowCrossNamespaceAuth,
       vaultAddresses: backend.addresses,
-      vaultDefaults: config.mirrors.vault,
+      vaultDefaults: config.vault.environment,
     };
     const vault = new MirrorVault({
       engine,
