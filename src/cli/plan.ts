@@ -84,11 +84,11 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
   const rule = `${manifest.kind.slice(manifest.kind.indexOf(' ') + 1)} ${namespace}/${name}`;
   const problems: PlannedProblem[] = [];
   if (planned.namespaced && look.inventory.isWhole('Namespace') && !look.inventory.namespaces.has(namespace)) {
-    problems.push({ rule, problem: `its namespace ${namespace} is not there` });
+    problems.push({ rule, problem: `namespace ${namespace} does not exist` });
   }
   if (planned.content === undefined) {
     if (manifest.kind === UNCONVERTED) {
-      return [...problems, { rule, problem: 'its apiVersion is v1alpha1, which is not converted: write v1alpha2' }];
+      return [...problems, { rule, problem: 'apiVersion v1alpha1 is not converted: use v1alpha2' }];
     }
     const mirror = planned.namespaced ? look.inventory.mirrors.get(mirrorRule(namespace, name)) : undefined;
     const refusal = look.mirrorReconciler.refusalOf(mirrorRule(namespace, name));
@@ -124,8 +124,8 @@ function noteOn(spec: EffectiveSpec, claims: number, namespaces: Iterable<string
   const { problems, destinationType, destinationVault, suspects } = spec;
   if (problems.length > 0) return undefined;
   if (destinationType === 'vault')
-    return `writes ${vaultPlace(destinationVault)} if that differs; this command does not read Vault`;
-  const notes = claims === 0 ? ['its patterns match no other namespace'] : [];
+    return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
+  const notes = claims === 0 ? ['no other namespace matches spec.destination.namespaces'] : [];
   notes.push(...misreadPatterns(suspects, namespaces));
   return notes.length === 0 ? undefined : notes.join('; ');
 }
@@ -135,7 +135,7 @@ function tables({ targets, problems, notes, unchanged, ignored }: PlanReport, al
   lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
   if (lines.length > 0) lines.push('');
   if (targets.length === 0) {
-    lines.push('No copy would be made, changed or removed.');
+    lines.push('No copy would be created, updated or deleted.');
   } else {
     const rows = targets.map(({ action, kind, namespace, name, rule, reason }) => {
       return [action, kind, namespace, name, rule, reason];
@@ -143,10 +143,10 @@ function tables({ targets, problems, notes, unchanged, ignored }: PlanReport, al
     lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows), '', summary(targets));
   }
   if (unchanged > 0 && !all) {
-    const text = unchanged === 1 ? '1 copy stays as it is' : `${unchanged} copies stay as they are`;
+    const text = unchanged === 1 ? '1 copy is unchanged' : `${unchanged} copies are unchanged`;
     lines.push(`${text} (--all shows them).`);
   }
-  if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} of no concern here.`);
+  if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} not used by Keyferry.`);
   return `${lines.join('\n')}\n`;
 }
 

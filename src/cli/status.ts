@@ -23,7 +23,7 @@ export async function status(
 ): Promise<string> {
   const { namespace, output, regexMode, replicator, failed } = options;
   const look = await Look.at({ api, regexMode, replicator, namespace, now, signal });
-  requireReach(look.inventory, ['Secret'], namespace === undefined ? '; -n NAMESPACE asks for one namespace only' : '');
+  requireReach(look.inventory, ['Secret'], namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
   const systems = [await mirrorsStatus(look, namespace), await replicatorStatus(look, namespace)];
   const report = reportOf(cluster, systems, reachNotes(look.inventory), failed);
   if (output === 'table') return tables(report, options);
@@ -78,7 +78,7 @@ function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions,
   }
   if (notes.length > 0) parts.push([...notes]);
   for (const system of missing) {
-    parts.push([`The API of ${system} is not installed here: keyferry crds | kubectl apply --server-side -f -`]);
+    parts.push([`The CRD of ${system} is not installed: keyferry crds | kubectl apply --server-side -f -`]);
   }
   return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }

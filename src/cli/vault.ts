@@ -32,7 +32,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
       log.info('written to vault', { target, owner: owner.title });
     },
     onLeftLease: (source, lease, error) => {
-      log.warn('a lease could not be revoked; it ends with its time', { source, lease, error });
+      log.warn('cannot revoke a lease, it ends when it expires', { source, lease, error });
     },
     onError: (source, error, retryInMs) => {
       log.warn('reconcile failed, retrying', { queue: 'polls', source, error, retryInMs });

@@ -150,7 +150,7 @@ export function apiErrorOf(
   return new ApiError(call, status, {
     reason: parsed === undefined || parsed.reason === '' ? (REASON_OF_STATUS[status] ?? 'Unknown') : parsed.reason,
     // A body that is no Status is not quoted: it may be anything, our own request included.
-    message: parsed?.message ?? 'the answer is not a Status object',
+    message: parsed?.message ?? (status === 404 ? 'the API is not served' : 'the response is not a Status object'),
     causes: parsed?.causes ?? [],
     isStatus: parsed !== undefined,
     ...(wait === undefined ? {} : { retryAfterMs: wait }),

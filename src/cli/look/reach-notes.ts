@@ -18,11 +18,11 @@ export function reachNotes(inventory: Pick<Inventory, 'reach'>): string[] {
     const reach = inventory.reach(kind);
     if (reach.extent === 'namespace') partly.push(plural);
     else if (reach.extent === 'refused' && kind !== 'Namespace') {
-      notes.push(`${plural} are not looked at: ${reach.message}`);
+      notes.push(`${plural} are not included: ${reach.message}`);
     }
   }
   if (partly.length > 0) {
-    notes.push(`${partly.join(', ')} of other namespaces are not looked at: these rights do not reach there`);
+    notes.push(`${partly.join(', ')} in other namespaces are not included: no permission to list them`);
   }
   return notes;
 }

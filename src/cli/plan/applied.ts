@@ -107,7 +107,7 @@ function checkKey(where: string, field: string, key: string, base64: string): vo
   const isKey = /^[-._a-zA-Z0-9]{1,253}$/.test(key) && key !== '.' && !key.startsWith('..');
   if (!isKey) {
     const text = JSON.stringify(key.slice(0, 63));
-    throw new ManifestError(`${where}: ${field}: ${text} is no key: letters, digits, -, _ and .`);
+    throw new ManifestError(`${where}: ${field}: ${text} is not a valid key: use letters, digits, -, _ and .`);
   }
   if (!BASE64.test(withoutLineEnd(base64))) throw new ManifestError(`${where}: ${field}.${key} is not base64`);
 }

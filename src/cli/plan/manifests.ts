@@ -116,13 +116,13 @@ const OUR_KINDS: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'SecretMi
 function pathProblems(kind: string, name: string): string[] {
   if (OUR_KINDS.has(kind)) return nameProblems('metadata.name', name);
   const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
-  return usable ? [] : [`metadata.name: ${quoted(name)} is no name of an object`];
+  return usable ? [] : [`metadata.name: ${quoted(name)} is not a valid object name`];
 }
 
 function labelProblems(field: string, name: unknown): string[] {
   if (typeof name !== 'string') return [`${field} is not a string`];
   if (isDnsLabel(name)) return [];
-  return [`${field}: ${quoted(name)} is no name of a namespace: lower case letters, digits and -`];
+  return [`${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`];
 }
 
 function quoted(name: string): string {

@@ -14,28 +14,28 @@ export function plannedAction(decision: Decision['plan'], marker: string): Actio
       if (decision.withData && decision.desired.data === 'minimal') {
         const { reason, message } = decision.desired.remark ?? {
           reason: 'Cleared',
-          message: 'its source is not for it',
+          message: 'its source does not allow it',
         };
-        return { action: 'update', reason: `its data are cleared: ${reason}: ${message}`, lost: true };
+        return { action: 'update', reason: `clears its data: ${reason}: ${message}`, lost: true };
       }
       return {
         action: 'update',
-        reason: decision.withData ? 'the data differ' : 'labels or annotations differ',
+        reason: decision.withData ? 'data differ' : 'labels or annotations differ',
         lost: false,
       };
     case 'replace':
-      return { action: 'replace', reason: 'it cannot be changed: it is immutable or of another type', lost: false };
+      return { action: 'replace', reason: 'it is immutable or has another type, and cannot be updated', lost: false };
     case 'delete':
-      return { action: 'delete', reason: `${marker} does not want it`, lost: true };
+      return { action: 'delete', reason: `no longer selected by ${marker}`, lost: true };
     case 'nothing':
-      return { action: 'nothing', reason: 'as it should be', lost: false };
+      return { action: 'nothing', reason: 'up to date', lost: false };
     case 'conflict':
       return { action: 'conflict', reason: decision.message, lost: false };
     case 'wait':
     case 'fail':
       return { action: decision.do, reason: `${decision.reason}: ${decision.message}`, lost: false };
     case 'later':
-      return { action: 'wait', reason: 'it is being changed by somebody; plan again', lost: false };
+      return { action: 'wait', reason: 'another client is modifying it; plan again', lost: false };
     default:
       return decision satisfies never;
   }

@@ -16,10 +16,10 @@ export function failingOf(look: Look, rule: RuleKey): FailingTarget[] {
     if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
       // Of a copy that is there it cannot be told here whether it holds what Vault has.
       if (look.inventory.objects.has(claim.target)) continue;
-      failing.push({ ...place, state, reason: 'Missing', message: 'there is no copy yet' });
+      failing.push({ ...place, state, reason: 'Missing', message: 'the copy does not exist yet' });
     } else if (state === 'pending') {
       const { plan } = look.decisionOn(claim.target);
-      failing.push({ ...place, state, reason: 'Outdated', message: `Keyferry would ${verbOf(plan.do)} it` });
+      failing.push({ ...place, state, reason: 'Outdated', message: `Keyferry will ${verbOf(plan.do)} it` });
     } else {
       failing.push({ ...place, state, reason, message });
     }

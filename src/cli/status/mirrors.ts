@@ -58,9 +58,9 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
       add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', as deletePolicy retain said' : ''}`);
     } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
-      if (mark === undefined) add(key, '', 'its mark was taken off; it is left alone');
+      if (mark === undefined) add(key, '', 'its owner annotation was removed; Keyferry ignores it');
       else if (isMarkedElsewhere(annotations, parseResourceKey(key))) {
-        add(key, mark, `it was cloned from the copy ${annotations[PLACE_ANNOTATION]}; it is left alone`);
+        add(key, mark, `it was cloned from the copy ${annotations[PLACE_ANNOTATION]}; Keyferry ignores it`);
       }
     }
   }
@@ -74,15 +74,15 @@ function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | und
     const isKnown =
       look.inventory.isWhole(SECRET_MIRROR_KIND) ||
       look.inventory.namespaces.has(mirrorName(owner).split('/')[0] ?? '');
-    return isKnown ? 'its SecretMirror is gone' : undefined;
+    return isKnown ? 'its SecretMirror does not exist' : undefined;
   }
   const spec = effectiveSpec(mirror, look.patterns);
   const { namespace, name } = parseResourceKey(key);
-  if (spec.sourceName !== name) return `its SecretMirror now makes copies named ${spec.sourceName}`;
+  if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
   if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
-    return 'a pattern matches only a part of the name of its namespace, which was enough for the original (--mirrors-regex=search)';
+    return 'a pattern matches only a part of the namespace name, as in the original (--mirrors-regex=search)';
   }
-  return 'its SecretMirror does not want it in this namespace';
+  return 'no longer selected by its SecretMirror';
 }
 
 function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
@@ -121,10 +121,15 @@ function stateOf({ metadata, status }: SecretMirror): Pick<RuleStatus, 'state' |
     return { state: 'Deleting', ready: false, reason: 'Deleting', message };
   }
   if (ready === undefined) {
-    return { state, ready: false, reason: 'NotSeen', message: 'Keyferry has not looked at it yet; does it run?' };
+    return { state, ready: false, reason: 'NotSeen', message: 'not reconciled yet; check that Keyferry is running' };
   }
   if (generation !== undefined && status?.observedGeneration !== generation) {
-    return { state, ready: false, reason: 'Outdated', message: 'it was changed since Keyferry last looked at it' };
+    return {
+      state,
+      ready: false,
+      reason: 'Outdated',
+      message: 'the latest change is not reconciled yet; check that Keyferry is running',
+    };
   }
   return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
 }

@@ -4,14 +4,14 @@ import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Look } from '../look/look.ts';
 
-export const STAYS = 'it stays';
+export const STAYS = 'Keyferry keeps it';
 
-const FATES = { delete: 'it goes when Keyferry runs', keep: STAYS, later: 'its namespace is being deleted' } as const;
+const FATES = { delete: 'Keyferry will delete it', keep: STAYS, later: 'its namespace is being deleted' } as const;
 
 export async function fateOfOrphan(look: Look, rule: RuleKey, key: ResourceKey, observed: Observed): Promise<string> {
   // Made by an original: nothing shows that it is a copy for this place.
   if (!(PLACE_ANNOTATION in observed.annotations)) return STAYS;
   const user = look.claims.book.userOf(key);
-  if (user !== undefined) return `${STAYS} as long as ${user} makes copies from it`;
+  if (user !== undefined) return `${STAYS} while it is the source of ${user}`;
   return FATES[await look.fateOf(rule, key, observed)];
 }

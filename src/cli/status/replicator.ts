@@ -122,11 +122,11 @@ function stateOf(
     };
   }
   if (isHidden(look, replication, entries)) {
-    const message = 'other namespaces would have to be looked at, and these rights do not reach there';
+    const message = 'no permission to read other namespaces';
     return { state: 'Unknown', ready: false, reason: LIMITED, message };
   }
   if (pending.length > 0) {
-    const message = `${pending.length} of ${entries.length} not as they should be yet; does Keyferry run? If so, the events of this object say why`;
+    const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
     return { state: 'Outdated', ready: false, reason: 'Outdated', message };
   }
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
@@ -160,7 +160,9 @@ async function orphansOf(look: Look, names: AnnotationNames): Promise<OrphanStat
     if (rule === undefined || look.claims.book.claims(rule, key)) continue;
     const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
     if (!look.inventory.isWhole(kind) && !look.inventory.namespaces.has(home)) continue;
-    const why = look.rules.has(rule) ? 'its source does not name it any more' : 'its source is gone, or no source';
+    const why = look.rules.has(rule)
+      ? 'no longer selected by its source'
+      : 'its source does not exist or has no copies';
     orphans.push({
       system: REPLICATOR_CONTROLLER,
       ...copyOf(names, key, target),

@@ -73,7 +73,7 @@ class MirrorsController implements Controller {
       specOptions,
       now,
       onLeftLease: (mirror, lease, error) => {
-        log.warn('a lease could not be revoked; it ends with its time', { mirror, lease, error });
+        log.warn('cannot revoke a lease, it ends when it expires', { mirror, lease, error });
       },
     });
     this.reconciler = new MirrorReconciler({
@@ -157,12 +157,12 @@ class MirrorsController implements Controller {
       onFound: (mirror, name, namespaces) => {
         const where = places(namespaces, NAMED_LEFT);
         log.warn(
-          `copies of the original are left behind in ${where}: a pattern matches only a part of the name (--mirrors-regex=search serves them, keyferry status names them all)`,
+          `copies of the original are left behind in ${where}: a pattern matches only a part of the name (use --mirrors-regex=search to keep them up to date; keyferry status lists them)`,
           { mirror, name, count: namespaces.length },
         );
       },
       onFailed: (mirror, error) => {
-        log.warn('cannot look for copies that the original has left behind', { mirror, error });
+        log.warn('cannot search for copies that the original has left behind', { mirror, error });
       },
     });
   }

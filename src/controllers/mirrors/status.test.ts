@@ -20,7 +20,7 @@ const DENIED: Outcome = { state: 'error', reason: 'Forbidden', message: 'exceede
 const FOREIGN: Outcome = {
   state: 'conflict',
   reason: 'Conflict',
-  message: 'an object of this name is there that is not a copy',
+  message: 'Secret "x" already exists and is not managed by Keyferry; delete it to allow the copy',
 };
 
 const GOING: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'it is being deleted' };

@@ -124,6 +124,6 @@ function bothRefused(
   { call, status, reason, statusMessage, causes, isStatus, detected }: ApiError,
   old: string,
 ): ApiError {
-  const message = `${statusMessage}; and the old copy could not be put back: ${old}`;
+  const message = `${statusMessage}; the old copy could not be created again: ${old}`;
   return new ApiError(call, status, { reason, message, causes, isStatus, detected });
 }

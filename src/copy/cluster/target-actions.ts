@@ -278,7 +278,7 @@ export class TargetActions {
 
   #waitForNamespace(target: ResourceKey): ActionResult {
     const { namespace } = parseResourceKey(target);
-    const message = `namespace ${namespace} is going away or gone`;
+    const message = `namespace ${namespace} is being deleted or does not exist`;
     this.#replacements.forget(target);
     const outcome: Outcome = { state: 'waiting', for: 'target', reason: 'NamespaceTerminating', message };
     return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };

@@ -48,7 +48,7 @@ export function planWrite(
     return {
       do: 'fail',
       reason: 'Immutable',
-      message: 'the object cannot be changed: it is immutable, or of another type',
+      message: 'the object is immutable or has another type, and cannot be updated',
     };
   }
   return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };

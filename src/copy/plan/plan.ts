@@ -17,14 +17,14 @@ import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
 /** We have deleted the target, and the watch is about to say that it is gone, or that it is not. Until then nothing is told. */
-const LEAVING: Plan = { do: 'wait', for: 'watch', reason: PENDING.reason, message: 'the copy was deleted' };
-const DELETING = 'being deleted, and its finalizers are waited for';
+const LEAVING: Plan = { do: 'wait', for: 'watch', reason: PENDING.reason, message: 'the copy is being deleted' };
+const DELETING = 'is being deleted and waits for its finalizers';
 
 /** What is told of a copy that stays although its rule goes. */
 export const SPARED: Outcome = {
   state: 'released',
   reason: 'SourceInUse',
-  message: 'it stays as long as other copies are made from it',
+  message: 'the copy is kept while it is the source of other copies',
 };
 
 export function plan(facts: Facts): Plan {
@@ -69,7 +69,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     return planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
-    return { do: 'wait', for: 'target', reason: 'Terminating', message: `the object of this name is ${DELETING}` };
+    return { do: 'wait', for: 'target', reason: 'Terminating', message: `${titleOf(claim)} ${DELETING}` };
   }
   if (facts.goingAway) return LEAVING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
@@ -80,7 +80,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   if (facts.markedBy === undefined) return { do: 'conflict', message: strangerAt(claim, observed, facts.usedBy) };
   if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
   if (facts.ownerFate === 'keep') {
-    return { do: 'conflict', message: `a copy that belongs to ${facts.markedBy} is there` };
+    return { do: 'conflict', message: `${titleOf(claim)} already exists and belongs to ${facts.markedBy}` };
   }
   if (facts.usedBy === undefined) return { do: 'delete' };
   return planTakeover(facts, claim, view, observed, facts.markedBy);
@@ -94,23 +94,31 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   const { usedBy } = facts;
   const sameSystem = reconcilerOf(from) === reconcilerOf(claim.owner.key);
   if (usedBy !== undefined && !sameSystem) {
-    return { do: 'conflict', message: `a copy of another system is there, from which ${usedBy} makes copies` };
+    const message = `${titleOf(claim)} already exists, belongs to ${from}, and is the source of ${usedBy}`;
+    return { do: 'conflict', message };
   }
   const taken = planWrite(facts, claim, view, observed, sameSystem ? 'update' : 'replace');
   if (usedBy === undefined || taken.do !== 'replace') return taken;
-  const why = 'which is immutable or of another type and would have to be deleted first';
-  return { do: 'conflict', message: `a copy of ${from} is there, ${why}; ${usedBy} makes copies from it` };
+  const why = 'it is immutable or has another type, and cannot be replaced';
+  const message = `${titleOf(claim)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`;
+  return { do: 'conflict', message };
 }
 
 /** What stands in the way of a claim, for people. */
 function strangerAt(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
   const place = parseResourceKey(claim.target);
   if (isMarkedElsewhere(annotations, place)) {
-    const said = `its annotation ${PLACE_ANNOTATION} names another place`;
-    return `an object of this name is there that was cloned from a copy (${said}); delete it to have a copy here`;
+    const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
+    return `${titleOf(claim)} already exists and was cloned from a copy (${mark}); delete it to allow the copy`;
   }
-  if (usedBy !== undefined) return `an object of this name is there from which ${usedBy} makes copies`;
-  return 'an object of this name is there that is not a copy';
+  if (usedBy !== undefined) return `${titleOf(claim)} already exists and is the source of ${usedBy}`;
+  return `${titleOf(claim)} already exists and is not managed by Keyferry; delete it to allow the copy`;
+}
+
+/** The target in messages: `Secret "x"`. Without its namespace, because the same message of many namespaces is reported once. */
+function titleOf({ target }: Claim): string {
+  const { kind, name } = parseResourceKey(target);
+  return `${kind} "${name}"`;
 }
 
 function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conflict' }> {
@@ -125,7 +133,7 @@ function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Pl
   const { markedBy } = facts;
   if (markedBy !== undefined && reconcilerOf(markedBy) !== reconcilerOf(filler.owner.key)) {
     const by = markedBy === winner.owner.key ? winner.owner.title : markedBy;
-    return withRemark(owned, 'fill', conflict(`it is a copy made by ${by}, which alone says what it holds`));
+    return withRemark(owned, 'fill', conflict(`the object is a copy of ${by}, so annotations cannot change its data`));
   }
   if (!isIdle(owned)) return owned;
   return withRemark(planFill(facts, filler), 'own', outcomeOf(owned));
@@ -143,8 +151,7 @@ function planRelease(facts: Facts): Plan | undefined {
     return facts.presence === 'unknown' && !facts.goingAway ? { do: 'need', fact: 'target' } : undefined;
   }
   if (!isReleased(facts)) return undefined;
-  if (observed.deleting)
-    return { do: 'wait', for: 'target', reason: 'Terminating', message: `the copy is ${DELETING}` };
+  if (observed.deleting) return { do: 'wait', for: 'target', reason: 'Terminating', message: `the copy ${DELETING}` };
   if (facts.goingAway) return LEAVING;
   return facts.usedBy === undefined ? { do: 'delete' } : undefined;
 }

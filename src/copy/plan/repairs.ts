@@ -36,7 +36,7 @@ const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 export const CONTESTED: Outcome = {
   state: 'error',
   reason: 'Contested',
-  message: 'another client keeps changing or deleting it; Keyferry repairs it at growing intervals',
+  message: 'another client keeps modifying or deleting it; backing off',
 };
 
 /** A write about to be done. */

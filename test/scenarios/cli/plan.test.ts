@@ -121,7 +121,7 @@ describe('keyferry plan', () => {
     const { stdout } = await run(['-'], yaml(calm));
     assert.match(
       stdout,
-      /^No copy would be made, changed or removed\.\n1 copy stays as it is \(--all shows them\)\.\n$/,
+      /^No copy would be created, updated or deleted\.\n1 copy is unchanged \(--all shows them\)\.\n$/,
     );
     assert.deepEqual(await rows(calm, '--all'), [['nothing to-a/one SecretMirror default/calm'], 0]);
     const asYaml = await run(['-', '-o', 'yaml', '--all'], yaml(calm));
@@ -139,9 +139,9 @@ describe('keyferry plan', () => {
       [mirror('bad', 'one', ['(']), /^SecretMirror default\/bad: spec\.destination\.namespaces\[0\]/],
       [
         { ...mirror('older', 'one', ['to-a']), apiVersion: 'mirrors.kts.studio/v1alpha1' },
-        /^SecretMirror default\/older: its apiVersion is v1alpha1, which is not converted: write v1alpha2\n/,
+        /^SecretMirror default\/older: apiVersion v1alpha1 is not converted: use v1alpha2\n/,
       ],
-      [secret('nowhere', 'one', 'x'), /^Secret nowhere\/one: its namespace nowhere is not there\n/],
+      [secret('nowhere', 'one', 'x'), /^Secret nowhere\/one: namespace nowhere does not exist\n/],
     ] as const) {
       const { code, stdout } = await run(['-'], yaml([object]));
       assert.equal(code, 3);
@@ -213,16 +213,22 @@ describe('keyferry plan', () => {
       ...more,
     });
     const cases: readonly (readonly [object, RegExp])[] = [
-      [named('Secret', { name: 'Not_Good' }), /names\.yaml, document 1: metadata\.name: "Not_Good" is no name/],
+      [
+        named('Secret', { name: 'Not_Good' }),
+        /names\.yaml, document 1: metadata\.name: "Not_Good" is not a valid object name/,
+      ],
       [named('Secret', { name: '../../x' }), /metadata\.name: /],
       [named('Secret', { name: 5 }), /metadata\.name is missing/],
       [named('Secret', { generateName: 'x-' }), /metadata\.name is missing; generateName cannot/],
-      [named('Namespace', { name: 'a.b' }), /metadata\.name: "a\.b" is no name of a namespace/],
-      [named('SecretMirror', { name: 'm', namespace: 'A/B' }), /metadata\.namespace: "A\/B" is no name of a namespace/],
+      [named('Namespace', { name: 'a.b' }), /metadata\.name: "a\.b" is not a valid namespace name/],
+      [
+        named('SecretMirror', { name: 'm', namespace: 'A/B' }),
+        /metadata\.namespace: "A\/B" is not a valid namespace name/,
+      ],
       [named('Secret', { name: 's', annotations: { a: 5 } }), /metadata\.annotations\.a is not a string/],
       [named('Secret', { name: 's' }, { data: { a: '***' } }), /data\.a is not base64/],
-      [named('Secret', { name: 's' }, { data: { 'a b': '' } }), /data: "a b" is no key/],
-      [named('Role', { name: 'a/b' }), /metadata\.name: "a\/b" is no name/],
+      [named('Secret', { name: 's' }, { data: { 'a b': '' } }), /data: "a b" is not a valid key/],
+      [named('Role', { name: 'a/b' }), /metadata\.name: "a\/b" is not a valid object name/],
     ];
     for (const [object, expected] of cases) {
       await writeFile(file, stringify(object));

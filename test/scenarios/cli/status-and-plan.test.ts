@@ -53,7 +53,7 @@ describe('keyferry status and plan', () => {
   it('report that the CRD is not installed', async () => {
     const { code, stdout } = await run(['status']);
     assert.equal(code, 0);
-    assert.match(stdout, /The API of mirrors is not installed here/);
+    assert.match(stdout, /The CRD of mirrors is not installed/);
     const planned = await run(['plan', '-'], stringify(mirror('first', 'one', ['to-.+'])));
     assert.match(planned.stdout, /^cluster: the CRD secretmirrors\.mirrors\.kts\.studio is not installed: /);
   });
@@ -132,7 +132,7 @@ describe('keyferry status and plan', () => {
     const { stdout } = await run(['status']);
     assert.match(
       stdout,
-      /\nORPHAN +NAMESPACE +NAME +MARKED BY +WHY\nSecret +to-a +two +default\/second +its SecretMirror is gone; it goes when/,
+      /\nORPHAN +NAMESPACE +NAME +MARKED BY +WHY\nSecret +to-a +two +default\/second +its SecretMirror does not exist; Keyferry will delete it/,
     );
   });
 
@@ -165,7 +165,7 @@ describe('keyferry status and plan', () => {
     const { code, stdout } = await run(['plan', '-'], input.map((object) => stringify(object)).join('---\n'));
     assert.equal(code, 3);
     assert.match(stdout, /^SecretMirror default\/bad: spec\.destination\.namespaces\[1\]: /);
-    assert.match(stdout, /1 object is of no concern here\./);
+    assert.match(stdout, /1 object is not used by Keyferry\./);
   });
 
   it('report what they cannot check in Vault, and patterns that match nothing', async () => {
@@ -186,7 +186,7 @@ describe('keyferry status and plan', () => {
     const toVault = await told({ ...to, spec: { ...to.spec, destination: { type: 'vault', vault } } });
     assert.match(
       toVault,
-      /^SecretMirror default\/to-vault: writes vault vault\.example\.com\/secret\/one if that differs; /,
+      /^SecretMirror default\/to-vault: writes vault vault\.example\.com\/secret\/one if it differs; /,
     );
     const from = mirror('from-vault', 'three', ['to-a']);
     const fromVault = await told({ ...from, spec: { ...from.spec, source: { name: 'three', type: 'vault', vault } } });
@@ -197,7 +197,7 @@ describe('keyferry status and plan', () => {
     const glob = await told(mirror('glob', 'one', ['to-*']));
     assert.match(
       glob,
-      /^SecretMirror default\/glob: its patterns match no other namespace; .*"to-\*".* for a glob write to-\.\*\n\nNo copy would be made/,
+      /^SecretMirror default\/glob: no other namespace matches spec\.destination\.namespaces; .*"to-\*".* for a glob write to-\.\*\n\nNo copy would be created/,
     );
   });
 

@@ -141,9 +141,9 @@ describe('keyferry status of the replicator', () => {
     assert.deepEqual(
       now.orphans.map(({ name, owner, reason }) => [name, owner, reason]),
       [
-        ['map', 'source/map', 'its source is gone, or no source; it goes when Keyferry runs'],
-        ['map', 'source/map', 'its source is gone, or no source; it goes when Keyferry runs'],
-        ['push', 'source/push', 'its source does not name it any more; it goes when Keyferry runs'],
+        ['map', 'source/map', 'its source does not exist or has no copies; Keyferry will delete it'],
+        ['map', 'source/map', 'its source does not exist or has no copies; Keyferry will delete it'],
+        ['push', 'source/push', 'no longer selected by its source; Keyferry will delete it'],
       ],
     );
   });

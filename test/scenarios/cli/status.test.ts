@@ -58,9 +58,12 @@ describe('keyferry status', () => {
     );
     const told = Object.fromEntries(orphans.map((orphan) => [orphan.namespace, orphan.reason]));
     assert.deepEqual(Object.keys(told).sort(), ['not-team-a', 'other', 'team-b']);
-    assert.match(told['not-team-a'] ?? '', /matches only a part of the name.*--mirrors-regex=search.*; it stays$/);
-    assert.match(told['other'] ?? '', /^its SecretMirror does not want it in this namespace; it stays/);
-    assert.match(told['team-b'] ?? '', /^its SecretMirror is gone; it stays/);
+    assert.match(
+      told['not-team-a'] ?? '',
+      /matches only a part of the name.*--mirrors-regex=search.*; Keyferry keeps it$/,
+    );
+    assert.match(told['other'] ?? '', /^no longer selected by its SecretMirror; Keyferry keeps it/);
+    assert.match(told['team-b'] ?? '', /^its SecretMirror does not exist; Keyferry keeps it/);
     const searched = await report('--mirrors-regex=search');
     assert.deepEqual(
       searched.rules.map(({ copies }) => copies.map((copy) => copy.namespace)),
@@ -149,7 +152,7 @@ describe('keyferry status', () => {
       seen.rules.map(({ name, state, reason }) => `${name} ${state} ${reason}`),
       ['mine Unknown NotSeen', 'here Waiting NoSecret', 'pull Unknown Limited', 'push Unknown Limited'],
     );
-    assert.match(seen.notes.join('\n'), /of other namespaces are not looked at/);
+    assert.match(seen.notes.join('\n'), /in other namespaces are not included/);
     const failed = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-a', '--failed', '-o', 'json']);
     assert.deepEqual(
       statusSchema.parse(JSON.parse(failed.stdout)).rules.map(({ name }) => name),
@@ -157,7 +160,7 @@ describe('keyferry status', () => {
     );
     const everywhere = await runProgram(['status', '--kubeconfig', kubeconfig]);
     assert.equal(everywhere.code, 1);
-    assert.match(everywhere.stderr, /403 Forbidden.*; -n NAMESPACE asks for one namespace only\n/);
+    assert.match(everywhere.stderr, /403 Forbidden.*; use -n NAMESPACE for one namespace\n/);
     const elsewhere = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-b']);
     assert.equal(elsewhere.code, 1);
     assert.match(elsewhere.stderr, /namespaces\/team-b\/secrets: 403 Forbidden/);

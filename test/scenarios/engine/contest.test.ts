@@ -60,7 +60,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
         (copy) => team(copy) === 'a',
         () => undo(name),
       );
-      await scene.ready(name, 'SyncError', /keeps changing or deleting it/);
+      await scene.ready(name, 'SyncError', /keeps modifying or deleting it/);
       await waitFor(async () => team(await scene.find(name, name)) === 'a');
       await scene.ready(name, 'Synced');
       // Of what the source says anew nobody is kept waiting.

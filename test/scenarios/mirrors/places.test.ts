@@ -174,7 +174,7 @@ describe('a source', { concurrency: 4 }, () => {
     const marked = await scene.api.patch(secretPath(HOME, 'wanted'), {
       metadata: { labels: { [COPY_LABEL]: 'mirrors' }, annotations: { [OWNED_BY]: 'wanted-b/wanting' } },
     });
-    await scene.ready('wanting', 'Conflict', /SecretMirror default\/wanted makes copies/, 'wanted-b');
+    await scene.ready('wanting', 'Conflict', /is the source of SecretMirror default\/wanted/, 'wanted-b');
     await scene.api.delete(mirrorPath('wanting', 'wanted-b'));
     await scene.gone(mirrorPath('wanting', 'wanted-b'));
     await allIsHeard('wanted');

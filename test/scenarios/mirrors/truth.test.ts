@@ -45,8 +45,11 @@ describe('a copy that does not match its mirror', () => {
     await scene.api.delete(secretPath('mixed-b', 'mixed'));
     await scene.secret(HOME, 'mixed', { a: '1' });
     await scene.mirror('mixed', ['mixed-.']);
-    const { conditions } = await scene.ready('mixed', 'Conflict', /skipped .* waiting in /);
-    assert.match(conditions[0].message, /namespace mixed-a: .*not a copy; waiting in namespace mixed-b: .*deleted/);
+    const { conditions } = await scene.ready('mixed', 'Conflict', /skipped namespace .* waiting in /);
+    assert.match(
+      conditions[0].message,
+      /namespace mixed-a: .*not managed by Keyferry; .*waiting in namespace mixed-b: .*deleted/,
+    );
     assert.equal(await eventsOf('mixed', 'Active'), 0, 'it was called active');
     const lines = (): string[] => operator.output.split('\n').filter((line) => line.includes('skipped namespace'));
     await waitFor(() => lines().length > 0, { message: 'the verdict in the log' });
