@@ -1,4 +1,4 @@
-/** `keyferry plan`: what manifests would do on this cluster, without doing it. */
+/** `keyferry plan`: what `kubectl apply` of manifests would change on this cluster. Writes nothing. */
 import { stringify } from 'yaml';
 import { MIRRORS_GROUP, SECRET_MIRROR_KIND } from '../controllers/mirrors/api.ts';
 import { NOT_INSTALLED } from '../controllers/mirrors/crd-trouble.ts';
@@ -24,7 +24,7 @@ import { Named, rowsOf, touchedBy } from './plan/rows.ts';
 import { vaultPlace } from './status/mirrors.ts';
 import { textTable } from './text-table.ts';
 
-/** Its fields are dropped when it is written, for the CRD stores v1alpha2. */
+/** The server drops its fields, because the CRD stores v1alpha2. */
 const UNCONVERTED = `${MIRRORS_GROUP}/v1alpha1 ${SECRET_MIRROR_KIND}`;
 
 export interface PlanContext {
@@ -78,7 +78,7 @@ export async function planFiles(
   return { text: options.output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report), code };
 }
 
-/** What the server or Keyferry would refuse of a manifest. */
+/** Why the server or Keyferry would refuse a manifest. */
 function problemsOf(look: Look, { manifest, planned, namespace }: Given): PlannedProblem[] {
   const { name } = manifest.metadata;
   const rule = `${manifest.kind.slice(manifest.kind.indexOf(' ') + 1)} ${namespace}/${name}`;
@@ -103,7 +103,7 @@ function problemsOf(look: Look, { manifest, planned, namespace }: Given): Planne
   return replication?.kind === 'broken' ? [...problems, { rule, problem: replication.refusal.message }] : problems;
 }
 
-/** On the mirrors that are given, or whose source is. */
+/** Notes on the mirrors in the manifests, and on mirrors whose source is in them. */
 function notesOn(look: Look, named: Named): PlannedNote[] {
   const notes: PlannedNote[] = [];
   for (const [rule, mirror] of look.inventory.mirrors.all()) {

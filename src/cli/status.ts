@@ -1,4 +1,4 @@
-/** `keyferry status`: what is copied where, what is not and why, from the cluster itself; the daemon need not run. */
+/** `keyferry status`: rules, copies and problems, read from the cluster. The operator need not run. */
 import { stringify } from 'yaml';
 import type { KubeApi } from '../kube/api.ts';
 import type { StatusOptions } from './actions.ts';

@@ -17,8 +17,11 @@ import { type Collection, listReachable, type Reach } from '../kube-list.ts';
 
 /** All are listed; of a kind that the replicator does not run for, the status says so. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
-const NAMESPACES = { groupPath: '/api/v1', plural: 'namespaces' };
-const MIRRORS = { groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`, plural: SECRET_MIRROR_PLURAL };
+export const NAMESPACES: Collection = { groupPath: '/api/v1', plural: 'namespaces' };
+export const MIRRORS: Collection = {
+  groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
+  plural: SECRET_MIRROR_PLURAL,
+};
 
 /** The view of a source in Vault: to read it would take the mirror's login, and would create dynamic credentials. */
 export const VAULT_NOT_READ = {

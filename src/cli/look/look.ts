@@ -14,15 +14,15 @@ import { type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { Claims } from '../../copy/plan/claims.ts';
-import { decide, type Decision, type FactSource, fateOf, flowIn } from '../../copy/plan/decide.ts';
+import { decide, type Decision, type FactSource, fateOf, flowIn, type TargetReader } from '../../copy/plan/decide.ts';
 import type { OwnerFate } from '../../copy/plan/facts.ts';
 import { outcomeOf, outcomesOf } from '../../copy/plan/outcomes.ts';
 import type { Evaluation } from '../../copy/rule-reconciler.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { finish } from '../../runtime/slices.ts';
 import type { ReplicatorReading } from '../actions.ts';
+import { factsFrom } from './facts.ts';
 import { Inventory } from './inventory.ts';
-import { ListedFacts } from './listed-facts.ts';
 
 export interface LookOptions {
   readonly api: KubeApi;
@@ -46,7 +46,9 @@ export class Look {
   readonly replicator: ReplicatorReconciler;
   readonly claims: Claims;
   readonly #cluster: string;
-  readonly #facts: FactSource;
+  readonly #source: FactSource;
+  readonly #reader: TargetReader;
+  readonly #signal: AbortSignal;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
   private constructor(options: LookOptions, inventory: Inventory) {
@@ -54,6 +56,7 @@ export class Look {
     const { mirrors, namespaces, objects } = inventory;
     this.inventory = inventory;
     this.#cluster = api.cluster;
+    this.#signal = options.signal ?? new AbortController().signal;
     this.patterns = new PatternCache(regexMode);
     this.settings = {
       names: annotationNames(replicator.annotationsPrefix),
@@ -89,13 +92,15 @@ export class Look {
       onRoom: (rule) => outdated.add(rule),
     });
     const claims: Claims = new Claims({
-      flowOf: (claim) => flowIn(claim, claims, this.#facts),
+      flowOf: (claim) => flowIn(claim, this.#source, this.#reader),
       onChange: () => undefined,
     });
     this.claims = claims;
     claims.add(this.mirrorReconciler);
     claims.add(this.replicator);
-    this.#facts = new ListedFacts(options, inventory, claims);
+    const { source, reader } = factsFrom(inventory, claims, options);
+    this.#source = source;
+    this.#reader = reader;
     for (const [rule] of mirrors.all()) outdated.add(rule);
     for (const [key, observed] of objects) {
       claims.objectChanged(key, undefined, observed);
@@ -127,7 +132,7 @@ export class Look {
 
   /** What the operator would do with a copy that its rule does not claim. `later`: that is not known. */
   async fateOf(owner: RuleKey, target: ResourceKey, observed: Observed): Promise<OwnerFate | 'later'> {
-    return await fateOf(owner, target, observed, this.#facts);
+    return await fateOf(owner, target, observed, this.#source, this.#signal);
   }
 
   /**
@@ -137,7 +142,9 @@ export class Look {
   async decide(targets: Iterable<ResourceKey>): Promise<void> {
     const open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
     await Promise.all(
-      open.map(async (target) => this.#decisions.set(target, await decide(target, this.claims, this.#facts))),
+      open.map(async (target) =>
+        this.#decisions.set(target, await decide(target, this.#source, this.#reader, this.#signal)),
+      ),
     );
   }
 

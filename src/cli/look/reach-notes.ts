@@ -1,4 +1,4 @@
-/** What a Look could not see for want of rights. */
+/** Which parts of a cluster could not be listed with the permissions of the caller. */
 import type { Inventory } from './inventory.ts';
 
 const PLURALS = {
@@ -10,7 +10,6 @@ const PLURALS = {
 
 type Looked = keyof typeof PLURALS;
 
-/** As sentences. */
 export function reachNotes(inventory: Pick<Inventory, 'reach'>): string[] {
   const notes: string[] = [];
   const partly: string[] = [];

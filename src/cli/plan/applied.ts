@@ -1,4 +1,4 @@
-/** What an object would be after `kubectl apply` of a manifest: what the manifest says, over what is there. Pure. */
+/** The object after `kubectl apply` of a manifest. Pure. */
 import type { Kind } from '../../copy/model/kind.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';
@@ -7,8 +7,8 @@ import { isMap, type Manifest, ManifestError, stringsOf } from './manifests.ts';
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The three-way merge of `kubectl apply`: what the manifest names is set, what it names with nothing goes, and so does what the
- * last manifest named and this one does not.
+ * The three-way merge of `kubectl apply`: sets the fields of the manifest, and removes those that are empty in it, or that the
+ * last manifest had and this one does not have.
  */
 export function merged(there: Fields, last: Fields, given: Fields): Record<string, unknown> {
   const result: Record<string, unknown> = { ...there };
@@ -23,7 +23,7 @@ export function merged(there: Fields, last: Fields, given: Fields): Record<strin
   return result;
 }
 
-/** The manifest that was last applied, as kubectl has written it into the object. */
+/** The manifest that was last applied, from the annotation that kubectl writes. */
 export function lastApplied(annotations: Readonly<Record<string, string>> | undefined): Fields {
   const text = annotations?.[LAST_APPLIED];
   if (text === undefined) return {};
@@ -31,7 +31,7 @@ export function lastApplied(annotations: Readonly<Record<string, string>> | unde
     const value: unknown = JSON.parse(text);
     return isMap(value) ? value : {};
   } catch {
-    // Anybody may have written it; kubectl does without it then, too.
+    // Anybody may have written it; kubectl ignores it then, too.
     return {};
   }
 }
@@ -42,8 +42,7 @@ export function mapIn(object: Fields, field: string): Fields {
 }
 
 /**
- * Content, type and immutability of an object with a manifest applied. Of an object whose content is not known only what the
- * manifest says comes out.
+ * Content, type and immutability of an object with a manifest applied. If the object's content is not known, only the manifest's.
  * @throws ManifestError naming the field
  */
 export function appliedContent(kind: Kind, there: Fields, last: Fields, { object, where }: Manifest): Fields {
@@ -71,7 +70,7 @@ export function appliedContent(kind: Kind, there: Fields, last: Fields, { object
   return { ...content, ...merged(before, {}, withoutUndefined(rest)) };
 }
 
-/** Whether a manifest says anything of content. */
+/** Whether a manifest sets any content. */
 export function saysContent(kind: Kind, { object }: Manifest): boolean {
   return [...kind.fields.map(({ name }) => name), 'stringData', 'type', 'immutable'].some((field) => {
     return object[field] !== undefined && object[field] !== null;
@@ -116,7 +115,7 @@ function withoutLineEnds(values: Readonly<Record<string, string>>): Record<strin
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, withoutLineEnd(value)]));
 }
 
-/** The server does not read them. */
+/** The server ignores them. */
 function withoutLineEnd(base64: string): string {
   return base64.replaceAll(/[\n\r]/g, '');
 }

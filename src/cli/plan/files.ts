@@ -1,4 +1,4 @@
-/** Which files `keyferry plan` reads: as `kubectl apply -f` takes them. */
+/** The files that `keyferry plan` reads, as `kubectl apply -f` does. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type Manifest, ManifestError, parseManifests } from './manifests.ts';

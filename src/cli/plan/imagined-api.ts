@@ -1,62 +1,45 @@
 /**
- * The cluster as it would be with some manifests applied, to whoever reads it: what the manifests say, over what is there, as
- * `kubectl apply` would put it. Nothing can be written through it.
+ * A read-only API of the cluster as it would be after `kubectl apply` of some manifests.
  *
- * Lists and single objects agree: that a manifest changes an object is told from metadata alone.
+ * Lists and single objects agree: whether a manifest changes an object depends on its metadata alone.
  */
-import {
-  MIRRORS_GROUP,
-  MIRRORS_VERSION,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRROR_PLURAL,
-} from '../../controllers/mirrors/api.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
-import type { KubeApi, KubeObject, KubeRequest, KubeResponse, KubeStream, ObjectMeta } from '../../kube/api.ts';
+import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR_KIND } from '../../controllers/mirrors/api.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import type { KubeApi, KubeRequest, KubeResponse, KubeStream, ObjectMeta } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
+import type { Listed } from '../../kube/list-each.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
+import type { Collection } from '../kube-list.ts';
+import { KINDS, MIRRORS, NAMESPACES } from '../look/inventory.ts';
 import { appliedContent, appliedSpec, lastApplied, mapIn, merged, saysContent } from './applied.ts';
 import type { Manifest } from './manifests.ts';
 
-type Item = KubeObject & Readonly<Record<string, unknown>>;
-
 interface List {
   readonly metadata: { readonly continue?: string };
-  readonly items: readonly Item[] | null;
+  readonly items: readonly Listed[] | null;
 }
 
 /** A kind of which manifests are planned. */
-interface Planned {
-  /** `v1 Secret`, in every version in which it may come. */
+interface Planned extends Collection {
+  /** `v1 Secret`, in every version that is served. */
   readonly names: readonly string[];
-  /** `/api/v1/secrets` */
-  readonly groupPath: string;
-  readonly plural: string;
   readonly namespaced: boolean;
-  /** What is Kubernetes' own, and thus there. */
+  /** Always served. */
   readonly builtIn: boolean;
   readonly content: Kind | undefined;
 }
 
-const CONTENT_KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 const PLANNED: readonly Planned[] = [
-  {
-    names: ['v1 Namespace'],
-    groupPath: '/api/v1',
-    plural: 'namespaces',
-    namespaced: false,
-    builtIn: true,
-    content: undefined,
-  },
-  ...CONTENT_KINDS.map((kind) => {
+  { names: ['v1 Namespace'], ...NAMESPACES, namespaced: false, builtIn: true, content: undefined },
+  ...KINDS.map((kind) => {
     const { groupPath, plural } = kind;
     return { names: [`v1 ${kind.kind}`], groupPath, plural, namespaced: true, builtIn: true, content: kind };
   }),
   {
-    // Both versions are one object, which is stored as it comes.
+    // Both versions are one object, which is stored as it was sent.
     names: [MIRRORS_VERSION, 'v1alpha1'].map((version) => `${MIRRORS_GROUP}/${version} ${SECRET_MIRROR_KIND}`),
-    groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
-    plural: SECRET_MIRROR_PLURAL,
+    ...MIRRORS,
     namespaced: true,
     builtIn: false,
     content: undefined,
@@ -73,7 +56,7 @@ export interface Given {
   readonly index: number;
 }
 
-/** `undefined`: its kind has nothing to do with Keyferry. @param home namespace of objects that name none */
+/** `undefined`: not a kind that Keyferry uses. @param home namespace of objects that name none */
 export function givenOf(manifest: Manifest, home: string, index: number): Given | undefined {
   const planned = PLANNED.find(({ names }) => names.includes(manifest.kind));
   if (planned === undefined) return undefined;
@@ -84,9 +67,9 @@ export class ImaginedApi implements KubeApi {
   readonly cluster: string;
   readonly #api: KubeApi;
   readonly #now: number;
-  /** By path of the object. Of several manifests of one object the last counts. */
+  /** By path of the object. The last of several manifests of one object counts. */
   readonly #given: ReadonlyMap<string, Given>;
-  /** Of a list under way: paths of the given objects that have come. */
+  /** By list that is being read: paths of the given objects that it has returned. */
   readonly #seen = new Map<string, Set<string>>();
   #lacksApi = false;
 
@@ -146,7 +129,7 @@ export class ImaginedApi implements KubeApi {
       const { body } = await this.#api.request(request);
       return parseJson(body, `the list of ${request.path}`) as List;
     } catch (error) {
-      // Manifests are planned before the API is installed, too.
+      // Manifests can be planned before the CRD is installed.
       if (!builtIn && isNotFound(error)) {
         this.#lacksApi = true;
         return { metadata: {}, items: [] };
@@ -155,10 +138,10 @@ export class ImaginedApi implements KubeApi {
     }
   }
 
-  async #find(request: KubeRequest): Promise<Item | undefined> {
+  async #find(request: KubeRequest): Promise<Listed | undefined> {
     try {
       const { body } = await this.#api.request(request);
-      return parseJson(body, `the answer to GET ${request.path}`) as Item;
+      return parseJson(body, `the answer to GET ${request.path}`) as Listed;
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
@@ -166,7 +149,7 @@ export class ImaginedApi implements KubeApi {
   }
 
   /** @param there with or without its content */
-  #applied(given: Given, there: Item | undefined): Item {
+  #applied(given: Given, there: Listed | undefined): Listed {
     const { manifest, planned, namespace, index } = given;
     const { name, labels = {}, annotations = {} } = manifest.metadata;
     const last = lastApplied(there?.metadata.annotations);
@@ -174,7 +157,7 @@ export class ImaginedApi implements KubeApi {
     const before: ObjectMeta = there?.metadata ?? {
       name,
       ...(namespace === '' ? {} : { namespace }),
-      // Of those that are made in the same second the uid decides.
+      // The uid orders rules that are created in the same second.
       uid: `new ${String(index).padStart(9, '0')}`,
       resourceVersion: '1',
       generation: 1,
@@ -195,11 +178,11 @@ export class ImaginedApi implements KubeApi {
     const content = { ...type, ...appliedContent(planned.content, there ?? type, last, manifest) };
     if (there === undefined) return { ...content, metadata: meta };
     const says = saysContent(planned.content, manifest);
-    // A version that no copy holds: whether the content is another one is found out by reading it.
+    // A version that no copy holds, so that the content is read and compared.
     const isOther = says || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
     const resourceVersion = isOther ? next(before.resourceVersion) : before.resourceVersion;
     const { managedFields, ...rest } = meta;
-    // Who applies this is who wrote the data last.
+    // Applying the manifest makes its user the last one to write the data.
     const keep = says || managedFields === undefined ? {} : { managedFields };
     return { ...there, ...content, metadata: { ...rest, ...keep, resourceVersion } };
   }

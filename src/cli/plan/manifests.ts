@@ -1,12 +1,12 @@
 /**
- * Reads manifests: YAML or JSON, several documents a file, lists. What the API server takes is taken, and what it refuses for
- * its form is refused. Errors name file, document and field, never a value of a Secret.
+ * Reads manifests: YAML or JSON, several documents a file, lists. Accepts and refuses what the API server accepts and refuses by its
+ * form. Errors name file, document and field, never a value of a Secret.
  */
 import { parseAllDocuments, type Tags } from 'yaml';
 import { nameProblems } from '../../controllers/mirrors/names.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
 
-/** Metadata as a manifest may have it: nothing that only a server gives, and no empty field. */
+/** Metadata in a manifest: without fields that only the server sets, and without empty ones. */
 export interface ManifestMeta {
   readonly name: string;
   readonly namespace?: string;
@@ -28,7 +28,7 @@ export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-/** Aliases that one document may resolve to: a few lines can stand for gigabytes. */
+/** Limit of aliases that a document resolves: a few lines can expand to gigabytes. */
 const MAX_ALIASES = 1000;
 
 /**
@@ -53,7 +53,7 @@ export function parseManifests(text: string, label: string): Manifest[] {
     const [error] = document.errors;
     if (error !== undefined) {
       const line = error.linePos?.[0].line;
-      // The library's words quote the line, which may be one of a Secret.
+      // The library's message quotes the line, which may contain a value of a Secret.
       throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: not YAML (${error.code})`);
     }
     return objectsOf(
@@ -76,7 +76,7 @@ interface ListType {
   readonly kind: string;
 }
 
-/** @param listed what the items of a list are that do not say it themselves */
+/** @param listed the type of list items that do not have one of their own */
 function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
@@ -112,7 +112,7 @@ function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
 
 const OUR_KINDS: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'SecretMirror']);
 
-/** The names of other kinds follow rules of their own (`system:node`), but all can be a part of a path. */
+/** Other kinds have other rules for names (`system:node`), but each name must be usable in a path. */
 function pathProblems(kind: string, name: string): string[] {
   if (OUR_KINDS.has(kind)) return nameProblems('metadata.name', name);
   const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
@@ -134,7 +134,7 @@ export function isMap(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * The texts in a field of a manifest, none where the field is empty; an empty value is an empty text, as the server reads it.
+ * The strings in a field of a manifest, none if the field is empty. An empty value is an empty string, as for the server.
  * @throws ManifestError naming the field
  */
 export function stringsOf(value: unknown, where: string, field: string): Record<string, string> {

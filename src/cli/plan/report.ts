@@ -1,6 +1,6 @@
 /**
- * What `keyferry plan` tells, whatever system it is of. The JSON and YAML output is this, as it stands; fields are only ever
- * added. Its schema is docs/schemas/plan.json.
+ * The output of `keyferry plan`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema
+ * is docs/schemas/plan.json.
  */
 
 export type PlannedAction = 'create' | 'update' | 'replace' | 'delete' | 'nothing' | 'conflict' | 'wait' | 'fail';
@@ -14,17 +14,17 @@ export interface PlannedTarget {
   /** The rule that decides: `SecretMirror default/mysecret-mirror`. */
   readonly rule: string;
   readonly reason: string;
-  /** Whether data would be gone: a copy that is deleted, or cleared. */
+  /** Data would be lost: the copy is deleted or cleared. */
   readonly lost: boolean;
 }
 
-/** A rule or manifest that could not be carried out as it is written. */
+/** A rule or manifest that is invalid. */
 export interface PlannedProblem {
   readonly rule: string;
   readonly problem: string;
 }
 
-/** What is to be known of a rule beside its targets: why it has none, or what no plan can tell. */
+/** A remark on a rule besides its targets: why it has none, or what the plan does not cover. */
 export interface PlannedNote {
   readonly rule: string;
   readonly note: string;
@@ -33,19 +33,19 @@ export interface PlannedNote {
 export interface PlanReport {
   readonly apiVersion: 'keyferry.dev/v1';
   readonly kind: 'Plan';
-  /** What would change, and what would be refused; with `--all` also what stays as it is. */
+  /** Changes and refusals; with `--all` also targets that are up to date. */
   readonly targets: readonly PlannedTarget[];
   readonly problems: readonly PlannedProblem[];
   readonly notes: readonly PlannedNote[];
-  /** Targets that concern the manifests and stay as they are. */
+  /** Targets that are up to date. */
   readonly unchanged: number;
-  /** Objects of the manifests that have nothing to do with Keyferry. */
+  /** Objects in the manifests that Keyferry does not use. */
   readonly ignored: number;
 }
 
 const REFUSED: ReadonlySet<PlannedAction> = new Set(['conflict', 'fail']);
 
-/** Whether something would be lost or refused: what the exit code tells. */
+/** Whether data would be lost, or a rule refused. Decides the exit code. */
 export function isAlarming({ targets, problems }: Pick<PlanReport, 'targets' | 'problems'>): boolean {
   return problems.length > 0 || targets.some(({ action, lost }) => lost || REFUSED.has(action));
 }

@@ -1,4 +1,4 @@
-/** Which targets the manifests concern, and what would become of each: a row for what decides it, and one for each rule that loses. */
+/** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
 import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
 import { MIRRORS_CONTROLLER } from '../../controllers/mirrors/api.ts';
 import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
@@ -10,7 +10,7 @@ import type { Given } from './imagined-api.ts';
 import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
 
-/** What the manifests name. */
+/** The objects in the manifests. */
 export class Named {
   readonly objects: ReadonlySet<ResourceKey>;
   readonly mirrors: ReadonlySet<RuleKey>;
@@ -34,13 +34,12 @@ export class Named {
 
 export interface Touched {
   readonly targets: ReadonlySet<ResourceKey>;
-  /** Given objects that are rules, sources or targets. */
+  /** Objects in the manifests that are rules, sources or targets. */
   readonly concerned: ReadonlySet<ResourceKey>;
-  /** Rules that are given. */
+  /** Rules in the manifests. */
   readonly rules: ReadonlySet<RuleKey>;
 }
 
-/** What the manifests concern. */
 export function touchedBy(look: Look, named: Named): Touched {
   const targets = new Set<ResourceKey>();
   const concerned = new Set<ResourceKey>();
@@ -61,7 +60,7 @@ export function touchedBy(look: Look, named: Named): Touched {
       if (isGiven || fromGiven || isNew || named.objects.has(target)) targets.add(target);
     }
   }
-  // What a rule has made and does not claim goes; of one that cannot be understood it stays.
+  // Copies that a rule does not claim are deleted; those of an invalid rule are kept.
   for (const rule of rules) {
     if (look.replicator.refusalOf(rule) !== undefined) continue;
     for (const target of look.claims.ownedBy(rule)) targets.add(target);
@@ -70,8 +69,8 @@ export function touchedBy(look: Look, named: Named): Touched {
 }
 
 /**
- * The rows of the targets, by system and place.
- * @returns `isNews`: it changes something, or refuses something to a rule of the manifests
+ * The rows of the targets, by controller and place.
+ * @returns `isNews`: a change, or a conflict of a rule in the manifests
  */
 export async function rowsOf(
   look: Look,
@@ -112,7 +111,7 @@ export async function rowsOf(
   }
 }
 
-/** Why nothing is done, where that is not because all is well. */
+/** Why nothing is done, unless the target is up to date. */
 function remarkOf(
   outcomes: readonly (readonly [Entry, Outcome])[],
   winner: Entry | undefined,
@@ -129,7 +128,7 @@ function systemOf(rule: RuleKey): string {
   return rule.slice(0, rule.indexOf(':'));
 }
 
-/** A rule for people, also one that is gone. */
+/** The title of a rule, even if it is gone. */
 function titleOf(look: Look, rule: RuleKey): string {
   const title = look.rules.get(rule)?.owner.title;
   if (title !== undefined) return title;

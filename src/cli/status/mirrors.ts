@@ -1,4 +1,4 @@
-/** The status of SecretMirrors, from what stands in the cluster: their own status, and the marks on copies. */
+/** The status of SecretMirrors, from the cluster: their own status, and the marks on copies. */
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -25,7 +25,7 @@ import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type Syste
 export async function mirrorsStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
   const asked = (place: string): boolean => namespace === undefined || place === namespace;
   const mirrors = [...look.inventory.mirrors.all()].filter(([, { metadata }]) => asked(metadata.namespace ?? ''));
-  // Of those that Keyferry has made ready nothing is failing; the others are looked at.
+  // Mirrors that are ready have no failing targets; those of the others are decided.
   await look.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
     system: MIRRORS_CONTROLLER,
@@ -55,7 +55,7 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
       if (why === undefined) continue;
       const fate = await fateOfOrphan(look, owner, key, observed);
       const retained = fate === STAYS && annotations[RETAIN_ANNOTATION] === 'true';
-      add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', as deletePolicy retain said' : ''}`);
+      add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
     } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
       if (mark === undefined) add(key, '', 'its owner annotation was removed; Keyferry ignores it');
@@ -67,7 +67,7 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
   return orphans;
 }
 
-/** `undefined`: that cannot be told. */
+/** `undefined`: unknown. */
 function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | undefined {
   const mirror = look.inventory.mirrors.get(owner);
   if (mirror === undefined) {
@@ -114,7 +114,7 @@ function stateOf({ metadata, status }: SecretMirror): Pick<RuleStatus, 'state' |
   const { generation } = metadata;
   const state = status?.mirrorStatus ?? 'Unknown';
   if (metadata.deletionTimestamp !== undefined) {
-    // What was said before it was deleted keeps it no more.
+    // A status from before the deletion does not explain why it waits.
     const heard = ready?.status === 'False' && status?.observedGeneration === generation;
     const held = heard ? `; ${ready.reason}: ${ready.message}` : '';
     const message = `since ${metadata.deletionTimestamp}${held}`;

@@ -1,4 +1,4 @@
-/** The status of annotated Secrets and ConfigMaps. They have no status of their own: it is found out as the controller would. */
+/** The status of annotated Secrets and ConfigMaps. They have no status of their own: their targets are decided as the controller would. */
 import { type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
 import { eventsOf } from '../../controllers/replicator/report.ts';
@@ -46,7 +46,7 @@ interface Annotated {
   readonly replication: ReplicationRule;
 }
 
-/** What stands in the object, whoever follows it. */
+/** The part of a status that the annotations alone determine. */
 function replicationOf(
   names: AnnotationNames,
   { key, observed, replication }: Annotated,
@@ -100,7 +100,7 @@ function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & {
   };
 }
 
-/** As they are written, because a status has to be recognized. */
+/** As they are written in the annotations. */
 function destinationsOf(names: AnnotationNames, { annotations }: Observed): string[] {
   return [names.to, names.toNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
 }
@@ -137,7 +137,7 @@ function stateOf(
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }
 
-/** Whether the rule reaches into namespaces that could not be looked at. */
+/** Whether the rule depends on namespaces that could not be listed. */
 function isHidden(look: Look, replication: ReplicationRule, entries: readonly Entry[]): boolean {
   if (look.inventory.isWhole('Namespace') && look.inventory.isWhole('Secret') && look.inventory.isWhole('ConfigMap'))
     return false;

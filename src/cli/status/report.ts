@@ -1,10 +1,10 @@
 /**
- * What `keyferry status` tells, whatever system it is of. The JSON and YAML output is this, as it stands; fields are only ever
- * added. Its schema is docs/schemas/status.json.
+ * The output of `keyferry status`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema
+ * is docs/schemas/status.json.
  */
 import type { Outcome } from '../../copy/model/claim.ts';
 
-/** A rule that a user wrote, and what became of it. */
+/** A rule and its state. */
 export interface RuleStatus {
   /** `mirrors`, … */
   readonly system: string;
@@ -16,18 +16,17 @@ export interface RuleStatus {
   /** Patterns of namespaces, or a place in Vault. */
   readonly destinations: readonly string[];
   /**
-   * The system's own word: `Pending`, `Active`, `Error`; `Deleting`; `Unknown` before Keyferry has seen it, or where the rights of the
-   * caller do not show it.
+   * By controller: `Pending`, `Active`, `Error`; `Deleting`; `Unknown` before Keyferry has reconciled it, or if the permissions of the
+   * caller do not cover it.
    */
   readonly state: string;
   readonly ready: boolean;
-  /** One word of why, and a sentence. */
   readonly reason: string;
   readonly message: string;
   /** RFC 3339; `null`: never. */
   readonly lastSyncTime: string | null;
   readonly copies: readonly CopyStatus[];
-  /** Every target that is not as it should be, as far as it could be looked at. */
+  /** Every target that is not up to date, as far as the permissions of the caller reach. */
   readonly failing: readonly FailingTarget[];
 }
 
@@ -38,28 +37,28 @@ export interface TargetPlace {
 }
 
 export interface CopyStatus extends TargetPlace {
-  /** Version of the source that it holds; '' where sources have none. */
+  /** Version of the source in it; '' if sources have none. */
   readonly sourceVersion: string;
 }
 
 export interface FailingTarget extends TargetPlace {
-  /** `pending`: it would be written if Keyferry ran and were let. */
+  /** `pending`: Keyferry would write it now. */
   readonly state: Extract<Outcome['state'], 'pending' | 'waiting' | 'conflict' | 'error'>;
   readonly reason: string;
   readonly message: string;
 }
 
-/** A copy that no rule stands behind. */
+/** A copy that no rule claims. */
 export interface OrphanStatus extends CopyStatus {
   readonly system: string;
-  /** What its mark says: `default/mysecret-mirror`. */
+  /** The rule in its mark: `default/mysecret-mirror`. */
   readonly owner: string;
   readonly reason: string;
 }
 
 export interface SystemStatus {
   readonly system: string;
-  /** Whether its API is there. */
+  /** Whether its API is installed. */
   readonly installed: boolean;
   readonly rules: readonly RuleStatus[];
   readonly orphans: readonly OrphanStatus[];
@@ -71,16 +70,16 @@ export interface StatusReport {
   /** Host of the API server. */
   readonly cluster: string;
   readonly systems: readonly { readonly system: string; readonly installed: boolean }[];
-  /** What could not be looked at, and why. */
+  /** What could not be listed, and why. */
   readonly notes: readonly string[];
   readonly rules: readonly RuleStatus[];
   readonly orphans: readonly OrphanStatus[];
 }
 
-/** Reason of a rule of which nothing can be said with the rights of the caller. It is not known to fail. */
+/** The reason if the permissions of the caller do not show the state of a rule. It is not known to fail. */
 export const LIMITED = 'Limited';
 
-/** All systems as one report, in a stable order. @param failed nothing but rules that are known not to be as they should be */
+/** All controllers as one report, in a stable order. @param failed only rules that are known to fail */
 export function reportOf(
   cluster: string,
   systems: readonly SystemStatus[],

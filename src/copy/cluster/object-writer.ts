@@ -18,17 +18,17 @@ import { withoutDetails, redactApiError } from './redact-api-error.ts';
 const QUERY = { fieldManager: FIELD_MANAGER };
 
 export interface CreateOptions {
-  /** The server says what it would say, and creates nothing. */
+  /** A dry run. */
   readonly dryRun?: boolean;
   readonly immutable?: boolean;
-  /** Asks for what was stored, data included. */
+  /** Asks for a full answer: the stored object with its data. */
   readonly proof?: boolean;
 }
 
 /** What the server answered to a write. */
 export interface Written {
   readonly meta: ObjectMeta;
-  /** The content that it stored, if that was asked for. */
+  /** The stored content, in a full answer. */
   readonly stored?: Content;
 }
 
@@ -39,7 +39,7 @@ export class ObjectWriter {
     this.#store = store;
   }
 
-  /** Creates the target. @throws ApiError AlreadyExists, whoever's it is */
+  /** Creates the target. @throws ApiError AlreadyExists */
   async create(
     key: ResourceKey,
     desired: DesiredObject,
@@ -77,8 +77,7 @@ export class ObjectWriter {
   }
 
   /**
-   * Changes what differs, and the data as a whole where `content` is given. Labels and annotations that are not named in the
-   * desired stay as they are.
+   * Changes what differs, and with `content` all data. Labels and annotations that `desired` does not name stay as they are.
    * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
    */
   async update(
@@ -119,8 +118,8 @@ export class ObjectWriter {
   }
 
   /**
-   * Deletes the target as it was observed. Being gone already is as good.
-   * @returns whether it is gone; if not, somebody's finalizer holds it
+   * Deletes the target in the version that was observed. No error if it is gone already.
+   * @returns whether it is gone; otherwise a finalizer holds it
    * @throws ApiError Conflict if it changed since
    */
   async delete(key: ResourceKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
@@ -129,7 +128,7 @@ export class ObjectWriter {
     const request = { method: 'DELETE', path: this.#store.path(key), body, accept: METADATA_ONLY, signal } as const;
     try {
       const answer = await this.#send(key, request, undefined, true);
-      // The object itself where it is still there, else a Status.
+      // The object itself while it exists, otherwise a Status.
       return (parseJson(answer.body, `the answer to DELETE ${request.path}`) as KubeObject).kind === 'Status';
     } catch (error) {
       if (isObjectGone(error, parseResourceKey(key).name)) return true;
@@ -153,9 +152,9 @@ export class ObjectWriter {
   }
 
   /**
-   * @param content what the request carries
-   * @param there whether there is an object already
-   * @throws ApiError without a value of either
+   * @param content of the request
+   * @param there whether the object exists
+   * @throws ApiError without a value of the old or new object
    */
   async #send(
     key: ResourceKey,
@@ -183,30 +182,30 @@ export class ObjectWriter {
       const read = there ? await this.#store.read(key, signal) : undefined;
       if (read !== undefined) contents.push(read.content);
     } catch {
-      // It is the refused write that is told, and what cannot be read cannot be looked for in its words.
+      // The old values are not known, so they cannot be removed from the message.
       return withoutDetails(error);
     }
     return redactApiError(error, this.#store.kind, contents);
   }
 }
 
-/** The server's own words, and not those of somebody who was shown the object. */
+/** The message is the server's own, and not that of a webhook or policy. */
 function isRoutine(error: ApiError): boolean {
   return !error.isStatus || isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isThrottled(error);
 }
 
-function present(wanted: FieldPatch): Record<string, string> {
-  return Object.fromEntries(Object.entries(wanted).filter((entry): entry is [string, string] => entry[1] !== null));
+function present(desired: FieldPatch): Record<string, string> {
+  return Object.fromEntries(Object.entries(desired).filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-/** JSON patch operations (RFC 6902) that turn `actual` into what is wanted of it. */
-function changes(path: string, actual: Readonly<Record<string, string>>, wanted: FieldPatch): unknown[] {
-  const differing = Object.entries(wanted).filter(([key, value]) =>
+/** JSON patch operations (RFC 6902) that turn `actual` into the desired state. */
+function changes(path: string, actual: Readonly<Record<string, string>>, desired: FieldPatch): unknown[] {
+  const differing = Object.entries(desired).filter(([key, value]) =>
     value === null ? Object.hasOwn(actual, key) : actual[key] !== value,
   );
   if (differing.length === 0) return [];
-  // An operation on a member of a map that is not there fails, so an empty one is added as a whole.
-  if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(wanted) }];
+  // An operation on a member of a missing map fails, so the map is added as a whole.
+  if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(desired) }];
   return differing.map(([key, value]) => {
     const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     return value === null ? { op: 'remove', path: member } : { op: 'add', path: member, value };

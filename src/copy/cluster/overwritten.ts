@@ -1,11 +1,11 @@
 /**
- * A mutating admission policy or webhook can make the server store something else than was written. The answer to a write says so:
- * - of labels and annotations always, because every answer has the metadata;
- * - of data only where it was asked for in full. Neither metadata nor managedFields show it: these name what was sent.
+ * A mutating admission policy or webhook can make the server store something else than was written. The answer to a write shows it:
+ * - for labels and annotations always, because every answer has the metadata;
+ * - for data only in a full answer. Neither metadata nor managedFields show it: these name what was sent.
  *
- * Answers in full cost no request, but bytes: as many as were sent. So they are asked for within a budget that leaves room for all
- * everyday writes; of a burst (the first copies of a thousand) it is one for each content, and what the budget allows. A target that
- * was found overwritten carries `OVERWRITTEN_MARK`: its metadata are then not taken for a proof of its data, after a restart either.
+ * A full answer costs no request, but as many bytes as were sent. So there is a budget, which is enough for all everyday writes; in a
+ * burst (the first thousand copies) each content gets one full answer, and others as the budget allows. A target that was overwritten
+ * carries `OVERWRITTEN_MARK`: its metadata then prove nothing about its data, also after a restart.
  */
 import type { Outcome } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
@@ -13,19 +13,17 @@ import type { Written } from './object-writer.ts';
 import { type Observed, observe } from '../model/observed.ts';
 import { matches, OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.ts';
 
-/** What users are told. */
 export const OVERWRITTEN: Outcome = {
   state: 'error',
   reason: 'Overwritten',
-  message:
-    'the server stored something else than was written: an admission policy or webhook changes it; Keyferry writes it again at growing intervals',
+  message: 'the server stored something else than was written: an admission policy or webhook changes it; backing off',
 };
 
-/** Answers that may come at once, in bytes, and how many more each second. A Secret of a few values takes 2 KiB. */
+/** Size of the budget, and its growth. A Secret of a few values takes 2 KiB. */
 const BURST_BYTES = 32 * 1024;
 const BYTES_PER_SECOND = 4096;
 
-/** Decides which writes are answered in full. Safe to lose: it starts again with a full budget. */
+/** Decides which writes get a full answer. Safe to lose: it starts again with a full budget. */
 export class ProofBudget {
   /** Wall clock, ms. */
   readonly #now: () => number;
@@ -38,7 +36,7 @@ export class ProofBudget {
     this.#at = now();
   }
 
-  /** Whether the answer to the next write of `content` is to bring what was stored. Takes it off the budget. */
+  /** Whether the next write of `content` asks for a full answer. Takes it off the budget. */
   isDue(content: Content): boolean {
     const now = this.#now();
     const seconds = Math.max(0, now - this.#at) / 1000;
@@ -52,17 +50,17 @@ export class ProofBudget {
   }
 }
 
-/** Whether a target was found overwritten when it was written last. */
+/** Whether the last write of a target was overwritten. */
 export function isMarked(observed: Observed | undefined): boolean {
   return observed?.annotations[OVERWRITTEN_MARK] !== undefined;
 }
 
-/** The same desired for a target that was found overwritten: the mark is written along with the data. */
+/** The desired object of a target that was overwritten: with the mark. */
 export function withMark(desired: DesiredObject): DesiredObject {
   return { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: 'true' } };
 }
 
-/** Whether the server stored something else than was wished for. @param content what was written, if it was data */
+/** Whether the server stored something else than the desired object. @param content the data that were written, if any */
 export function isOverwritten(
   { meta, stored }: Written,
   desired: DesiredObject,

@@ -1,6 +1,6 @@
 /**
- * The words of a server that refused a write, fit to be told. Whoever has a say in a write (an admission webhook, a policy) sees the whole
- * object, as it is to be and as it was, and may quote a value of it.
+ * Removes values from the message of a server that refused a write. Admission webhooks and policies see the whole object, before and
+ * after the write, and may quote a value of it.
  */
 import { ApiError } from '../../kube/errors.ts';
 import { redact } from '../../runtime/redact.ts';
@@ -9,18 +9,18 @@ import { NotUtf8Error } from '../../runtime/secret-bytes.ts';
 import type { Content } from '../model/content.ts';
 import type { Kind } from '../model/kind.ts';
 
-/** @param contents what the object held, and was to hold */
+/** @param contents of the object before and after the write */
 export function redactApiError(error: ApiError, kind: Kind, contents: readonly Content[]): ApiError {
   const values = contents.flatMap((content) => [...content.values(kind).values()].map(textOf));
   return reworded(error, (text) => redact(text, values));
 }
 
-/** For when it is not known what the words may quote. */
+/** For a message that may quote an unknown value. */
 export function withoutDetails(error: ApiError): ApiError {
-  return reworded(error, () => '[left out, because it may quote a value]');
+  return reworded(error, () => '[removed: it may quote a value]');
 }
 
-/** Another error, because the stack and the message of the old one have the words as well. */
+/** A new error, because the stack and the message of the old one have the text as well. */
 function reworded(
   { call, status, reason, statusMessage, causes, isStatus, retryAfterMs, detected }: ApiError,
   reword: (text: string) => string,

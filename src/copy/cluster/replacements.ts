@@ -1,14 +1,14 @@
 /**
- * Copies that cannot be changed (another type, immutable, another system's) are deleted and made anew. The server may refuse the new one: a
- * policy, a quota, a webhook. So that the old copy is not lost by that:
+ * Copies that cannot be changed (another type, immutable, another controller's) are deleted and created again. The server may refuse the
+ * new one: a policy, a quota, a webhook. So that the old copy is not lost then:
  *
- *   ask ──refused──▶ the old copy stays
- *    └─allowed──▶ keep the old copy here ──▶ delete ──▶ create ──done──▶ forget
- *                                                        └─refused──▶ put back
+ *   dry run ──refused──▶ the old copy stays
+ *      └─accepted──▶ keep the old copy in memory ──▶ delete ──▶ create ──done──▶ forget
+ *                                                                  └─refused──▶ restore
  *
- * - A copy is kept from before its deletion until an object stands in its place, or nobody wants one there.
- * - A kept copy may be lost (a crash; more bytes than `KEPT_BYTES` wait for finalizers). Then the rule still makes the new one, or says
- *   why it cannot.
+ * - A copy is kept from before its deletion until an object exists in its place, or no rule claims the place.
+ * - A kept copy may be lost (a crash; copies larger than `KEPT_BYTES` together wait for finalizers). Then the rule still creates the new
+ *   one, or reports why it cannot.
  */
 import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../kube/errors.ts';
 import { ByteCache } from '../../runtime/byte-cache.ts';
@@ -21,12 +21,12 @@ import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../model/observed.ts';
 import type { DesiredObject } from '../plan/desired.ts';
 
-/** Old copies that are kept at most, in bytes: eight writes at once, each with the largest Secret that etcd takes (1.5 MiB). */
+/** Limit of all old copies: eight writes at once, each with the largest Secret that etcd accepts (1.5 MiB). */
 const KEPT_BYTES = 12 * 1024 * 1024;
 
 interface OldCopy {
   readonly uid: string;
-  /** As they were read: of what is observed, long values are cut out. */
+  /** As they were read: `Observed` lacks long values. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly content: Content;
@@ -49,9 +49,9 @@ export class Replacements {
   }
 
   /**
-   * Asks whether the server would take the new object, and keeps the old one as it is.
+   * Does a dry run of the creation, and keeps the old copy.
    * @param observed the old copy
-   * @returns what is there, as it was read: another version than observed was not kept; `null`: it is gone
+   * @returns the old copy as it was read (another version than observed is not kept); `null`: it is gone
    * @throws ApiError of the refusal
    */
   async prepare(
@@ -62,7 +62,7 @@ export class Replacements {
   ): Promise<Observed | null> {
     const { store, writer, onCreate } = this.#options;
     try {
-      // The server runs admission before it looks whether the name is free, also in a dry run: AlreadyExists says that all else is right.
+      // The server runs admission before it checks the name, also in a dry run: AlreadyExists means that it would accept the object.
       await writer.create(target, desired, content, signal, { dryRun: true });
     } catch (error) {
       if (!isAlreadyExists(error)) {
@@ -84,11 +84,11 @@ export class Replacements {
 
   /**
    * Creates the old copy again.
-   * @param refused why the new one cannot be made, if the server said so
+   * @param refused why the server refused the new one
    * @returns whether one was kept
-   * @throws what the server said of the old copy too
+   * @throws ApiError with both refusals
    */
-  async putBack(target: ResourceKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
+  async restore(target: ResourceKey, refused: unknown, signal: AbortSignal): Promise<boolean> {
     const { store, writer, onCreate } = this.#options;
     const old = this.#old.get(target);
     if (old === undefined) return false;
@@ -108,7 +108,7 @@ export class Replacements {
     return true;
   }
 
-  /** Whether an old copy is kept whose place is empty, as far as is known. @param there what stands in its place */
+  /** Whether an old copy is kept, and its place is empty. @param there the object in its place, as far as it is known */
   isAway(target: ResourceKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
     if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);

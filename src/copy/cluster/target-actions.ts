@@ -5,7 +5,7 @@ import { Content } from '../model/content.ts';
 import { isPassing } from '../model/failure.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { winnerOf } from '../plan/contest.ts';
-import { type ClaimFacts, type Decision, factsOf } from '../plan/decide.ts';
+import { type Decision, type FactSource, factsOf } from '../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../plan/facts.ts';
 import { isHandOver } from '../plan/hand-over.ts';
 import { outcomeOf } from '../plan/outcomes.ts';
@@ -18,17 +18,19 @@ import {
   pauseAfterOverwritten,
   pauseBefore,
 } from '../plan/repairs.ts';
+import type { SourceReader } from '../sources.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { isMarked, isOverwritten, OVERWRITTEN, ProofBudget, withMark } from './overwritten.ts';
 import { Replacements } from './replacements.ts';
 import type { KubeStore } from './store.ts';
-import type { TargetFacts, TargetFactsOptions } from './target-facts.ts';
+import type { TargetRun } from './target-run.ts';
 import type { TargetMemory } from './target-memory.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
 
-export interface TargetActionsOptions extends TargetFactsOptions {
-  readonly claims: ClaimFacts;
+export interface TargetActionsOptions extends FactSource {
+  readonly store: KubeStore;
+  readonly sources: SourceReader;
   readonly onWrite: (target: ResourceKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
 }
 
@@ -55,7 +57,7 @@ interface Action<P = WritePlan> {
   readonly target: ResourceKey;
   readonly facts: Facts;
   readonly plan: P;
-  readonly run: TargetFacts;
+  readonly run: TargetRun;
   readonly signal: AbortSignal;
 }
 
@@ -85,7 +87,7 @@ export class TargetActions {
     if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
       // The rule that desired another copy in its place cannot make it any more (its source is gone), or is gone itself.
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
-      else if (await this.#replacements.putBack(target, undefined, signal)) return 'again';
+      else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
     }
     switch (plan.do) {
       case 'nothing':
@@ -152,7 +154,7 @@ export class TargetActions {
       onWrite(target, verb, false, claim);
       // While the server has trouble, it would not take the old copy either.
       if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
-        await this.#replacements.putBack(target, error, signal);
+        await this.#replacements.restore(target, error, signal);
       }
       return await this.#refused(error, action);
     }
@@ -195,7 +197,7 @@ export class TargetActions {
       const wanted = { claim, desired, content: content ?? minimalContent(store, desired.type) };
       const there = await this.#replacements.prepare(target, observed, wanted, signal);
       if (there?.resourceVersion !== observed.resourceVersion) {
-        run.read = there;
+        run.seen = there;
         return 'again';
       }
     } catch (error) {
@@ -203,7 +205,7 @@ export class TargetActions {
       throw error;
     }
     // Meanwhile the rule may have changed, or been deleted with its copies retained.
-    const planned = plan(factsOf(target, this.#options.claims, run));
+    const planned = plan(factsOf(target, this.#options, run));
     if (planned.do !== 'replace' || planned.claim !== claim) {
       this.#replacements.forget(target);
       return 'again';
@@ -243,7 +245,7 @@ export class TargetActions {
     delete memory.type;
     if (store.index.get(namespace, name) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the answer.
-      run.read = null;
+      run.seen = null;
       delete memory.deleted;
       memory.cleared = true;
       return 'again';
@@ -259,14 +261,14 @@ export class TargetActions {
   async #refused(error: unknown, { target, facts, run }: Action<Decision['plan']>): Promise<ActionResult> {
     const { observed } = facts;
     if (isAlreadyExists(error) || isConflict(error)) {
-      await run.readTarget(target);
+      await run.read(target);
       return 'again';
     }
     if (observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
       return this.#waitForNamespace(target);
     }
     if (observed !== undefined && isNotFound(error)) {
-      run.read = null;
+      run.seen = null;
       return { requeueAfterMs: RACE_RETRY_MS };
     }
     if (observed !== undefined && isFrozen(error) && !run.frozen) {

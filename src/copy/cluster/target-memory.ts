@@ -1,14 +1,14 @@
 /**
- * What is remembered of targets between runs. It is only there to save reading, and can be lost at any time:
- * - `held`: which content our own write (or a reading) put at which version;
- * - `deleted`: the uid that we have deleted, until a watch says that it is gone;
- * - `cleared`: it is gone, so that nobody need ask whether something without our label is left;
- * - `watchedByName`: the target is followed by name, because something that is not ours stands there;
- * - `repairs`: how often it was put right of late;
+ * The memory of targets between runs. It only saves reads, and can be lost at any time:
+ * - `held`: the content at one version, from our own write or a read;
+ * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
+ * - `cleared`: the target is gone, so that no read need look for an object without our label;
+ * - `watchedByName`: the target is followed by name, because an object that is not ours exists there;
+ * - `repairs`: number of recent repairs;
  * - `overwritten`: how often in a row the server stored something else than was written;
- * - `wrote`: which version of its source was last written into it, also when it is gone.
+ * - `wrote`: the version of the source in the last write, also when the target is gone.
  *
- * A target of which nothing is remembered has no entry.
+ * A target without any of these has no entry.
  */
 import type { Content } from '../model/content.ts';
 import type { ResourceKey } from '../model/keys.ts';
@@ -32,21 +32,21 @@ export class TargetMemory {
     return this.#targets.get(target);
   }
 
-  /** To write into; `tidy` when something was taken out. */
+  /** For changes. Call `tidy` after removing a field. */
   of(target: ResourceKey): Memory {
     let memory = this.#targets.get(target);
     if (memory === undefined) this.#targets.set(target, (memory = {}));
     return memory;
   }
 
-  /** @param type the target's, which need not be the content's; '': not known */
+  /** @param type the target's, which may differ from the content's; '': not known */
   hold(target: ResourceKey, resourceVersion: string, content: Content, type: string): void {
     const memory = this.of(target);
     memory.held = { resourceVersion, fingerprint: fingerprintOf(content) };
     if (type !== '') memory.type = type;
   }
 
-  /** The object is gone: what it held and was no longer counts. */
+  /** The object is gone. */
   left(target: ResourceKey): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
@@ -56,7 +56,7 @@ export class TargetMemory {
     delete memory.type;
   }
 
-  /** @param claimed somebody wants the target still */
+  /** @param claimed a rule claims the target */
   tidy(target: ResourceKey, claimed: boolean): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;

@@ -19,7 +19,7 @@ import {
   TargetActions,
   type TargetActionsOptions,
 } from './target-actions.ts';
-import { TargetFacts } from './target-facts.ts';
+import { TargetRun } from './target-run.ts';
 import { TargetMemory } from './target-memory.ts';
 
 export interface TargetReconcilerOptions extends TargetActionsOptions {
@@ -42,10 +42,10 @@ export class TargetReconciler {
 
   /** One run of the target loop. @throws the API's answer, where a retry makes sense */
   async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
-    const run = new TargetFacts(this.#options, this.#memory, signal);
+    const run = new TargetRun(this.#options.store, this.#memory, signal);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       try {
-        const decision = await decide(target, this.#options.claims, run);
+        const decision = await decide(target, this.#options, run, signal);
         const result = await this.#act(target, decision, run, signal);
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;
@@ -53,7 +53,7 @@ export class TargetReconciler {
         if (decision.plan.do === 'nothing') this.#tidy(target);
         return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
       } catch (error) {
-        const facts = factsOf(target, this.#options.claims, run);
+        const facts = factsOf(target, this.#options, run);
         if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !isOver(error, facts)) throw error;
         // A failed takeover never blocks deletion. The creation after it meets the same error, and reports it.
         run.takeoverFailed = true;
@@ -65,7 +65,7 @@ export class TargetReconciler {
   async #act(
     target: ResourceKey,
     { facts, plan }: Decision,
-    run: TargetFacts,
+    run: TargetRun,
     signal: AbortSignal,
   ): Promise<ActionResult> {
     if (plan.do === 'later') return { requeueAfterMs: LATER_MS };
@@ -76,7 +76,7 @@ export class TargetReconciler {
 
   /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
-    return flowIn(claim, this.#options.claims, this.#atHand());
+    return flowIn(claim, this.#options, this.#atHand());
   }
 
   /** The object behind `target` is gone: forgets its content. */
@@ -87,14 +87,14 @@ export class TargetReconciler {
 
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ResourceKey, error: unknown): void {
-    this.#settle(factsOf(target, this.#options.claims, this.#atHand()), {
+    this.#settle(factsOf(target, this.#options, this.#atHand()), {
       outcome: { state: 'error', ...failureOf(error) },
     });
   }
 
-  /** The facts outside of a run. */
-  #atHand(): TargetFacts {
-    return new TargetFacts(this.#options, this.#memory, AbortSignal.abort());
+  /** What is known outside of a run. */
+  #atHand(): TargetRun {
+    return new TargetRun(this.#options.store, this.#memory);
   }
 
   #settle(contest: Contest, { outcome, remarks, wroteFor }: Settlement): void {

@@ -1,11 +1,11 @@
 /**
- * All claims there are, found by rule, by target and by source, each with its outcome.
+ * All claims, by rule, by target and by source, each with its outcome.
  *
- * Invariants: a claim stands in all three indexes or in none; of one rule there is at most one claim of a mode on a target;
- * no index keeps an empty set. The book is derived state: it can be thrown away and filled again from the rules.
+ * Invariants: a claim is in all three indexes or in none; a rule has at most one claim of a mode on a target;
+ * no index keeps an empty set. The book is derived state: it can be discarded and filled again from the rules.
  *
- * Any user can make a rule with thousands of claims, and thousands of rules with a claim on one target. So no step costs more than
- * in proportion to the claims that it is about, and a claim that is alone on its target needs no set.
+ * Any user can create a rule with thousands of claims, and thousands of rules with a claim on one target. So the cost of each step is
+ * proportional to the claims concerned, and a claim that is alone on its target needs no set.
  */
 import {
   type Claim,
@@ -25,11 +25,10 @@ export interface Entry {
   outcome: Outcome;
 }
 
-/** What a change of a rule's claims or sources touched. */
+/** The effect of a change of a rule's claims or sources. */
 export interface BookChange {
   /** Targets on which a claim came, went or changed. */
   readonly targets: readonly ResourceKey[];
-  /** Claims that came, and claims that went. */
   readonly added: readonly Entry[];
   readonly removed: readonly Entry[];
   /** Sources that no rule depended on before. */
@@ -40,7 +39,7 @@ export interface BookChange {
   readonly unusedSources: readonly ResourceKey[];
 }
 
-/** Of one rule: the target, with the mode before it where that is not `own` (no key of a target has a blank). */
+/** Unique in a rule: the target, after the mode if that is not `own` (no target key has a blank). */
 type ClaimId = string;
 
 /** The claims on one target: nearly always one. */
@@ -50,16 +49,16 @@ export class ClaimBook {
   readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
   readonly #byTarget = new Map<ResourceKey, Claims>();
   readonly #bySource = new Map<ResourceKey, Set<Entry>>();
-  /** Claims whose source has another key as a target, by that. */
+  /** Claims whose source has another key as a target, by that key. */
   readonly #byPlace = new Map<ResourceKey, Set<Entry>>();
   readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
   readonly #rulesOn = new Map<ResourceKey, Set<RuleKey>>();
-  /** How many claims of a rule nothing can be said of yet. */
+  /** Number of a rule's claims that are under way. */
   readonly #pending = new Map<RuleKey, number>();
 
   /**
-   * Makes `claims` the claims of the rule; an empty list forgets them. Outcomes of claims that stay as they were stay.
-   * @param sources what the rule depends on, whether it has claims or not
+   * Makes `claims` the claims of the rule. Unchanged claims keep their outcomes.
+   * @param sources of the rule, whether it has claims or not
    */
   replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly ResourceKey[]): BookChange {
     const before = this.#byRule.get(rule) ?? new Map<ClaimId, Entry>();
@@ -98,8 +97,8 @@ export class ClaimBook {
   }
 
   /**
-   * A rule that makes copies from what `holder` holds, for people: as long as there is one the object is never deleted. An object that is
-   * only filled from `holder` is no reason to keep it: whoever may annotate an object could name any other one.
+   * A rule that makes copies from `holder`, for messages: while there is one, the object is never deleted. An object that is only filled
+   * from `holder` is no reason to keep it: any user who may annotate an object could name any other one.
    */
   userOf(holder: ResourceKey): string | undefined {
     for (const { claim } of this.#bySource.get(holder) ?? []) if (claim.mode === 'own') return claim.owner.title;
@@ -158,28 +157,27 @@ export class ClaimBook {
     return claims !== undefined && MODES.some((mode) => claims.has(idOf({ mode, target })));
   }
 
-  /** Targets that should hold the content of `source`. */
+  /** Targets of claims on `source`. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
     for (const entry of this.#bySource.get(source) ?? []) yield entry.claim.target;
   }
 
-  /** Claims that copy from `place`, a source by the key that it has as a target. */
+  /** Claims that copy from `place`: a source, by the key that it has as a target. */
   *from(place: ResourceKey): Iterable<Entry> {
     for (const entry of this.#bySource.get(place) ?? []) if (placeOf(entry.claim) === place) yield entry;
     yield* this.#byPlace.get(place) ?? [];
   }
 
-  /** Whether something is copied from `place`. */
+  /** Whether a claim copies from `place`. */
   isSource(place: ResourceKey): boolean {
     return this.#bySource.has(place) || this.#byPlace.has(place);
   }
 
-  /** Claims of `rule`. */
   of(rule: RuleKey): Iterable<Entry> {
     return this.#byRule.get(rule)?.values() ?? [];
   }
 
-  /** Of some claim of the rule nothing can be said yet. */
+  /** Whether some claim of the rule is under way. @see isUnderWay */
   isUnderWay(rule: RuleKey): boolean {
     return this.#pending.has(rule);
   }
@@ -188,7 +186,7 @@ export class ClaimBook {
     return this.#byRule.has(rule);
   }
 
-  /** Notes what became of a claim. @returns whether that is news */
+  /** Records the outcome of a claim. @returns whether it changed */
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
     // A run may end after its claim has left the book.
@@ -206,7 +204,7 @@ export class ClaimBook {
     else this.#pending.delete(key);
   }
 
-  /** How many claims are in each state, for metrics. */
+  /** The number of claims in each state, for metrics. */
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
@@ -275,7 +273,7 @@ function same(a: Claim, b: Claim): boolean {
   );
 }
 
-/** The order in which owners come first to a target that several want. */
+/** The order of precedence of owners that claim one target. */
 export function byRank(
   a: { readonly claim: { readonly owner: Owner } },
   b: { readonly claim: { readonly owner: Owner } },

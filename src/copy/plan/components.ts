@@ -1,4 +1,4 @@
-/** Strongly connected components of a directed graph (Tarjan 1972), without recursion: users make chains of any length. */
+/** Strongly connected components of a directed graph (Tarjan 1972), without recursion: users can create chains of any length. */
 
 interface Visit {
   readonly place: string;
@@ -6,9 +6,9 @@ interface Visit {
 }
 
 /**
- * The components that hold a cycle: of two places or more, or of one with an edge to itself.
- * @param roots the search begins here; whatever they lead to is looked at too
- * @returns the places of each component, in the order in which the search came to them
+ * The components with a cycle: two places or more, or one with an edge to itself.
+ * @param roots where the search begins
+ * @returns the places of each component, in the order of the search
  */
 export function components(roots: Iterable<string>, successors: (place: string) => Iterable<string>): string[][] {
   const found: string[][] = [];

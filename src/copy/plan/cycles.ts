@@ -1,17 +1,17 @@
 /**
- * Claims whose content would come back to where it began: A is copied to B, and B to A. Carried out, two values would chase each other for
- * ever. So nothing is written for such claims; their rules are told, with the names of the others.
+ * Claims that copy in a cycle: A is copied to B, and B to A. If they were carried out, two values would overwrite each other for ever. So
+ * nothing is written for such claims; the status of each rule names the others.
  *
- * Claims are edges from the place of their source to their target. It is found out in two steps:
+ * Claims are edges from the place of their source to their target. The search has two steps:
  * - A *ring* is a strongly connected component of all claims. Nearly always there is none. A claim can close one only if its source is the
- *   target of a claim and its target the source of one, so that others cost two look-ups. The search begins where claims came or went.
- * - Within a ring, a *cycle* is a strongly connected component of the claims that carry content now (`flowOf`): one whose target is
- *   somebody else's object, or whose source is not there or permits nothing, closes no cycle.
+ *   target of a claim and its target the source of one, so that other claims cost two look-ups. The search begins at changed claims.
+ * - Within a ring, a *cycle* is a strongly connected component of the claims that carry content now (`flowOf`). A claim whose target
+ *   is not ours, or whose source does not exist or permits nothing, closes no cycle.
  *
- * Claims that all fill (`replicate-from`) are left to their own guard, which remembers where a chain begins (controllers/replicator).
+ * Cycles of `fill` claims alone (`replicate-from`) have a guard of their own, which remembers where a chain begins (controllers/replicator).
  *
- * Both steps are carried out at the next question after a change, so that the start asks once and not for each rule. What is said depends
- * on the claims and on what `flowOf` says alone, never on the order in which they came.
+ * Both steps run at the next query after a change, so that a start runs them once and not for each rule. The result depends only
+ * on the claims and on `flowOf`, never on the order of changes.
  */
 import { type Claim, placeOf, type SourceView } from '../model/claim.ts';
 import type { BookChange, ClaimBook } from './claim-book.ts';
@@ -28,14 +28,14 @@ export interface CyclesOptions {
   readonly onChange: (targets: Iterable<ResourceKey>) => void;
 }
 
-/** Whether a claim would write what its source holds into its target, as things are. `unknown`: its source has not been looked up yet. */
+/** Whether a claim would now write its source's content into its target. `unknown`: its source has not been looked up yet. */
 export type Flow = 'flows' | 'rests' | 'unknown';
 
 /** @param facts about the claim's target; without cycles in their views */
 export function flowOf(claim: Claim, facts: Contest & Pick<Facts, 'observed'>): Flow {
   const { observed } = facts;
   if (claim.mode === 'own') {
-    // Somebody's own object is never written.
+    // An object that is not ours is never written.
     if (observed !== undefined && facts.markedBy === undefined) return 'rests';
     if (winnerOf(facts)?.claim !== claim) return 'rests';
   }
@@ -45,7 +45,7 @@ export function flowOf(claim: Claim, facts: Contest & Pick<Facts, 'observed'>): 
   return desired.kind === 'be' && desired.data === 'source' ? 'flows' : 'rests';
 }
 
-/** What is said of a claim instead of its source: it is part of a cycle, or nobody knows yet whether it is. */
+/** The view of a claim's source in a cycle, or while it is not known whether there is one. */
 type Halt = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
 const NOT_KNOWN_YET: Halt = { state: 'unknown' };
@@ -63,18 +63,18 @@ const NAMED = 10;
 export class Cycles {
   readonly #options: CyclesOptions;
   readonly #rings = new Map<ResourceKey, Ring>();
-  /** Where rings may have come to be, or have been broken. */
+  /** Places where rings may have formed or been broken. */
   readonly #roots = new Set<ResourceKey>();
-  /** Places of rings from or to which something may have begun or ceased to flow. */
+  /** Places of rings where a flow may have changed. */
   readonly #stale = new Set<ResourceKey>();
-  /** What was said of claims of rings that are broken since. */
+  /** Views of claims whose rings have been broken since. */
   readonly #broken: ReadonlyMap<Claim, Halt>[] = [];
 
   constructor(options: CyclesOptions) {
     this.#options = options;
   }
 
-  /** Claims came and went. */
+  /** Claims were added and removed. */
   changed({ added, removed }: Pick<BookChange, 'added' | 'removed'>): void {
     const { book } = this.#options;
     for (const { claim } of removed) {
@@ -90,19 +90,18 @@ export class Cycles {
     }
   }
 
-  /** Something about the object at a place changed, which may be a source or a target. */
+  /** The object at a place changed. It may be a source or a target. */
   touched(place: ResourceKey): Ring | undefined {
     const ring = this.#rings.get(place);
     if (ring !== undefined) this.#stale.add(place);
     return ring;
   }
 
-  /** There are no rings, so that nothing need be touched. */
   get isEmpty(): boolean {
     return this.#rings.size === 0;
   }
 
-  /** Why a claim is not carried out, as a view of its source; `undefined`: it is part of no cycle. */
+  /** Why a claim is not carried out, as a view of its source. `undefined`: it is not part of a cycle. */
   of(claim: Claim): Halt | undefined {
     this.refresh();
     return this.#rings.get(claim.target)?.cycles.get(claim);
@@ -134,7 +133,7 @@ export class Cycles {
   #findRings(): void {
     const found = components(this.#roots, (place) => this.#successors(place));
     for (const places of found) {
-      // One that was there already, or that has grown.
+      // A ring that existed before, or has grown.
       for (const place of places) {
         const old = this.#rings.get(place);
         if (old !== undefined) this.#break(old);
@@ -151,12 +150,12 @@ export class Cycles {
   *#successors(place: ResourceKey): Iterable<ResourceKey> {
     const { book } = this.#options;
     for (const { claim } of book.from(place)) {
-      // From most targets nothing is copied on.
+      // Most targets are not sources.
       if (claim.target === place || book.isSource(claim.target)) yield claim.target;
     }
   }
 
-  /** Rings in which something has begun or ceased to flow. */
+  /** Rings with a changed flow. */
   #changedFlows(): Set<Ring> {
     const { book, flowOf } = this.#options;
     const changed = new Set<Ring>();
@@ -181,7 +180,7 @@ export class Cycles {
 }
 
 /**
- * What is said of the claims of a ring. As long as a source has not been looked up, claims that would be in a cycle with it wait: after a
+ * The views of the claims of a ring. While a source has not been looked up, claims that would form a cycle with it wait: after a
  * restart nothing is written into a cycle that was known before.
  */
 function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, Halt> {
@@ -212,10 +211,10 @@ function* cyclesOf(
   }
 }
 
-/** @param claims of one cycle; along it, if it is a simple one */
+/** @param claims of one cycle; in order, if it is a simple one */
 function messageOf(claims: readonly Claim[], places: number): string {
   const titles = claims.map(({ owner }) => owner.title);
-  // A rule may be there more than once: where its name begins is decided by its targets, so that a restart says the same.
+  // A rule may occur more than once. Its targets decide where the list begins, so that the message is the same after a restart.
   const order = claims.map(({ owner, target }) => `${owner.title} ${target}`);
   let first = 0;
   for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;
@@ -227,7 +226,7 @@ function messageOf(claims: readonly Claim[], places: number): string {
   return `nothing is written, because these rules copy in a cycle: ${list}${rest}`;
 }
 
-/** Targets of claims of which something else is said than before. */
+/** Targets of claims whose view changed. */
 function differing(
   before: readonly ReadonlyMap<Claim, Halt>[],
   after: readonly ReadonlyMap<Claim, Halt>[],

@@ -24,25 +24,35 @@ export type TargetState = Pick<
   'presence' | 'observed' | 'goingAway' | 'held' | 'type' | 'frozen' | 'takeoverFailed'
 >;
 
-/** The claims on a target, and the marks on it. */
-export type ClaimFacts = Pick<Claims, 'book' | 'cycleOf' | 'ownerOf'>;
+export interface TargetReader {
+  state(target: ResourceKey): TargetState;
+  /** Reads the target with its content. @returns false if that brings nothing new */
+  read(target: ResourceKey): Promise<boolean>;
+}
 
+/** Where facts come from, besides the target itself. */
 export interface FactSource {
-  /** Wall clock, ms. */
-  now(): number;
+  /** The claims on targets, and the marks on them. */
+  readonly claims: Pick<Claims, 'book' | 'cycleOf' | 'ownerOf'>;
+  readonly sources: {
+    /** What is known of a source without reading it. */
+    view(source: ResourceKey | undefined): SourceView;
+    /** The fingerprint of its content, if that was read. */
+    fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
+    /** Reads its content. `undefined`: that brings nothing new. */
+    load(source: ResourceKey, signal: AbortSignal): Promise<unknown>;
+  };
   /** Whether the namespace is known. Claims on targets in an unknown one may still be missing. */
-  hasNamespace(name: string): boolean;
-  targetState(target: ResourceKey): TargetState;
-  /** What is known of a source without reading it. */
-  view(source: ResourceKey | undefined): SourceView;
-  /** The fingerprint of the source's content, if it was read. */
-  fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** Reads the content of a source. @returns false if it cannot be had now */
-  readSource(source: ResourceKey): Promise<boolean>;
-  /** Reads a target with its content. @returns false if it cannot be had now */
-  readTarget(target: ResourceKey): Promise<boolean>;
+  readonly hasNamespace: (name: string) => boolean;
   /** What to do with a target whose owner does not claim it. `later`: the owner's claims are not up to date. */
-  fateOf(owner: RuleKey, target: ResourceKey, observed: Observed): Promise<OwnerFate | 'later'>;
+  readonly fateOf: (
+    owner: RuleKey,
+    target: ResourceKey,
+    observed: Observed,
+    signal: AbortSignal,
+  ) => Promise<OwnerFate | 'later'>;
+  /** Wall clock, ms. */
+  readonly now: () => number;
 }
 
 export interface Decision {
@@ -54,37 +64,36 @@ export interface Decision {
 /** A plan needs fewer facts than this. */
 const MAX_ROUNDS = 8;
 
-/** @throws what the fact source throws */
-export async function decide(target: ResourceKey, claims: ClaimFacts, source: FactSource): Promise<Decision> {
+/** @throws what reading throws */
+export async function decide(
+  target: ResourceKey,
+  source: FactSource,
+  reader: TargetReader,
+  signal: AbortSignal,
+): Promise<Decision> {
   /** Of the target at one version: the next version may name another owner, or say that it stays. */
-  let fate: { readonly of: string | undefined; readonly fate: OwnerFate } | undefined;
-  let facts = factsOf(target, claims, source);
+  let fate: { readonly of: string; readonly fate: OwnerFate } | undefined;
+  let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
     if (decision.do !== 'need') return { facts, plan: decision };
     if (decision.fact === 'owner') {
       const { markedBy, observed } = facts;
       if (markedBy === undefined || observed === undefined) break;
-      const answer = await fateOf(markedBy, target, observed, source);
+      const answer = await fateOf(markedBy, target, observed, source, signal);
       if (answer === 'later') break;
       fate = { of: observed.resourceVersion, fate: answer };
-    } else if (!(await read(decision, facts, target, source))) break;
-    const known = factsOf(target, claims, source);
-    facts = fate?.of === known.observed?.resourceVersion ? { ...known, ownerFate: fate?.fate } : known;
+    } else if (decision.fact === 'target') {
+      if (!(await reader.read(target))) break;
+    } else {
+      const { claim } = decision;
+      if (claim.source === undefined || facts.viewOf(claim).state !== 'present') break;
+      if ((await source.sources.load(claim.source, signal)) === undefined) break;
+    }
+    facts = factsOf(target, source, reader);
+    if (fate !== undefined && fate.of === facts.observed?.resourceVersion) facts = { ...facts, ownerFate: fate.fate };
   }
   return { facts, plan: { do: 'later' } };
-}
-
-async function read(
-  need: Exclude<Need, { fact: 'owner' }>,
-  facts: Facts,
-  target: ResourceKey,
-  source: FactSource,
-): Promise<boolean> {
-  if (need.fact === 'target') return await source.readTarget(target);
-  const { claim } = need;
-  if (claim.source === undefined || facts.viewOf(claim).state !== 'present') return false;
-  return await source.readSource(claim.source);
 }
 
 /** What to do with a target whose owner does not claim it. */
@@ -93,28 +102,29 @@ export async function fateOf(
   target: ResourceKey,
   observed: Observed,
   source: FactSource,
+  signal: AbortSignal,
 ): Promise<OwnerFate | 'later'> {
   if (!source.hasNamespace(parseResourceKey(target).namespace)) return 'later';
-  return await source.fateOf(owner, target, observed);
+  return await source.fateOf(owner, target, observed, signal);
 }
 
 /** The facts at hand. */
-export function factsOf(target: ResourceKey, claims: ClaimFacts, source: FactSource): Facts {
-  const state = source.targetState(target);
+export function factsOf(target: ResourceKey, { claims, sources, now }: FactSource, reader: TargetReader): Facts {
+  const state = reader.state(target);
   return {
     ...state,
     entries: claims.book.on(target),
     markedBy: state.observed && claims.ownerOf(state.observed, target),
-    viewOf: (claim) => claims.cycleOf(claim) ?? source.view(claim.source),
-    now: source.now(),
+    viewOf: (claim) => claims.cycleOf(claim) ?? sources.view(claim.source),
+    now: now(),
     usedBy: claims.book.userOf(target),
-    fingerprintOf: (claim) => source.fingerprint(claim.source),
+    fingerprintOf: (claim) => sources.fingerprint(claim.source),
     ownerFate: undefined,
   };
 }
 
 /** The flow of a claim on a target in a cluster, without I/O. Cycles are derived from flows, so that they play no part here. */
-export function flowIn(claim: Claim, claims: ClaimFacts, source: FactSource): Flow {
-  const facts = factsOf(claim.target, claims, source);
-  return flowOf(claim, { ...facts, viewOf: (one) => source.view(one.source) });
+export function flowIn(claim: Claim, source: FactSource, reader: TargetReader): Flow {
+  const facts = factsOf(claim.target, source, reader);
+  return flowOf(claim, { ...facts, viewOf: (one) => source.sources.view(one.source) });
 }

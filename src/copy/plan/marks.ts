@@ -1,12 +1,11 @@
 /**
  * Which rule an object belongs to, by the marks on it.
  *
- * People clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs. So every copy also
+ * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs. So every copy also
  * carries its place, and a mark counts only there:
- * - the place names the object itself: the mark counts;
- * - the place names another object: the mark does not count, whatever it says;
- * - no place: a copy made by one of the originals, or a mark set by hand. It counts where the rule that it names claims the target, and
- *   nowhere else.
+ * - The place names the object itself: the mark counts.
+ * - The place names another object: the mark does not count.
+ * - No place: a copy made by one of the originals, or a mark set by hand. It counts only if the rule that it names claims the target.
  */
 import type { ClaimBook } from './claim-book.ts';
 import { type ResourceKey, type ObjectName, parseResourceKey, type RuleKey } from '../model/keys.ts';
@@ -23,13 +22,13 @@ export function placeText({ namespace, name }: Place): string {
   return `${namespace}/${name}`;
 }
 
-/** The annotation says that the marks beside it were written for another object. */
+/** Whether the marks were written for another object. */
 export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>, place: Place): boolean {
   const said = annotations[PLACE_ANNOTATION];
   return said !== undefined && said !== placeText(place);
 }
 
-/** The rule whose mark counts whatever anybody claims: the mark has this place. */
+/** The rule whose mark counts regardless of claims: the mark has this place. */
 export function placedOwner(
   systems: Iterable<MarkReader>,
   observed: Observed,
@@ -67,8 +66,8 @@ export function ownerByMark(
 }
 
 /**
- * Whether the mark of a rule counts although it has no place. Of a source that other copies are made from that takes more than the mark,
- * which somebody may have put there by hand: a copy of the original also says which version it holds.
+ * Whether the mark of a rule counts although it has no place. For a source of other copies the mark alone is not enough, because a user
+ * may have set it by hand: a copy made by the original also has the version of its source.
  */
 function mayAdopt(book: ClaimBook, rule: RuleKey, observed: Observed, target: ResourceKey): boolean {
   const claims = book.on(target).filter(({ claim }) => claim.owner.key === rule && claim.mode !== 'fill');

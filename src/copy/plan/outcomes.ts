@@ -44,5 +44,5 @@ export function* outcomesOf(
 }
 
 function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
-  return conflict(key === markedBy ? `it is the copy of ${title}` : `${title} claims it too and comes first`);
+  return conflict(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`);
 }

@@ -16,11 +16,11 @@ import { conflict, outcomeOf } from './outcomes.ts';
 import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
-/** We have deleted the target, and the watch is about to say that it is gone, or that it is not. Until then nothing is told. */
+/** We have deleted the target, and the watch has not confirmed it yet. */
 const LEAVING: Plan = { do: 'wait', for: 'watch', reason: PENDING.reason, message: 'the copy is being deleted' };
 const DELETING = 'is being deleted and waits for its finalizers';
 
-/** What is told of a copy that stays although its rule goes. */
+/** The outcome for a copy that is kept although its rule is deleted. */
 export const SPARED: Outcome = {
   state: 'released',
   reason: 'SourceInUse',
@@ -33,7 +33,7 @@ export function plan(facts: Facts): Plan {
   return idle && isSpared(facts) ? withRemark(decision, 'release', SPARED) : decision;
 }
 
-/** The rule that made the target may go, and the target stays: other copies are made from it. */
+/** The rule that made the target can be deleted, and the target is kept: other copies are made from it. */
 function isSpared(facts: Facts): boolean {
   const { observed, usedBy, goingAway } = facts;
   return usedBy !== undefined && isReleased(facts) && observed?.deleting === false && !goingAway;
@@ -44,7 +44,7 @@ function planTarget(facts: Facts): Plan {
   const releasing = facts.entries.some(({ claim }) => claim.mode === 'release');
   if (winner !== undefined) {
     const owned = planOwned(facts, winner);
-    // Who cannot take over what is to go does not keep it from going.
+    // A failed takeover never blocks deletion.
     if (releasing && (isIdle(owned) || facts.takeoverFailed === true)) return planRelease(facts) ?? owned;
     const filler = fillerOf(facts.entries)?.claim;
     return filler === undefined ? owned : planBeside(facts, winner, owned, filler);
@@ -64,9 +64,8 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const { observed } = facts;
   const view = facts.viewOf(claim);
   if (observed === undefined) {
-    // In doubt the create finds out: it cannot overwrite anything.
-    if (facts.goingAway) return LEAVING;
-    return planWrite(facts, claim, view, undefined, 'create');
+    // A create cannot overwrite an object that we do not know.
+    return facts.goingAway ? LEAVING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
     return { do: 'wait', for: 'target', reason: 'Terminating', message: `${titleOf(claim)} ${DELETING}` };
@@ -77,7 +76,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
   );
   if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
-  if (facts.markedBy === undefined) return { do: 'conflict', message: strangerAt(claim, observed, facts.usedBy) };
+  if (facts.markedBy === undefined) return { do: 'conflict', message: unmanaged(claim, observed, facts.usedBy) };
   if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
   if (facts.ownerFate === 'keep') {
     return { do: 'conflict', message: `${titleOf(claim)} already exists and belongs to ${facts.markedBy}` };
@@ -87,8 +86,8 @@ function planOwned(facts: Facts, claim: Claim): Plan {
 }
 
 /**
- * Another rule's copy, and that rule gives way: the mark changes hands. Marks of another system are not rewritten, so such a copy is
- * replaced. A source is never deleted for another rule, so it can only be updated.
+ * Takes over another rule's copy that the other rule gives up: the mark changes hands. Marks of another controller are not rewritten, so
+ * such a copy is replaced. A source is never deleted for another rule, so it can only be updated.
  */
 function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Observed, from: RuleKey): Plan {
   const { usedBy } = facts;
@@ -104,8 +103,8 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   return { do: 'conflict', message };
 }
 
-/** What stands in the way of a claim, for people. */
-function strangerAt(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
+/** Why an object that is not ours blocks a claim. */
+function unmanaged(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
   const place = parseResourceKey(claim.target);
   if (isMarkedElsewhere(annotations, place)) {
     const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
@@ -126,8 +125,8 @@ function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conf
 }
 
 /**
- * Somebody wants to make the target, and somebody to fill it. What another system made is not filled: the two would undo each other's
- * work for ever. Else who can do nothing here does not keep the other's data from being right.
+ * One rule owns the target, and another one fills it. The copy of another controller is not filled: the two would undo each other's
+ * writes for ever. Otherwise a rule that cannot do anything here does not block the other one.
  */
 function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
   const { markedBy } = facts;
@@ -144,7 +143,7 @@ function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome | undefined
   return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
 }
 
-/** The owner is being deleted: what it marked goes. `undefined`: nothing to release here. */
+/** The owner is being deleted, and the targets with its mark with it. `undefined`: nothing to release here. */
 function planRelease(facts: Facts): Plan | undefined {
   const { observed } = facts;
   if (observed === undefined) {

@@ -1,21 +1,20 @@
 /**
- * Two controllers that both put an object right never come to rest. A copy that is changed or deleted again and again, though its
- * source is not, is put right at once some times, and then ever more slowly, so that neither the server nor we are kept busy by it.
- * After a quiet minute all is forgotten.
+ * Two controllers that both repair an object never stop. A copy that is changed or deleted again and again while its source is
+ * unchanged is repaired at once some times, and then at growing intervals. After a minute without a repair the count starts again.
  */
 import type { Claim, Outcome } from '../model/claim.ts';
 import type { Facts } from './facts.ts';
 
 export interface Repairs {
   readonly count: number;
-  /** When the last one was, wall clock, ms. */
+  /** Time of the last one, wall clock, ms. */
   readonly at: number;
 }
 
-/** What is remembered of a target for this. */
+/** The memory of a target's repairs. */
 export interface RepairMemory {
   repairs?: Repairs;
-  /** Writes in a row of which the server stored something else. */
+  /** Writes in a row after which the server stored something else. */
   overwritten?: Repairs;
   /** By mode of the claim: the version of the source in the last write. */
   wrote?: Partial<Record<Claim['mode'], string>>;
@@ -28,31 +27,30 @@ const LONGEST_PAUSE_MS = 30_000;
 /** After this long without a repair the next one is the first again, ms. */
 const QUIET_MS = 60_000;
 
-/** After the second write of which something else was stored; then twice as long each time. */
+/** After the second such write in a row; then twice as long each time. */
 const OVERWRITTEN_PAUSE_MS = 5000;
 const LONGEST_OVERWRITTEN_PAUSE_MS = 300_000;
 
-/** What users are told meanwhile. */
 export const CONTESTED: Outcome = {
   state: 'error',
   reason: 'Contested',
   message: 'another client keeps modifying or deleting it; backing off',
 };
 
-/** A write about to be done. */
+/** A write that is about to be sent. */
 export interface Move {
   readonly mode: Claim['mode'];
-  /** Of the source; `undefined`: it has none to speak of. */
+  /** Of the source, if it has one. */
   readonly version: string | undefined;
   /** It brings nothing new. */
   readonly isRepair: boolean;
-  /** The target is not there. */
+  /** The target does not exist. */
   readonly isNew: boolean;
 }
 
 /**
- * Whether a write brings nothing new: the target says that it holds its source as that is, or held it after our last write. The
- * target's word alone would not do: who changes it may take that away, or the target with it.
+ * A write is a repair if the target's annotations say that it holds this version of its source, or if our last write had this version.
+ * The annotations alone are not enough: another client may remove them, or the whole target.
  */
 export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): Move {
   const { observed } = facts;
@@ -71,7 +69,7 @@ export function pauseBefore({ isRepair, isNew }: Move, memory: RepairMemory | un
   return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
 }
 
-/** How long a target rests in which something else was stored, ms. The first time it is written again at once, with a mark. */
+/** The pause of a target in which something else was stored, ms. The first time it is written again at once, with a mark. */
 export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: number): number {
   if (overwritten === undefined || overwritten.count < 2) return 0;
   const pause = Math.min(OVERWRITTEN_PAUSE_MS * 2 ** (overwritten.count - 2), LONGEST_OVERWRITTEN_PAUSE_MS);

@@ -1,0 +1,60 @@
+/** Facts from lists that were taken once. Content is read only where metadata do not decide, for many targets at once. */
+import { parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import type { Claims } from '../../copy/plan/claims.ts';
+import type { FactSource, TargetReader } from '../../copy/plan/decide.ts';
+import { Contents } from './contents.ts';
+import { type Inventory, KINDS } from './inventory.ts';
+import type { LookOptions } from './look.ts';
+
+export function factsFrom(
+  inventory: Inventory,
+  claims: Claims,
+  { api, now, signal }: Pick<LookOptions, 'api' | 'now' | 'signal'>,
+): { readonly source: FactSource; readonly reader: TargetReader } {
+  const contents = new Contents(api, KINDS, signal);
+  const reader: TargetReader = {
+    state: (target) => {
+      const observed = inventory.objects.get(target);
+      const read = contents.of(target) ?? undefined;
+      // Another version than was listed: the target is being changed.
+      const held = read?.resourceVersion === observed?.resourceVersion ? read : undefined;
+      return {
+        presence: observed === undefined ? 'absent' : 'present',
+        observed,
+        goingAway: false,
+        held,
+        type: parseResourceKey(target).kind === SECRET.kind ? held?.fingerprint.type : '',
+        frozen: held?.immutable ?? false,
+      };
+    },
+    read: async (target) => await contents.read(target),
+  };
+  const source: FactSource = {
+    claims,
+    sources: {
+      view: (source) => inventory.view(source),
+      fingerprint: (source) => (source === undefined ? undefined : contents.of(source)?.fingerprint),
+      load: async (source) => ((await contents.read(source)) ? source : undefined),
+    },
+    hasNamespace: (name) => inventory.hasNamespace(name),
+    fateOf: async (owner, target, observed) => {
+      const version = claims.versionOf(owner);
+      return await claims.fateOf(owner, target, observed, {
+        isOutdated: () => version === undefined && !sees(inventory, owner),
+        getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
+      });
+    },
+    now: () => now,
+  };
+  return { source, reader };
+}
+
+/** Whether the rule would be known if it existed. */
+function sees(inventory: Inventory, rule: RuleKey): boolean {
+  const [namespace = ''] = rule
+    .slice(rule.indexOf(':') + 1)
+    .split('/')
+    .slice(-2);
+  return ['Secret', 'ConfigMap', 'SecretMirror'].every((kind) => inventory.sees(kind, namespace));
+}

@@ -1,0 +1,68 @@
+/** A target during one run: the index of the watches, the memory of earlier runs, and what this run has read itself. */
+import { isOlder } from '../../kube/resource-version.ts';
+import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { observe, type Observed } from '../model/observed.ts';
+import type { TargetReader, TargetState } from '../plan/decide.ts';
+import type { KubeStore } from './store.ts';
+import type { TargetMemory } from './target-memory.ts';
+
+export class TargetRun implements TargetReader {
+  /** The target as this run has read it; `null`: it did not exist. */
+  seen: Observed | null | undefined;
+  /** Uid of the object that this run deleted and the server reported as gone; the watch may be behind. */
+  goneUid: string | undefined;
+  /** The server refused to change the target as it is. */
+  frozen = false;
+  /** @see Facts.takeoverFailed */
+  takeoverFailed = false;
+  readonly #store: KubeStore;
+  readonly #memory: TargetMemory;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(store: KubeStore, memory: TargetMemory, signal?: AbortSignal) {
+    this.#store = store;
+    this.#memory = memory;
+    this.#signal = signal;
+  }
+
+  state(target: ResourceKey): TargetState {
+    const store = this.#store;
+    const { namespace, name } = parseResourceKey(target);
+    const indexed = store.index.get(namespace, name);
+    const latest = newer(indexed, this.seen ?? undefined);
+    const gone = latest !== undefined && latest.uid === this.goneUid;
+    const observed = gone ? undefined : latest;
+    const memory = this.#memory.get(target);
+    const known = gone || store.watches.isKnown(target) || this.seen === null || memory?.cleared === true;
+    return {
+      presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
+      observed,
+      goingAway:
+        !gone &&
+        memory?.deleted !== undefined &&
+        (observed === undefined || memory.deleted === observed.uid) &&
+        indexed !== undefined,
+      held: memory?.held,
+      type: store.kind.typed ? memory?.type : '',
+      frozen: this.frozen,
+      takeoverFailed: this.takeoverFailed,
+    };
+  }
+
+  async read(target: ResourceKey): Promise<boolean> {
+    const read = await this.#store.read(target, this.#signal);
+    if (read === undefined) {
+      this.seen = null;
+      return true;
+    }
+    this.seen = observe(read.object.metadata);
+    this.frozen = read.immutable;
+    this.#memory.hold(target, this.seen.resourceVersion, read.content, read.content.type);
+    return true;
+  }
+}
+
+function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
+  if (indexed === undefined || read === undefined) return indexed ?? read;
+  return isOlder(indexed.resourceVersion, read.resourceVersion) ? read : indexed;
+}
