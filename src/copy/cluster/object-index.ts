@@ -1,11 +1,11 @@
 /**
- * What is known of the objects of one kind in one cluster, fed by several watches and by our own writes.
+ * The metadata of the objects of one kind in one cluster, fed by several watches and by the responses to our own writes.
  *
- * No single watch sees every object that matters (one selects our copies by label, others follow single sources), so a record
- * remembers which feeds vouch for it. Invariants:
- * - a record is there as long as at least one feed vouches for it, or a write of ours does that is still to come back;
+ * No single watch sees every relevant object (one selects our copies by label, others follow single sources), so a record stores
+ * which feeds confirm it. Invariants:
+ * - a record exists as long as at least one feed confirms it, or a write of ours that no watch has brought yet;
  * - it never goes back to an older resourceVersion of the same object;
- * - "not here" means *absent* only for what a complete feed covers; else it means *unknown*.
+ * - no record means *absent* only for objects that a complete feed covers; else it means *unknown*.
  */
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
@@ -16,17 +16,17 @@ import { resourceKey, type ResourceKey } from '../model/keys.ts';
 import { KeyLists } from '../model/key-lists.ts';
 import { observe, type Observed, type ObserveOptions } from '../model/observed.ts';
 
-/** A bit that stands for one feed. */
+/** The bit of one feed. */
 type FeedBit = number;
 
-/** Our own writes vouch for an object until a watch brings it, or brings its deletion, or that was waited for too long. */
+/** The feed of our own writes. It confirms an object until a watch brings it or its deletion, or until a time limit. */
 const SELF: FeedBit = 1;
 
 export interface ObjectIndexOptions {
   readonly clock?: Clock;
-  /** Writes of ours of `sinceMs` ago have not been brought by any watch: one of them is dead, or none covers the object. */
+  /** No watch has brought our writes of `sinceMs` ago: a watch is dead, or none covers the object. */
   readonly onLate?: ((sinceMs: number) => void) | undefined;
-  /** The server says that an object is older than it was: a backup has taken its place. */
+  /** The server returned an older version of an object than before: its etcd was restored from a backup. */
   readonly onRollback?: (key: ResourceKey) => void;
   /** @see ObserveOptions.isRead */
   readonly isRead?: ObserveOptions['isRead'] | undefined;
@@ -37,7 +37,7 @@ interface Slot {
   feeds: FeedBit;
 }
 
-/** `before`/`after` are undefined where the object was/is not known. `initial`: seen in a first list. */
+/** `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. */
 export type OnChange = (
   key: ResourceKey,
   before: Observed | undefined,
@@ -55,7 +55,6 @@ export class ObjectIndex {
   readonly #onRollback: (key: ResourceKey) => void;
   readonly #expected = new Map<string, Set<Departure>>();
   #nextBit: FeedBit = 2;
-  #size = 0;
 
   constructor(cluster: string, kind: string, onChange: OnChange, options: ObjectIndexOptions = {}) {
     this.cluster = cluster;
@@ -73,10 +72,6 @@ export class ObjectIndex {
     });
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
   get(namespace: string, name: string): Observed | undefined {
     return this.#slots.get(namespace)?.get(name)?.record;
   }
@@ -88,8 +83,8 @@ export class ObjectIndex {
   }
 
   /**
-   * To be called before a request about one object whose answer will be taken in. A watch may be faster than the answer: what it
-   * says meanwhile of the object's going is not undone by it.
+   * Must be called before a request whose response will be learned. A watch may be faster than the response: a deletion that it brings
+   * meanwhile is not undone by the response.
    */
   expect(namespace: string, name: string): Expectation {
     const key = `${namespace}/${name}`;
@@ -108,20 +103,15 @@ export class ObjectIndex {
     };
   }
 
-  /** Takes in a newer state of an object that some feed vouches for; of any other it is no news. */
-  refresh(meta: ObjectMeta): void {
-    if (this.get(meta.namespace ?? '', meta.name) !== undefined) this.#put(0, meta, false);
-  }
-
-  /** Ends the wait for writes of ours to come back. */
+  /** Ends the wait for our own writes. */
   stop(): void {
     this.#pendingWrites.stop();
   }
 
-  /** A sink for one watch. `accepts` says whether an object matters; without it all do. */
+  /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all are */
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
     const bit = this.#newBit();
-    /** What the list under way says is older than it is known to be, and the version that is known. */
+    /** Objects of which the list under way has an older version than the index, with the version in the index. */
     const surpassed = new Map<string, string>();
     const sink: WatchSink = {
       upsert: ({ metadata }, initial) => {
@@ -132,14 +122,14 @@ export class ObjectIndex {
           return true;
         }
         this.#withdraw(bit, namespace, name);
-        // Of what others vouch for, or an answer is about to, this list has something to say too.
+        // The end of this list also decides about objects that other feeds confirm, or a response is about to.
         return this.get(namespace, name) !== undefined || this.#expected.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
         this.#departed(`${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion);
         const { namespace = '', name, uid, resourceVersion } = metadata;
         const record = this.get(namespace, name);
-        // A write of ours may be newer than what the watch says of the object's going from it.
+        // Our own write may be newer than this event.
         const refuted = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
         this.#withdraw(bit, namespace, name, uid, refuted);
       },
@@ -178,8 +168,8 @@ export class ObjectIndex {
   }
 
   /**
-   * A list is complete. What was written after it is newer than it; but what it should have had, and had only as it was before, says
-   * that the server has gone back.
+   * Checks a complete list. An object that was written after the list may be newer in the index. If the known version is no newer than the list,
+   * the list should have had it: the server went back.
    */
   #judge(surpassed: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
     for (const [path, known] of surpassed) {
@@ -198,7 +188,7 @@ export class ObjectIndex {
 
   #newBit(): FeedBit {
     const bit = this.#nextBit;
-    // Bits of a 32-bit integer; single watches share one feed (object-watches.ts), so a handful is in use.
+    // Bits of a 32-bit integer. Single watches share one feed (object-watches.ts), so only a few are in use.
     if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
     this.#nextBit *= 2;
     return bit;
@@ -214,19 +204,20 @@ export class ObjectIndex {
     }
     const before = slot.record;
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
-    // Late word of an earlier object of this name vouches for nothing.
+    // A late event of an earlier object of this name confirms nothing.
     if (stale && before.uid !== meta.uid) return;
     const news = !stale && before.resourceVersion !== meta.resourceVersion;
     if (bit !== SELF) {
       slot.feeds |= bit;
-      // Word that is older than our write does not say that the watch has brought it.
-      if (bit !== 0 && !stale) this.#settle(slot, path);
+      // A version older than our write does not mean that the watch has brought the write.
+      if (!stale) this.#settle(slot, path);
     } else if (news) {
       slot.feeds |= SELF;
       this.#pendingWrites.expect(path);
     }
     if (!news) return;
-    if (before.uid !== meta.uid) this.#renew(slot, bit, path);
+    // Other feeds have only confirmed the earlier object of this name.
+    if (before.uid !== meta.uid) slot.feeds = bit;
     slot.record = observe(meta, this.#observing);
     this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
   }
@@ -236,20 +227,13 @@ export class ObjectIndex {
     let names = this.#slots.get(namespace);
     if (names === undefined) this.#slots.set(namespace, (names = new Map()));
     names.set(meta.name, { record, feeds: bit });
-    this.#size += 1;
     if (bit === SELF) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
     this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
   }
 
-  /** Another object under the old name: whoever vouched for the old one has not seen this one yet. */
-  #renew(slot: Slot, bit: FeedBit, path: string): void {
-    slot.feeds = bit === 0 ? SELF : bit;
-    if (slot.feeds === SELF) this.#pendingWrites.expect(path);
-  }
-
   /**
-   * A list does not name what is known to be newer than the list. That does not refute it, but if it is for this feed at all, the
-   * watch is still to bring it.
+   * A list does not have an object that is newer than the list. The object may exist all the same; if it belongs to this feed, the watch will
+   * bring it.
    */
   #doubt(bit: FeedBit, slot: Slot, path: string): void {
     if ((slot.feeds & bit) === 0) return;
@@ -265,8 +249,8 @@ export class ObjectIndex {
   }
 
   /**
-   * @param uid of the object that is gone: a newer object of the same name stays
-   * @param gone it is gone for our own writes too
+   * @param uid of the deleted object: a newer object of the same name stays
+   * @param gone the deletion is newer than our own writes
    */
   #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, gone = false): void {
     const names = this.#slots.get(namespace);
@@ -278,7 +262,6 @@ export class ObjectIndex {
     if (slot.feeds !== 0) return;
     names.delete(name);
     if (names.size === 0) this.#slots.delete(namespace);
-    this.#size -= 1;
     this.#onChange(this.#key(namespace, name), slot.record, undefined, false);
   }
 
@@ -287,23 +270,23 @@ export class ObjectIndex {
   }
 }
 
-/** The version at which a watch said that the object is not there, or not for it, if it did. */
+/** The version at which a watch reported that the object was deleted or no longer matches, if it did. */
 interface Departure {
   version: string | undefined;
 }
 
 export interface Expectation extends Disposable {
-  /** Takes in what the request answered, unless it is out of date. */
+  /** Stores the response, unless it is out of date. */
   learn(meta: ObjectMeta): void;
 }
 
 export interface ObjectFeed {
   readonly sink: WatchSink;
-  /** A list of some objects only is complete, and named these. */
+  /** A list of only some objects is complete. It has these `keys`. */
   listed(keys: ReadonlySet<string>, resourceVersion: string): void;
   /**
-   * This feed no longer vouches for the object.
-   * @param resourceVersion of a list that did not name it: then no older write of ours vouches for it either
+   * This feed no longer confirms the object.
+   * @param resourceVersion of a list that does not have it: then our older writes no longer confirm it either
    */
   withdraw(namespace: string, name: string, resourceVersion?: string): void;
 }

@@ -1,18 +1,18 @@
 /**
- * Follows single objects by name, wherever they are: sources, and what stands in the way of a copy.
+ * Follows objects by name: sources, and objects that are in the way of a copy.
  *
- * While they are few, each has a watch of its own (a field selector), and nothing else is read. Above `singlesLimit` one
- * metadata-only watch of the whole collection takes over, of which only the wanted objects are kept. All of these are one
- * feed of the index, so that an object can pass from one watch to another:
- * - an object is *known* once a list that was begun after it was wanted is complete, or it was looked up since;
- * - `watchAll` opens the wide watch for good, for a system whose objects the server cannot select: what `isRelevant` to it is kept
- *   besides what is wanted.
+ * While they are few, each has a single-object watch (with a field selector). Above `singlesLimit` one wide watch takes over: a
+ * metadata-only watch of the whole collection, of which only the wanted objects are kept. All these watches are one feed of the index,
+ * so that an object can move from one watch to another.
+ * - An object is *known* when a list that started after it was wanted is complete, or a GET since then.
+ * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that are relevant for
+ *   it are kept besides the wanted ones.
  *
- * Where the wide watch is open, a newly wanted object is looked up by one GET, because the watch may have passed it over; every later
- * event of it arrives through the wide watch, and older ones are refused by the index:
+ * While the wide watch is open, a newly wanted object needs one GET, because the watch may have skipped it. Every later event arrives through
+ * the wide watch, and the index refuses older versions:
  *
- *   wanted ──wide watch listed──▶ looking up ──answer──▶ known
- *                                    ▲ │ the wide watch brings its deletion meanwhile: the answer may be older than that
+ *   wanted ──wide watch listed──▶ looking up ──response──▶ known
+ *                                    ▲ │ the wide watch brings its deletion meanwhile: the response may be older
  *                                    └─┘
  */
 import { type KubeApi, type KubeObject, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
@@ -29,12 +29,12 @@ export interface ObjectWatchesOptions {
   readonly api: KubeApi;
   readonly kind: Kind;
   readonly index: ObjectIndex;
-  /** Most watches of single objects. One costs about 200 KiB of memory. Default 40. */
+  /** Most single-object watches. Each takes about 200 KiB of memory. Default 40. */
   readonly singlesLimit?: number;
   readonly watcher?:
     | Pick<WatcherOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
-  /** Something is now known to be there or not, that was unknown. */
+  /** An object is now known to exist or not. */
   readonly onKnown: (key: ResourceKey) => void;
 }
 
@@ -43,12 +43,12 @@ export class ObjectWatches {
   readonly #limit: number;
   readonly #feed: ObjectFeed;
   readonly #wanted = new Map<ResourceKey, number>();
-  /** Wanted since the event loop last came round. */
+  /** Wanted in this turn of the event loop. */
   readonly #wantedNow = new Set<ResourceKey>();
   readonly #known = new Set<ResourceKey>();
   readonly #singles = new Map<ResourceKey, Watcher>();
   readonly #closing = new Set<Promise<void>>();
-  /** Objects whose look-up is under way. `stale`: what it answers may be overtaken. */
+  /** GETs under way. `stale`: the response may be out of date. */
   readonly #lookUps = new Map<ResourceKey, { stale: boolean }>();
   readonly #stop = new AbortController();
   #isRelevant: ((meta: Pick<ObjectMeta, 'annotations'>) => boolean) | undefined;
@@ -62,15 +62,14 @@ export class ObjectWatches {
   }
 
   /**
-   * From now on one watch follows the whole collection and keeps, besides what is wanted, what `isRelevant`. To be called before
-   * anything is wanted.
+   * Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before any object is wanted.
    */
   watchAll(isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): Watcher {
     this.#isRelevant = isRelevant;
     return this.#openWideWatch();
   }
 
-  /** Follows an object from now on. Counts: as many `unwant` calls end it. */
+  /** Follows an object until `unwant` was called as often as `want`. */
   want(key: ResourceKey): void {
     const users = this.#wanted.get(key) ?? 0;
     this.#wanted.set(key, users + 1);
@@ -99,7 +98,7 @@ export class ObjectWatches {
     if (this.#wide !== undefined && this.#wanted.size < this.#limit / 2) this.#closeWideWatch();
   }
 
-  /** Whether "not in the index" means that the object is not there. */
+  /** Whether an object that is not in the index does not exist. */
   isKnown(key: ResourceKey): boolean {
     return this.#known.has(key);
   }
@@ -110,7 +109,7 @@ export class ObjectWatches {
     return watchers.map((watcher) => watcher.health);
   }
 
-  /** Opens those watches again that have brought nothing for so long (ms). */
+  /** Opens watches again that have brought nothing for `silentMs`. */
   reopenSilent(silentMs: number): void {
     for (const watcher of this.#singles.values()) watcher.reopenIfSilent(silentMs);
     this.#wide?.reopenIfSilent(silentMs);
@@ -124,7 +123,7 @@ export class ObjectWatches {
     await Promise.all(this.#closing);
   }
 
-  /** Not at once: many may be wanted in one go, and be too many for watches of their own. */
+  /** Later, because many objects may be wanted at once: too many for single-object watches. */
   #followSoon(key: ResourceKey): void {
     if (this.#wantedNow.size === 0) {
       setImmediate(() => {
@@ -174,7 +173,7 @@ export class ObjectWatches {
   #accepts(meta: ObjectMeta): boolean {
     if (this.#wanted.has(this.#keyOf(meta))) return true;
     if (this.#isRelevant === undefined) return false;
-    // What the index holds for whatever reason must not grow old in it.
+    // Whatever the index has must stay up to date.
     return this.#isRelevant(meta) || this.#options.index.get(meta.namespace ?? '', meta.name) !== undefined;
   }
 
@@ -183,7 +182,7 @@ export class ObjectWatches {
     return `${index.cluster}:${kind.kind}/${namespace}/${name}`;
   }
 
-  /** Learns once what the wide watch has passed over. What it has not passed over is known. */
+  /** Gets an object that the wide watch may have skipped. */
   #lookUp(key: ResourceKey): void {
     const { index } = this.#options;
     const { namespace, name } = parseResourceKey(key);
@@ -193,28 +192,28 @@ export class ObjectWatches {
     }
     const running = this.#lookUps.get(key);
     if (running !== undefined) {
-      // Begun when it was wanted before; what happened to it in between was passed over.
+      // It started when the object was wanted before. The watch may have skipped events since.
       running.stale = true;
       return;
     }
     const lookUp = { stale: false };
     this.#lookUps.set(key, lookUp);
-    const asking = this.#askUntilAnswered(key, lookUp)
+    const getting = this.#getWithRetries(key, lookUp)
       .catch((error: unknown) => {
         if (!this.#stop.signal.aborted) throw error;
       })
-      .finally(() => this.#closing.delete(asking));
-    this.#closing.add(asking);
+      .finally(() => this.#closing.delete(getting));
+    this.#closing.add(getting);
   }
 
-  async #askUntilAnswered(key: ResourceKey, lookUp: { stale: boolean }): Promise<void> {
+  async #getWithRetries(key: ResourceKey, lookUp: { stale: boolean }): Promise<void> {
     const backoff = new Backoff({ ...RECONNECT, ...this.#options.watcher?.reconnect });
     try {
       for (;;) {
         lookUp.stale = false;
         try {
           const object = await this.#get(key);
-          // Gone narrow meanwhile: a single watch tells. Or a list is under way: when it is complete this will be asked again.
+          // Either single-object watches follow it by now, or a list is under way, after which it is looked up again.
           if (this.#wide?.isListed !== true) return;
           if (lookUp.stale) continue;
           if (object !== undefined) this.#feed.sink.upsert(object, false);
@@ -228,7 +227,7 @@ export class ObjectWatches {
         }
       }
     } finally {
-      // Not later: whoever wants it from here on has to ask.
+      // At once, because an object that is wanted from here on needs another GET.
       this.#lookUps.delete(key);
     }
   }
@@ -269,7 +268,7 @@ export class ObjectWatches {
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion);
           this.#knowAll();
-          // What a single watch still lists is let go when it knows (`#becomeKnown`).
+          // The others are closed when they are known (`#becomeKnown`).
           for (const key of this.#singles.keys()) if (this.#known.has(key)) this.#closeSingle(key);
         },
       },
@@ -277,7 +276,7 @@ export class ObjectWatches {
     return this.#wide;
   }
 
-  /** A list of everything is complete: what was wanted when it was begun was not passed over. */
+  /** A list of the whole collection is complete. */
   #knowAll(): void {
     for (const key of this.#wanted.keys()) if (!this.#known.has(key)) this.#lookUp(key);
   }

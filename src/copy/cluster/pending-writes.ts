@@ -1,25 +1,25 @@
 /**
- * Waits for the watches to bring back what our own writes answered. A write that never comes back says that a watch is dead
- * long before its silence does, or that what the write answered has been overtaken unseen.
+ * Waits until a watch brings the result of our own writes (expectations in other controllers). A missing event shows a dead watch long before
+ * its silence does.
  *
  *   expected ──a watch brings the object──▶ (forgotten)
  *      │ 5 s                                    ▲
  *      ▼                                        │
- *   late: the watches that were silent meanwhile are opened again ──▶ given up after another 15 s
+ *   late: the watches that were silent since are opened again ──▶ given up after another 15 s
  *
- * One timer for all, and none while nothing is expected. Keys are in the order of their writes.
+ * There is one timer for all writes, and none while no write is expected. Keys are in the order of their writes.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 
-/** A watch brings an event within milliseconds; a server that needs this long for it is as good as none. */
+/** A watch brings an event within milliseconds. */
 export const LATE_MS = 5000;
 const GIVE_UP_MS = 20_000;
 
 export interface PendingWritesOptions {
   readonly clock: Clock;
-  /** Writes of `sinceMs` ago or longer have not come back. */
+  /** Writes of `sinceMs` ago or earlier have not arrived. */
   readonly onLate: (sinceMs: number) => void;
-  /** The write to `key` will not come back: nobody vouches for what it answered. */
+  /** The write to `key` will not arrive: no watch confirms its response. */
   readonly onGivenUp: (key: string) => void;
 }
 
@@ -35,10 +35,6 @@ export class PendingWrites {
 
   constructor(options: PendingWritesOptions) {
     this.#options = options;
-  }
-
-  get size(): number {
-    return this.#expected.size;
   }
 
   expect(key: string): void {
@@ -58,10 +54,10 @@ export class PendingWrites {
   }
 
   #arm(ms: number): Timer {
-    return this.#options.clock.setTimeout(() => this.#look(), ms, { unref: true });
+    return this.#options.clock.setTimeout(() => this.#check(), ms, { unref: true });
   }
 
-  #look(): void {
+  #check(): void {
     const now = this.#options.clock.monotonic();
     let next: number | undefined;
     let sinceMs = 0;
