@@ -1,15 +1,14 @@
 /**
- * Whose turn it is: at most `slots` calls at once, first come first served, and nobody while the server asked to be left alone.
+ * Limits the calls of one client: at most `slots` at once, first come first served, and none during a Retry-After.
  *
  *   free ──Retry-After──▶ held ──its time is over──▶ free
  *   free ──a call without an answer──▶ doubtful ──a sign of life──▶ free
  *
- * While doubtful, one call or stream at a time is let in to try, ever more rarely: thousands of keys that would each ask
- * a server that is gone by their own back-off make one row of requests, and all go on at the first sign of life: an answer,
- * whatever it says, or a piece of an open stream.
+ * While doubtful, one call or stream at a time is admitted, at growing intervals: instead of a request per key and back-off, an
+ * outage costs one series of requests. All calls go on at the first sign of life: any answer, or a chunk of an open stream.
  *
- * Invariants: `#active` ≤ `slots`; while held, nobody is let in; whoever waits is let in or told why not, exactly once; whose
- * time is up before the hold ends is told at once, so that its caller can plan instead of wait.
+ * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly once; a call
+ * whose time limit ends before the hold is refused at once, so that its caller can reschedule it.
  * Streams wait for the end of a hold or doubt but take no slot: each has its own connection.
  */
 import { Backoff } from '../runtime/backoff.ts';
@@ -25,15 +24,15 @@ interface Waiter {
 
 export interface CallGateOptions {
   readonly slots: number;
-  /** Longest that one answer of the server can hold us, in ms. */
+  /** Longest hold by one Retry-After, ms. */
   readonly maxHoldMs: number;
   readonly clock: Clock;
   /** 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
-/** Between two tries while doubtful, ms. The longest is small: it is what a server that is back waits for us. */
-const TRIES = { baseMs: 200, maxMs: 2000, stableMs: Infinity };
+/** Between two tries while doubtful, ms. The longest is short: for so long a server that is back may stay unused. */
+const TRIES = { baseMs: 200, maxMs: 2000 };
 
 export class CallGate {
   readonly #options: CallGateOptions;
@@ -45,7 +44,7 @@ export class CallGate {
   #timer: Timer | undefined;
   readonly #tries: Backoff;
   #doubtful = false;
-  /** While doubtful: the next to come may try. */
+  /** While doubtful: the next call is admitted. */
   #mayTry = false;
   #nextTry: Timer | undefined;
 
@@ -56,12 +55,12 @@ export class CallGate {
     this.#tries = new Backoff({ ...TRIES, clock, random });
   }
 
-  /** Ms until the server may be asked again; 0 if it may. */
+  /** Rest of the hold, ms; 0 without a hold. */
   get heldForMs(): number {
     return this.#heldBy === undefined ? 0 : Math.max(0, this.#heldUntil - this.#options.clock.monotonic());
   }
 
-  /** Takes a slot: at once (`undefined`) or by the promise. Whoever was let in must `leave`. */
+  /** Takes a slot: at once (`undefined`) or when the promise resolves. The caller must `leave` afterwards. */
   enter(limit: CallLimit): Promise<void> | undefined {
     if (this.#active < this.#options.slots && this.#passes()) {
       this.#active += 1;
@@ -70,7 +69,7 @@ export class CallGate {
     return this.#wait(this.#calls, limit);
   }
 
-  /** Waits for the end of a hold or doubt only. */
+  /** For a stream: waits for the end of a hold or doubt only. */
   enterStream(limit: CallLimit): Promise<void> | undefined {
     return this.#passes() ? undefined : this.#wait(this.#streams, limit);
   }
@@ -80,7 +79,7 @@ export class CallGate {
     this.#admit();
   }
 
-  /** The server asked to be left alone for `error.retryAfterMs`. A shorter wish does not shorten an earlier one. */
+  /** Holds all calls for `error.retryAfterMs`. A shorter hold does not shorten an earlier one. */
   hold(error: ApiError): void {
     const ms = Math.min(error.retryAfterMs ?? 0, this.#options.maxHoldMs);
     const until = this.#options.clock.monotonic() + ms;
@@ -95,14 +94,14 @@ export class CallGate {
     for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
   }
 
-  /** A call that was let in found nobody: refused, reset, or something in between that answers for a server that is gone. */
+  /** A call had no answer: refused, reset, or a proxy answered that the server is away. */
   unanswered(): void {
     if (this.#doubtful) return;
     this.#doubtful = true;
     this.#waitForTry();
   }
 
-  /** The server said something, on whatever connection. */
+  /** The server sent something, on any connection. */
   answered(): void {
     if (!this.#doubtful) return;
     this.#doubtful = false;
@@ -112,13 +111,13 @@ export class CallGate {
     this.#admit();
   }
 
-  /** Takes the timers away. Whoever waits is told by its own limit. */
+  /** Cancels the timers. Waiting calls are ended by their own limits. */
   close(): void {
     this.#timer?.cancel();
     this.#nextTry?.cancel();
   }
 
-  /** Whether one more may be let in now; while doubtful this uses up the try. */
+  /** Whether one more call may be admitted now; while doubtful this uses up the try. */
   #passes(): boolean {
     if (this.#heldBy !== undefined) return false;
     if (!this.#doubtful) return true;
@@ -160,7 +159,7 @@ export class CallGate {
     limit.cancel(
       new ApiError(limit.call, status, {
         reason,
-        // How long is in `retryAfterMs`: a number that changes with each try would make each try news.
+        // Without the time, which is in `retryAfterMs`: a message that changes with each try would be written each time.
         message: 'not sent: the server asked all calls of this client to wait',
         causes: [],
         retryAfterMs: wait,
@@ -169,20 +168,20 @@ export class CallGate {
   }
 
   #admit(): void {
-    // Calls first: a watch that tries in vain costs more than one of them.
+    // Calls first: a failed try costs a watch more.
     for (const waiter of this.#calls) {
       if (this.#active >= this.#options.slots || !this.#passes()) break;
       this.#active += 1;
-      letIn(this.#calls, waiter);
+      admit(this.#calls, waiter);
     }
     for (const waiter of this.#streams) {
       if (!this.#passes()) return;
-      letIn(this.#streams, waiter);
+      admit(this.#streams, waiter);
     }
   }
 }
 
-function letIn(line: Set<Waiter>, waiter: Waiter): void {
+function admit(line: Set<Waiter>, waiter: Waiter): void {
   line.delete(waiter);
   waiter.limit.onOver = undefined;
   waiter.enter();

@@ -1,9 +1,9 @@
 /**
  * What can end a call early: its time limit, its caller's signal, the client being closed.
  *
- * One object, one timer and at most one listener serve all stages of a call (waiting for a turn, credentials,
- * connecting, reading). The stage that runs now sets `onOver`; when the limit strikes, that stage alone is told.
- * State: open → over (once, with a reason) or ended (once, quietly); both take the timer and the listener away.
+ * One object, one timer and at most one listener serve all stages of a call (waiting for a slot, credentials,
+ * connecting, reading). The current stage sets `onOver`, which is called when the call has to end.
+ * State: open → over (once, with a reason) or disposed; both remove the timer and the listener.
  */
 import { type Clock, type Timer } from '../runtime/clock.ts';
 import { type CallContext, ConnectionError } from './errors.ts';
@@ -12,9 +12,9 @@ export class CallLimit implements Disposable {
   readonly call: CallContext;
   /** When the time is up, on the monotonic clock, in ms. */
   readonly deadline: number;
-  /** What the call is doing, for the message of the time limit. */
+  /** Current stage, for the message of the time limit. */
   stage = 'starting';
-  /** Told once, with the error that the call is to fail with. */
+  /** Called once, with the error that the call fails with. */
   onOver: ((reason: unknown) => void) | undefined;
   readonly #timeoutMs: number;
   readonly #signal: AbortSignal | undefined;
@@ -44,12 +44,12 @@ export class CallLimit implements Disposable {
     if (this.#over !== undefined) return;
     this.#over = { reason };
     this[Symbol.dispose]();
-    const told = this.onOver;
+    const { onOver } = this;
     this.onOver = undefined;
-    told?.(reason);
+    onOver?.(reason);
   }
 
-  /** Waits for something that is shared with other calls and goes on without us. */
+  /** Waits for work that is shared with other calls. An end of this call does not end the work. */
   wait<T>(stage: string, promise: Promise<T>): Promise<T> {
     this.stage = stage;
     return new Promise<T>((resolve, reject) => {
@@ -58,7 +58,7 @@ export class CallLimit implements Disposable {
     });
   }
 
-  /** From here on only the signal ends the call: a stream has its head and may last. */
+  /** Removes the time limit: a stream that has begun may last. */
   stopClock(): void {
     this.#timer?.cancel();
     this.#timer = undefined;

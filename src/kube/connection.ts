@@ -1,6 +1,6 @@
-/** How a cluster is reached and who we are there. Made by `kubeconfig.ts` or `in-cluster.ts`, used by `http.ts`. */
+/** Server and credentials of a cluster. Made by `auth/kubeconfig.ts` or `auth/in-cluster.ts`, used by `http.ts`. */
 
-/** What TLS needs. A new object means new material: connections are then opened anew. */
+/** CA and client certificate. A new object means new material, and opens new connections. */
 export interface TlsMaterial {
   /** PEM bundle that the server's certificate is checked against; Node's own roots without it. */
   readonly ca?: string | Buffer;
@@ -16,8 +16,8 @@ export interface TlsMaterial {
 export type AuthHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * Who we are. The answers are values while they are known to be fresh, and promises only where a file must be read or
- * a plugin be run, so that the usual call costs nothing.
+ * Credentials. Both methods return a value while it is known to be fresh, and a promise only while a file is read or a plugin
+ * runs, so that the usual call costs nothing.
  */
 export interface CredentialSource {
   /**
@@ -27,7 +27,7 @@ export interface CredentialSource {
   headers(signal?: AbortSignal): AuthHeaders | Promise<AuthHeaders>;
   /** As `headers`. */
   tls(signal?: AbortSignal): TlsMaterial | Promise<TlsMaterial>;
-  /** The server refused (401): the next answer is read anew, at most as often as the source bears. */
+  /** The server answered 401: the credentials are read again, at most as often as the source allows. */
   invalidate(): void;
 }
 
@@ -41,6 +41,6 @@ export interface Connection {
   readonly proxy?: URL;
   /** Namespace of the context or of our own Pod; `default` where neither names one. */
   readonly namespace: string;
-  /** Where all this was read, for people: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
+  /** Where this was read from, for messages: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
   readonly origin: string;
 }

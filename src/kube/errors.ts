@@ -1,7 +1,7 @@
 /**
- * What can go wrong between a request and its answer: the server said no (`ApiError`), or there was no answer
- * (`ConnectionError`). Nothing here ever holds a request's body, or of a response's body more than the message of
- * the API server's `Status`, shortened and without the pieces in which servers quote the request.
+ * Errors of calls to an API server: an answer outside 200–299 (`ApiError`), or no answer (`ConnectionError`). They never hold
+ * a request's body, and of a response's body only the message of the API server's `Status`, shortened and without the
+ * parts that quote the request.
  */
 import { granted, parseRetryAfter } from '../runtime/retry-after.ts';
 
@@ -45,7 +45,7 @@ export interface CallContext {
 const MAX_MESSAGE = 1024;
 const MAX_CAUSES = 16;
 
-/** Reasons that the API server gives; used where an answer is no `Status` (a proxy's HTML page, an empty body). */
+/** Reason where the answer is not a `Status` (a proxy's HTML page, an empty body). */
 const REASON_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -69,12 +69,12 @@ export class ApiError extends Error {
   readonly status: number;
   /** The `Status` object's reason, as `AlreadyExists`; from the HTTP status where the body was no `Status`. */
   readonly reason: string;
-  /** The server's own words; `message` has the call before them. */
+  /** The server's message; `message` has the call in front of it. */
   readonly statusMessage: string;
   readonly causes: readonly StatusCause[];
-  /** How long the server asked us to stay away, in ms, as long as it is granted. */
+  /** Retry-After, ms, capped. */
   readonly retryAfterMs: number | undefined;
-  /** Whether the API server itself said it: the body was a `Status`. Else it may be what stands before it that answered. */
+  /** Whether the body was a `Status`, so that the API server itself answered and not a proxy in front of it. */
   readonly isStatus: boolean;
   readonly detected: Detected;
   readonly call: CallContext;
@@ -92,7 +92,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Fields of an object that may be said to be immutable: the whole object is, or it would have to be of another type. */
+/** Fields whose immutability means that the object must be replaced to change. */
 const FROZEN_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
 
 function detect({ message, causes }: ApiStatus): Detected {
@@ -115,7 +115,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Credentials could not be had (file unreadable, exec plugin failed), so that no request was sent. */
+/** No credentials (file unreadable, exec plugin failed); no request was sent. */
 export class CredentialError extends ConnectionError {
   override readonly name = 'CredentialError';
 
@@ -124,7 +124,7 @@ export class CredentialError extends ConnectionError {
   }
 }
 
-/** Wraps what Node's sockets throw; an error of ours passes unchanged. */
+/** Wraps errors of Node's sockets; a ConnectionError passes unchanged. */
 export function toConnectionError(call: CallContext, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) return error;
   // A refused connection to a name with several addresses is an AggregateError without a message.
@@ -149,7 +149,7 @@ export function apiErrorOf(
   const wait = parseRetryAfter(retryAfter, now) ?? parsed?.retryAfterMs;
   return new ApiError(call, status, {
     reason: parsed === undefined || parsed.reason === '' ? (REASON_OF_STATUS[status] ?? 'Unknown') : parsed.reason,
-    // A body that is no Status is not quoted: it may be anything, our own request included.
+    // A body that is not a Status is not quoted: it may hold our own request.
     message: parsed?.message ?? (status === 404 ? 'the API is not served' : 'the response is not a Status object'),
     causes: parsed?.causes ?? [],
     isStatus: parsed !== undefined,
@@ -164,7 +164,7 @@ export function parseStatus(body: Uint8Array): ApiStatus | undefined {
   try {
     return statusOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
   } catch {
-    // Not JSON: a proxy's own page. The caller says so; the text itself is of no use and may quote the request.
+    // Not JSON, such as a proxy's page. Its text is not used: it may quote the request.
     return undefined;
   }
 }
@@ -206,7 +206,7 @@ function text(value: unknown): string | undefined {
   return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean;
 }
 
-/** How long the server asked us to wait, in ms; `undefined` if it did not or if the error is another one. */
+/** Retry-After of an ApiError, ms; `undefined` for other errors. */
 export function retryAfterMs(error: unknown): number | undefined {
   return error instanceof ApiError ? error.retryAfterMs : undefined;
 }
@@ -216,8 +216,8 @@ export function isNotFound(error: unknown): error is ApiError {
 }
 
 /**
- * The server says of this very object that it is not there. A 404 may also mean that the API is not served (any more), or that
- * something else than the API server answered: that is no reason to take anything away.
+ * The API server answered that this object does not exist. Other 404s mean that the API is not served (any more), or come from a
+ * proxy: they are no reason to delete anything.
  */
 export function isObjectGone(error: unknown, name: string): error is ApiError {
   return (
@@ -255,13 +255,13 @@ export function isThrottled(error: unknown): error is ApiError {
 
 /**
  * The server cannot fill its cache of one kind yet (429 on watches): at its start, or for ever where the objects of a kind cannot be
- * converted. It says nothing of calls for other kinds.
+ * converted. Calls for other kinds are not affected.
  */
 export function isStorageStarting(error: unknown): error is ApiError {
   return isThrottled(error) && error.statusMessage.startsWith('storage is (re)initializing');
 }
 
-/** The object fails validation (422): only its author can help. */
+/** The object fails validation (422). */
 export function isInvalid(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 422;
 }
@@ -271,7 +271,7 @@ export function isBadRequest(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 400;
 }
 
-/** The object cannot be changed as it is (422): it is immutable, or of another type. */
+/** The object has to be replaced (422): it is immutable, or of another type. */
 export function isFrozen(error: unknown): error is ApiError {
   return isInvalid(error) && error.detected.frozen;
 }
@@ -281,12 +281,12 @@ export function isNamespaceTerminating(error: unknown): error is ApiError {
   return isForbidden(error) && error.detected.namespaceTerminating;
 }
 
-/** The server failed (5xx) or had no time (429): the same call may succeed later. Connection errors are not meant. */
+/** The server failed (5xx) or is overloaded (429): the same call may succeed later. False for connection errors. */
 export function isServerTrouble(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status >= 500 || error.status === 429);
 }
 
-/** There is no server behind what answered (a proxy's or load balancer's own 502, 503 or 504). */
+/** A proxy or load balancer answered that it has no server (its own 502, 503 or 504). */
 export function isNobodyThere(error: ApiError): boolean {
   return !error.isStatus && error.status >= 502 && error.status <= 504;
 }

@@ -1,5 +1,5 @@
 /**
- * Which event becomes a new Event object, which one counts up an old one, and which is too much. Pure but for its memory.
+ * Decides whether an event becomes a new Event object, raises the count of an old one, or is dropped. No I/O.
  *
  * The rules are client-go's (tools/record), so that `kubectl describe` reads as for any other controller:
  * - The same (object, type, reason, message) again within an hour is the same Event with a higher count.
@@ -34,7 +34,7 @@ export interface EventInput {
   readonly message: string;
 }
 
-/** One Event object: what it says now. */
+/** One Event object as it is now. */
 export interface EventRecord {
   /** Of the Event object. */
   readonly name: string;
@@ -111,7 +111,7 @@ export class EventCorrelator {
     similar.messages.add(truncate(message, MAX_MESSAGE_BYTES));
     const combined = similar.messages.size >= SIMILAR_LIMIT;
     const first = similar.messages.values().next().value;
-    // The set need not grow beyond the limit to know that it was reached.
+    // The set need not grow beyond the limit.
     if (combined && first !== undefined) similar.messages.delete(first);
     let bytes = RECORD_OVERHEAD + key.length;
     for (const text of similar.messages) bytes += text.length;

@@ -1,14 +1,14 @@
 /**
- * Writes core/v1 Events about objects, for people who run `kubectl describe`.
+ * Writes core/v1 Events about objects, for `kubectl describe`.
  *
- * core/v1 and not events.k8s.io/v1, because only it fills the column "From" by `source.component` and counts as
- * "x11 over 15m" on every kubectl. `record` only notes and returns; the writing happens behind it:
+ * core/v1 and not events.k8s.io/v1, because only it fills the column "From" (`source.component`) and shows counts as
+ * "x11 over 15m" on every kubectl. `record` only stores the event and returns; it is written later:
  *
  *   noted ──▶ pending (one entry per Event object, however often it was counted up) ──▶ written
  *                │ refused for good, or tried MAX_TRIES times, or the list is full
- *                └──▶ dropped (counted, told to `onDrop`)
+ *                └──▶ dropped (`onDrop` is called)
  *
- * Events are help, not state: nothing waits for them and no failure of theirs reaches a caller.
+ * Events are not state: nothing waits for them, and their failures do not reach callers.
  */
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -19,11 +19,11 @@ import { EventCorrelator, type EventInput, type EventRecord } from './event-corr
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
-  /** Who reports, as `kubectl describe` shows it under "From": `mirrors.kts.studio`. */
+  /** The column "From" of `kubectl describe`: `mirrors.kts.studio`. */
   readonly component: string;
-  /** This process: `reportingInstance`, for those who look into the object. */
+  /** This process: `reportingInstance`. */
   readonly instance: string;
-  /** An event that was given up, and why. Must not throw. */
+  /** Called for an event that is dropped. Must not throw. */
   readonly onDrop?: (input: Pick<EventInput, 'subject' | 'reason'>, error: Error) => void;
   /** Event objects waiting to be written, at most. Default 1,000. */
   readonly maxPending?: number;
@@ -31,16 +31,6 @@ export interface EventRecorderOptions {
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
-}
-
-/** Since the start. */
-export interface EventCounts {
-  readonly written: number;
-  readonly dropped: number;
-  /** Held back by the limit per object. */
-  readonly suppressed: number;
-  /** Waiting to be written now. */
-  readonly pending: number;
 }
 
 /** With the waits between them some 20 s of an API server that is away. */
@@ -56,14 +46,11 @@ export class EventRecorder {
   readonly #clock: Clock;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
-  /** Name of the Event object → what it should say. */
+  /** By name of the Event object. */
   readonly #pending = new Map<string, Pending>();
-  /** Events that exist already, as far as we know: the next write is a PATCH. */
+  /** Events that were created: the next write is a PATCH. */
   readonly #created = new WeakSet<EventRecord>();
   #stopped = false;
-  #written = 0;
-  #dropped = 0;
-  #suppressed = 0;
 
   constructor(options: EventRecorderOptions) {
     const { clock = systemClock, random } = options;
@@ -86,17 +73,14 @@ export class EventRecorder {
     this.#queue.start((name, signal) => this.#write(name, signal), { concurrency: 2 });
   }
 
-  /** Notes an event. Never waits and never throws. */
+  /** Takes an event to be written. Never waits and never throws. */
   record(input: EventInput): void {
     if (this.#stopped) {
       this.#drop(input, new Error('the recorder was stopped'));
       return;
     }
     const record = this.#correlator.correlate(input, this.#clock.now());
-    if (record === undefined) {
-      this.#suppressed++;
-      return;
-    }
+    if (record === undefined) return;
     if (!this.#pending.has(record.name)) {
       if (this.#pending.size >= (this.#options.maxPending ?? 1000)) {
         this.#drop(input, new Error('too many events wait to be written'));
@@ -107,16 +91,12 @@ export class EventRecorder {
     this.#queue.add(record.name);
   }
 
-  counts(): EventCounts {
-    return {
-      written: this.#written,
-      dropped: this.#dropped,
-      suppressed: this.#suppressed,
-      pending: this.#pending.size,
-    };
+  /** Events that wait to be written. */
+  get pending(): number {
+    return this.#pending.size;
   }
 
-  /** Writes what waits, within `drainMs` (default 1,000), and drops the rest. Never rejects. */
+  /** Writes the pending events within `drainMs` (default 1,000), and drops the rest. Never rejects. */
   async stop({ drainMs = 1000 }: { readonly drainMs?: number } = {}): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -154,8 +134,7 @@ export class EventRecorder {
     if (!this.#created.has(record)) await this.#create(record, signal);
     else await this.#patch(record, signal);
     this.#created.add(record);
-    this.#written++;
-    // Counted up meanwhile: the queue knows and comes back.
+    // The count was raised meanwhile: the queue runs this name again.
     if (record.count === count) this.#pending.delete(name);
     else pending.tries = 0;
   }
@@ -165,7 +144,7 @@ export class EventRecorder {
       const body = JSON.stringify(this.#event(record));
       await this.#options.api.request({ method: 'POST', path: collection(record), body, ...this.#limits(signal) });
     } catch (error) {
-      // An earlier try of ours was carried out though its answer was lost.
+      // An earlier try was carried out, but its answer was lost.
       if (!isAlreadyExists(error)) throw error;
       await this.#patch(record, signal);
     }
@@ -183,7 +162,7 @@ export class EventRecorder {
       });
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      // The API server forgets Events after an hour by default; then it is written anew, with its history.
+      // The API server deletes Events after an hour by default; then it is created again, with its count.
       const body = JSON.stringify(this.#event(record));
       await this.#options.api.request({ method: 'POST', path: collection(record), body, ...this.#limits(signal) });
     }
@@ -216,7 +195,7 @@ export class EventRecorder {
     const pending = this.#pending.get(name);
     if (pending === undefined || (retryInMs !== undefined && isWorthRetrying(error) && pending.tries < MAX_TRIES))
       return;
-    // After `stop` the last flush has its own go at it.
+    // After `stop` the last flush tries it once more.
     if (retryInMs === undefined && this.#stopped) return;
     this.#pending.delete(name);
     this.#queue.forget(name);
@@ -224,12 +203,11 @@ export class EventRecorder {
   }
 
   #drop(input: Pick<EventInput, 'subject' | 'reason'>, error: Error): void {
-    this.#dropped++;
     this.#options.onDrop?.(input, error);
   }
 }
 
-/** Not: a refusal, a namespace that is gone or going, an event that the API finds invalid. */
+/** False for a refusal, a missing or terminating namespace, and an invalid event. */
 function isWorthRetrying(error: unknown): boolean {
   return !(error instanceof ApiError) || isServerTrouble(error);
 }

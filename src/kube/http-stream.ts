@@ -1,6 +1,6 @@
 /**
- * A response that stays open. State: open → ended (by the server, by `close`, by the signal, or broken); the first one
- * counts, and takes the call's listener off the signal.
+ * A response that stays open. State: open → ended (by the server, `close`, the signal, or a broken connection); the first one
+ * counts, and removes the call's listener from the signal.
  */
 import type { IncomingMessage } from 'node:http';
 import type { KubeStream } from './api.ts';
@@ -8,9 +8,9 @@ import type { CallLimit } from './call-limit.ts';
 import { toConnectionError } from './errors.ts';
 
 export interface HttpStreamListener {
-  /** A sign of life of the server. */
+  /** Called for each chunk. */
   readonly onChunk: () => void;
-  /** Called once, when the connection is done with. */
+  /** Called once, when the connection is closed. */
   readonly onEnd: () => void;
 }
 
@@ -44,14 +44,14 @@ export class HttpStream implements KubeStream {
     this.#incoming.destroy();
   }
 
-  /** Reads no faster than it is asked to, so that a slow reader slows the server and not fills the memory. */
+  /** Reads only as fast as the caller iterates, so that a slow reader slows the server instead of filling the memory. */
   async *#read(): AsyncGenerator<Buffer, void, undefined> {
     try {
       for await (const chunk of this.#incoming) {
         this.#onChunk();
         yield chunk as Buffer;
       }
-      // The end that our own destroy() made looks like the server's.
+      // The end after our own destroy() looks like the server's.
       this.#limit.check();
     } catch (error) {
       if (this.#closed) return;

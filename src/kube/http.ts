@@ -1,12 +1,12 @@
 /**
  * Calls to one API server over HTTP/1.1.
  *
- * A call: waits its turn (call-gate.ts) → takes the credentials → is sent (http/exchange.ts) → answers or throws. It is sent a
- * second time in two cases only, in both of which the server did not carry it out or it does no harm twice:
- * - 401, after the credentials were read anew and are others than before;
- * - a kept connection turned out closed; then on a new one, as the other idle ones may be closed too.
- * Everything else is the caller's to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
- * while nobody answers they try one after another (call-gate.ts).
+ * A call: waits for a slot (call-gate.ts) → gets the credentials → is sent (http/exchange.ts) → answers or throws. It is sent a
+ * second time in two cases only, in which the server did not carry it out or carrying it out twice does no harm:
+ * - 401, if the credentials have changed when they are read again;
+ * - the kept connection was closed; then on a new connection, because the others in the pool may be closed too.
+ * Everything else is for the caller to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
+ * while the server does not answer they are sent one at a time (call-gate.ts).
  *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
@@ -53,8 +53,6 @@ export interface RequestObservation {
 export interface HttpKubeApiOptions {
   /** Calls at once, and connections kept for them. Default 8. */
   readonly maxSockets?: number;
-  /** Time limit of a call that names none, in ms. Default 30,000. */
-  readonly timeoutMs?: number;
   /** Largest answer read into memory, in bytes. Default 64 MiB. Streams have no limit. */
   readonly maxBodyBytes?: number;
   /** Longest that one Retry-After can hold this client, in ms. Default 30,000. */
@@ -80,8 +78,11 @@ const OUR_OWN: ReadonlySet<string> = new Set([
   'ERR_UNESCAPED_CHARACTERS',
 ]);
 
-/** Idle connections are closed by us before the API server does it (90 s), else a call may be sent into the closing. */
+/** The API server closes idle connections after 90 s; we close earlier, so that no call is sent on a closing one. */
 const IDLE_MS = 55_000;
+
+/** Time limit of a call that has none of its own, ms. */
+const TIMEOUT_MS = 30_000;
 
 /** Connections with the same TLS material. */
 interface Pools {
@@ -99,15 +100,14 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly cluster: string;
   readonly #connection: Connection;
   readonly #maxSockets: number;
-  readonly #timeoutMs: number;
   readonly #maxBodyBytes: number;
   readonly #userAgent: string;
   readonly #onRequest: ((observation: RequestObservation) => void) | undefined;
   readonly #clock: Clock;
   readonly #gate: CallGate;
-  /** Calls and streams under way. */
+  /** Open calls and streams. */
   readonly #open = new Set<CallLimit>();
-  /** Every pool not yet closed: the present one, and older ones that still carry streams. */
+  /** The current pools, and older ones that still carry streams. */
   readonly #pools = new Set<Pools>();
   #agents: Pools | undefined;
   #agentsOf: TlsMaterial | undefined;
@@ -120,7 +120,6 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.cluster = connection.cluster;
     this.#connection = connection;
     this.#maxSockets = options.maxSockets ?? 8;
-    this.#timeoutMs = options.timeoutMs ?? 30_000;
     this.#maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
     const version = typeof KEYFERRY_VERSION === 'string' ? KEYFERRY_VERSION : 'dev';
     this.#userAgent = options.userAgent ?? `keyferry/${version}`;
@@ -133,7 +132,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     });
   }
 
-  /** Ms for which this client still keeps away from the server as it was asked to; 0 usually. */
+  /** Rest of the time for which a Retry-After holds the calls, ms; usually 0. */
   get heldForMs(): number {
     return this.#gate.heldForMs;
   }
@@ -191,7 +190,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   #begin(request: KubeRequest): CallLimit {
     const call: CallContext = { cluster: this.cluster, method: request.method, path: request.path };
     if (this.#closed) throw this.#closedError(call);
-    const limit = new CallLimit(call, request.timeoutMs ?? this.#timeoutMs, request.signal, this.#clock);
+    const limit = new CallLimit(call, request.timeoutMs ?? TIMEOUT_MS, request.signal, this.#clock);
     this.#open.add(limit);
     return limit;
   }
@@ -234,15 +233,15 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     }
   }
 
-  /** Whether the credentials are others now. */
+  /** Reads the credentials again. @returns whether they have changed */
   async #renewed(limit: CallLimit, auth: AuthHeaders, material: TlsMaterial): Promise<boolean> {
     const { credentials } = this.#connection;
-    // Another call may have had them renewed while this one was under way.
-    const present = await limit.wait('getting credentials anew', Promise.resolve(credentials.headers()));
+    // Another call may have renewed them meanwhile.
+    const present = await limit.wait('getting new credentials', Promise.resolve(credentials.headers()));
     if (present !== auth) return true;
     credentials.invalidate();
-    const headers = await limit.wait('getting credentials anew', Promise.resolve(credentials.headers()));
-    const tls = await limit.wait('reading certificates anew', Promise.resolve(credentials.tls()));
+    const headers = await limit.wait('getting new credentials', Promise.resolve(credentials.headers()));
+    const tls = await limit.wait('reading new certificates', Promise.resolve(credentials.tls()));
     return headers !== auth || tls !== material;
   }
 
@@ -311,7 +310,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const streams = openAgent({ secure, proxy, tls });
       agents = { streams, calls: new KeptConnections({ open: openerOf(streams, address), idleMs: IDLE_MS }) };
     } catch (error) {
-      // Read in the middle of a rotation, certificate and key do not fit: the next call reads them again.
+      // In the middle of a rotation certificate and key do not match: the next call reads them again.
       this.#connection.credentials.invalidate();
       const why = error instanceof Error ? error.message : String(error);
       throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {

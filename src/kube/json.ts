@@ -1,6 +1,4 @@
-/** Reads what a server says is JSON. */
-
-/** A server said something that is not JSON. Never with a piece of it: JSON.parse would quote it, and it may be a secret. */
+/** A server's answer is not JSON. Without a piece of the answer, which may be a secret. */
 export class MalformedJsonError extends Error {
   override readonly name = 'MalformedJsonError';
 }
@@ -8,13 +6,13 @@ export class MalformedJsonError extends Error {
 /**
  * Parses one JSON document.
  * @param what names the document in the error: `the answer to GET /api/v1/secrets`
- * @throws MalformedJsonError without the parser's own words
+ * @throws MalformedJsonError
  */
 export function parseJson(bytes: Buffer, what: string): unknown {
   try {
     return JSON.parse(bytes.toString());
   } catch {
-    // The parser's error is not kept as a cause either: its message quotes the text.
+    // Without the parser's error as cause: its message quotes the text.
     throw new MalformedJsonError(`${what} is not JSON (${bytes.length} bytes)`);
   }
 }

@@ -1,4 +1,4 @@
-/** Whole collections, read once and page by page. What is to stay fresh is watched instead (watcher.ts). */
+/** Reads a whole collection once, page by page. */
 import type { KubeApi, KubeObject } from './api.ts';
 import { parseJson } from './json.ts';
 

@@ -1,6 +1,6 @@
 /**
- * A label of a metric whose values come from users (the servers that they name). A series is never removed, so that the first values have
- * series of their own, and all others share one: whoever edits a rule over and over does not make the memory grow.
+ * A metric label whose values come from users (servers that they name). Series are never removed, so the number of values is
+ * limited: the first ones have series of their own, all others share one. Repeated edits of a rule do not grow the memory.
  */
 const OTHER = 'other';
 

@@ -1,4 +1,4 @@
-/** Named yes-or-no questions about the process, asked when somebody probes it. */
+/** Named checks of the process, run by the probes. */
 import { errorText } from './error-fields.ts';
 import { SourceSet } from './source-set.ts';
 

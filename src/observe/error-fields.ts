@@ -29,7 +29,7 @@ const MAX_CAUSES = 4;
 
 /** Picks the printable fields of something thrown. Never throws. `withStack` adds the stack's frames. */
 export function errorFields(thrown: unknown, withStack = false): ErrorFields {
-  // A thrown text may be anything, so only its type is told.
+  // A thrown text may hold anything, so only its type is used.
   if (!(thrown instanceof Error)) return { type: 'NotAnError', message: `a thrown ${typeof thrown}` };
   const code = field(thrown, 'code');
   const status = field(thrown, 'status');
@@ -47,7 +47,7 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   };
 }
 
-/** One line for a terminal: the message and the causes that say more than it. */
+/** One line for a terminal: the message, and the causes that it does not quote. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
   // An error that wraps another one often quotes its message, without the type.

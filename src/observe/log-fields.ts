@@ -75,7 +75,7 @@ export function checkFields(fields: LogFields, withStack: boolean): CheckedField
   return checked;
 }
 
-/** Whole numbers: a fraction of a millisecond tells nobody anything. */
+/** Numbers are rounded. */
 function printable(value: string | number | boolean): string | number | boolean {
   if (typeof value === 'string') return cap(value, MAX_TEXT);
   return typeof value === 'number' ? Math.round(value) : value;

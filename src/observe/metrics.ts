@@ -20,7 +20,7 @@ export interface WatchSnapshot {
   readonly kind: string;
   /** Tells watches of one kind apart: `copies`, `sources`, … */
   readonly watch: string;
-  /** Whether the first list has been taken in. */
+  /** Whether the first list is complete. */
   readonly synced: boolean;
   /** Time since the server last sent something, a bookmark included. */
   readonly idleSeconds: number;
@@ -56,7 +56,7 @@ export interface Metrics {
   readonly kubeRequestSeconds: Histogram<'cluster' | 'method'>;
   readonly eventsDropped: Counter<'reason'>;
   readonly vault: VaultMetrics;
-  /** 1 while this process may write, 0 while another one does. */
+  /** 1 while this process is the leader. */
   readonly leader: Gauge<never>;
   /** The Prometheus text format. */
   text(): Promise<string>;
@@ -72,15 +72,18 @@ export function createMetrics(version: string): Metrics {
   addQueueMetrics(registry, queues);
   addWatchMetrics(registry, watches);
   addClaimMetrics(registry, claims);
-  const build = registry.gauge('keyferry_build_info', 'Always 1; the labels say what is running.', ['version', 'node']);
+  const build = registry.gauge('keyferry_build_info', 'Always 1; the labels are the version of Keyferry and of Node.', [
+    'version',
+    'node',
+  ]);
   build.set({ version, node: process.versions.node }, 1);
   return {
     registry,
     queues,
     watches,
     claims,
-    payloadCacheBytes: registry.sampled('keyferry_payload_cache_bytes', 'Size of the payloads kept for writes.', []),
-    watchRestarts: registry.counter('keyferry_watch_restarts_total', 'Watches opened again, by reason.', [
+    payloadCacheBytes: registry.sampled('keyferry_payload_cache_bytes', 'Size of the cached payloads for writes.', []),
+    watchRestarts: registry.counter('keyferry_watch_restarts_total', 'Watches that were reopened, by reason.', [
       'cluster',
       'kind',
       'reason',
@@ -131,13 +134,13 @@ function addQueueMetrics(registry: MetricRegistry, queues: SourceSet<QueueSnapsh
     queues.read().map((queue) => ({ labels: { queue: queue.queue }, value: value(queue) }));
   registry.derived(
     'keyferry_queue_depth',
-    'Keys that wait in a queue.',
+    'Keys waiting in a queue.',
     ['queue'],
     read((queue) => queue.depth),
   );
   registry.derived(
     'keyferry_queue_oldest_age_seconds',
-    'How long the oldest key of a queue has waited.',
+    'Waiting time of the oldest key of a queue.',
     ['queue'],
     read((queue) => queue.oldestAgeSeconds),
   );
@@ -165,7 +168,7 @@ function addWatchMetrics(registry: MetricRegistry, watches: SourceSet<WatchSnaps
   );
   registry.derived(
     'keyferry_watch_synced',
-    '1 once the first list of a watch has been taken in.',
+    '1 once the first list of a watch is complete.',
     labels,
     read((watch) => (watch.synced ? 1 : 0)),
   );
@@ -175,7 +178,13 @@ function addClaimMetrics(registry: MetricRegistry, claims: SourceSet<ClaimSnapsh
   registry.derived('keyferry_claims', 'Claims, by state.', ['system', 'state'], () =>
     claims.read().map(({ system, state, count }) => ({ labels: { system, state }, value: count })),
   );
-  registry.derived('keyferry_conflicts', 'Claims on a target that is not ours or is claimed twice.', ['system'], () =>
-    claims.read().map(({ system, state, count }) => ({ labels: { system }, value: state === 'conflict' ? count : 0 })),
+  registry.derived(
+    'keyferry_conflicts',
+    'Claims on a target that Keyferry does not manage, or that another rule claims.',
+    ['system'],
+    () =>
+      claims
+        .read()
+        .map(({ system, state, count }) => ({ labels: { system }, value: state === 'conflict' ? count : 0 })),
   );
 }

@@ -1,5 +1,5 @@
 /**
- * What every Prometheus client tells of its process, under the usual names, read at each scrape. The collectors that
+ * The usual process metrics of Prometheus clients, under their usual names, read at each scrape. The collectors that
  * come with the library also watch garbage collection and the event loop all the time, which an idle operator need not.
  */
 import { existsSync, readdirSync } from 'node:fs';

@@ -55,13 +55,13 @@ export function probeRoutes(liveness: CheckList, readiness: CheckList): Routes {
 function probe(name: string, checks: CheckList, request: RouteRequest): Reply {
   const results = checks.run();
   const ok = results.every((result) => result.ok);
-  const told = request.query.has('verbose') ? results : results.filter((result) => !result.ok);
-  const lines = told.map((result) => {
+  const shown = request.query.has('verbose') ? results : results.filter((result) => !result.ok);
+  const lines = shown.map((result) => {
     const message = result.message === undefined ? '' : `: ${result.message}`;
     return `[${result.ok ? '+' : '-'}]${result.name} ${result.ok ? 'ok' : 'failed'}${message}`;
   });
   if (!ok) lines.push(`${name} check failed`);
-  else if (told.length > 0) lines.push(`${name} check passed`);
+  else if (shown.length > 0) lines.push(`${name} check passed`);
   else lines.push('ok');
   return textReply(ok ? 200 : 503, `${lines.join('\n')}\n`);
 }

@@ -1,4 +1,4 @@
-/** Functions that are asked for their present state when somebody wants to know: at a scrape, at a status request. */
+/** Functions that return their current state when it is needed: at a scrape or a status request. */
 export class SourceSet<T> {
   readonly #sources = new Set<() => Iterable<T>>();
 
@@ -8,7 +8,7 @@ export class SourceSet<T> {
     return () => void this.#sources.delete(read);
   }
 
-  /** What all sources say now. @throws what a source throws. */
+  /** The items of all sources now. @throws what a source throws. */
   read(): T[] {
     const all: T[] = [];
     for (const source of this.#sources) for (const item of source()) all.push(item);

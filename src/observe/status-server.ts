@@ -43,7 +43,7 @@ export class StatusServer {
   }
 
   /**
-   * Opens a listener and answers the address that it has: with the real port where 0 was asked for.
+   * Opens a listener. Returns its address, with the real port in place of 0.
    * @throws ListenError if the address is taken, not ours, or not allowed.
    */
   async listen(options: ListenOptions): Promise<{ readonly host: string; readonly port: number }> {
@@ -136,7 +136,7 @@ function opened(server: Server, address: ListenAddress): Promise<void> {
 function closed(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), STOP_GRACE);
-    // An error here only says that the server was not open, which is what is wanted.
+    // An error only means that the server was not open.
     server.close(() => {
       clearTimeout(timer);
       resolve();

@@ -20,7 +20,7 @@ export function parseAddressPattern(text: string): AddressPattern {
     throw new RangeError('must be a server as [scheme://]host[:port], with * for any characters of the host');
   const isLiteral = !host.includes('*');
   const wanted = isLiteral ? hostOf(`http://${host}`) : host.toLowerCase();
-  if (wanted === undefined) throw new RangeError(`${JSON.stringify(host)} is no host`);
+  if (wanted === undefined) throw new RangeError(`${JSON.stringify(host)} is not a host`);
   const pattern = new RegExp(`^${wanted.split(/\*+/).map(escaped).join('.*')}$`);
   const matches = (url: URL): boolean =>
     (scheme === undefined || url.protocol === `${scheme.toLowerCase()}:`) &&

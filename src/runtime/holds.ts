@@ -1,8 +1,7 @@
 /**
- * Earliest start of a key's next run, for the few keys that have one.
+ * Keys that must not be used before a time: the earliest start of a key's next run, or of the next try of a path.
  *
- * An entry whose time is over means nothing. Such entries are swept together from time to time instead of one by one,
- * so that a hold costs one map entry and no timer.
+ * Expired entries have no effect. They are swept together from time to time, so that a hold costs one map entry and no timer.
  */
 export class Holds {
   readonly #until = new Map<string, number>();

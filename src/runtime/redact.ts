@@ -1,31 +1,31 @@
 /**
- * Takes values out of words that somebody else has said of them, before these go into a log, an event or a status: servers quote what
- * they were sent, whole or cut short, as text or encoded.
+ * Removes secret values from server messages, before these go into a log, an event or a status: servers quote what they were
+ * sent, whole or cut, as text or encoded.
  *
- * Taken out is a value in each of its forms (`formsOf`), any line or quoted string of it that is long enough to tell something, and
- * whatever else of the text is a longer piece of it.
+ * Removed are: a value in each of its forms (`formsOf`), each of its lines or quoted strings from a certain length on, and any
+ * longer piece of it.
  */
 
 import { markCommonPieces } from './common-pieces.ts';
 
 export const REDACTED = '[redacted]';
 
-/** Two letters are in every sentence: values shorter than this are only taken out where they stand alone. */
+/** Shorter values are in ordinary words, so they are removed only where they stand alone. */
 const SHORT = 4;
-/** Shortest line or quoted string of a value that is taken out by itself: shorter ones are in ordinary words. */
+/** Shortest line or quoted string of a value that is removed by itself: shorter ones are in ordinary words. */
 const SHORTEST_PART = 8;
-/** Shortest piece of a value that is taken out, wherever it begins and ends. */
+/** Shortest piece of a value that is removed, wherever it begins and ends. */
 const SHORTEST_PIECE = 16;
-/** What stands where words were cut. */
+/** The end of a text that was cut. */
 const CUT = /(?:\u2026|\.\.\.)$/;
-/** Nobody reads more of a server's words. */
+/** Longer messages are cut. */
 const LONGEST_TEXT = 8192;
 
 /** @param secrets the values; of those that are no text, their base64 */
 export function redact(words: string, secrets: readonly string[]): string {
   const text = words.length > LONGEST_TEXT ? `${words.slice(0, LONGEST_TEXT)}…` : words;
   const forms = new Set(secrets.flatMap((secret) => [secret, ...partsOf(secret)]).flatMap(formsOf));
-  // All of them on the text as it came: two values that begin alike must not hide each other's rest.
+  // All are searched in the original text: of two values that begin alike one must not hide the rest of the other.
   const taken = new Uint8Array(text.length);
   for (const form of forms) {
     takeWhole(text, form, taken);
@@ -62,7 +62,7 @@ function takeWhole(text: string, form: string, taken: Uint8Array): void {
   }
 }
 
-/** Words that were cut may end in the middle of a value, too early for what there is of it to be a piece. */
+/** A text that was cut may end within a value, before `SHORTEST_PIECE` characters of it. */
 function takeBeginning(text: string, form: string, taken: Uint8Array): void {
   const end = text.length - (CUT.exec(text)?.[0].length ?? 0);
   for (let length = Math.min(form.length, SHORTEST_PIECE) - 1; length >= SHORT; length -= 1) {

@@ -1,9 +1,9 @@
 /**
- * How long a server asks to be left alone: the header `Retry-After` (RFC 9110 §10.2.3). Whoever waits so long hears of nothing else
- * meanwhile, so what is absurd (a year, a date by a clock that is wrong) is not obeyed to the letter.
+ * The header `Retry-After` (RFC 9110 §10.2.3). The wait is capped, because a server may ask for an absurd one (a year, a date
+ * by a wrong clock).
  */
 
-/** The longest wait that a server is granted, ms. */
+/** Longest wait, ms. */
 export const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /**
@@ -18,7 +18,7 @@ export function parseRetryAfter(header: string | undefined, nowMs: number): numb
   return Number.isNaN(ms) ? undefined : granted(ms);
 }
 
-/** A wait that a server asked for, ms, as long as it is granted. */
+/** A wait that a server asked for, capped, ms. */
 export function granted(ms: number): number {
   return Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);
 }

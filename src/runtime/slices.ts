@@ -1,6 +1,5 @@
 /**
- * Long work in short slices, so that no user's object holds the event loop: probes, watches and everybody else's work get their turn in
- * between.
+ * Long work in short slices, so that no user's object blocks the event loop: probes, watches and other work run in between.
  *
  * All work of one `Slices` shares one slice in each turn of the event loop: eight workers at once hold it no longer than one.
  */
@@ -9,19 +8,19 @@ import type { Clock } from './clock.ts';
 /** How long the work of one turn of the event loop may take, ms. A probe waits for a few of these at most. */
 const SLICE_MS = 10;
 
-/** The work takes longer than it was given; it was left off. */
+/** The work took longer than its limit and was stopped. */
 export class TooLongError extends Error {
   override readonly name = 'TooLongError';
 }
 
-/** Work that can be left off at every `yield`. */
+/** Work that can pause at every `yield`. */
 export type Steps<T> = Generator<void, T, void>;
 
 export class Slices {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** When the work of this turn began. */
   #since: number | undefined;
-  /** First in, first out: else one long work would have every slice, and all others none. */
+  /** First in, first out: else one long work would take every slice. */
   readonly #waiting: (() => void)[] = [];
   #isArmed = false;
 
@@ -30,7 +29,7 @@ export class Slices {
   }
 
   /**
-   * Does the work; at a step at which the slice is used up the event loop goes round first.
+   * Does the work. When the slice is used up, it goes on after a turn of the event loop.
    * @param limitMs how long the work itself may take, ms
    * @throws what the work throws, the signal's reason, or TooLongError
    */
@@ -50,7 +49,7 @@ export class Slices {
     }
   }
 
-  /** Settles when there is some of a slice left, and whoever has waited longer has had one. */
+  /** Resolves when some of a slice is left and the work that waited longer has run. */
   async pause(): Promise<void> {
     if (!this.#isUsedUp() && this.#waiting.length === 0) return;
     await new Promise<void>((resolve) => {
@@ -68,7 +67,7 @@ export class Slices {
     return now - this.#since >= SLICE_MS;
   }
 
-  /** At the next turn of the event loop a new slice begins, and is the one's that has waited longest. */
+  /** At the next turn of the event loop a new slice begins, for the work that has waited longest. */
   #arm(): void {
     if (this.#isArmed) return;
     this.#isArmed = true;
@@ -81,7 +80,7 @@ export class Slices {
   }
 }
 
-/** Does the work without a pause: for commands, which hold up nobody. */
+/** Does the work without a pause: for commands. */
 export function finish<T>(work: Steps<T>): T {
   for (;;) {
     const step = work.next();

@@ -1,6 +1,6 @@
 /**
- * A first-in, first-out list of which groups take turns: however many keys one group has, the next key of another one waits for one of
- * them at most.
+ * A first-in, first-out list in which groups take turns: however many keys one group has, the next key of another group waits
+ * for one of them at most.
  *
  * Invariant: each group stands in the order of its next turn, and has a key.
  */

@@ -1,11 +1,11 @@
 /**
- * Which servers may be called. Whoever writes a SecretMirror names the server, and makes us send credentials and values there.
+ * Decides which Vault servers may be called. The author of a SecretMirror names the server that gets credentials and values.
  *
  * - `--vault-addresses` names servers by patterns; where it is given, no other is called.
- * - Addresses of the machine's own link and of the metadata services of clouds are called only where a pattern without `*` names the
- *   host: they give away the machine's identity. That holds for the text of an address in each of its forms, and for
- *   whatever a name resolves to at the moment of connecting.
- * - Loopback is like any other server: a Vault Agent beside us listens there.
+ * - Link-local addresses and the metadata services of clouds hand out the machine's identity. They are called only where a pattern
+ *   without `*` names the host. That holds for an address in each of its forms, and for the addresses that a name resolves to
+ *   at the moment of connecting.
+ * - Loopback is like any other server: a Vault Agent may listen there.
  */
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
@@ -17,7 +17,7 @@ export class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
 }
 
-/** IPv4 addresses are found in IPv6 by BlockList where they are mapped (`::ffff:…`); the other ways to write them are here. */
+/** BlockList finds IPv4 addresses that are mapped into IPv6 (`::ffff:…`); the other forms are listed here. */
 const FORBIDDEN = new BlockList();
 FORBIDDEN.addSubnet('169.254.0.0', 16, 'ipv4');
 FORBIDDEN.addSubnet('fe80::', 10, 'ipv6');
@@ -40,12 +40,12 @@ export class VaultAddresses {
     this.#patterns = patterns;
   }
 
-  /** Whether a pattern names the server: only then it may get what the API server takes, too. */
+  /** Whether a pattern names the server: only then it may get tokens that the API server accepts. */
   names(url: URL): boolean {
     return this.#patterns.some((pattern) => pattern.matches(url));
   }
 
-  /** Why the server may not be called; what a name resolves to is not looked at. */
+  /** Why the server may not be called; does not resolve names. */
   problem(url: URL): string | undefined {
     if (this.#patterns.length > 0 && !this.names(url)) {
       return `${url.origin} is none of the servers that --vault-addresses names`;
@@ -54,7 +54,7 @@ export class VaultAddresses {
     return isForbidden(host) && !this.#means(url) ? forbidden(url.hostname) : undefined;
   }
 
-  /** For connections to the server: resolves its name to the addresses that may be called. */
+  /** Resolves the server's name to the addresses that may be called, for its connections. */
   lookupFor(url: URL): LookupFunction {
     if (this.#means(url)) return lookup;
     return (hostname, options, done) => {

@@ -1,5 +1,5 @@
 /**
- * What a status and body from Vault mean. The rules were taken from a running Vault 1.13; statuses from
+ * Interprets status and body of Vault's answers. The rules were taken from a running Vault 1.13; statuses from
  * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
 import type { Answer } from '../http/exchange.ts';
@@ -48,7 +48,7 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
 }
 
-/** KV 2 says so in a warning to a 404 or in an error to a 400. */
+/** A warning of KV 2 with a 404, or an error with a 400. */
 const VERSIONED_PATH = /^Invalid path for a versioned K\/V/;
 
 /** @param nowMs wall clock, for a Retry-After that is a date */
@@ -108,20 +108,20 @@ function hintFrom(body: Buffer): readonly string[] {
 }
 
 function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
-  const says = (pattern: RegExp): boolean => errors.some((text) => pattern.test(text));
+  const matches = (pattern: RegExp): boolean => errors.some((text) => pattern.test(text));
   switch (status) {
     case 400:
     case 405:
-      if (says(/check-and-set parameter/)) return 'casMismatch';
-      if (says(/^(?:lease not found|invalid lease|lease (?:is not renewable|expired))/)) return 'leaseGone';
+      if (matches(/check-and-set parameter/)) return 'casMismatch';
+      if (matches(/^(?:lease not found|invalid lease|lease (?:is not renewable|expired))/)) return 'leaseGone';
       // For seconds after a KV mount was made or raised to version 2.
-      if (says(/^Upgrading from non-versioned/)) return 'unavailable';
-      if (says(VERSIONED_PATH) || says(/unsupported (?:path|operation)/)) return 'invalidPath';
+      if (matches(/^Upgrading from non-versioned/)) return 'unavailable';
+      if (matches(VERSIONED_PATH) || matches(/unsupported (?:path|operation)/)) return 'invalidPath';
       return 'badRequest';
     case 403:
       return 'permissionDenied';
     case 404:
-      return says(/no handler for route|unsupported path/) || says(VERSIONED_PATH) ? 'invalidPath' : 'notFound';
+      return matches(/no handler for route|unsupported path/) || matches(VERSIONED_PATH) ? 'invalidPath' : 'notFound';
     case 412:
       return 'stale';
     case 413:
@@ -136,7 +136,7 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
       return 'unavailable';
     case 501:
     case 503:
-      return says(/sealed/i) ? 'sealed' : 'unavailable';
+      return matches(/sealed/i) ? 'sealed' : 'unavailable';
     default:
       if (status >= 300 && status < 400) return 'redirect';
       if (status >= 500) return 'serverError';

@@ -247,7 +247,7 @@ describe('a server that does not answer', () => {
     for (const identity of identities) {
       const error = await failure(get(identity), 'circuitOpen');
       assert.ok(error.retryAfterMs !== undefined && error.retryAfterMs > 0);
-      assert.match(error.reason, /not asked, after .*\d ms/);
+      assert.match(error.reason, /not sent, after .*\d ms/);
     }
     assert.equal(urls.length, 2);
   });

@@ -1,14 +1,15 @@
 /**
  * Calls to one Vault server: connections, time limit, a limit on calls at a time, circuit breakers, typed errors.
  *
- * It holds no token: whose call it is comes with each call. Invariants:
+ * It holds no token: each call brings its own. Invariants:
  *
  * - A token goes to the configured scheme, host and port only. A redirect inside that origin is followed once, any
- *   other is an error which names where it points.
+ *   other is an error that names its target.
  * - The time limit covers waiting for a slot, the connection and the whole answer.
- * - One identity's failures are its own: circuits and slots are by identity and mount (`parties.ts`), and only the server's own answer
- *   to a call that is nobody's says that it is down (`liveness.ts`). A call that cannot be sent counts nowhere.
- * - Nothing that was sent is part of an error: Vault's own words are scrubbed, other bodies are not repeated at all.
+ * - Failures of one identity do not affect others: circuits and slots are by identity and mount (`parties.ts`), and only the
+ *   health check, which belongs to no identity, decides that the server is down (`liveness.ts`). A call that cannot be sent
+ *   is not counted.
+ * - Nothing that was sent is part of an error: Vault's messages are scrubbed, other bodies are not quoted.
  */
 import { AnswerTooLargeError } from '../http/errors.ts';
 import type { Answer } from '../http/exchange.ts';
@@ -33,13 +34,13 @@ export interface VaultRequest {
   /** Below `/v1/`, not encoded: `secret/data/app`. */
   readonly path: string;
   readonly body?: Buffer | undefined;
-  /** Where the path leads, if it is known better than by the path's shape: circuit and slots are by mount. */
+  /** The mount of the path, where it is known; else the path's shape decides. Circuit and slots are by mount. */
   readonly mount?: string | undefined;
   readonly token?: SecretBytes | undefined;
   readonly namespace?: string | undefined;
-  /** Everything confidential in the body, to be taken out of Vault's error texts. Called only on errors. */
+  /** Everything confidential in the body, for removal from Vault's error texts. Called only on errors. */
   readonly redact?: (() => readonly string[]) | undefined;
-  /** `false` for a GET that makes something (credentials): never sent a second time. Default: `true` for GET and LIST. */
+  /** `false` for a GET that creates something (credentials): never sent a second time. Default: `true` for GET and LIST. */
   readonly repeatable?: boolean | undefined;
   /** Default: the client's. */
   readonly timeoutMs?: number | undefined;
@@ -65,18 +66,16 @@ export interface VaultClientOptions {
   readonly timeoutMs?: number | undefined;
   /** Calls at a time. Default 32. */
   readonly concurrency?: number | undefined;
-  /** Failures in a row after which an identity is kept from a mount for a while. Default 2. */
+  /** Failures in a row that open the circuit of an identity at a mount. Default 2. */
   readonly circuitThreshold?: number | undefined;
-  /** The longest such while, ms. Default 30,000. */
-  readonly circuitMaxMs?: number | undefined;
-  /** The longest time for which a server that is down is left alone, ms. Default 10,000. */
+  /** Longest time without a health check while the server is down, ms. Default 10,000. */
   readonly downMaxMs?: number | undefined;
   /** Which servers may be called. Default: all but link-local and metadata addresses. */
   readonly addresses?: VaultAddresses | undefined;
   /** URL of an HTTP proxy. */
   readonly proxy?: string | undefined;
   readonly client?: ClientCertificate | undefined;
-  /** How often a repeatable call is made again, a second or more apart, after a failure that may pass. Default 0. */
+  /** How often a repeatable call is repeated, a second or more apart, after a transient failure. Default 0. */
   readonly maxRetries?: number | undefined;
   /** Shared by all clients of a process; see `largeAnswerSlots`. */
   readonly largeAnswers?: Slots | undefined;
@@ -86,11 +85,11 @@ export interface VaultClientOptions {
 /** The calls of one identity, with circuits and slots of their own. */
 export type VaultCalls = Pick<VaultClient, 'target' | 'request'>;
 
-/** Answers that show a server which may not be able to serve anyone at the moment. */
+/** Answers of a server that may be unable to serve any call at the moment. */
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
-/** Of a question after the health, ms, where a call may take longer. */
+/** Time limit of a health check, ms, where a call may take longer. */
 const HEALTH_LIMIT_MS = 5_000;
-/** Failures after which Vault's own client makes a call again, and how much later, ms. */
+/** Failures after which Vault's own client repeats a call, and how much later, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
 const PARTY_MAX_WAIT_MS = 30_000;
@@ -110,9 +109,9 @@ export class VaultClient {
   readonly #transport: Transport;
   readonly #liveness: Liveness;
   readonly #newParties: () => Parties;
-  /** Of calls that name no identity. */
+  /** For calls without an identity. */
   readonly #parties: Parties;
-  /** What raised the doubt whether the server answers, for those who are then not let through. */
+  /** The last failure while the server was up; the reason in the errors of calls that are then refused. */
   #lastFailure = 'calls without an answer';
   #closed = false;
 
@@ -129,11 +128,11 @@ export class VaultClient {
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
     const slots = serverSlots(concurrency);
-    const { circuitThreshold: threshold = PARTY_THRESHOLD, circuitMaxMs: maxMs = PARTY_MAX_WAIT_MS } = options;
-    const circuit = { clock, random, threshold, maxMs };
+    const { circuitThreshold: threshold = PARTY_THRESHOLD } = options;
+    const circuit = { clock, random, threshold, maxMs: PARTY_MAX_WAIT_MS };
     this.#newParties = () => new Parties(() => new Party(slots, circuit));
     this.#parties = this.#newParties();
-    // One more than there are slots: the question whether the server is alive never waits for calls that hang.
+    // One more than there are slots: the health check never waits for calls that hang.
     const { proxy, client } = options;
     const connections = concurrency + 1;
     const transport = new Transport(target, { connections, large: largeAnswers, addresses, proxy, client });
@@ -148,7 +147,7 @@ export class VaultClient {
     return this.#liveness.state;
   }
 
-  /** For the calls of one identity: its failures and its slots are its own. */
+  /** For the calls of one identity, with circuits and slots of its own. */
   identity(): VaultCalls {
     const parties = this.#newParties();
     return { target: this.target, request: (request) => this.#limited(request, parties) };
@@ -200,7 +199,7 @@ export class VaultClient {
       if (error instanceof VaultError) throw error;
       if (request.signal?.aborted === true) throw new AbortedError(what, request.signal.reason);
       if (error instanceof AbortedError) {
-        throw this.#error(request, `no free call within ${limitMs} ms`, { kind: 'timeout', cause: error });
+        throw this.#error(request, `no free slot within ${limitMs} ms`, { kind: 'timeout', cause: error });
       }
       throw error;
     } finally {
@@ -218,8 +217,11 @@ export class VaultClient {
     if (entry.refused !== undefined) {
       const { retryAfterMs } = entry;
       throw entry.refused === 'paused'
-        ? this.#error(request, 'not asked: vault wants fewer calls', { kind: 'throttled', retryAfterMs })
-        : this.#error(request, `not asked, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
+        ? this.#error(request, 'not sent: Vault asked for fewer calls (Retry-After)', {
+            kind: 'throttled',
+            retryAfterMs,
+          })
+        : this.#error(request, `not sent, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
     }
     const started = this.#clock.monotonic();
     let status: number | undefined;
@@ -248,16 +250,16 @@ export class VaultClient {
     const { kind, status = 0, reason, retryAfterMs } = failure;
     if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
       this.#answered(permit, party);
-      // A quota may be that of one mount or identity, so that others are not kept waiting for it.
+      // The quota may be that of one mount or identity, so the others are not held.
       if (kind === 'throttled' && retryAfterMs !== undefined) party.circuit.pause(retryAfterMs);
       return;
     }
     if (this.#liveness.state === 'up') this.#lastFailure = reason;
-    void this.#blame(permit, party);
+    void this.#countFailure(permit, party);
   }
 
-  /** The party failed, unless the server is down: then nobody else is to blame. Never rejects. */
-  async #blame(permit: Permit, party: Party): Promise<void> {
+  /** Counts the failure against the party, unless the server is down. Never rejects. */
+  async #countFailure(permit: Permit, party: Party): Promise<void> {
     if (await this.#liveness.doubt()) {
       party.prove(false);
       permit.failed();
@@ -284,7 +286,7 @@ export class VaultClient {
     return next === undefined ? answer : await this.#transport.send({ ...exchange, path: next });
   }
 
-  /** @throws VaultError `tokenInvalid` for a token that no header can hold: nothing is sent then */
+  /** @throws VaultError `tokenInvalid` for a token that cannot be a header; nothing is sent then */
   #headers(request: VaultRequest): readonly string[] {
     const namespace = request.namespace ?? this.target.namespace;
     const headers: string[] = [];
@@ -297,7 +299,7 @@ export class VaultClient {
   #tokenHeader(request: VaultRequest): string {
     const token = request.token?.bytes().toString('latin1') ?? '';
     if (!/^[\u0021-\u007E]+$/.test(token)) {
-      const reason = token === '' ? 'the token is empty' : 'the token has a character that no token may have';
+      const reason = token === '' ? 'the token is empty' : 'the token has an invalid character';
       throw this.#error(request, reason, { kind: 'tokenInvalid' });
     }
     if (token.length > LONGEST_TOKEN) {
@@ -330,14 +332,14 @@ export class VaultClient {
   #redirectReason(answer: Answer): string {
     const to = this.#location(answer);
     const where = to === null ? 'nowhere' : to.origin;
-    return `${answer.status} redirects to ${where}, where no token is sent: set addr to the server that answers`;
+    return `${answer.status} redirects to ${where}, and tokens are not sent there: set addr to the server that answers`;
   }
 
   #location(answer: Answer): URL | null {
     return URL.parse(answer.headers.location ?? '', this.target.url.href);
   }
 
-  /** `undefined`: the caller gave up. */
+  /** `undefined`: the caller aborted. */
   #asVaultError(request: VaultRequest, error: unknown): VaultError | undefined {
     if (error instanceof VaultError) return error;
     if (request.signal?.aborted === true) return undefined;
@@ -366,14 +368,14 @@ function isRepeatable({ repeatable, method }: VaultRequest): boolean {
   return repeatable ?? (method === 'GET' || method === 'LIST');
 }
 
-/** Our words where Vault has none. */
-const WORDS: Partial<Record<VaultErrorKind, string>> = {
-  notFound: 'nothing there',
-  badResponse: 'the answer is not JSON, so this is not Vault',
+/** Messages where Vault sent none. */
+const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
+  notFound: 'not found',
+  badResponse: 'the answer is not JSON, so the server is not Vault',
   standby: 'the server is a standby',
   throttled: 'too many calls',
 };
 
 function describe(kind: VaultErrorKind, status: number): string {
-  return WORDS[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
+  return MESSAGES[kind] ?? (status >= 500 ? 'the server failed' : 'refused');
 }

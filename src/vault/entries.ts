@@ -3,12 +3,12 @@
  *
  * Invariants:
  *
- * - An entry that is missing, deleted or destroyed is a state, never a `found` one with no values.
- * - A write names the version it replaces, so that of two writers one hears of the other. KV 1 has no such thing: there
- *   only "must not exist" is checked, by reading first.
- * - `update` writes only what differs, so that a version is made by a change and by nothing else.
- * - Nothing but KV is written, and a path that is to be written is not read where that would make credentials. Where Vault does not tell
- *   what is mounted there, the first try makes some: they are ended at once, and the path is left alone for a while.
+ * - A missing, deleted or destroyed entry is a state of its own, never a `found` one without values.
+ * - A write names the version that it replaces, so that one of two concurrent writers fails. KV 1 has no versions: there only
+ *   "must not exist" is checked, by a read before the write.
+ * - `update` writes only changes, so that there is no new version without a change.
+ * - Only KV is written. A path that is to be written is not read where the read would create credentials. Where Vault does not
+ *   name the mount, the first read may create some: they are revoked at once, and the path is not tried again for a while.
  */
 import type { Clock } from '../runtime/clock.ts';
 import { isVersionedPathWarning } from './answer.ts';
@@ -25,6 +25,7 @@ import {
 } from './kv-answers.ts';
 import { revokeLease } from './leases.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
+import { Holds } from '../runtime/holds.ts';
 import type { VaultCaller } from './session/session.ts';
 import type { VaultValues } from './values.ts';
 
@@ -36,14 +37,14 @@ export interface VaultEntriesOptions {
    */
   readonly maxEntryBytes?: number | undefined;
   /**
-   * Time limit of a read that may make credentials, ms: a database takes its time to make a user. Default 60,000, as that of Vault's own
+   * Time limit of a read that may create credentials, ms: a database is slow to create a user. Default 60,000, as in Vault's own
    * client.
    */
   readonly credentialsTimeoutMs?: number | undefined;
 }
 
 export interface UpdateOptions {
-  /** In KV 1 the pairs are written below one key `data`, as the original does. An entry that holds them in either form is left alone. */
+  /** In KV 1 the pairs are written below one key `data`, as the original does. An entry with the same pairs in either form is not written. */
   readonly nestedInKv1?: boolean | undefined;
 }
 
@@ -64,18 +65,18 @@ export interface UpdateResult extends WriteResult {
   readonly written: boolean;
 }
 
-/** What `readVersion` found; with the entry itself where only reading it could tell. */
+/** Result of `readVersion`; with the entry where it had to be read. */
 export interface VersionResult {
   readonly head: KvHead;
   readonly entry?: KvEntry;
 }
 
 const DEFAULT_MAX_ENTRY_BYTES = 1024 * 1024 - 16 * 1024;
-/** How often `update` starts again because somebody else wrote in between. */
+/** Tries of `update` when other clients write at the same time. */
 const UPDATE_ATTEMPTS = 5;
-/** How long metadata that a policy forbids is not asked for again. */
+/** How long metadata that a policy forbids is not read again. */
 const FORBIDDEN_MS = 600_000;
-/** How long a path that made credentials, when it was to be written, is not tried again. */
+/** How long a path that created credentials, when it was to be written, is not tried again. */
 const NOT_KV_MS = 600_000;
 const DEFAULT_CREDENTIALS_TIMEOUT_MS = 60_000;
 
@@ -86,9 +87,9 @@ export class VaultEntries {
   readonly #credentialsTimeoutMs: number;
   readonly #mounts: Mounts;
   /** Metadata paths that a policy forbids. */
-  readonly #forbidden: ShortMemory;
-  /** Paths that made credentials. */
-  readonly #notKv: ShortMemory;
+  readonly #forbidden: Holds;
+  /** Paths that created credentials. */
+  readonly #notKv: Holds;
 
   constructor(session: VaultCaller, options: VaultEntriesOptions) {
     this.#session = session;
@@ -96,17 +97,17 @@ export class VaultEntries {
     this.#maxEntryBytes = options.maxEntryBytes ?? DEFAULT_MAX_ENTRY_BYTES;
     this.#credentialsTimeoutMs = options.credentialsTimeoutMs ?? DEFAULT_CREDENTIALS_TIMEOUT_MS;
     this.#mounts = new Mounts(session, options.clock);
-    this.#forbidden = new ShortMemory(options.clock, FORBIDDEN_MS);
-    this.#notKv = new ShortMemory(options.clock, NOT_KV_MS);
+    this.#forbidden = new Holds(FORBIDDEN_MS);
+    this.#notKv = new Holds(NOT_KV_MS);
   }
 
-  /** What is at the path, without reading it. @throws VaultError, AbortedError */
+  /** The mount and the full paths of an entry. @throws VaultError, AbortedError */
   resolve(path: string, signal?: AbortSignal): Promise<EntryPath> {
     return this.#mounts.resolve(path, signal);
   }
 
   /**
-   * The entry and its values. At a path of another mount than KV this may make credentials: see `lease`.
+   * The entry and its values. Outside KV this may create credentials: see `lease`.
    * @throws VaultError (`invalidPath` where nothing is mounted, `permissionDenied`, …), AbortedError
    */
   read(path: string, signal?: AbortSignal): Promise<KvEntry> {
@@ -114,7 +115,7 @@ export class VaultEntries {
   }
 
   /**
-   * The version alone where that is possible: KV 2 with a policy that allows to read the metadata. Else the entry.
+   * Only the version where possible: KV 2 with a policy that allows to read the metadata. Else the entry.
    * @throws VaultError, AbortedError
    */
   readVersion(path: string, signal?: AbortSignal): Promise<VersionResult> {
@@ -136,9 +137,9 @@ export class VaultEntries {
   }
 
   /**
-   * Makes the entry what `decide` wants, with one new version if it differs and none if it does not. Reads and asks again
-   * when somebody else wrote in between.
-   * @param decide gets the present state; `undefined`: leave it
+   * Writes the values that `decide` returns, as one new version if they differ and none if they do not. Reads and decides again
+   * after a concurrent write.
+   * @param decide gets the current state; `undefined`: no write
    * @throws VaultError: of reading and writing; `invalidPath` where no KV store is mounted; `casMismatch` after five attempts.
    *   AbortedError.
    */
@@ -162,7 +163,7 @@ export class VaultEntries {
     }
   }
 
-  /** With what is mounted there, and once more where the answer shows that it is something else. */
+  /** Runs the work with the mount of the path, and once more where the answer shows that the mount is KV 2. */
   async #at<T>(path: string, signal: AbortSignal | undefined, work: (entry: EntryPath) => Promise<T>): Promise<T> {
     const entry = await this.#mounts.resolve(path, signal);
     try {
@@ -185,51 +186,64 @@ export class VaultEntries {
     try {
       const response = await this.#session.request(request);
       const versioned = entry.mount.kind === 'kv2' ? versionedEntry(response) : undefined;
-      // By its shape a path of KV 1 may look like one of KV 2.
+      // A path of KV 1 may have the shape of one of KV 2.
       const read = versioned ?? (entry.mount.kind === 'kv2' && entry.known ? undefined : plainEntry(response, askedAt));
       if (read !== undefined) return read;
     } catch (error) {
       if (isVaultError(error, 'notFound')) return MISSING;
       throw error;
     }
-    throw this.#error(entry.dataPath, 'the answer is not that of the secrets engine', 'badResponse');
+    throw this.#error(entry.dataPath, 'the answer does not fit the secrets engine', 'badResponse');
   }
 
-  /** Reads an entry that is to be written: what such a read makes of another mount than KV has no user. */
+  /** Reads an entry that is to be written. Credentials that the read created are revoked, for nothing uses them. */
   async #readToWrite(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
     this.#mustBeKv(entry);
     const read = await this.#read(entry, signal);
     if (read.state !== 'found' || read.lease === undefined) return read;
-    this.#notKv.add(entry.dataPath);
+    this.#hold(this.#notKv, entry.dataPath, NOT_KV_MS);
     const { leaseId } = read.lease;
     try {
       await revokeLease(this.#session, leaseId, signal);
     } catch (error) {
       if (!isVaultError(error)) throw error;
-      throw this.#notKvError(entry, `; reading it made the lease ${leaseId}, which cannot be revoked: ${error.reason}`);
+      throw this.#notKvError(
+        entry,
+        `; reading it created the lease ${leaseId}, which cannot be revoked: ${error.reason}`,
+      );
     }
     throw this.#notKvError(entry);
   }
 
+  #isHeld(holds: Holds, path: string): boolean {
+    return holds.until(path) > this.#clock.monotonic();
+  }
+
+  #hold(holds: Holds, path: string, ms: number): void {
+    const now = this.#clock.monotonic();
+    holds.sweep(now);
+    holds.extend(path, now + ms);
+  }
+
   #mustBeKv(entry: EntryPath): void {
-    if (entry.mount.kind === 'other' || this.#notKv.has(entry.dataPath)) throw this.#notKvError(entry);
+    if (entry.mount.kind === 'other' || this.#isHeld(this.#notKv, entry.dataPath)) throw this.#notKvError(entry);
   }
 
   #notKvError(entry: EntryPath, more = ''): VaultError {
     return this.#error(entry.dataPath, `${entry.mount.path} is not a KV store${more}`, 'invalidPath');
   }
 
-  /** `undefined`: only reading the entry can tell. */
+  /** `undefined`: the entry has to be read. */
   async #head(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvHead | undefined> {
     const path = entry.metadataPath;
-    if (path === undefined || this.#forbidden.has(path)) return undefined;
+    if (path === undefined || this.#isHeld(this.#forbidden, path)) return undefined;
     try {
       const { data } = await this.#session.request({ method: 'GET', path, mount: entry.mount.path, signal });
       return entryHead(data, this.#clock.now());
     } catch (error) {
       if (isVaultError(error, 'notFound')) return MISSING;
       if (!isVaultError(error, 'permissionDenied')) throw error;
-      this.#forbidden.add(path);
+      this.#hold(this.#forbidden, path, FORBIDDEN_MS);
       return undefined;
     }
   }
@@ -286,27 +300,4 @@ function withoutValues(entry: KvEntry): KvHead {
   if (entry.state !== 'found') return entry;
   const { state, version, createdTime } = entry;
   return { state, ...(version !== undefined && { version }), ...(createdTime && { createdTime }) };
-}
-
-/** Texts that are remembered for a fixed time. */
-class ShortMemory {
-  readonly #clock: Clock;
-  readonly #ms: number;
-  /** → monotonic ms until which it is remembered. */
-  readonly #until = new Map<string, number>();
-
-  constructor(clock: Clock, ms: number) {
-    this.#clock = clock;
-    this.#ms = ms;
-  }
-
-  has(text: string): boolean {
-    return (this.#until.get(text) ?? -Infinity) > this.#clock.monotonic();
-  }
-
-  add(text: string): void {
-    const now = this.#clock.monotonic();
-    for (const [known, until] of this.#until) if (until <= now) this.#until.delete(known);
-    this.#until.set(text, now + this.#ms);
-  }
 }

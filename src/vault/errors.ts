@@ -1,14 +1,14 @@
 /**
- * What can go wrong with Vault, as one error class with a kind.
+ * Errors of calls to Vault: one class with a kind.
  *
- * A message holds the server's origin, the path and Vault's own words after `scrub`; never a token, a credential, a
- * value, or a body that is not Vault's.
+ * A message holds the server's origin, the path and Vault's message after `scrub`; never a token, a credential, a value, or a
+ * body that is not Vault's.
  */
 
 export type VaultErrorKind =
   /** The address, CA bundle or another setting of the connection is not usable. */
   | 'invalidTarget'
-  /** No mount there, or a path that the mount does not have, or one that no path may look like. */
+  /** No mount at the path, a path that the mount does not have, or a malformed path. */
   | 'invalidPath'
   | 'badRequest'
   /** The entry would be larger than Vault takes, or an answer is larger than a Secret can be. */
@@ -20,12 +20,12 @@ export type VaultErrorKind =
   | 'authFailed'
   /** The token is expired, revoked, or never was one. */
   | 'tokenInvalid'
-  /** Somebody wrote the entry between our reading and our writing. */
+  /** Another client wrote the entry between our read and our write. */
   | 'casMismatch'
   /** The lease does not exist (any more) or cannot be renewed. */
   | 'leaseGone'
   | 'sealed'
-  /** This server is a standby and does not pass requests on (429 with no limit behind it, 472, 473). */
+  /** This server is a standby that does not forward requests (472, 473). */
   | 'standby'
   | 'throttled'
   /** 412: a replica that has not seen our last write yet. */
@@ -33,17 +33,17 @@ export type VaultErrorKind =
   | 'unavailable'
   | 'serverError'
   | 'redirect'
-  /** Not what Vault would answer: no JSON, or JSON without what it must have. */
+  /** Not an answer of Vault: no JSON, or JSON that lacks required fields. */
   | 'badResponse'
   | 'tls'
   | 'timeout'
   | 'connection'
-  /** Not asked: the last calls failed, and it is not time to try again. */
+  /** Not sent: the last calls failed, and the wait is not over. */
   | 'circuitOpen'
   /** The session or client was stopped. */
   | 'closed';
 
-/** Kinds that pass by themselves: worth trying again with the same input. */
+/** Kinds after which the same call may succeed later. */
 const TRANSIENT: ReadonlySet<VaultErrorKind> = new Set([
   'sealed',
   'standby',
@@ -65,7 +65,7 @@ export interface VaultErrorDetails {
   /** Below `/v1/`. */
   readonly path?: string | undefined;
   readonly status?: number | undefined;
-  /** Vault's own words, scrubbed. */
+  /** Vault's messages, scrubbed. */
   readonly errors?: readonly string[] | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
@@ -79,9 +79,9 @@ export class VaultError extends Error {
   readonly path: string | undefined;
   readonly status: number | undefined;
   readonly errors: readonly string[];
-  /** Do not try before so many ms; `undefined` where Vault and we have no opinion. */
+  /** Earliest retry, ms from now; `undefined`: not limited. */
   readonly retryAfterMs: number | undefined;
-  /** What happened, without server and path: for a status message that names them already. */
+  /** The message without server and path, for texts that name them already. */
   readonly reason: string;
 
   constructor(reason: string, details: VaultErrorDetails) {
@@ -100,13 +100,13 @@ export class VaultError extends Error {
     this.reason = reason;
   }
 
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without a change of its input. */
   get transient(): boolean {
     return TRANSIENT.has(this.kind);
   }
 }
 
-/** A credential cannot be had at the moment, which passes by itself: nothing was refused. */
+/** A credential is not available at the moment; nothing was refused, so a retry may help. */
 export class CredentialUnavailableError extends Error {
   override readonly name = 'CredentialUnavailableError';
 }

@@ -1,4 +1,4 @@
-/** Asks a server whether it serves anybody: by `sys/health`, which needs no token, and so depends on nobody's rights or mounts. */
+/** Checks whether a server serves calls: by `sys/health`, which needs no token and no mount. */
 import type { Clock } from '../runtime/clock.ts';
 import type { VaultCall } from './client.ts';
 import type { Transport } from './transport.ts';
@@ -11,12 +11,12 @@ export interface HealthOptions {
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
 
-/** Standbys pass calls on. */
+/** Standbys count as serving: they forward calls. */
 const PATH = '/v1/sys/health?standbyok=true&perfstandbyok=true';
-/** Of a server that serves nobody: a standby of disaster recovery, not initialised, sealed; or of a proxy without a server. */
+/** A standby of disaster recovery, not initialized, sealed; or a proxy without a server. */
 const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504]);
 
-/** Whether the server serves anybody. Never rejects: no answer is one, too. */
+/** Whether the server serves calls; false without an answer. Never rejects. */
 export async function isServing({ transport, addr, clock, limitMs, onCall }: HealthOptions): Promise<boolean> {
   const limit = new AbortController();
   const timer = clock.setTimeout(() => {
@@ -29,7 +29,7 @@ export async function isServing({ transport, addr, clock, limitMs, onCall }: Hea
     ({ status } = await transport.send(call));
     return !DOWN_STATUS.has(status);
   } catch {
-    // Only the verdict counts; the call that raised the doubt says what is wrong.
+    // The error of the call that caused this check has the details.
     return false;
   } finally {
     timer.cancel();

@@ -2,7 +2,7 @@
  * JSON to and from Vault without losing digits.
  *
  * KV version 1 keeps numbers exactly as they were written (`9007199254740993`, `1.10`); a JavaScript number does not.
- * Such a number is kept as its source text in a `JsonNumber`; every other one is a plain number.
+ * Such a number is kept as its source text in a `JsonNumber`; all others are plain numbers.
  */
 
 /** A number whose text would change if it went through a JavaScript number. */
@@ -27,7 +27,7 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** The text holds more than any entry does. The message says which limit it exceeds, and nothing of the text. */
+/** The text is larger than any entry. The message names the limit, and holds nothing of the text. */
 export class JsonLimitError extends Error {
   override readonly name = 'JsonLimitError';
 }
@@ -43,7 +43,7 @@ export const MAX_JSON_DEPTH = 300;
 /**
  * Reads JSON and keeps the digits of each number. A parser of our own, because `JSON.parse` gives the source text of numbers only to a
  * reviver, and a reviver costs seconds for a large text.
- * @throws SyntaxError, whose message may quote the text: do not pass it on. JsonLimitError for too many values or too much depth.
+ * @throws SyntaxError, whose message may quote the text and must not be shown; JsonLimitError for too many values or levels
  */
 export function parseJson(text: string): JsonValue {
   return new JsonReader(text).read();
@@ -57,7 +57,7 @@ const LITERALS = new Map<string, readonly [string, boolean | null]>([
   ['n', ['null', null]],
 ]);
 
-/** For the one key that an assignment would not make a member. */
+/** For `__proto__`, which an assignment would not make a member. */
 const OWN = { configurable: true, enumerable: true, writable: true };
 const BACKSLASH = 0x5c;
 

@@ -1,9 +1,9 @@
 /**
- * What is mounted at a path: a KV store of version 1 or 2, or something else (database, pki, …) that is read as it is.
+ * Finds the mount of a path: a KV store of version 1 or 2, or another engine (database, pki, …) that is read as it is.
  *
- * Vault tells through `sys/internal/ui/mounts/<path>`, which every token may ask about mounts that its policies name
- * (the call the vault CLI makes for `vault kv`). Where it does not tell, the path's shape decides: a `data` segment after
- * the first one means version 2. A mount is remembered for ten minutes, or until a call shows that it is another.
+ * Vault answers `sys/internal/ui/mounts/<path>` to every token whose policies name the mount (the vault CLI calls it for
+ * `vault kv`). Without an answer the path's shape decides: a `data` segment after the first one means version 2. A mount is kept
+ * for ten minutes, or until a call shows that it has changed.
  */
 import type { Clock } from '../runtime/clock.ts';
 import { SingleFlight } from '../runtime/single-flight.ts';
@@ -23,7 +23,7 @@ export interface Mount {
 /** A path, resolved. */
 export interface EntryPath {
   readonly mount: Mount;
-  /** Whether Vault told, or the path's shape was all there is. */
+  /** Whether the mount comes from Vault, or from the path's shape. */
   readonly known: boolean;
   /** Where the values are read and written. */
   readonly dataPath: string;
@@ -51,7 +51,7 @@ export class Mounts {
 
   /**
    * @param path as a user writes it: with or without a leading slash, for KV 2 with or without `data/` after the mount
-   * @throws VaultError: `invalidPath` for what is no path, else what kept Vault from answering
+   * @throws VaultError: `invalidPath` for a malformed path, else the error of the lookup
    */
   async resolve(path: string, signal?: AbortSignal): Promise<EntryPath> {
     const entry = await this.#resolve(this.#normal(path), signal);
@@ -62,7 +62,7 @@ export class Mounts {
     return entry;
   }
 
-  /** A call showed that the mount is not what we took it for (or is gone). */
+  /** A call showed that the mount has changed or is gone. */
   forget(path: EntryPath): void {
     this.#mounts.delete(path.mount.path);
   }
@@ -70,7 +70,7 @@ export class Mounts {
   async #resolve(normal: string, signal: AbortSignal | undefined): Promise<EntryPath> {
     const known = this.#remembered(normal);
     if (known !== undefined) return entryPath(known, normal, true);
-    // All who ask about one first segment at a time most likely mean one mount; those who do not ask after that.
+    // Paths with the same first segment are most likely in one mount, so they share a lookup; the others follow below.
     const flight = normal.split('/', 1)[0] ?? normal;
     const answer = await this.#lookups.run(flight, (shared) => this.#lookUp(normal, shared), signal);
     const mount = answer ?? this.#remembered(normal);
@@ -97,7 +97,7 @@ export class Mounts {
     return undefined;
   }
 
-  /** `undefined`: Vault does not tell. */
+  /** `undefined`: no answer for this token. */
   async #lookUp(path: string, signal: AbortSignal): Promise<Mount | undefined> {
     const request = { method: 'GET', path: `sys/internal/ui/mounts/${path}`, signal } as const;
     try {
@@ -134,7 +134,7 @@ function mountByShape(path: string): Mount {
   return { path: `${segments.slice(0, data).join('/')}/`, kind: 'kv2' };
 }
 
-/** The same path if it is in a KV 2 mount after all, whose path is the first segment. */
+/** The same path as one in a KV 2 mount whose path is the first segment. */
 export function asVersioned(path: EntryPath): EntryPath {
   return entryPath({ path: path.mount.path, kind: 'kv2' }, path.dataPath, false);
 }

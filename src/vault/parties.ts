@@ -1,20 +1,20 @@
 /**
- * The calls of one identity to one server, by mount: each mount is a party with a circuit and slots of its own, so that a secrets
- * engine which hangs (a database that does not answer) takes nothing from other mounts and other identities.
+ * The calls of one identity to one server, by mount. Each mount is a party with a circuit and slots of its own, so that a secrets
+ * engine that hangs (a database that does not answer) does not affect other mounts and other identities.
  *
- * Slots of one server, from the outside in:
+ * A call needs up to three slots:
  *
  * - A party has at most `PARTY_CALLS` calls at a time.
- * - A party whose last call had no answer, or that has had none yet, is *unproven*: it has one call at a time, and all such parties
- *   together have at most half of the server's slots. So hanging parties never take the slots of those that are answered.
- * - The server has so many calls at a time.
+ * - A party is *unproven* until a call was answered, and again after a call without an answer. It has one call at a time, and all
+ *   unproven parties of a server together have at most half of its slots. So they never take the slots of the others.
+ * - A server has a limited number of calls at a time.
  */
 import { Circuit, type CircuitOptions } from './circuit.ts';
 import { Slots } from './slots.ts';
 
 /** Calls of one identity to one mount at a time. */
 const PARTY_CALLS = 16;
-/** Mounts of one identity that are remembered. Users name them, and a session may live for as long as the process. */
+/** Mounts kept for one identity. Users name them, and a session may live as long as the process. */
 const MOST_MOUNTS = 100;
 
 /** Of one identity at one mount. */
@@ -36,13 +36,13 @@ export class Party {
     this.#proven = answered;
   }
 
-  /** Waits for all that a call needs. @returns what gives it back @throws AbortedError */
+  /** Waits for the slots of a call. @returns the slots; disposing frees them @throws AbortedError */
   async enter(signal: AbortSignal): Promise<Disposable> {
     const held = new DisposableStack();
     try {
       if (!this.#proven) {
         const trial = await this.#trial.take(signal);
-        // The one before may have proven it while we waited.
+        // The call before may have proven the party meanwhile.
         if (this.#proven) trial[Symbol.dispose]();
         else {
           held.use(trial);
@@ -59,7 +59,7 @@ export class Party {
   }
 }
 
-/** What all identities of one server share. */
+/** The slots that all identities of one server share. */
 export interface ServerSlots {
   readonly all: Slots;
   readonly unproven: Slots;
@@ -71,8 +71,8 @@ export function serverSlots(limit: number): ServerSlots {
 }
 
 /**
- * All parties of one identity, each mount's last use after that of the one before it. The one that was used longest ago is forgotten where
- * they are too many: a mount that is named again begins as an unproven one, with a closed circuit.
+ * All parties of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped: if its mount is used again, it
+ * starts unproven, with a closed circuit.
  */
 export class Parties {
   readonly #make: () => Party;
@@ -92,7 +92,7 @@ export class Parties {
   }
 }
 
-/** The mount of a path as far as its shape tells: the first segment, and below `auth/` and `sys/` two of them. */
+/** The mount of a path by its shape: the first segment, or two below `auth/` and `sys/`. */
 export function mountOfPath(path: string): string {
   const segments = path.split('/', 2);
   return segments[0] === 'auth' || segments[0] === 'sys' ? segments.join('/') : (segments[0] ?? '');

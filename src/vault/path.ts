@@ -1,8 +1,6 @@
-/**
- * Paths below `/v1/`: as users write them, and as they go into a URL.
- */
+/** Paths below `/v1/`: as users write them, and as they go into a URL. */
 
-/** The path is none. The message names it and what is wrong with it. */
+/** The path is malformed. The message names it and the problem. */
 export class VaultPathError extends Error {
   override readonly name = 'VaultPathError';
 }
@@ -10,7 +8,7 @@ export class VaultPathError extends Error {
 /**
  * The path without leading, trailing and doubled slashes.
  * @throws VaultPathError for an empty path, a `.` or `..` segment (which Vault would resolve to another path), a
- *   control character or half a surrogate pair
+ *   control character or a lone surrogate
  */
 export function normalizePath(path: string): string {
   const segments = path.split('/').filter((segment) => segment !== '');
@@ -20,7 +18,7 @@ export function normalizePath(path: string): string {
   }
   // oxlint-disable-next-line no-control-regex
   if (/[\u0000-\u001F\u007F]/.test(path) || !path.isWellFormed()) {
-    throw new VaultPathError(`the path ${JSON.stringify(path)} has a character that no path may have`);
+    throw new VaultPathError(`the path ${JSON.stringify(path)} has an invalid character`);
   }
   return segments.join('/');
 }

@@ -1,7 +1,6 @@
 /**
- * Makes text that a server sent fit for logs, events and statuses: one line, bounded, and without anything that we
- * sent it. Vault quotes a request's field in some errors (`error converting input "…" for field`), and the address may
- * be no Vault at all.
+ * Makes a server's text safe for logs, events and statuses: one line, bounded, without anything that was sent to the server.
+ * Vault quotes fields of a request in some errors (`error converting input "…" for field`), and the server may not be Vault.
  */
 import { redact, REDACTED } from '../runtime/redact.ts';
 

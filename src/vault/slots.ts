@@ -1,6 +1,4 @@
-/**
- * A limit on how many calls one server has at a time; the rest wait in order of arrival.
- */
+/** A limit of concurrent calls; the others wait in order of arrival. */
 import { AbortedError } from '../runtime/abort.ts';
 
 interface Waiter {
@@ -28,11 +26,11 @@ export class Slots {
 
   /**
    * Waits for a slot.
-   * @returns what gives it back (with `using`)
-   * @throws AbortedError when the signal is aborted before there is one
+   * @returns the slot; disposing frees it
+   * @throws AbortedError when the signal is aborted first
    */
   async take(signal: AbortSignal): Promise<Disposable> {
-    if (signal.aborted) throw new AbortedError('waiting for a free call', signal.reason);
+    if (signal.aborted) throw new AbortedError('waiting for a free slot', signal.reason);
     if (this.#taken < this.#limit) this.#taken++;
     else await this.#wait(signal);
     let held = true;
@@ -48,7 +46,7 @@ export class Slots {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         this.#waiting.delete(waiter);
-        reject(new AbortedError('waiting for a free call', signal.reason));
+        reject(new AbortedError('waiting for a free slot', signal.reason));
       };
       const waiter: Waiter = {
         admit: () => {
@@ -61,7 +59,7 @@ export class Slots {
     });
   }
 
-  /** A slot goes straight to the first in line, so that nobody can overtake it. */
+  /** The slot goes directly to the call that waits longest, so that no other call can overtake it. */
   #giveBack(): void {
     const [first] = this.#waiting;
     if (first === undefined) {

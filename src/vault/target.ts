@@ -1,6 +1,4 @@
-/**
- * Where a Vault is and how its certificate is checked: the settings of a connection, validated once.
- */
+/** Address and TLS settings of a Vault server, validated once. */
 import { createHash, X509Certificate } from 'node:crypto';
 
 import { VaultError } from './errors.ts';
@@ -12,7 +10,7 @@ export interface VaultTargetOptions {
   readonly namespace?: string | undefined;
   /** PEM; replaces the machine's roots. */
   readonly caBundle?: string | undefined;
-  /** The name to ask for and to find in the certificate, where it is not the address's host. */
+  /** Server name for SNI and the certificate, where it is not the address's host. */
   readonly tlsServerName?: string | undefined;
   readonly insecureSkipVerify?: boolean | undefined;
 }
@@ -29,10 +27,10 @@ export interface VaultTarget {
   readonly connectionKey: string;
 }
 
-/** An option that no connection can be made with. */
+/** An option that is not usable. */
 export class VaultTargetError extends VaultError {
   readonly field: 'addr' | 'namespace' | 'caBundle';
-  /** What is wrong with it, for who names the field himself. */
+  /** The message without the field, for callers that name it themselves. */
   readonly problem: string;
 
   constructor(field: VaultTargetError['field'], problem: string, addr: string) {
@@ -51,7 +49,7 @@ export function parseTarget(options: VaultTargetOptions): VaultTarget {
   const insecureSkipVerify = options.insecureSkipVerify ?? false;
   // oxlint-disable-next-line no-control-regex
   if (namespace !== undefined && /[^\u0021-\u007E]/.test(namespace)) {
-    const problem = `${JSON.stringify(namespace)} has a character that no header may have`;
+    const problem = `${JSON.stringify(namespace)} has a character that is not allowed in a header`;
     throw new VaultTargetError('namespace', problem, url.origin);
   }
   if (caBundle !== undefined) checkBundle(url.origin, caBundle);
@@ -72,7 +70,7 @@ function parseAddress(addr: string): URL {
   if (url.search !== '' || url.hash !== '') {
     throw new VaultTargetError('addr', 'must have no query and no fragment', url.origin);
   }
-  // A user who copied the address of an API call means the same server.
+  // Users copy the address of an API call.
   url.pathname = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '');
   return url;
 }
@@ -90,12 +88,12 @@ function isCertificate(pem: string): boolean {
   try {
     return new X509Certificate(pem).subject !== undefined;
   } catch {
-    // OpenSSL's words are about bytes; the caller names the certificate.
+    // The caller names the certificate; OpenSSL's message is about bytes.
     return false;
   }
 }
 
-/** An address that is no URL may still begin with `user:password@`. */
+/** A malformed address may still begin with `user:password@`. */
 function withoutUserInfo(addr: string): string {
   return JSON.stringify(addr.slice(addr.lastIndexOf('@') + 1).slice(0, 200));
 }

@@ -51,7 +51,7 @@ test('a write that waits longer than the Lease lasts is not sent', async () => {
   assert.ok(first !== undefined, 'the leader began to write');
   const late = others.filter(({ at }) => at > first.at + RENEW_DEADLINE_S * 1000);
   assert.deepEqual(late, [], 'nothing is sent after the Lease ran out');
-  assert.match(leader.output, /not sent, another replica may be working/, 'writes were waiting');
+  assert.match(leader.output, /not sent, another replica may be leading/, 'writes were waiting');
 });
 
 for (const [title, fault] of [

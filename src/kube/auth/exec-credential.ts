@@ -1,9 +1,9 @@
 /**
  * Credentials from a program: the `exec` of a kubeconfig's user (client.authentication.k8s.io v1 and v1beta1).
  *
- * State: none → running → held until shortly before it expires → running …; a failure is held for a few seconds, so that a
- * queue full of work does not start the program for every item. One run at a time, shared by all who ask.
- * What the program prints on stdout is a secret and is in no message.
+ * State: none → running → kept until shortly before it expires → running …; a failure is kept for a few seconds, so that the
+ * program is not started for every key of a queue. One run at a time, shared by all calls.
+ * The program's output is secret and is in no message.
  */
 import { spawn } from 'node:child_process';
 import { type Clock } from '../../runtime/clock.ts';
@@ -23,9 +23,9 @@ export interface ExecSpec {
   readonly clusterInfo?: () => Promise<Readonly<Record<string, unknown>>>;
 }
 
-/** Longest run, in ms. Programs that wait for a human cannot be used: there is none. */
+/** Longest run, in ms. Programs that need a terminal cannot be used. */
 const RUN_LIMIT_MS = 30_000;
-/** A program is not started more often than this, in ms, whatever the server thinks of its credentials. */
+/** A program is not started more often than this, in ms, even if the server refuses its credentials. */
 const MIN_INTERVAL_MS = 5_000;
 /** Renewed this long before they expire, in ms, but not before nine tenths of their life. */
 const EXPIRY_MARGIN_MS = 30_000;
@@ -164,7 +164,7 @@ export function parseExecCredential(
   try {
     parsed = JSON.parse(output);
   } catch {
-    // The parser's own message quotes what it read, which may be a token.
+    // The parser's message quotes its input, which may be a token.
     throw refuse('it is not JSON');
   }
   if (!isRecord(parsed) || parsed['kind'] !== 'ExecCredential') throw refuse('kind is not "ExecCredential"');

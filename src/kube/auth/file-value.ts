@@ -1,5 +1,5 @@
 /**
- * The content of a file that somebody else renews: a Pod's token, a rotated certificate.
+ * The content of a file that another program renews: a Pod's token, a rotated certificate.
  *
  * Invariants: a content is at most `maxAgeMs` old when it is handed out (as long as the file can be read); one read at a time; the
  * same bytes keep the same Buffer, so that users can compare by identity. A file that vanishes for a moment (as while it
@@ -53,7 +53,7 @@ export class FileValue {
         const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
         throw new CredentialError(`${this.#field}: cannot read ${this.path}: ${code}`, { cause: error });
       }
-      // The old content may well be valid still, and the server says so if it is not.
+      // The old content may still be valid; if it is not, the server refuses it.
       this.#freshUntil = this.#clock.monotonic() + RETRY_MS;
       return this.#content;
     }

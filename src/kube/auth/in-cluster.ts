@@ -42,7 +42,7 @@ async function namespaceIn(dir: string): Promise<string> {
     const name = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
     return name === '' ? 'default' : name;
   } catch (error) {
-    // A projected volume need not hold it; whoever needs another namespace than `default` has a flag for it.
+    // A projected volume may lack it; a flag names another namespace than `default`.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'default';
     throw error;
   }

@@ -17,7 +17,7 @@ export interface UserSurroundings {
 }
 
 const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
-/** Where a cluster entry keeps what it has to say to exec plugins. */
+/** Extension of a cluster entry with the configuration for exec plugins. */
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
 /** @throws KubeconfigError where kubectl refuses the user as well, or for what we cannot do */
@@ -85,7 +85,7 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserSurroundings): ExecSpe
       `must be Never or IfAvailable, is ${mode === undefined ? 'missing' : JSON.stringify(mode)}`,
     );
   }
-  if (mode === 'Always') throw exec.wrong('interactiveMode', 'is Always, but nobody is here to answer the plugin');
+  if (mode === 'Always') throw exec.wrong('interactiveMode', 'is Always, but there is no terminal for the plugin');
   const command = exec.required('command');
   const given = exec.list('env').map((value, index) => {
     const entry = new Fields(exec.file, exec.at(`env[${index}]`), value);

@@ -1,18 +1,18 @@
 /**
- * Leader election on a Lease: of several replicas one works, and none works whose lease another may have taken.
+ * Leader election on a Lease: one of several replicas works, and it stops before another replica can take the Lease.
  *
  *   standby ──lease is free or ran out──▶ leading ──signal──▶ draining ──work ended──▶ released
  *      ▲                                     │ renewDeadline passed, or another holds it
  *      └───────────── work ended ────────────┘
  *
- * - **standby** looks every `retryMs` (jittered), and at the moment the present holder's lease would run out.
- * - **leading** renews every `retryMs`. Its time is counted from *before* the last successful renewal was sent, while the
- *   others count from after they saw it; with `renewDeadlineMs` < `leaseDurationMs` the work's signal is therefore aborted
- *   before anybody else can start, whatever the clocks say. This holds by a timer, also while a request hangs.
- * - **draining** still renews until the work has ended; only then is the lease given up, so that the next holder starts
- *   on settled ground.
+ * - **standby** reads the Lease every `retryMs` (jittered), and when the holder's time would run out.
+ * - **leading** renews every `retryMs`. The leader counts its time from *before* it sent the last successful renewal; the others
+ *   count from after they saw it. With `renewDeadlineMs` < `leaseDurationMs` the work's signal is therefore aborted before
+ *   another replica can start, however the clocks are set. A timer enforces this, also while a request hangs.
+ * - **draining** renews until the work has ended, and only then releases the Lease, so that the next holder does not start while
+ *   this one still writes.
  *
- * The request limit is half the renew deadline: one stalled request does not cost the lease.
+ * The request limit is half the renew deadline, so that one stalled request does not cost the Lease.
  */
 import { anySignal, sleep } from '../../runtime/abort.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
@@ -22,14 +22,14 @@ import type { ElectionOptions, LeaderElectorOptions } from './options.ts';
 import { decide, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
 import { ExitLimit, Watchdog } from './timers.ts';
 
-/** Why the work's signal was aborted, if not by the run's own end. */
+/** Reason of the work's signal when leadership was lost. */
 export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
 }
 
 /** Retries are spread over this share of the period; client-go's 120 % would make a hand-over take up to 4.4 s. */
 const JITTER = 0.25;
-/** Standbys that all saw the last renewal at once do not all come at once, ms. */
+/** Spreads the tries of standbys that saw the last renewal at the same time, ms. */
 const EXPIRY_SPREAD_MS = 200;
 
 export class LeaderElector {
@@ -44,7 +44,7 @@ export class LeaderElector {
   #lease: Lease | undefined;
   #sighting: Sighting | undefined;
   #leader: string | undefined;
-  /** Monotonic ms; we lead until then. */
+  /** We lead until then, monotonic ms. */
   #heldUntil = -Infinity;
   #running = false;
 
@@ -68,13 +68,13 @@ export class LeaderElector {
     return this.#clock.monotonic() < this.#heldUntil;
   }
 
-  /** The holder seen last, ourselves included. */
+  /** The last known holder; may be this process. */
   get leader(): string | undefined {
     return this.#leader;
   }
 
   /**
-   * Stands by and leads, as often as it comes to that, until the signal is aborted; then releases the lease.
+   * Stands by and leads until the signal is aborted; then releases the Lease.
    * @throws what the work rejected with while leading; Error if this is running already
    */
   async run(options: ElectionOptions): Promise<void> {
@@ -82,7 +82,7 @@ export class LeaderElector {
     this.#running = true;
     const exit = new ExitLimit(this.#options.exitLimitMs ?? 2000, this.#clock);
     const onAbort = (): void => {
-      // The leader's time begins when its work has ended.
+      // For a leader the limit begins when its work has ended.
       if (!this.isLeader) exit.begin();
     };
     options.signal.addEventListener('abort', onAbort, { once: true });
@@ -124,12 +124,12 @@ export class LeaderElector {
       renewals.abort();
       if (!lost || signal.aborted) exit.begin();
       await renewing;
-      // Lost and held again by a late answer: then the next turn leads again.
+      // A late answer may have renewed a lost Lease: `run` then leads again.
       if (this.isLeader && (!lost || signal.aborted)) await this.#release(exit.signal);
     }
   }
 
-  /** Renews until told to stop, and says so once when the lease is lost. */
+  /** Renews until `stop`; calls `lose` once when the Lease is lost. */
   async #renew(stop: AbortSignal, cut: AbortSignal, lose: (why: string) => void): Promise<void> {
     const watchdog = new Watchdog(this.#clock, () => {
       lose(`the lease ${this.#options.name} could not be renewed for ${this.#renewDeadlineMs} ms`);
@@ -138,13 +138,13 @@ export class LeaderElector {
     while (await this.#pause(this.#retryMs, stop)) {
       await this.#attempt(cut);
       if (stop.aborted) break;
-      if (!this.isLeader) lose(`the lease ${this.#options.name} is held by ${this.#leader ?? 'nobody'}`);
+      if (!this.isLeader) lose(`the lease ${this.#options.name} is held by ${this.#leader ?? 'no replica'}`);
       watchdog.set(this.#heldUntil);
     }
     watchdog.cancel();
   }
 
-  /** One try to get or to keep the lease; the outcome shows in `isLeader`, `heldUntil` and `sighting`. */
+  /** One try to get or to renew the Lease; sets `#heldUntil`, `#lease` and `#sighting`. */
   async #attempt(signal: AbortSignal): Promise<void> {
     try {
       if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
@@ -152,12 +152,12 @@ export class LeaderElector {
       if (lease !== undefined) this.#see(lease);
       await this.#write(lease, signal);
     } catch (error) {
-      // Another was faster: not a failure, and the next try sees whom.
+      // Another replica was faster: not a failure, and the next try reads the Lease again.
       if (!isConflict(error) && !isAlreadyExists(error)) this.#options.onError(error);
     }
   }
 
-  /** The leader's short way: no read as long as nobody else writes. @returns false if the lease has to be read anew */
+  /** Renews without a read. @returns false if the Lease has changed and has to be read again */
   async #renewKnown(lease: Lease, signal: AbortSignal): Promise<boolean> {
     const startedAt = this.#clock.monotonic();
     try {
@@ -192,7 +192,7 @@ export class LeaderElector {
         return;
       case 'take':
         if (this.isLeader) {
-          // Somebody else wrote it, and may have led meanwhile: the work must be told before it is taken again.
+          // Another replica may have led meanwhile: the work has to stop before we take the Lease again.
           this.#heldUntil = -Infinity;
           return;
         }
@@ -205,7 +205,7 @@ export class LeaderElector {
 
   #hold(lease: Lease, startedAt: number): void {
     this.#see(lease);
-    // An answer that took too long is worth nothing: another may have waited long enough meanwhile.
+    // Counted from the start of the request: after a slow answer another replica may already take the Lease.
     this.#heldUntil = startedAt + this.#renewDeadlineMs;
   }
 
@@ -221,7 +221,7 @@ export class LeaderElector {
   async #release(signal: AbortSignal): Promise<void> {
     this.#heldUntil = -Infinity;
     try {
-      // A renewal that was cut off may have been carried out, so the version known here need not be the last.
+      // A renewal that was cut off may have been carried out, so read the current version.
       const lease = await this.#client.read(signal);
       if (lease === undefined || holderOf(lease) !== this.#options.identity) return;
       this.#see(await this.#client.release(lease, this.#clock.now(), signal));

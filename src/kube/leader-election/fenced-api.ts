@@ -1,8 +1,8 @@
 /**
- * An API that writes only while a fence is open: for one of several replicas.
+ * An API that writes only while this replica leads.
  *
- * A process that was asleep (SIGSTOP, a paused machine) longer than its lease sees what arrived meanwhile before the timers that
- * were due fire. So whether the lease is still ours is asked again, by the clock, at the very moment of each write.
+ * A process that was stopped (SIGSTOP, a paused machine) for longer than its Lease receives data before its overdue timers
+ * fire. So the clock is checked again at the moment of each write.
  */
 import { type KubeApi, type KubeRequest, type KubeResponse, type KubeStream } from '../api.ts';
 import { ConnectionError } from '../errors.ts';
@@ -18,16 +18,16 @@ export class FencedApi implements KubeApi {
     this.#mayWrite = mayWrite;
   }
 
-  /** @throws ConnectionError `EFENCED` for a write while the fence is closed; nothing was sent then */
+  /** @throws ConnectionError `EFENCED` for a write while this replica does not lead; nothing was sent then */
   async request(request: KubeRequest): Promise<KubeResponse> {
     if (request.method === 'GET') return await this.#api.request(request);
     const check = (): void => {
       if (this.#mayWrite()) return;
-      const text = `${request.method} ${request.path}: not sent, another replica may be working`;
+      const text = `${request.method} ${request.path}: not sent, another replica may be leading`;
       throw new ConnectionError('EFENCED', text);
     };
     check();
-    // A call may wait for its turn longer than the lease lasts.
+    // A call may wait for its slot longer than the Lease lasts.
     return await this.#api.request({ ...request, beforeSending: check });
   }
 

@@ -1,4 +1,4 @@
-/** The four calls on one Lease. Every write carries the resourceVersion that was read, so that of two writers one fails. */
+/** Calls on one Lease. Every write carries the resourceVersion that was read, so that one of two writers fails. */
 import type { KubeApi, KubeRequest } from '../api.ts';
 import { isNotFound } from '../errors.ts';
 import { parseJson } from '../json.ts';
@@ -9,7 +9,7 @@ export interface LeaseClientOptions {
   readonly namespace: string;
   readonly name: string;
   readonly identity: string;
-  /** What is promised to the others, ms. */
+  /** Duration in the Lease, ms. */
   readonly durationMs: number;
   /** Limit of each call, ms. */
   readonly timeoutMs: number;
@@ -36,7 +36,7 @@ export class LeaseClient {
     }
   }
 
-  /** @throws ApiError (AlreadyExists: another was first), ConnectionError */
+  /** @throws ApiError (AlreadyExists: another replica was first), ConnectionError */
   create(now: number, signal: AbortSignal): Promise<Lease> {
     const { namespace, name, identity, durationMs } = this.#options;
     const body = JSON.stringify(newLease(namespace, name, identity, durationMs, now));

@@ -1,12 +1,12 @@
 /**
- * What a Lease says and what to do about it: the part of leader election that needs neither network nor timer.
+ * Reads a Lease and decides what to do. Pure.
  *
- * Nobody's clock but our own is trusted: a lease has run out when the record has not *changed*, as seen from here, for as
- * long as its holder promised to renew it (the rule of client-go's leaderelection). The times in the record are for people.
+ * Only our own clock counts: a Lease has run out when its record has not *changed*, as seen from here, for its duration (the
+ * rule of client-go's leaderelection). The times in the record are informative.
  */
 import type { KubeObject } from '../api.ts';
 
-/** `coordination.k8s.io/v1` Lease, as far as it is used. Fields we do not know are kept when we write. */
+/** `coordination.k8s.io/v1` Lease, as far as it is used. Writes keep unknown fields. */
 export interface Lease extends KubeObject {
   readonly spec?: LeaseSpec;
 }
@@ -33,7 +33,7 @@ export type Decision =
   | { readonly do: 'renew'; readonly lease: Lease }
   /** Released, or run out. */
   | { readonly do: 'take'; readonly lease: Lease }
-  /** Another's; `until` is when it runs out if it is not renewed (monotonic ms). */
+  /** Another replica's; `until` is when it runs out if it is not renewed (monotonic ms). */
   | { readonly do: 'wait'; readonly holder: string; readonly until: number };
 
 /** Notes whether the lease changed since `before`. */
@@ -99,7 +99,7 @@ export function takenLease(lease: Lease, identity: string, durationMs: number, n
   return { ...lease, spec: { ...lease.spec, ...held(identity, durationMs, now, { leaseTransitions }) } };
 }
 
-/** As client-go writes it with ReleaseOnCancel: nobody holds it, and even who reads it wrongly waits one second only. */
+/** As client-go writes it with ReleaseOnCancel: no holder, and a duration of one second. */
 export function releasedLease(lease: Lease, now: number): unknown {
   const times = { acquireTime: microTime(now), renewTime: microTime(now) };
   return { ...lease, spec: { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, ...times } };

@@ -1,13 +1,13 @@
-/** What a leader election is told. */
+/** Options of a leader election. */
 import type { Clock } from '../../runtime/clock.ts';
 import type { KubeApi } from '../api.ts';
 
 export interface LeaderElectorOptions {
-  /** Best a client of its own: a Retry-After that holds back other calls must not cost the lease. */
+  /** A client of its own, so that a Retry-After for other calls does not cost the Lease. */
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
-  /** This process among all others: the Pod's name and something random. */
+  /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
   /** Default 15,000: what client-go's leaders use. */
   readonly leaseDurationMs?: number;
@@ -17,9 +17,9 @@ export interface LeaderElectorOptions {
   readonly retryMs?: number;
   /** How long the last requests may take once the work has ended, ms. Default 2,000. */
   readonly exitLimitMs?: number;
-  /** An attempt that failed; it is repeated. Must not throw. */
+  /** Called after a failed attempt, which is repeated. Must not throw. */
   readonly onError: (error: unknown) => void;
-  /** Another holder was seen; `undefined`: nobody. Must not throw. */
+  /** Called when the holder has changed; `undefined`: none. Must not throw. */
   readonly onLeader?: (leader: string | undefined) => void;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter. */

@@ -1,20 +1,20 @@
-/** The two time limits of a leader: of its leadership, and of its last requests. */
+/** The two time limits of a leader: for its leadership, and for its last requests. */
 import type { Clock } from '../../runtime/clock.ts';
 
-/** Calls once when its time has come; setting it moves the time. */
+/** Calls `onTime` once at a time that can be moved. */
 export class Watchdog {
   readonly #clock: Clock;
-  readonly #bark: () => void;
+  readonly #onTime: () => void;
   #timer: Disposable | undefined;
 
-  constructor(clock: Clock, bark: () => void) {
+  constructor(clock: Clock, onTime: () => void) {
     this.#clock = clock;
-    this.#bark = bark;
+    this.#onTime = onTime;
   }
 
   set(at: number): void {
     this.cancel();
-    if (at > -Infinity) this.#timer = this.#clock.setTimeout(this.#bark, at - this.#clock.monotonic());
+    if (at > -Infinity) this.#timer = this.#clock.setTimeout(this.#onTime, at - this.#clock.monotonic());
   }
 
   cancel(): void {
@@ -22,7 +22,7 @@ export class Watchdog {
   }
 }
 
-/** Cuts requests off a while after `begin`, so that an API server that hangs does not keep the process from ending. */
+/** Aborts requests some time after `begin`, so that an API server that hangs does not keep the process from ending. */
 export class ExitLimit {
   readonly #controller = new AbortController();
   readonly #limitMs: number;

@@ -8,7 +8,7 @@
 
 interface Entry {
   readonly key: string;
-  /** The key goes behind others once it is due. Normal wins over low where both were asked for. */
+  /** The key has low priority once it is due. Normal wins over low. */
   low: boolean;
   at: number;
   order: number;

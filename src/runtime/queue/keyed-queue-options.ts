@@ -1,4 +1,4 @@
-/** What goes into a `KeyedQueue` and what it tells about itself. */
+/** Options, results and metrics of a `KeyedQueue`. */
 import type { Clock } from '../clock.ts';
 
 /** `low` is for what the first list of a watch brings; live changes overtake it. */
@@ -12,8 +12,8 @@ export interface AddOptions {
 }
 
 /**
- * Makes true what the key stands for. A rejection is a failure and is repeated with back-off; `requeueAfterMs` asks
- * for one more run later. It should end soon after the signal is aborted.
+ * Reconciles the key. A rejection is a failure and is repeated with back-off; `requeueAfterMs` schedules one more run. The
+ * worker should end soon after the signal is aborted.
  */
 export type Worker = (key: string, signal: AbortSignal) => Promise<RunResult | undefined | void>;
 
@@ -22,7 +22,7 @@ export interface RunResult {
 }
 
 /**
- * Told of every failed run after the key has been queued again.
+ * Called after every failed run, when the key is queued again.
  * @param retryInMs `undefined`: not repeated, because the key was forgotten or the queue stopped
  * @param attempt failures in a row, this one included
  */
@@ -33,7 +33,7 @@ export interface KeyedQueueOptions {
   readonly name: string;
   /** Must not throw. */
   readonly onError: OnError;
-  /** Reads how long the other side asked to wait out of a worker's error, ms. */
+  /** Retry-After of a worker's error, ms. */
   readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** First back-off step, ms. Default 100. */
   readonly retryBaseMs?: number;
@@ -67,11 +67,7 @@ export interface QueueMetrics {
   /** Keys waiting for their time. */
   readonly delayed: number;
   readonly running: number;
-  /** Keys whose last run failed. */
-  readonly failing: number;
-  /** Since the start: */
-  readonly adds: number;
-  readonly runs: number;
+  /** Since the start. */
   readonly retries: number;
   readonly oldestWaitingMs: number;
   readonly longestRunningMs: number;

@@ -1,5 +1,5 @@
 /**
- * The work queue. It holds keys, never objects or events: a worker looks up for itself what is true now.
+ * The work queue. It holds keys, never objects or events: the worker reads the current state itself.
  *
  * A key is at any time in one of these states:
  *
@@ -9,14 +9,14 @@
  * - **waiting**: in one of two lists, `normal` before `low`, each first in first out. Adding it again changes nothing,
  *   but adding it as `normal` moves it from `low` to the end of `normal`.
  * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
- *   wait: the run that follows decides anew whether to be called again.
+ *   wait: the run that follows decides again whether to requeue.
  * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
  *   delayed at the same time (a later run was asked for).
  *
- * A run that fails is repeated after the key's back-off. News (an add) ends that wait early, but not before the first
- * back-off step, nor before a Retry-After, is over: the key is on *hold*, so that a run whose own failure makes news
- * cannot spin. The same hold spaces the runs of a key by `minIntervalMs`: the first add runs at once, those that follow
- * share one later run and the last state wins, which is all that a rate-limited status writer needs.
+ * A run that fails is repeated after the key's back-off. An add ends that wait early, but not before the first back-off step
+ * and a Retry-After are over: the key is on *hold*, so that a run whose failure causes an add cannot spin. The same hold
+ * spaces the runs of a key by `minIntervalMs`: the first add runs at once, and later ones share one run, as a rate-limited
+ * status writer needs.
  */
 import { orAborted } from '../abort.ts';
 import { KeyedBackoff } from '../backoff.ts';
@@ -32,7 +32,7 @@ interface Run {
   readonly low: boolean;
   /** Added while it ran: as `normal`, or only as `low`. */
   dirty: 'no' | 'low' | 'normal';
-  /** Nobody wants what this run asks for afterwards. */
+  /** The key was forgotten: the run's outcome is ignored. */
   forgotten: boolean;
 }
 
@@ -57,8 +57,6 @@ export class KeyedQueue {
   #pump: NodeJS.Immediate | undefined;
   #timer: Timer | undefined;
   #timerAt = Infinity;
-  #adds = 0;
-  #runs = 0;
   #retries = 0;
 
   /** @throws RangeError naming an option that is out of range */
@@ -80,7 +78,6 @@ export class KeyedQueue {
   add(key: string, { delayMs = 0, priority = 'normal' }: AddOptions = {}): void {
     nonNegative('delayMs', delayMs);
     if (this.#stopped !== undefined) return;
-    this.#adds++;
     const run = this.#running.get(key);
     if (run !== undefined) run.forgotten = false;
     const now = this.#clock.monotonic();
@@ -98,7 +95,7 @@ export class KeyedQueue {
     this.#schedulePump();
   }
 
-  /** Drops every wish for a run of `key` and its failures. A run that has begun ends, but is not repeated. */
+  /** Drops the pending runs of `key` and its failures. A run that has begun ends, but is not repeated. */
   forget(key: string): void {
     this.#waiting.delete(key);
     this.#delayed.delete(key);
@@ -122,7 +119,7 @@ export class KeyedQueue {
     return orAborted(this.#idle.promise, signal, `waiting for queue ${this.#options.name} to be idle`);
   }
 
-  /** Nothing is known of any key: a new queue would do as well. */
+  /** No key waits, runs or has failed. */
   get isUnused(): boolean {
     return this.#isIdle() && this.#delayed.size === 0 && this.#backoff.size === 0;
   }
@@ -135,9 +132,6 @@ export class KeyedQueue {
       depth: this.#waiting.size,
       delayed: this.#delayed.size,
       running: this.#running.size,
-      failing: this.#backoff.size,
-      adds: this.#adds,
-      runs: this.#runs,
       retries: this.#retries,
       oldestWaitingMs: Math.max(0, now - (this.#waiting.oldestSince() ?? now)),
       longestRunningMs: longest,
@@ -181,7 +175,7 @@ export class KeyedQueue {
     timer.cancel();
   }
 
-  /** The only way into a state: waiting, dirty or delayed, whatever the hold allows. */
+  /** Makes the key waiting, dirty or delayed, as its hold allows. */
   #enqueue(key: string, at: number, low: boolean, now: number): void {
     const start = Math.max(at, this.#holds.until(key));
     const run = this.#running.get(key);
@@ -191,7 +185,7 @@ export class KeyedQueue {
       else if (run.dirty !== 'normal') run.dirty = low ? 'low' : 'normal';
       this.#schedulePump();
     } else if (this.#waiting.has(key)) {
-      // It will run before that; only the priority is news.
+      // It runs before that anyway; only the priority may change.
       this.#waiting.add(key, low, now);
     } else if (run === undefined || run.dirty === 'no') {
       this.#delay(key, start, low, now);
@@ -203,7 +197,7 @@ export class KeyedQueue {
     this.#armTimer(now);
   }
 
-  /** One timer for all delayed keys, set to the first; a heap whose first key moved later is found out when it fires. */
+  /** One timer for all delayed keys, set to the first; if the first key moved later, the timer is set again when it fires. */
   #armTimer(now: number): void {
     const at = this.#delayed.nextAt;
     if (at === undefined || at >= this.#timerAt) return;
@@ -244,7 +238,6 @@ export class KeyedQueue {
       const run: Run = { startedAt, low, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
       if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
-      this.#runs++;
       void this.#run(key, run, worker);
     }
   }

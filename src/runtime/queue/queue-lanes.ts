@@ -1,8 +1,7 @@
 /**
- * Several queues of one kind of work, one for each lane (a server): what is slow in one lane holds up nothing in another.
+ * Queues of one kind of work, one per lane (a server): a slow lane does not delay another.
  *
- * A lane is made when its first key comes. One that has nothing to do goes when there are many: servers are named by users, who may
- * name another one tomorrow.
+ * A lane is created for its first key. Unused lanes are removed when there are many: users name the servers, and new ones come.
  */
 import { KeyedQueue } from './keyed-queue.ts';
 import type { KeyedQueueOptions, StopOptions, Worker } from './keyed-queue-options.ts';
@@ -12,7 +11,7 @@ export interface QueueLanesOptions extends KeyedQueueOptions {
   readonly concurrency?: number;
 }
 
-/** So many lanes before it is looked for some that have nothing to do. */
+/** Number of lanes from which on unused ones are removed. */
 const MANY = 64;
 
 export class QueueLanes {
@@ -26,7 +25,7 @@ export class QueueLanes {
     this.#options = options;
   }
 
-  /** The queue of a lane. After `stop` one that takes nothing. */
+  /** The queue of a lane. After `stop` it accepts no keys. */
   of(lane: string): KeyedQueue {
     let queue = this.#lanes.get(lane);
     if (queue === undefined) {
@@ -56,7 +55,7 @@ export class QueueLanes {
     return lane === '' ? this.#options.name : `${this.#options.name} ${lane}`;
   }
 
-  /** Starts every lane, those that are made later too. */
+  /** Starts every lane, and those that are created later. */
   start(worker: Worker): void {
     this.#worker = worker;
     for (const queue of this.#lanes.values()) queue.start(worker, this.#options);

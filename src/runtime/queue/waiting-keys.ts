@@ -1,8 +1,8 @@
 /**
- * Keys that wait for a worker: all of `normal` before any of `low`, each list first in, first out, or with groups that take turns.
+ * Keys that wait for a worker: all of `normal` before any of `low`. Each list is first in, first out, with groups that take turns.
  *
- * Invariant: a key is in at most one list. What is kept per key is when it began to wait, in whole ms (a small integer
- * costs nothing beside the map entry).
+ * Invariant: a key is in at most one list. The value of a key is when it began to wait, in whole ms (a small integer costs no
+ * memory beside the map entry).
  */
 import { Turns } from '../turns.ts';
 
@@ -10,7 +10,7 @@ export class WaitingKeys {
   readonly #normal: Turns;
   readonly #low: Turns;
 
-  /** @param groupOf whose keys take turns with those of the others. Default: all are one group */
+  /** @param groupOf the group of a key. Default: all are one group */
   constructor(groupOf?: (key: string) => string) {
     this.#normal = new Turns(groupOf);
     this.#low = new Turns(groupOf);
@@ -24,7 +24,7 @@ export class WaitingKeys {
     return this.#normal.get(key) !== undefined || this.#low.get(key) !== undefined;
   }
 
-  /** A key that waits already stays where it is, unless it is in `low` and is wanted as normal now. */
+  /** A key that waits already keeps its place, unless it moves from `low` to `normal`. */
   add(key: string, low: boolean, now: number): void {
     const since = this.#low.get(key);
     if (since !== undefined && !low) {
@@ -52,7 +52,7 @@ export class WaitingKeys {
     this.#low.clear();
   }
 
-  /** When the key that waits longest began to. For metrics: a promoted key, which keeps its time, may be older. */
+  /** When the oldest key began to wait. For metrics: a key that moved from `low` keeps its time and may be older. */
   oldestSince(): number | undefined {
     const [normal, low] = [this.#normal.oldest(), this.#low.oldest()];
     return normal === undefined || (low !== undefined && low < normal) ? low : normal;

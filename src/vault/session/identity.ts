@@ -1,6 +1,4 @@
-/**
- * Who we are to Vault: a token as it is, or a login.
- */
+/** Identities at Vault: a configured token, or a login. */
 import { createHash } from 'node:crypto';
 
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
@@ -26,9 +24,9 @@ export interface KubernetesIdentity {
   /** Default `kubernetes`. */
   readonly mount?: string | undefined;
   readonly role: string;
-  /** Whose token `jwt` gives: `namespace/serviceaccount` and the audience. Equal subjects share a session. */
+  /** The subject of the token: `namespace/serviceaccount` and the audience. Equal subjects share a session. */
   readonly subject: string;
-  /** A token that is valid now; asked for at every login. @throws CredentialUnavailableError where trying again may help */
+  /** Gets a valid token; called at every login. @throws CredentialUnavailableError where a retry may help */
   readonly jwt: (signal: AbortSignal) => Promise<SecretBytes>;
 }
 
@@ -71,8 +69,8 @@ export function identityLabel(identity: VaultIdentity): string {
 }
 
 /**
- * What to post for a login.
- * @throws VaultError `invalidPath` for a mount that is no path, `authFailed` for a credential that is not text or absent
+ * The request of a login.
+ * @throws VaultError `invalidPath` for a malformed mount, `authFailed` for a credential that is not text or absent
  */
 export async function loginRequest(
   target: VaultTarget,

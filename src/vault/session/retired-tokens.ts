@@ -1,6 +1,6 @@
 /**
- * Tokens of a session that were replaced but may not be revoked yet: a call is under way with them, or a lease hangs on
- * them, which Vault would revoke too. One that is done is revoked at once; the others end with their time.
+ * Tokens of a session that were replaced but may not be revoked yet, because of a running call or of leases, which Vault would
+ * revoke too. A token without either is revoked at once; the others expire.
  */
 import { isVaultError } from '../errors.ts';
 import type { LoginContext } from './login.ts';
@@ -8,7 +8,7 @@ import type { DistributiveOmit, SessionEvent } from './session-events.ts';
 import type { SessionToken } from './token.ts';
 
 const REVOKE_LIMIT_MS = 2_000;
-/** How many ended tokens are remembered, for leases that name one of them. */
+/** Number of ended tokens that are kept, for leases that name one of them. */
 const REMEMBERED = 100;
 
 export class RetiredTokens {
@@ -27,7 +27,7 @@ export class RetiredTokens {
     return [...this.#tokens];
   }
 
-  /** A token that is known to be dead, with all its leases. */
+  /** Whether the token is known to be dead, with its leases. */
   hasEnded(tokenId: string): boolean {
     this.#sweep();
     return this.#ended.has(tokenId);
@@ -38,7 +38,7 @@ export class RetiredTokens {
     this.revokeIfDone(token);
   }
 
-  /** The token is dead already. */
+  /** The token is dead. */
   ended(token: SessionToken): void {
     this.#tokens.delete(token);
     this.#ended.add(token.id);
@@ -46,13 +46,13 @@ export class RetiredTokens {
     if (this.#ended.size > REMEMBERED && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** To be called whenever the token has one call or lease less. */
+  /** Called when a call or lease of the token has ended. */
   revokeIfDone(token: SessionToken): void {
     if (token.inFlight > 0 || token.leases.size > 0 || !this.#tokens.delete(token)) return;
     void this.revoke(token);
   }
 
-  /** Never rejects: a token that cannot be revoked expires. A given token, or a batch token, is left alone. */
+  /** Never rejects: a token that cannot be revoked expires. Does nothing for a configured token or a batch token. */
   async revoke(token: SessionToken): Promise<void> {
     const { client, namespace, clock } = this.#context;
     if (!token.revocable || token.expiresAt <= clock.monotonic()) return;

@@ -1,20 +1,19 @@
 /**
- * One identity at one Vault: logged in once, for all who use it.
+ * One identity at one Vault, logged in once for all its users.
  *
  * State machine of the session:
  *
- * - `idle`: no token. The first call logs in (or looks at the given token); all others wait for that. → `live`, `failed`.
+ * - `idle`: no token. The first call logs in (or looks the configured token up); the others wait for it. → `live`, `failed`.
  * - `live`: a token that has not expired. Renewed at two thirds of its life. Where `max_ttl` cuts a renewal, or the token
- *   cannot be renewed, a new login takes its place at two thirds of what is left. It expires, or is found dead → `idle`.
+ *   cannot be renewed, a login replaces it at two thirds of its remaining life. It expires, or turns out to be dead → `idle`.
  * - `failed`: the last login failed; until `retryAt` every call fails at once with the same error. → `idle`.
- * - `closed`: the end. Every call fails.
+ * - `closed`: every call fails.
  *
- * A token that was replaced is *retired*: it is revoked when no call is under way with it and no lease hangs on it
- * (Vault revokes a token's leases together with it); otherwise it and its leases live out their time. A given token is
- * never revoked, and a login that nobody uses is not renewed.
+ * A token that was replaced is *retired*: it is revoked when no call uses it and it has no leases (Vault revokes a token's leases
+ * together with it); otherwise it and its leases expire. A configured token is never revoked, and a session without users
+ * renews nothing.
  *
- * A 403 is either a policy's or a dead token's. One `lookup-self`, shared and remembered for a while, tells which
- * (`token-check.ts`).
+ * A 403 comes from a policy or from a dead token. One shared `lookup-self` decides (`token-check.ts`).
  */
 import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
 import type { VaultResponse } from '../answer.ts';
@@ -37,20 +36,20 @@ export interface SessionOptions extends LoginContext, LoginBackoffOptions {
 export type SessionRequest = Omit<VaultRequest, 'token' | 'namespace'>;
 
 export interface SessionResponse extends VaultResponse {
-  /** The token that was used; a lease in the answer dies with it. */
+  /** The token that was used; a lease in the answer ends with it. */
   readonly tokenId: string;
 }
 
-/** What makes calls with an identity: all that reading and writing entries needs of a session. */
+/** Sends calls with an identity: the part of a session that reading and writing entries needs. */
 export interface VaultCaller {
   /** Scheme, host and port of the Vault. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
-  /** The lease is over, or no longer ours to keep. */
+  /** The lease is over, or not kept any longer. */
   forgetLease(leaseId: string): void;
 }
 
-/** For those who come while a login is tried again, ms. */
+/** Shortest Retry-After of calls that come while a login is tried again, ms. */
 const SHORTEST_RECALL_MS = 500;
 
 export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
@@ -68,7 +67,7 @@ export class VaultSession implements VaultCaller {
   #retryAt = 0;
   #closed = false;
   #count = 0;
-  /** A given token could look at itself once, so that a refused lookup means that it is dead. */
+  /** `lookup-self` worked once with the configured token, so a refused one means that it is dead. */
   #verified = false;
   #unused = false;
 
@@ -116,15 +115,14 @@ export class VaultSession implements VaultCaller {
     return this.#failure !== undefined && now < this.#retryAt ? 'failed' : 'idle';
   }
 
-  /** Leases that hang on tokens of this session. */
+  /** Leases of this session's tokens. */
   get leases(): number {
     return this.#tokens().reduce((sum, token) => sum + token.leases.size, 0);
   }
 
   /**
-   * Ms since 1970 after which the token, and every lease that hangs on it, is dead; 0: it is dead. `Infinity`: it lives
-   * as long as this session. `undefined`: not a token of this session (it was made before a restart), so nobody here
-   * keeps it alive and nobody knows its end.
+   * When the token and its leases end, ms since 1970; 0: it is dead. `Infinity`: it lives as long as this session. `undefined`: not
+   * a token of this session (it was created before a restart), so it is not renewed here and its end is not known.
    */
   tokenDeadline(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
@@ -134,8 +132,8 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * When the token, and every lease that hangs on it, will be dead if this session is not there to renew it, ms since 1970. `undefined`:
-   * not a token of this session, or it does not end, or it is a given one, which the next session is given as well.
+   * When the token and its leases end if this session stops renewing it, ms since 1970. `undefined`: not a token of this session, or
+   * it does not expire, or it is a configured one, which the next session uses too.
    */
   tokenEndWithoutUs(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
@@ -154,15 +152,15 @@ export class VaultSession implements VaultCaller {
     };
   }
 
-  /** Logs in if need be, for a caller who wants to know early. @throws VaultError, AbortedError */
+  /** Logs in if needed, to report a failure early. @throws VaultError, AbortedError */
   async login(signal?: AbortSignal): Promise<void> {
     await this.#token(signal);
   }
 
   /**
-   * One call with this identity's token. Where the token turns out to be dead, a login and the call once more.
-   * A lease in the answer is counted to its token until `forgetLease`.
-   * @throws VaultError: of the call; `authFailed` where no login is to be had; `tokenInvalid` where the given token is
+   * One call with this identity's token. If the token turns out to be dead, logs in and calls once more.
+   * A lease in the answer keeps its token from being revoked until `forgetLease`.
+   * @throws VaultError: of the call; `authFailed` where the login was refused; `tokenInvalid` where the configured token is
    *   dead; `closed`. AbortedError.
    */
   async request(request: SessionRequest): Promise<SessionResponse> {
@@ -179,12 +177,12 @@ export class VaultSession implements VaultCaller {
     }
   }
 
-  /** The lease is over, or no longer ours to keep: it holds its token back from being revoked no more. */
+  /** The lease is over, or not kept any longer: its token may be revoked. */
   forgetLease(leaseId: string): void {
     for (const token of this.#tokens()) if (token.leases.delete(leaseId)) this.#retired.revokeIfDone(token);
   }
 
-  /** Whether anybody uses the session; without users its token is neither renewed nor replaced. */
+  /** Without users the session's token is neither renewed nor replaced. */
   setUnused(unused: boolean): void {
     if (unused === this.#unused) return;
     this.#unused = unused;
@@ -201,7 +199,7 @@ export class VaultSession implements VaultCaller {
     this.#closed = true;
     this.#keeper.stop();
     this.#tokenWatchers.clear();
-    // A login under way leaves its token in #current; its failure was reported to those who wait for it.
+    // A running login leaves its token in #current; its failure goes to the calls that wait for it.
     await this.#obtaining?.catch(() => undefined);
     const done = this.#tokens().filter(({ leases }) => leases.size === 0);
     this.#current = undefined;
@@ -218,7 +216,7 @@ export class VaultSession implements VaultCaller {
     try {
       const response = await client.request({ ...request, token: token.token, namespace });
       token.aliveAt = this.#monotonic();
-      // Only an answer with data made the lease; that of a renewal names one which another token may hold.
+      // Only an answer with data created the lease; a renewal may name a lease of another token.
       if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
       return { ...response, tokenId: token.id };
     } finally {
@@ -227,7 +225,7 @@ export class VaultSession implements VaultCaller {
     }
   }
 
-  /** With the token that took the place of one that was found dead. */
+  /** Calls with the token that replaced a dead one. */
   async #useFresh(token: SessionToken, request: SessionRequest, verdict: TokenVerdict): Promise<SessionResponse> {
     try {
       const response = await this.#use(token, request);
@@ -247,14 +245,14 @@ export class VaultSession implements VaultCaller {
     if (this.#closed) throw this.#closedError();
     const now = this.#monotonic();
     if (this.#current !== undefined && now < this.#current.expiresAt) return this.#current;
-    // While a login that had no answer before is tried again, nobody else waits for it.
+    // While a login that had no answer is tried again, no call waits for it.
     const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout');
     const early = this.#obtaining === undefined && now < this.#retryAt;
-    if (this.#failure !== undefined && (hangs || early)) throw this.#recalled(now);
+    if (this.#failure !== undefined && (hangs || early)) throw this.#repeatedFailure(now);
     return await orAborted(this.#obtain(), signal, what);
   }
 
-  /** One login at a time, whoever asks for it. */
+  /** One login at a time. */
   #obtain(): Promise<SessionToken> {
     this.#obtaining ??= this.#obtainOnce().finally(() => {
       this.#obtaining = undefined;
@@ -291,8 +289,8 @@ export class VaultSession implements VaultCaller {
     this.#emit({ type: 'loginFailed', error, retryAfterMs });
   }
 
-  /** The last failure once more, with the time that is left to wait. */
-  #recalled(now: number): VaultError {
+  /** The last failure with the rest of its wait. */
+  #repeatedFailure(now: number): VaultError {
     const cause = this.#failure ?? this.#closedError();
     const { kind, addr, method, path, status, errors, reason } = cause;
     return new VaultError(reason, {
@@ -307,7 +305,7 @@ export class VaultSession implements VaultCaller {
     });
   }
 
-  /** What the 403 says about the token; one that is dead is out of use. @throws VaultError `tokenInvalid` for a given token */
+  /** Decides whether a 403 means a dead token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
   async #judge(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
     if (token !== this.#current) return 'dead';
     const verdict = await this.#check.verdict(token, signal);
@@ -316,7 +314,7 @@ export class VaultSession implements VaultCaller {
     this.#keeper.stop();
     this.#retired.ended(token);
     this.#emit({ type: 'tokenLost' });
-    this.#tellWatchers(token);
+    this.#notifyWatchers(token);
     if (this.#options.identity.method !== 'token') return verdict;
     const invalid = tokenInvalid(error);
     this.#failed(invalid);
@@ -325,19 +323,19 @@ export class VaultSession implements VaultCaller {
 
   #ending(token: SessionToken, given: boolean): void {
     if (given) this.#emit({ type: 'expiring', expiresAt: this.tokenDeadline(token.id) ?? 0 });
-    this.#tellWatchers(token);
+    this.#notifyWatchers(token);
   }
 
-  /** The present token is replaced. */
+  /** The current token is replaced. */
   #retire(): void {
     const token = this.#current;
     if (token === undefined) return;
     this.#current = undefined;
     this.#retired.add(token);
-    this.#tellWatchers(token);
+    this.#notifyWatchers(token);
   }
 
-  #tellWatchers(token: SessionToken): void {
+  #notifyWatchers(token: SessionToken): void {
     for (const listener of this.#tokenWatchers) listener(token.id);
   }
 

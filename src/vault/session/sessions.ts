@@ -1,9 +1,9 @@
 /**
- * All sessions of the process: one per identity and Vault, shared by everyone who asks for the same.
+ * All sessions of the process: one per identity and Vault, shared by all its users.
  *
  * Invariants: a session has as many users as `acquire` was called and not released. One without users is kept for
- * `lingerMs`, and as long as its login may not be tried again, so that a rule which is deleted and made anew neither logs
- * in again nor forgets that the last login was refused. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
+ * `lingerMs`, and until its login may be tried again, so that a rule that is deleted and created again neither logs in again
+ * nor forgets that the last login was refused. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { VaultClient, type VaultClientOptions } from '../client.ts';
@@ -26,13 +26,11 @@ export interface VaultSessionsOptions extends VaultClientOptions {
 /** One user's hold on a session. */
 export interface SessionHold extends Disposable {
   readonly session: VaultSession;
-  /** Equal for equal identities at equal Vaults; holds no credential. */
-  readonly key: string;
   /** Safe to call more than once. */
   release(): void;
 }
 
-/** A client and how many sessions are not yet closed that use it. */
+/** A client and the number of open sessions that use it. */
 interface SharedClient {
   readonly client: VaultClient;
   readonly connectionKey: string;
@@ -66,11 +64,6 @@ export class VaultSessions {
     return this.#entries.size;
   }
 
-  /** Leases that hang on tokens of these sessions. */
-  get leases(): number {
-    return [...this.#entries.values()].reduce((sum, { session }) => sum + session.leases, 0);
-  }
-
   /**
    * The session of this identity. Does not log in: the first call does.
    * @throws VaultError `invalidTarget` naming the field, `closed` after `stop`
@@ -90,12 +83,12 @@ export class VaultSessions {
       held = false;
       this.#release(key, entry);
     };
-    return { session: entry.session, key, release, [Symbol.dispose]: release };
+    return { session: entry.session, release, [Symbol.dispose]: release };
   }
 
   /**
-   * Closes all sessions: tokens are revoked unless leases hang on them. What has no answer after `limitMs` (default 2,000), a login under
-   * way included, is given up; never rejects.
+   * Closes all sessions: tokens without leases are revoked. Calls without an answer after `limitMs` (default 2,000), logins included,
+   * are aborted. Never rejects.
    */
   async stop(limitMs = STOP_LIMIT_MS): Promise<void> {
     this.#stopped = true;

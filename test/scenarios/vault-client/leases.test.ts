@@ -140,7 +140,7 @@ describe('leases', { skip }, () => {
     } as const;
     const { session } = own.acquire({ addr: vault.addr }, identity);
     const { lease } = await credentials(new VaultEntries(session, { clock: systemClock }));
-    assert.equal(own.leases, 1);
+    assert.equal(session.leases, 1);
     await own.stop();
     assert.ok(await exists(lease));
     // Another process with another token can renew the lease.
