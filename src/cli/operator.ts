@@ -143,7 +143,13 @@ export class Operator {
       concurrency: config.kube.maxConcurrentWrites,
       clock: systemClock,
       idleLimitMs: config.kube.watchIdleMs,
-      isRead: (annotation) => readers.some((isRead) => isRead(annotation)),
+      isRead: (annotation) => {
+        for (const isRead of readers) {
+          const read = isRead(annotation);
+          if (read !== false) return read;
+        }
+        return false;
+      },
       onRollback,
       onTrouble: (trouble) => {
         this.#watchFailed(api.cluster, trouble);

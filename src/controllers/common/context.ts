@@ -1,4 +1,5 @@
 /** The parts that every controller is created from, and its entry in `controllers/list.ts`. */
+import type { IsRead } from '../../copy/model/observed.ts';
 import type { Config, ControllerName } from '../../config/config.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import type { Controller } from '../../copy/controller.ts';
@@ -32,6 +33,6 @@ export interface ControllerContext {
 export interface ControllerEntry {
   readonly name: ControllerName;
   /** Selects the annotations that the controller reads. They are kept whatever their length, also where the controller does not run. */
-  annotationReader(config: Config): (annotation: string) => boolean;
+  annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
 }

@@ -13,8 +13,9 @@ export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
 /** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 
-/** Annotations that are read on copies, and never copied. */
-export function isReadOfCopies(annotation: string): boolean {
+/** Annotations that are read on copies, and never copied. @see IsRead */
+export function isReadOfCopies(annotation: string): boolean | undefined {
+  if (annotation === MIRROR_ANNOTATIONS.lastSyncAt) return undefined;
   return annotation.startsWith(OWN_PREFIX) || annotation.startsWith(`${MIRRORS_GROUP}/`);
 }
 

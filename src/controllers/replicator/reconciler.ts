@@ -182,11 +182,12 @@ export class ReplicatorReconciler implements RuleReconciler {
     }
     if (pushed !== undefined && !('reason' in pushed)) {
       const self = resourceKey(api.cluster, kind.kind, place.namespace, place.name);
-      const claim = { owner, mode: 'own', source: self, shape: this.#shapeOf(rule, place) } as const;
+      const shape = this.#shapeOf(rule, place);
       const claims: Claim[] = [];
       for (const path of pushed) {
         const [namespace = '', name = ''] = path.split('/');
-        claims.push({ ...claim, target: resourceKey(api.cluster, kind.kind, namespace, name) });
+        const target = resourceKey(api.cluster, kind.kind, namespace, name);
+        claims.push({ owner, mode: 'own', source: self, shape, target });
         if (claims.length % STEP === 0) yield;
       }
       return { ...nothing, claims };

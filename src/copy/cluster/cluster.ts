@@ -4,6 +4,7 @@ import type { WatchTarget } from '../../kube/watch/watch-query.ts';
 import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
 import type { BackendWatch } from '../backend.ts';
 import type { Kind } from '../model/kind.ts';
+import type { IsRead } from '../model/observed.ts';
 import { KubeStore, type KubeStoreOptions } from './store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
 
@@ -18,7 +19,7 @@ export interface ClusterOptions {
   readonly api: KubeApi;
   readonly events: ClusterEvents;
   /** @see ObserveOptions.isRead */
-  readonly isRead: (annotation: string) => boolean;
+  readonly isRead: IsRead;
   readonly onTrouble: (trouble: WatchTrouble) => void;
   /** The server's etcd was restored to an older state, so the caches are wrong. `what`: the watch or object that showed it. */
   readonly onRollback: (what: string) => void;

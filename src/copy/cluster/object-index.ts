@@ -50,7 +50,7 @@ export class ObjectIndex {
   readonly kind: string;
   readonly #onChange: OnChange;
   readonly #slots = new Map<string, Map<string, Slot>>();
-  readonly #observing: ObserveOptions;
+  readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
   readonly #onRollback: (key: ResourceKey) => void;
   readonly #expected = new Map<string, Set<Departure>>();
@@ -95,6 +95,8 @@ export class ObjectIndex {
       learn: (meta) => {
         const { version } = departure;
         if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(SELF, meta, false);
+        const record = this.get(namespace, name);
+        return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
       },
       [Symbol.dispose]: () => {
         expected.delete(departure);
@@ -226,7 +228,7 @@ export class ObjectIndex {
     const record = observe(meta, this.#observing);
     let names = this.#slots.get(namespace);
     if (names === undefined) this.#slots.set(namespace, (names = new Map()));
-    names.set(meta.name, { record, feeds: bit });
+    names.set(this.#observing.lists.text(meta.name), { record, feeds: bit });
     if (bit === SELF) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
     this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
   }
@@ -276,8 +278,8 @@ interface Departure {
 }
 
 export interface Expectation extends Disposable {
-  /** Stores the response, unless it is out of date. */
-  learn(meta: ObjectMeta): void;
+  /** Stores the response, unless it is out of date. @returns what is kept of it */
+  learn(meta: ObjectMeta): Observed;
 }
 
 export interface ObjectFeed {

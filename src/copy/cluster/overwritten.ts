@@ -60,13 +60,19 @@ export function withMark(desired: DesiredObject): DesiredObject {
   return { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: 'true' } };
 }
 
-/** Whether the server stored something else than the desired object. @param content the data that were written, if any */
+/**
+ * Whether the server stored something else than the desired object.
+ * @param content the data that were written, if any
+ * @param kept the metadata kept of the response, where known
+ */
 export function isOverwritten(
   { meta, stored }: Written,
   desired: DesiredObject,
   content: Content | undefined,
+  kept?: Observed,
 ): boolean {
-  if (!matches(desired, observe(meta))) return true;
+  const observed = kept === undefined || kept.trimmed === true ? observe(meta) : kept;
+  if (!matches(desired, observed)) return true;
   if (stored === undefined || content === undefined) return false;
   const type = desired.type ?? content.type;
   return stored.digest !== content.digest || (type !== '' && stored.type !== type);

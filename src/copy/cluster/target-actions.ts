@@ -137,7 +137,7 @@ export class TargetActions {
       const { meta, stored } = written;
       onWrite(target, verb, true, claim);
       // First of all: another object under the old name clears the memory of the old one.
-      answer.learn(meta);
+      const kept = answer.learn(meta);
       const memory = this.#memory.of(target);
       delete memory.cleared;
       afterWrite(move, memory, now());
@@ -149,7 +149,7 @@ export class TargetActions {
         memory.held = { resourceVersion: meta.resourceVersion, fingerprint: held.fingerprint };
       }
       if (verb === 'create') this.#replacements.forget(target);
-      return this.#written(action, isOverwritten(written, marked, content));
+      return this.#written(action, isOverwritten(written, marked, content, kept));
     } catch (error) {
       onWrite(target, verb, false, claim);
       // While the server has trouble, it would not take the old copy either.

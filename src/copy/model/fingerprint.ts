@@ -9,6 +9,14 @@ export interface Fingerprint {
   readonly type: string;
 }
 
-export function fingerprintOf({ digest, keys, type }: Content): Fingerprint {
-  return { digest, keys, type };
+const FINGERPRINTS = new WeakMap<Content, Fingerprint>();
+
+/** The same object for all copies of a content. */
+export function fingerprintOf(content: Content): Fingerprint {
+  let fingerprint = FINGERPRINTS.get(content);
+  if (fingerprint === undefined) {
+    const { digest, keys, type } = content;
+    FINGERPRINTS.set(content, (fingerprint = { digest, keys, type }));
+  }
+  return fingerprint;
 }

@@ -8,18 +8,24 @@ import { ByteCache } from '../../runtime/byte-cache.ts';
 /** Lists remembered before all are forgotten: an object's names are its user's to choose. */
 const MAX_LISTS = 1000;
 
-/** Shorter values are not worth being looked for. */
+/** Longer values are remembered for longer. */
 const LONG = 64;
+/** Shorter values, and maps, that are remembered before all are forgotten. */
+const MAX_SHORT = 1000;
+/** Characters of a map that is looked for. */
+const MAX_MAP = 1024;
 /** Long values that are remembered, bytes. */
 const TEXTS_BYTES = 8 * 1024 * 1024;
 
 export class KeyLists {
   readonly #texts = new ByteCache<string>({ maxBytes: TEXTS_BYTES });
+  readonly #short = new Map<string, string>();
+  readonly #maps = new Map<string, Readonly<Record<string, string>>>();
   readonly #lists = new Map<string, readonly string[]>();
 
-  /** The same text, as the one copy of it where it is long. */
+  /** The same text, as the one copy of it. */
   text(value: string): string {
-    if (value.length < LONG) return value;
+    if (value.length < LONG) return shared(this.#short, value, value);
     const known = this.#texts.get(value);
     if (known === undefined) this.#texts.set(value, value, 2 * value.length + LONG);
     return known ?? value;
@@ -37,4 +43,19 @@ export class KeyLists {
     }
     return list;
   }
+
+  /** The same map, as the one copy of it: labels, which all copies of a source have alike. */
+  map(map: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    const text = JSON.stringify(map);
+    return text.length > MAX_MAP ? map : shared(this.#maps, text, map);
+  }
+}
+
+/** What is remembered under the key, which `value` is from now on if nothing is. */
+function shared<T>(known: Map<string, T>, key: string, value: T): T {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  if (known.size >= MAX_SHORT) known.clear();
+  known.set(key, value);
+  return value;
 }

@@ -21,14 +21,25 @@ export function resourceKey(cluster: string, kind: string, namespace: string, na
   return `${cluster}:${kind}/${namespace}/${name}`;
 }
 
+/** One target is worked on for a while: its key is parsed thirty times for one write. */
+let lastParsed: { readonly key: ResourceKey; readonly parts: ObjectName } | undefined;
+
 /** The parts of a Kubernetes object's key. @throws TypeError for any other key */
 export function parseResourceKey(key: ResourceKey): ObjectName {
+  if (lastParsed?.key === key) return lastParsed.parts;
   const colon = key.indexOf(':');
-  const [kind, namespace, name] = key.slice(colon + 1).split('/');
-  if (colon < 0 || kind === undefined || namespace === undefined || name === undefined) {
-    throw new TypeError(`not the key of a Kubernetes object: ${key}`);
-  }
-  return { cluster: key.slice(0, colon), kind, namespace, name };
+  const first = key.indexOf('/', colon);
+  const second = key.indexOf('/', first + 1);
+  if (colon < 0 || first < 0 || second < 0) throw new TypeError(`not the key of a Kubernetes object: ${key}`);
+  const third = key.indexOf('/', second + 1);
+  const parts = {
+    cluster: key.slice(0, colon),
+    kind: key.slice(colon + 1, first),
+    namespace: key.slice(first + 1, second),
+    name: key.slice(second + 1, third < 0 ? undefined : third),
+  };
+  lastParsed = { key, parts };
+  return parts;
 }
 
 /** The backend a key belongs to: the cluster's name, or `vault`. */

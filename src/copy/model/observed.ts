@@ -38,9 +38,12 @@ export interface Observed {
 export interface ObserveOptions {
   /** Where many objects are kept, what they have in common is kept once. */
   readonly lists?: KeyLists;
-  /** Annotations that some system reads: they are always kept. Default: all are. */
-  readonly isRead?: (annotation: string) => boolean;
+  /** Default: all are read. */
+  readonly isRead?: IsRead;
 }
+
+/** Whether a controller reads an annotation: then it is always kept. `undefined`: it is never kept, because no decision depends on it. */
+export type IsRead = (annotation: string) => boolean | undefined;
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 const NO_KEYS: readonly string[] = Object.freeze([]);
@@ -64,11 +67,11 @@ export function observe(meta: ObjectMeta, { lists, isRead }: ObserveOptions = {}
   return {
     uid: meta.uid,
     resourceVersion: meta.resourceVersion,
-    created: meta.creationTimestamp,
+    created: lists?.text(meta.creationTimestamp) ?? meta.creationTimestamp,
     deleting: meta.deletionTimestamp !== undefined,
-    labels: labels?.kept ?? NONE,
+    labels: labels === undefined ? NONE : (lists?.map(labels.kept) ?? labels.kept),
     annotations: annotations?.kept ?? NONE,
-    ownKeys,
+    ownKeys: ownKeys === undefined ? undefined : (lists?.text(ownKeys) ?? ownKeys),
     ownLabels: lists?.share(ownLabels) ?? ownLabels,
     ownAnnotations: lists?.share(ownAnnotations) ?? ownAnnotations,
     ...(labels?.trimmed === true || annotations?.trimmed === true ? { trimmed: true } : {}),
@@ -91,7 +94,7 @@ function isFull(annotations: Texts): boolean {
 /** Something is kept of every map that is not empty: whether there is one at all decides how it is changed. */
 function keptOf(
   map: Texts,
-  isRead: ((key: string) => boolean) | undefined,
+  isRead: IsRead | undefined,
   lists: KeyLists | undefined,
 ): { readonly kept: Texts; readonly trimmed: boolean } {
   const kept: Record<string, string> = {};
@@ -102,8 +105,10 @@ function keptOf(
   for (const key in map) {
     const value = map[key];
     if (value === undefined || key === LAST_APPLIED) continue;
-    if (isRead !== undefined && !isRead(key)) {
+    const read = isRead === undefined || isRead(key);
+    if (read !== true) {
       first ??= key;
+      if (read === undefined) continue;
       if (room < key.length + value.length) {
         trimmed = true;
         continue;

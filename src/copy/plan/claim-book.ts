@@ -71,7 +71,8 @@ export class ClaimBook {
       if (after.has(id)) continue;
       const old = before.get(id);
       if (old !== undefined && same(old.claim, claim)) {
-        after.set(id, old);
+        // By its own key: a second text of each would double what keys take.
+        after.set(idOf(old.claim), old);
         continue;
       }
       const entry: Entry = { claim, outcome: PENDING };
@@ -144,6 +145,11 @@ export class ClaimBook {
     const claims = this.#byTarget.get(target);
     if (claims === undefined) return [];
     return claims instanceof Set ? [...claims] : [claims];
+  }
+
+  /** The same key, as the text that a claim on it has: what is kept under it takes no text of its own. */
+  keyOf(target: ResourceKey): ResourceKey {
+    return this.on(target)[0]?.claim.target ?? target;
   }
 
   /** Whether there is a claim on `target`. */

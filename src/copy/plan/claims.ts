@@ -72,8 +72,9 @@ export class Claims {
     }
     if (is !== undefined) {
       const owned = this.#owned.get(is);
-      if (owned === undefined) this.#owned.set(is, new Set([key]));
-      else owned.add(key);
+      const own = this.book.keyOf(key);
+      if (owned === undefined) this.#owned.set(is, new Set([own]));
+      else owned.add(own);
     }
     return { was, is };
   }

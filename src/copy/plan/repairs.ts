@@ -84,7 +84,7 @@ export function afterOverwritten(memory: RepairMemory, now: number): void {
 /** The write was done. */
 export function afterWrite({ mode, version, isRepair }: Move, memory: RepairMemory, now: number): void {
   if (isRepair) memory.repairs = afterRepair(memory.repairs, now);
-  if (version !== undefined && memory.wrote?.[mode] !== version) memory.wrote = { ...memory.wrote, [mode]: version };
+  if (version !== undefined && memory.wrote?.[mode] !== version) memory.wrote = wroteAlso(memory.wrote, mode, version);
 }
 
 /** How long the next repair has to wait, ms. */
@@ -98,4 +98,17 @@ export function pauseOf(repairs: Repairs | undefined, now: number): number {
 /** A repair was done. */
 export function afterRepair(repairs: Repairs | undefined, now: number): Repairs {
   return { count: repairs === undefined || now - repairs.at >= QUIET_MS ? 1 : repairs.count + 1, at: now };
+}
+
+type Wrote = NonNullable<RepairMemory['wrote']>;
+
+/** The last that was made: thousands of copies of one source follow each other. */
+let lastWrote: Wrote = {};
+
+/** Shared between targets, so that it is never changed. */
+function wroteAlso(before: Wrote | undefined, mode: Claim['mode'], version: string): Wrote {
+  const isFirst = before === undefined || Object.keys(before).every((other) => other === mode);
+  if (!isFirst) return { ...before, [mode]: version };
+  if (lastWrote[mode] !== version || Object.keys(lastWrote).length !== 1) lastWrote = { [mode]: version };
+  return lastWrote;
 }
