@@ -78,7 +78,7 @@ export class Look {
       onSynced: () => undefined,
       onGone: () => undefined,
       deletionTimeoutMs: 0,
-      onRoom: (rule) => outdated.add(rule),
+      onLimitChange: (rule) => outdated.add(rule),
       synced: async () => await Promise.resolve(),
       now: () => now,
     });
@@ -89,7 +89,7 @@ export class Look {
       namespaces,
       observed: (kind, namespace, name) => objects.get(this.key(kind, namespace, name)),
       recordEvent: () => undefined,
-      onRoom: (rule) => outdated.add(rule),
+      onLimitChange: (rule) => outdated.add(rule),
     });
     const claims: Claims = new Claims({
       flowOf: (claim) => flowIn(claim, this.#source, this.#reader),

@@ -6,7 +6,7 @@
  */
 import { RE2JS } from 're2js';
 import { ByteCache } from '../../runtime/byte-cache.ts';
-import { VerdictMemory, type Verdicts } from './verdicts.ts';
+import { MatchCache, type MatchResults } from './match-cache.ts';
 
 export type RegexMode = 'full' | 'search';
 
@@ -16,7 +16,7 @@ export type Pattern = NamespacePattern | { readonly error: string };
 export class NamespacePattern {
   readonly #test: (namespace: string) => boolean;
   readonly #search: (namespace: string) => boolean;
-  readonly #verdicts: Verdicts | undefined;
+  readonly #results: MatchResults | undefined;
   /** Number of instructions. The cost of compiling and matching is proportional to it. */
   readonly size: number;
   /** The only name it matches, if the pattern is a plain name. */
@@ -27,18 +27,18 @@ export class NamespacePattern {
     test: (namespace: string) => boolean,
     search: (namespace: string) => boolean,
     size: number,
-    { verdicts, literal }: { readonly verdicts?: Verdicts; readonly literal?: string } = {},
+    { results, literal }: { readonly results?: MatchResults; readonly literal?: string } = {},
   ) {
     this.#test = test;
     this.#search = search;
-    this.#verdicts = verdicts;
+    this.#results = results;
     this.size = size;
     this.literal = literal;
   }
 
   /** Whether the namespace matches. The result is cached until the namespace is deleted. */
   matches(namespace: string): boolean {
-    return this.#verdicts === undefined ? this.#test(namespace) : this.#verdicts.of(namespace, this.#test);
+    return this.#results === undefined ? this.#test(namespace) : this.#results.of(namespace, this.#test);
   }
 
   /** Whether the pattern matches any part of the name, as in the original mirrors operator. Not cached. */
@@ -125,7 +125,7 @@ const PATTERNS_BYTES = 4 * 1024 * 1024;
 const BYTES_PER_PATTERN = 600;
 
 /** Size of the cache of match results, bytes: 3,000 patterns in a cluster of 5,000 namespaces, or 10,000 patterns with 1,000 namespaces. */
-const VERDICTS_BYTES = 4 * 1024 * 1024;
+const MATCHES_BYTES = 4 * 1024 * 1024;
 
 /**
  * Size of the cache of compiled programs, bytes. The programs of one rule can take 8 MiB, and any user can write rules. An evicted
@@ -162,7 +162,7 @@ export class PatternCache {
   readonly #mode: RegexMode;
   readonly #patterns = new ByteCache<Pattern>({ maxBytes: PATTERNS_BYTES });
   readonly #programs = new ByteCache<RE2JS>({ maxBytes: PROGRAMS_BYTES });
-  readonly #verdicts = new VerdictMemory(VERDICTS_BYTES);
+  readonly #matches = new MatchCache(MATCHES_BYTES);
 
   constructor(mode: RegexMode) {
     this.#mode = mode;
@@ -179,7 +179,7 @@ export class PatternCache {
 
   /** A namespace was deleted. */
   forgetNamespace(namespace: string): void {
-    this.#verdicts.forget(namespace);
+    this.#matches.forget(namespace);
   }
 
   get size(): number {
@@ -187,8 +187,8 @@ export class PatternCache {
   }
 
   /** Size of the cached match results, bytes. */
-  get verdictBytes(): number {
-    return this.#verdicts.bytes;
+  get matchBytes(): number {
+    return this.#matches.bytes;
   }
 
   /** Approximate size of the compiled programs, bytes. */
@@ -222,8 +222,8 @@ export class PatternCache {
       const prefix = prefixOf(source);
       const full = (namespace: string): boolean =>
         namespace.startsWith(prefix) && this.#program(source).testExact(namespace);
-      const verdicts = this.#verdicts.verdicts();
-      return new NamespacePattern(this.#mode === 'full' ? full : search, search, size, { verdicts });
+      const results = this.#matches.results();
+      return new NamespacePattern(this.#mode === 'full' ? full : search, search, size, { results });
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

@@ -6,7 +6,7 @@ import type { Watcher } from '../../kube/watch/watcher.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { NamespaceNews } from '../common/namespace-news.ts';
+import { NamespaceChanges } from '../common/namespace-changes.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import {
   MIRRORS_API_PATH,
@@ -40,7 +40,7 @@ class MirrorsController implements Controller {
   readonly reconciler: MirrorReconciler;
   readonly #context: ControllerContext;
   readonly #mirrors: MirrorStore;
-  readonly #news: NamespaceNews;
+  readonly #changes: NamespaceChanges;
   readonly #watches: Watcher[] = [];
 
   constructor(context: ControllerContext) {
@@ -97,12 +97,12 @@ class MirrorsController implements Controller {
       },
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
-      onRoom: (rule) => engine.touchRule(rule, 'low'),
-      isNamespaceNews: () => this.#news.isBusy,
+      onLimitChange: (rule) => engine.touchRule(rule, 'low'),
+      isNamespacePending: () => this.#changes.isBusy,
       now,
     });
     const { reconciler } = this;
-    this.#news = new NamespaceNews(engine.slices, function* (name, there, initial): Steps<void> {
+    this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
       for (const rule of yield* reconciler.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
       reconciler.recount();
       if (!there) patterns.forgetNamespace(name);
@@ -142,11 +142,11 @@ class MirrorsController implements Controller {
   }
 
   namespaceChanged(name: string, there: boolean, initial: boolean): void {
-    this.#news.add(name, there, initial);
+    this.#changes.add(name, there, initial);
   }
 
   stop(): void {
-    this.#news.stop();
+    this.#changes.stop();
   }
 
   #leftBehind(): LeftBehind {

@@ -21,7 +21,7 @@ export interface MirrorEvaluationOptions {
   /** Without it, mirrors from and to Vault are not carried out. */
   readonly vault?: MirrorVault | undefined;
   /** The limit on the copies of a mirror may have changed since it was last evaluated. */
-  readonly onRoom?: ((rule: RuleKey) => void) | undefined;
+  readonly onLimitChange?: ((rule: RuleKey) => void) | undefined;
 }
 
 export class MirrorEvaluation {
@@ -34,7 +34,7 @@ export class MirrorEvaluation {
     this.#options = options;
     this.#ledger = new TargetLedger({
       namespaces: () => options.namespaces.size,
-      onChange: (rule) => options.onRoom?.(rule),
+      onChange: (rule) => options.onLimitChange?.(rule),
     });
   }
 

@@ -118,13 +118,13 @@ test('the caches of patterns and of match results are bounded', () => {
     for (const namespace of namespaces.slice(0, 200)) pattern.matches(namespace);
     assert.equal(pattern.matches(namespaces[index] ?? ''), true);
   }
-  assert.ok(cache.verdictBytes > 0 && cache.verdictBytes <= 1024 * 1024, `${cache.verdictBytes} bytes for 1000 × 1000`);
+  assert.ok(cache.matchBytes > 0 && cache.matchBytes <= 1024 * 1024, `${cache.matchBytes} bytes for 1000 × 1000`);
   // Others than are ever in use at once: old ones are forgotten, and say the same when they are asked again.
   for (let index = 0; index < 30_000; index += 1) {
     const pattern = cache.get(`other-${index}-[a-z]*`);
     assert.ok('matches' in pattern && pattern.matches(`other-${index}-a`));
   }
-  assert.ok(cache.size < 30_000 && cache.verdictBytes <= 4 * 1024 * 1024, `${cache.size}, ${cache.verdictBytes} bytes`);
+  assert.ok(cache.size < 30_000 && cache.matchBytes <= 4 * 1024 * 1024, `${cache.size}, ${cache.matchBytes} bytes`);
   for (const [index, pattern] of patterns.entries()) {
     assert.equal(pattern.matches(namespaces[index] ?? ''), true);
     assert.equal(pattern.matches(namespaces[index + 1] ?? ''), false);

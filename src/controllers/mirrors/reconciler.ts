@@ -31,7 +31,7 @@ export interface MirrorReconcilerOptions extends Omit<PartOptions, 'client' | 's
   /** A mirror was deleted. */
   readonly onGone: (mirror: string) => void;
   /** A namespace was added or deleted, and some mirrors are not evaluated with it yet. */
-  readonly isNamespaceNews?: () => boolean;
+  readonly isNamespacePending?: () => boolean;
 }
 
 /** A version that no evaluation has. */
@@ -127,7 +127,7 @@ export class MirrorReconciler implements RuleReconciler {
     const [, name = ''] = mirrorName(rule).split('/');
     try {
       const version = ruleVersion(await this.#client.get(rule, signal));
-      return { state: 'there', version: this.#options.isNamespaceNews?.() === true ? NOT_EVALUATED : version };
+      return { state: 'there', version: this.#options.isNamespacePending?.() === true ? NOT_EVALUATED : version };
     } catch (error) {
       if (isObjectGone(error, name)) return { state: 'gone' };
       throw error;

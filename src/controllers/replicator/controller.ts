@@ -7,7 +7,7 @@ import type { Reply } from '../../observe/routes.ts';
 import type { Timer } from '../../runtime/clock.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { NamespaceNews } from '../common/namespace-news.ts';
+import { NamespaceChanges } from '../common/namespace-changes.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { annotationNames, isAnnotated, isReplicators } from './annotations.ts';
 import { Bursts } from './bursts.ts';
@@ -36,7 +36,7 @@ class ReplicatorController implements Controller {
   readonly reconciler: ReplicatorReconciler;
   readonly #context: ControllerContext;
   readonly #kinds: readonly Kind[];
-  readonly #news: NamespaceNews;
+  readonly #changes: NamespaceChanges;
   /** Rules that new namespaces concern. */
   readonly #concerned: Bursts<RuleKey>;
   #resync: Timer | undefined;
@@ -62,15 +62,15 @@ class ReplicatorController implements Controller {
         const subject = { apiVersion, kind, namespace, name, uid };
         recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
       },
-      onRoom: (rule) => engine.touchRule(rule, 'low'),
-      isNamespaceNews: () => this.#news.isBusy,
+      onLimitChange: (rule) => engine.touchRule(rule, 'low'),
+      isNamespacePending: () => this.#changes.isBusy,
     });
     this.#concerned = new Bursts<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => {
       engine.touchRule(rule);
     });
     const { reconciler } = this;
     const concerned = this.#concerned;
-    this.#news = new NamespaceNews(engine.slices, function* (name, there, initial): Steps<void> {
+    this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
       const rules = yield* reconciler.rulesFor(name);
       for (const rule of rules) reconciler.outdated(rule);
       if (initial) for (const rule of rules) engine.touchRule(rule, 'low');
@@ -89,7 +89,7 @@ class ReplicatorController implements Controller {
   }
 
   namespaceChanged(name: string, there: boolean, initial: boolean): void {
-    this.#news.add(name, there, initial);
+    this.#changes.add(name, there, initial);
   }
 
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
@@ -116,7 +116,7 @@ class ReplicatorController implements Controller {
 
   stop(): void {
     this.#resync?.cancel();
-    this.#news.stop();
+    this.#changes.stop();
     this.#concerned.stop();
   }
 

@@ -23,17 +23,17 @@ export interface PermissionRules {
 }
 
 /** `denied`: the target must not have the data. `cancelled`: the annotations are invalid, so the target stays as it is. */
-export type Verdict =
-  | { readonly verdict: 'allowed' }
-  | { readonly verdict: 'denied' | 'cancelled'; readonly refusal: Refusal };
+export type Permission =
+  | { readonly result: 'allowed' }
+  | { readonly result: 'denied' | 'cancelled'; readonly refusal: Refusal };
 
-const ALLOWED: Verdict = { verdict: 'allowed' };
+const ALLOWED: Permission = { result: 'allowed' };
 /** Inherited permissions: for all namespaces, and for none. */
 export const EVERYWHERE = '.*';
 export const NOWHERE = '-';
 
 /** Whether `target` may have the data of `source`. @param annotations of the source */
-export function permission(rules: PermissionRules, target: Place, source: Place, annotations: Annotations): Verdict {
+export function permission(rules: PermissionRules, target: Place, source: Place, annotations: Annotations): Permission {
   const { names, allowAll } = rules;
   const where = `source ${source.namespace}/${source.name}`;
   const list = annotations[names.allowedNamespaces];
@@ -55,7 +55,12 @@ export function permission(rules: PermissionRules, target: Place, source: Place,
 }
 
 /** The source is itself a copy: its own source must allow the target, too. */
-function inheritedPermission(rules: PermissionRules, target: Place, where: string, annotations: Annotations): Verdict {
+function inheritedPermission(
+  rules: PermissionRules,
+  target: Place,
+  where: string,
+  annotations: Annotations,
+): Permission {
   const { names } = rules;
   const inherited = annotations[names.inherited];
   if (inherited === undefined) return denied(`${where} is itself a copy and has no annotation ${names.inherited}`);
@@ -65,7 +70,7 @@ function inheritedPermission(rules: PermissionRules, target: Place, where: strin
     return denied(`annotation ${names.inherited} of ${where} does not include namespace ${target.namespace}`);
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
-    return { verdict: 'cancelled', refusal: { reason: 'Loop', message } };
+    return { result: 'cancelled', refusal: { reason: 'Loop', message } };
   }
   return ALLOWED;
 }
@@ -136,10 +141,10 @@ function matchesPattern(patterns: PatternCache, item: string, namespace: string)
   return pattern.matchesName(namespace);
 }
 
-function denied(message: string): Verdict {
-  return { verdict: 'denied', refusal: { reason: 'Denied', message } };
+function denied(message: string): Permission {
+  return { result: 'denied', refusal: { reason: 'Denied', message } };
 }
 
-function cancelled(where: string, { reason, message }: Refusal): Verdict {
-  return { verdict: 'cancelled', refusal: { reason, message: `${where}: ${message}` } };
+function cancelled(where: string, { reason, message }: Refusal): Permission {
+  return { result: 'cancelled', refusal: { reason, message: `${where}: ${message}` } };
 }

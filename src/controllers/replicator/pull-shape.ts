@@ -80,14 +80,14 @@ export class PullShape implements Shape {
     const where = `source ${this.#source.namespace}/${this.#source.name}`;
     const refusal = unknownOn(this.#settings, where, source);
     const may = permission(this.#settings, this.#target, this.#source, source);
-    const cancelled = refusal ?? (may.verdict === 'cancelled' ? may.refusal : undefined);
+    const cancelled = refusal ?? (may.result === 'cancelled' ? may.refusal : undefined);
     if (cancelled !== undefined) {
       // A loop is detected only after all lists allow the target.
-      const open = may.verdict === 'allowed' || may.refusal.reason === 'Loop';
+      const open = may.result === 'allowed' || may.refusal.reason === 'Loop';
       const { reason, message } = open ? cancelled : this.#discreet({ state: 'error', ...cancelled });
       return { kind: 'fail', reason, message };
     }
-    if (may.verdict === 'denied')
+    if (may.result === 'denied')
       return this.#without(this.#discreet({ state: 'error', ...may.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
       return this.#without(

@@ -31,7 +31,7 @@ const unused = (): never => assert.fail('must not be called');
 
 test('an existing rule counts as evaluated only if no namespace was added or deleted since', async () => {
   const { signal } = new AbortController();
-  let isNamespaceNews = false;
+  let isNamespacePending = false;
   const body = Buffer.from(JSON.stringify({ metadata: METADATA }));
   const answer = { status: 200, headers: {}, body };
   const reconciler = new ReplicatorReconciler({
@@ -41,7 +41,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     namespaces: new Namespaces(() => undefined),
     observed: () => observe(METADATA),
     recordEvent: unused,
-    isNamespaceNews: () => isNamespaceNews,
+    isNamespacePending: () => isNamespacePending,
   });
   const evaluate = (): string | undefined => finish(reconciler.evaluate(RULE, { ownedBy: () => [] }))?.version;
   const isEvaluated = async (version: string | undefined): Promise<boolean> => {
@@ -54,7 +54,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
   assert.equal(await isEvaluated(version), false);
   evaluate();
   assert.equal(await isEvaluated(version), true);
-  isNamespaceNews = true;
+  isNamespacePending = true;
   assert.equal(await isEvaluated(version), false);
 });
 

@@ -59,9 +59,9 @@ export interface ReplicatorReconcilerOptions {
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
   /** The limit of targets may now admit or refuse the rule: evaluate it again. */
-  readonly onRoom?: (rule: RuleKey) => void;
+  readonly onLimitChange?: (rule: RuleKey) => void;
   /** Some rules are not enqueued yet after a namespace was added or deleted. */
-  readonly isNamespaceNews?: () => boolean;
+  readonly isNamespacePending?: () => boolean;
 }
 
 export class ReplicatorReconciler implements RuleReconciler {
@@ -85,7 +85,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
     this.#ledger = new TargetLedger({
       namespaces: () => options.namespaces.size,
-      onChange: (rule) => options.onRoom?.(rule),
+      onChange: (rule) => options.onLimitChange?.(rule),
     });
   }
 
@@ -235,7 +235,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   async #getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
-    const { isNamespaceNews } = this.#options;
+    const { isNamespacePending } = this.#options;
     const { kind, place } = this.#parse(rule);
     const path = `${kind.groupPath}/namespaces/${place.namespace}/${kind.plural}/${place.name}`;
     try {
@@ -245,7 +245,7 @@ export class ReplicatorReconciler implements RuleReconciler {
       if (version === undefined) return { state: 'gone' };
       return {
         state: 'there',
-        version: this.#outdated.has(rule) || isNamespaceNews?.() === true ? NOT_EVALUATED : version,
+        version: this.#outdated.has(rule) || isNamespacePending?.() === true ? NOT_EVALUATED : version,
       };
     } catch (error) {
       if (isObjectGone(error, place.name)) return { state: 'gone' };

@@ -124,9 +124,9 @@ describe('permission to pull into target-ns/target', () => {
     it(`${title}: ${verdict}`, () => {
       const source = { namespace: 'source-ns', name: 'source' };
       const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
-      assert.equal(answer.verdict, verdict);
-      if (answer.verdict !== 'allowed') assert.match(answer.refusal.message, /source-ns\/source/);
-      if (answer.verdict !== 'allowed') assert.match(answer.refusal.message, /k8s-replicator\//);
+      assert.equal(answer.result, verdict);
+      if (answer.result !== 'allowed') assert.match(answer.refusal.message, /source-ns\/source/);
+      if (answer.result !== 'allowed') assert.match(answer.refusal.message, /k8s-replicator\//);
     });
   }
 });
@@ -202,7 +202,7 @@ describe('lists of the maximum length', () => {
     const row = annotations({ allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const place = { namespace: 'a', name: 'a' };
     const answer = quick(() => permission(rules(false), place, place, row));
-    assert.equal(answer.verdict, 'cancelled');
+    assert.equal(answer.result, 'cancelled');
     const pushing = annotations({ to: 'x', allowedNamespaces: many(20_000, (index) => `b${index}.*`) });
     const settings = { ...rules(false), ignoreUnknown: false, createWithLabels: {} };
     assert.equal(quick(() => readRule(settings, place, pushing))?.kind, 'broken');
@@ -211,7 +211,7 @@ describe('lists of the maximum length', () => {
   it('of allowed namespace names work', () => {
     const row = annotations({ allowedNamespaces: `${many(20_000, (index) => `b${index}`)},a` });
     const place = { namespace: 'a', name: 'a' };
-    assert.equal(quick(() => permission(rules(false), place, place, row)).verdict, 'allowed');
+    assert.equal(quick(() => permission(rules(false), place, place, row)).result, 'allowed');
   });
 
   it('of targets are counted before their product is made', () => {

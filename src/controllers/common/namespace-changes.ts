@@ -8,9 +8,9 @@ import type { Slices, Steps } from '../../runtime/slices.ts';
 import type { OnNamespace } from '../../copy/cluster/namespaces.ts';
 
 /** Finds the rules that match a namespace and enqueues them. */
-type EnqueueRules = (...news: Parameters<OnNamespace>) => Steps<void>;
+type EnqueueRules = (...change: Parameters<OnNamespace>) => Steps<void>;
 
-export class NamespaceNews {
+export class NamespaceChanges {
   readonly #slices: Slices;
   readonly #enqueueRules: EnqueueRules;
   readonly #waiting: Parameters<OnNamespace>[] = [];
@@ -28,9 +28,9 @@ export class NamespaceNews {
   }
 
   /** If the work takes less than one slice, it is done when this returns. */
-  add(...news: Parameters<OnNamespace>): void {
+  add(...change: Parameters<OnNamespace>): void {
     if (this.#stopped) return;
-    this.#waiting.push(news);
+    this.#waiting.push(change);
     if (!this.#busy) void this.#work();
   }
 
@@ -43,8 +43,8 @@ export class NamespaceNews {
     this.#busy = true;
     try {
       for (let next = 0; next < this.#waiting.length; next += 1) {
-        const news = this.#waiting[next];
-        if (news !== undefined) await this.#slices.run(this.#enqueueRules(...news));
+        const change = this.#waiting[next];
+        if (change !== undefined) await this.#slices.run(this.#enqueueRules(...change));
       }
     } finally {
       this.#waiting.length = 0;

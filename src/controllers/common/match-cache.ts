@@ -14,11 +14,11 @@ const ARRAY_BYTES = 200;
 /** Ten times the namespaces of the largest clusters. */
 const MAX_SLOTS = 100_000;
 
-export class VerdictMemory {
+export class MatchCache {
   readonly #maxBytes: number;
   readonly #slots = new Map<string, number>();
   readonly #free: number[] = [];
-  readonly #remembering = new Set<Verdicts>();
+  readonly #filled = new Set<MatchResults>();
   #bytes = 0;
 
   constructor(maxBytes: number) {
@@ -30,8 +30,8 @@ export class VerdictMemory {
   }
 
   /** The results of a new pattern. */
-  verdicts(): Verdicts {
-    return new Verdicts(this);
+  results(): MatchResults {
+    return new MatchResults(this);
   }
 
   /** The namespace was deleted. */
@@ -40,7 +40,7 @@ export class VerdictMemory {
     if (slot === undefined) return;
     this.#slots.delete(namespace);
     this.#free.push(slot);
-    for (const verdicts of this.#remembering) verdicts.clear(slot);
+    for (const results of this.#filled) results.clear(slot);
   }
 
   slotOf(namespace: string): number {
@@ -57,7 +57,7 @@ export class VerdictMemory {
   }
 
   /** A copy of `bits` with room for `slot`. */
-  grow(verdicts: Verdicts, bits: Bits, slot: number): Bits {
+  grow(results: MatchResults, bits: Bits, slot: number): Bits {
     let length = Math.max(16, bits.length);
     while (length * SLOTS_IN_BYTE <= slot) length *= 2;
     let old = bits;
@@ -68,13 +68,13 @@ export class VerdictMemory {
     const grown = new Uint8Array(length);
     grown.set(old);
     this.#bytes += length - old.length + (old.length === 0 ? ARRAY_BYTES : 0);
-    this.#remembering.add(verdicts);
+    this.#filled.add(results);
     return grown;
   }
 
   #forgetAll(): void {
-    for (const verdicts of this.#remembering) verdicts.forgetAll();
-    this.#remembering.clear();
+    for (const results of this.#filled) results.forgetAll();
+    this.#filled.clear();
     this.#bytes = 0;
   }
 }
@@ -82,24 +82,24 @@ export class VerdictMemory {
 const NO_BITS: Bits = new Uint8Array(0);
 
 /** The match results of one pattern. */
-export class Verdicts {
-  readonly #memory: VerdictMemory;
+export class MatchResults {
+  readonly #cache: MatchCache;
   #bits = NO_BITS;
 
-  constructor(memory: VerdictMemory) {
-    this.#memory = memory;
+  constructor(cache: MatchCache) {
+    this.#cache = cache;
   }
 
   /** The cached result, else that of `match`. */
   of(namespace: string, match: (namespace: string) => boolean): boolean {
-    const slot = this.#memory.slotOf(namespace);
+    const slot = this.#cache.slotOf(namespace);
     const [at, shift] = [slot >> 2, (slot & 3) * 2];
     const known = ((this.#bits[at] ?? 0) >> shift) & 3;
     if (known !== 0) return known === 3;
-    const verdict = match(namespace);
-    if (at >= this.#bits.length) this.#bits = this.#memory.grow(this, this.#bits, slot);
-    this.#bits[at] = (this.#bits[at] ?? 0) | ((verdict ? 3 : 1) << shift);
-    return verdict;
+    const isMatch = match(namespace);
+    if (at >= this.#bits.length) this.#bits = this.#cache.grow(this, this.#bits, slot);
+    this.#bits[at] = (this.#bits[at] ?? 0) | ((isMatch ? 3 : 1) << shift);
+    return isMatch;
   }
 
   clear(slot: number): void {
