@@ -7,6 +7,8 @@
 import { build } from 'esbuild';
 import { readFileSync } from 'node:fs';
 
+import { readCrds } from './crd/read-crds.ts';
+
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
 
 await build({
@@ -19,7 +21,7 @@ await build({
   format: 'cjs',
   sourcemap: false,
   legalComments: 'none',
-  define: { KEYFERRY_VERSION: JSON.stringify(manifest.version) },
+  define: { KEYFERRY_VERSION: JSON.stringify(manifest.version), KEYFERRY_CRDS: JSON.stringify(readCrds()) },
   // pino loads it for logs that a worker thread writes; there are none. Saves 10 KiB.
   alias: { 'thread-stream': 'node:stream' },
   logLevel: 'warning',

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { crds } from '../../src/cli/crds.ts';
+import { ensureBundle } from '../../test/support/bundle.ts';
 import { generatedFiles } from './generated-files.ts';
 
 for (const [name, content] of generatedFiles()) {
@@ -11,10 +12,11 @@ for (const [name, content] of generatedFiles()) {
   });
 }
 
-it('the program contains the same definitions as the files', () => {
+it('`keyferry crds` prints the definitions of the files', async () => {
   const files = [...generatedFiles()].filter(([name]) => name.endsWith('.yaml')).map(([, content]) => content);
   const inFiles = parseAllDocuments(files.join('---\n')).map((document) => document.toJS() as unknown);
-  const inProgram = parseAllDocuments(crds()).map((document) => document.toJS() as unknown);
+  const printed = execFileSync(process.execPath, [await ensureBundle(), 'crds'], { encoding: 'utf8' });
+  const inProgram = parseAllDocuments(printed).map((document) => document.toJS() as unknown);
   assert.deepEqual(inProgram, inFiles);
   assert.ok(inProgram.length > 0);
 });

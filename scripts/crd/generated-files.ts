@@ -13,19 +13,10 @@ const DEFINITIONS: Readonly<Record<string, unknown>> = {
 /** Content of each generated file by path from the project root. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
-  const documents: string[] = [];
   for (const [name, definition] of Object.entries(DEFINITIONS)) {
     const document = stringify(definition, { lineWidth: 0, aliasDuplicateObjects: false });
-    documents.push(document);
     files.set(`deploy/crds/${name}`, `# ${NOTE}\n${document}`);
   }
-  files.set('src/cli/crds.generated.ts', module(documents.join('---\n')));
   for (const [name, text] of reportSchemas()) files.set(name, text);
   return files;
-}
-
-/** A template literal, because formatters do not change it and diffs of it are readable. */
-function module(yaml: string): string {
-  const escaped = yaml.replaceAll('\\', '\\\\').replaceAll('`', '\\`').replaceAll('${', '\\${');
-  return `/* ${NOTE} */\nexport const CRDS_YAML = \`${escaped}\`;\n`;
 }

@@ -1,7 +1,13 @@
-/** The CustomResourceDefinitions for `keyferry crds`. They are part of the program, so it needs no other file. */
-import { CRDS_YAML } from './crds.generated.ts';
+/** The CustomResourceDefinitions for `keyferry crds`. The bundle contains them, so the program needs no other file. */
 
-/** All CustomResourceDefinitions as YAML documents, ready for `kubectl apply -f -`. */
+/** Defined by the bundler from `deploy/crds/`. */
+declare const KEYFERRY_CRDS: string | undefined;
+
+/**
+ * All CustomResourceDefinitions as YAML documents, ready for `kubectl apply -f -`.
+ * @throws Error if the program runs unbundled
+ */
 export function crds(): string {
-  return CRDS_YAML;
+  if (typeof KEYFERRY_CRDS === 'undefined') throw new Error('only the bundle has the CRDs; see deploy/crds/');
+  return KEYFERRY_CRDS;
 }

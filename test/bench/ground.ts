@@ -3,7 +3,7 @@ import path from 'node:path';
 import { startControlPlane, type ControlPlane } from '../servers/control-plane.ts';
 import { freePort } from '../servers/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../servers/tcp-proxy.ts';
-import { CRDS_YAML } from '../../src/cli/crds.generated.ts';
+import { readCrds } from '../../scripts/crd/read-crds.ts';
 import { BareClient } from './bare-client.ts';
 import { CopyTracker } from './copy-tracker.ts';
 import type { BenchOptions } from './options.ts';
@@ -71,7 +71,7 @@ export class Ground implements AsyncDisposable {
       onProgress(
         `${options.unrelated} unrelated Secrets made in ${Math.round((performance.now() - started) / 1000)} s`,
       );
-      await system.install(plane.api, CRDS_YAML, onProgress);
+      await system.install(plane.api, readCrds(), onProgress);
       const proxy = await startTcpProxy(plane.url);
       const tracker = await CopyTracker.open(plane.api);
       const kubeconfigPath = await plane.writeKubeconfig({ server: proxy.url, token: plane.tokenFor(USER) });

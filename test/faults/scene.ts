@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 
-import { crds } from '../../src/cli/crds.ts';
+import { readCrds } from '../../scripts/crd/read-crds.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from '../servers/control-plane.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
 import { proxied } from '../servers/proxied.ts';
@@ -62,7 +62,7 @@ export class FaultScene implements AsyncDisposable {
     const plane = await startControlPlane({ controllerManager: false, ...options });
     const { proxy, kubeconfig } = await proxied(plane, options.user);
     const scene = new FaultScene(plane, proxy, kubeconfig, options);
-    await scene.api.apply(crds());
+    await scene.api.apply(readCrds());
     await scene.namespaces(...namespaceNames());
     for (let n = 0; n < RULES; n += 1) {
       await scene.#system.make(scene, n);

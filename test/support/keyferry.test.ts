@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { crds } from '../../src/cli/crds.ts';
+import { readCrds } from '../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../servers/control-plane.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 import { Keyferry } from './keyferry.ts';
@@ -13,7 +13,7 @@ describe('Keyferry as a process', () => {
   let plane: ControlPlane;
   before(async () => {
     plane = await startControlPlane({ controllerManager: false });
-    await plane.api.apply(crds());
+    await plane.api.apply(readCrds());
   });
   after(() => plane.stop());
 

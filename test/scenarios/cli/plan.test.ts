@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 
 import { planSchema } from '../../../scripts/reports/schemas.ts';
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { mirror, namespace, secret } from './objects.ts';
@@ -22,7 +22,7 @@ describe('keyferry plan', () => {
   before(async () => {
     plane = await startControlPlane({ controllerManager: false, audit: true });
     folder = await mkdtemp(path.join(tmpdir(), 'keyferry-plan-test-'));
-    await plane.api.apply(crds());
+    await plane.api.apply(readCrds());
     await plane.api.createMany(['to-a', 'to-b'].map((name) => namespace(name)));
     await plane.api.create(secret('default', 'one', 'x'));
   });

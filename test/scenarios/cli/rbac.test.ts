@@ -5,7 +5,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
@@ -75,7 +75,7 @@ describe('deploy/rbac.yaml', () => {
 
   it('lets a ServiceAccount do all that SecretMirrors need', async () => {
     const manifest = await readFile(RBAC, 'utf8');
-    await plane.api.apply(crds());
+    await plane.api.apply(readCrds());
     await plane.api.apply(manifest);
     const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
     const operator = await startOperator(plane, kubeconfig);
@@ -111,7 +111,7 @@ describe('deploy/rbac.yaml', () => {
   });
 
   it('grants nothing else outside of its namespace, as reported by the server', async () => {
-    await plane.api.apply(crds());
+    await plane.api.apply(readCrds());
     await plane.api.apply(await readFile(RBAC, 'utf8'));
     using own = plane.client({ user: USER });
     const review = async (namespace: string): Promise<string[]> => {

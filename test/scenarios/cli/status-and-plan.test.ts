@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { KEYFERRY_NAMESPACE, mirror, namespace, secret } from './objects.ts';
@@ -59,7 +59,7 @@ describe('keyferry status and plan', () => {
   });
 
   it('report a mirror that was not reconciled yet', async () => {
-    await plane.api.apply(crds());
+    await plane.api.apply(readCrds());
     assert.match((await run(['status'])).stdout, /^No SecretMirrors and no Secrets or ConfigMaps with [a-z ]+\.\n$/);
     await plane.api.create(mirror('first', 'one', ['to-.+']));
     const { stdout } = await run(['status']);

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 
 import { statusSchema } from '../../../scripts/reports/schemas.ts';
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
@@ -24,7 +24,7 @@ describe('keyferry status', () => {
   let plane: ControlPlane;
   before(async () => {
     plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: TENANT }] });
-    await plane.api.apply(crds());
+    await plane.api.apply(readCrds());
     await plane.api.createMany(['team-a', 'team-b', 'not-team-a', 'other'].map((name) => namespace(name)));
     await plane.api.create(secret('default', 'one', 'x'));
     await plane.api.create(mirror('old', 'one', ['team-.+']));

@@ -7,7 +7,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
@@ -52,7 +52,7 @@ before(async () => {
     'https://vault1.example.com': first,
     'https://vault2.example.com': second,
   });
-  await plane.api.apply(crds());
+  await plane.api.apply(readCrds());
   await plane.api.apply(readFileSync(new URL('deploy/rbac.yaml', ROOT), 'utf8'));
   const ids = await approle(first);
   Object.assign(replacements, {

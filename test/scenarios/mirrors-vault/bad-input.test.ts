@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
@@ -53,7 +53,7 @@ describe('a vault block', () => {
       await mirrors.api.create(stored(`to-${name}`, { name: 'source' }, { type: 'vault', vault }));
       await mirrors.secret('target', `from-${name}`, { a: 'from better times' }, copyOf(`from-${name}`));
     }
-    await mirrors.api.apply(crds());
+    await mirrors.api.apply(readCrds());
     await inForce(422);
     operator = await mirrors.operator();
     await scene.tokenSecret('all', ALL);

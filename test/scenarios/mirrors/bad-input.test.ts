@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { COPY_LABEL, HOME, mirrorPath, MirrorScene, secretPath } from './support.ts';
 
@@ -60,7 +60,7 @@ before(async () => {
   await scene.api.create(
     stored('odd-name', { source: { name: 'A_b/../c' }, destination: { namespaces: ['half-bad'] } }),
   );
-  await scene.api.apply(crds());
+  await scene.api.apply(readCrds());
   await inForce(422);
   operator = await scene.operator();
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -36,7 +36,7 @@ async function replicates(name: string): Promise<void> {
 }
 
 async function mirrors(): Promise<void> {
-  await scene.api.apply(crds());
+  await scene.api.apply(readCrds());
   const path = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
   await waitFor(async () => (await scene.api.raw('GET', path)).status === 200, { message: 'the API to be served' });
   await scene.mirror('mirrored', ['team-a']);

@@ -1,5 +1,5 @@
 /** Shared by the scenarios of SecretMirrors: a cluster with the CRD, an operator, and helpers for the actions of users. */
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane, ControlPlaneOptions } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
@@ -42,7 +42,7 @@ export class MirrorScene {
   /** A control plane with the CRD. No operator runs yet. */
   static async open(options: ControlPlaneOptions = {}): Promise<MirrorScene> {
     const scene = new MirrorScene(await startControlPlane(options));
-    await scene.api.apply(crds());
+    await scene.api.apply(readCrds());
     return scene;
   }
 

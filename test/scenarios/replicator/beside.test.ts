@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { crds } from '../../../src/cli/crds.ts';
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../support/api.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
@@ -29,7 +29,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   };
   before(async () => {
     scene = await ReplicatorScene.open({ controllerManager: false });
-    await scene.api.apply(crds());
+    await scene.api.apply(readCrds());
     await scene.namespaces('home', 'source', 'team-a', 'team-b');
     users = scene.of(KINDS[0]!);
   });
