@@ -78,7 +78,7 @@ test('of an object with huge labels and annotations little is kept, and all that
   assert.equal(observed.annotations['ours/list'], 'a,'.repeat(1000));
   assert.match(
     lengthProblem(observed.annotations['ours/huge'] ?? '') ?? '',
-    /200000 characters long, and may have 32768/u,
+    /200000 characters; the maximum is 32768/u,
   );
   assert.equal(lengthProblem('a,b'), undefined);
   // Another value is another, also where it is not kept.

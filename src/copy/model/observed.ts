@@ -134,7 +134,7 @@ function tooLong(value: string): string {
 /** Why a value is not known, if it was too long to be kept. */
 export function lengthProblem(value: string): string | undefined {
   if (!value.startsWith(TOO_LONG)) return undefined;
-  return `it is ${Number.parseInt(value.slice(TOO_LONG.length), 10)} characters long, and may have ${MAX_VALUE} at most`;
+  return `it has ${Number.parseInt(value.slice(TOO_LONG.length), 10)} characters; the maximum is ${MAX_VALUE}`;
 }
 
 /** Joins data keys as `Observed.ownKeys` has them; very many are told by their digest. No key of a Secret or ConfigMap has a comma. */

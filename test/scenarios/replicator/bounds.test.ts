@@ -64,7 +64,7 @@ describe('an author of annotated Secrets', () => {
     const names = list(20_000, (index) => index.toString(36));
     await users.create('bad/product', { a: 'x' }, { 'replicate-to': names, 'replicate-to-namespaces': names });
     const long = await users.warning('bad/product', 'IllFormed');
-    assert.match(long.message, /replicate-to: it is \d+ characters long, and may have 32768 at most/u);
+    assert.match(long.message, /replicate-to: it has \d+ characters; the maximum is 32768/u);
     const short = list(1000, (index) => index.toString(36));
     await users.create('bad/short', { a: 'x' }, { 'replicate-to': short, 'replicate-to-namespaces': short });
     assert.match(
