@@ -27,7 +27,7 @@ const kept = (status: number, body: string): Read => ({
   headers: {},
 });
 
-test('an answer is the same in whatever pieces it comes', () => {
+test('an answer is read the same, however it is split', () => {
   const answers: readonly (readonly [string, Read])[] = [
     [`${OK}Content-Length: 5\r\n\r\nhello`, kept(200, 'hello')],
     [`${OK}Content-Length: 0\r\n\r\n`, kept(200, '')],
@@ -54,7 +54,7 @@ test('an answer is the same in whatever pieces it comes', () => {
   }
 });
 
-test('an answer that breaks off is not complete', () => {
+test('an answer that breaks off is incomplete', () => {
   for (const text of [
     `${OK}Content-Length: 5\r\n\r\nhell`,
     `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`,
@@ -66,13 +66,13 @@ test('an answer that breaks off is not complete', () => {
   }
 });
 
-test('a connection on which more than the answer comes is not used again', () => {
+test('a connection with bytes after the answer is not reused', () => {
   assert.deepEqual(read(`${OK}Content-Length: 2\r\n\r\nabHTTP/1.1`), { ...kept(200, 'ab'), isKept: false });
   const chunked = `${OK}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nmore`;
   assert.deepEqual(read(chunked), { ...kept(200, 'a'), isKept: false });
 });
 
-test('what is not HTTP/1.1 is refused, without a word of it', () => {
+test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
   for (const text of [
     'SECRET\r\n\r\n',
     'HTTP/2 200\r\n\r\n',
@@ -95,7 +95,7 @@ test('what is not HTTP/1.1 is refused, without a word of it', () => {
   }
 });
 
-test('an answer larger than allowed is refused, at once where its length is known', () => {
+test('an answer above the limit is refused, at once if its length is known', () => {
   const tooLarge = { name: 'AnswerTooLargeError', code: 'EMSGSIZE' };
   assert.throws(() => read(`${OK}Content-Length: 1001\r\n\r\n`), tooLarge);
   assert.throws(() => read(`${OK}\r\n${'x'.repeat(1001)}`, 100), tooLarge);

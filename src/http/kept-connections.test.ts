@@ -38,7 +38,7 @@ async function bodyOf({ connections }: Ground): Promise<string> {
   return (await connections.call(ROUTE, REQUEST, 100).answer).body.toString();
 }
 
-test('a connection is used again, and calls at once have one each', async (t) => {
+test('a connection is reused, and concurrent calls have one each', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER));
   for (let calls = 0; calls < 3; calls += 1) assert.equal(await bodyOf(ground), 'ok');
   assert.equal(ground.sockets.length, 1);
@@ -47,7 +47,7 @@ test('a connection is used again, and calls at once have one each', async (t) =>
   assert.equal(ground.sockets.length, 3);
 });
 
-test('words of the server that nobody asked for end an idle connection', async (t) => {
+test('bytes that arrive on an idle connection close it', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER));
   await bodyOf(ground);
   ground.sockets[0]?.write('HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad');
@@ -56,7 +56,7 @@ test('words of the server that nobody asked for end an idle connection', async (
   assert.equal(ground.sockets.length, 2);
 });
 
-test('a kept connection that ends before the answer is stale, a new one or one that ends within the answer is not', async (t) => {
+test('a kept connection that closes before the answer is stale; a new one, or one that closes within the answer, is not', async (t) => {
   let answer: string | undefined = ANSWER;
   const ground = await serve(t, (socket) => (answer === undefined ? socket.destroy() : socket.write(answer)));
   await bodyOf(ground);
@@ -72,7 +72,7 @@ test('a kept connection that ends before the answer is stale, a new one or one t
   await assert.rejects(broken, { name: 'HttpError', code: 'ECONNRESET' });
 });
 
-test('a cancelled call takes its connection with it, also one that is still being opened', async (t) => {
+test('a cancelled call closes its connection, also while it is being opened', async (t) => {
   const ground = await serve(t, () => undefined);
   const call = ground.connections.call(ROUTE, REQUEST, 100);
   const reason = new Error('enough');
@@ -89,7 +89,7 @@ test('a cancelled call takes its connection with it, also one that is still bein
   assert.equal(late.destroyed, true);
 });
 
-test('what would end a path or a header is not sent', async (t) => {
+test('a path or header with a line break is not sent', async (t) => {
   const { connections, sockets } = await serve(t, (socket) => socket.write(ANSWER));
   const refused = { code: 'ERR_UNESCAPED_CHARACTERS' };
   assert.throws(() => connections.call(ROUTE, { ...REQUEST, path: '/x HTTP/1.1\r\nA: b' }, 100), refused);

@@ -26,7 +26,7 @@ function watched(promise: Promise<void> | undefined): { state: string; error?: u
   return seen;
 }
 
-test('slots are given in order, and one that gives up is passed over', async () => {
+test('slots are given in order, and an aborted call is skipped', async () => {
   const { clock, gate, limit } = setUp(2);
   const abort = new AbortController();
   const calls = [limit(), limit(), limit(10_000, abort.signal), limit(), limit()];
@@ -45,7 +45,7 @@ test('slots are given in order, and one that gives up is passed over', async () 
   assert.match(String(turns[2]?.error), /no longer needed/u);
 });
 
-test('the time limit counts the wait for a slot, and says so', async () => {
+test('the time limit includes the wait for a slot, and its error says so', async () => {
   const { clock, gate, limit } = setUp(1);
   assert.equal(gate.enter(limit()), undefined);
   const late = watched(gate.enter(limit(500)));
@@ -55,7 +55,7 @@ test('the time limit counts the wait for a slot, and says so', async () => {
   assert.match(late.error.message, /within 500 ms \(while waiting for a free connection\)/u);
 });
 
-test('while held nobody is let in, waiting or new, call or stream', async () => {
+test('during a hold no call and no stream is admitted', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
   assert.equal(gate.enter(limit()), undefined);
   const waiting = watched(gate.enter(limit()));
@@ -74,7 +74,7 @@ test('while held nobody is let in, waiting or new, call or stream', async () => 
   assert.equal(fresh.state, 'in');
 });
 
-test('whose time is up before the hold ends is refused at once, with what is left to wait', async () => {
+test('a call whose time limit ends before the hold is refused at once, with the rest of the wait', async () => {
   const { clock, gate, limit, throttled } = setUp(1);
   gate.hold(throttled(5000));
   await clock.advance(1000);
@@ -91,7 +91,7 @@ test('whose time is up before the hold ends is refused at once, with what is lef
   assert.equal(long.error.retryAfterMs, 9000);
 });
 
-test('a hold is bounded, and a shorter wish does not shorten a longer one', async () => {
+test('a hold is capped, and a shorter one does not shorten a longer one', async () => {
   const { clock, gate, throttled } = setUp(1, 3000);
   gate.hold(throttled(3_600_000));
   gate.hold(throttled(10));
@@ -101,7 +101,7 @@ test('a hold is bounded, and a shorter wish does not shorten a longer one', asyn
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('without an answer one at a time tries, ever more rarely, calls before streams; an answer lets all in', async () => {
+test('without an answer one call at a time is sent at growing intervals, calls before streams; an answer admits all', async () => {
   const { clock, gate, limit } = setUp(4);
   assert.equal(gate.enter(limit(60_000)), undefined);
   gate.unanswered();
@@ -127,7 +127,7 @@ test('without an answer one at a time tries, ever more rarely, calls before stre
   );
 });
 
-test('a try that nobody waited for is for the next to come, and a hold goes before it', async () => {
+test('an unused try is for the next call, and a hold goes before it', async () => {
   const { clock, gate, limit, throttled } = setUp(4);
   gate.unanswered();
   await clock.advance(200);

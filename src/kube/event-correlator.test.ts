@@ -16,7 +16,7 @@ function event(more: Partial<EventInput> = {}): EventInput {
   return { subject, type: 'Warning', reason: 'NoSecret', message: 'secret shop/db not found', ...more };
 }
 
-test('the same again counts up, anything else is another event', () => {
+test('the same event again raises the count, a different one is a new event', () => {
   const correlator = new EventCorrelator();
   const first = correlator.correlate(event(), START);
   assert.ok(first);
@@ -32,7 +32,7 @@ test('the same again counts up, anything else is another event', () => {
   assert.equal(new Set([first.name, ...names]).size, 5);
 });
 
-test('after an hour of silence it is a new event', () => {
+test('after an hour without it the same event is a new one', () => {
   const correlator = new EventCorrelator();
   const first = correlator.correlate(event(), START);
   assert.equal(correlator.correlate(event(), START + 3_600_000), first);
@@ -41,7 +41,7 @@ test('after an hour of silence it is a new event', () => {
   assert.equal(later?.count, 1);
 });
 
-test('from the tenth message of one reason on they are combined, until there was a pause', () => {
+test('from the tenth message of one reason on events are combined, until a pause of ten minutes', () => {
   const correlator = new EventCorrelator();
   const names = new Set<string | undefined>();
   for (let i = 0; i < 9; i++) names.add(correlator.correlate(event({ message: `message ${i}` }), START + i)?.name);
@@ -54,7 +54,7 @@ test('from the tenth message of one reason on they are combined, until there was
   assert.equal(single?.message, 'message 11');
 });
 
-test('property: of one object and type never more than 25 and one in five minutes', () => {
+test('property: one object and type has at most 25 events at once, then one in five minutes', () => {
   const waits = fc.array(fc.integer({ min: 0, max: 120_000 }), { minLength: 30, maxLength: 200, size: 'max' });
   fc.assert(
     fc.property(waits, fc.boolean(), (history, varied) => {
@@ -71,7 +71,7 @@ test('property: of one object and type never more than 25 and one in five minute
   );
 });
 
-test('what was held back shows in the count of the next that is not', () => {
+test('suppressed events are in the count of the next one', () => {
   const correlator = new EventCorrelator();
   for (let i = 0; i < 40; i++) correlator.correlate(event(), START);
   assert.equal(correlator.correlate(event(), START), undefined);
@@ -79,7 +79,7 @@ test('what was held back shows in the count of the next that is not', () => {
   assert.ok(correlator.correlate(event({ type: 'Normal' }), START), 'another type has its own limit');
 });
 
-test('memory is bounded: the oldest are forgotten, not the rest', () => {
+test('memory is bounded: only the oldest events are dropped', () => {
   const correlator = new EventCorrelator({ maxBytes: 64 * 1024 });
   const first = correlator.correlate(event(), START);
   for (let i = 0; i < 2000; i++) correlator.correlate(event({ subject: { ...subject, uid: `other-${i}` } }), START);
@@ -100,7 +100,7 @@ test('a long message is cut at whole characters', () => {
   );
 });
 
-test('names are valid whatever the object is called', () => {
+test('names are valid for every name of an object', () => {
   assert.match(eventName('db', START, 0.5), /^db\.[0-9a-f]+80000$/);
   const long = eventName(`${'a'.repeat(235)}.${'b'.repeat(17)}`, START, 0.999_999_9);
   assert.ok(long.length <= 253);

@@ -96,7 +96,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
   const as = (name: string): TlsMaterial => trusting({ cert: pem(`${name}.crt`), key: pem(`${name}.key`) });
 
-  test('the server is checked against CA and name', async (t) => {
+  test("the server's certificate is checked against CA and name", async (t) => {
     const { url } = await serveTls(t);
     const byAddress = new URL(url);
     byAddress.hostname = '127.0.0.1';
@@ -110,7 +110,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     await assert.rejects(connect(t, url, { rejectUnauthorized: true }).stream(GET), /ConnectionError: .*certificate/u);
   });
 
-  test('sessions are used again and idle connections are kept', async (t) => {
+  test('sessions are reused and idle connections are kept', async (t) => {
     const { url, reused } = await serveTls(t);
     const api = connect(t, url, as('alice'));
     for (let calls = 0; calls < 3; calls++) await api.request(GET);
@@ -122,7 +122,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.deepEqual(reused, [false, true, true]);
   });
 
-  test('a rotated client certificate opens new connections, and calls under way are not cut', async (t) => {
+  test('a rotated client certificate opens new connections, and running calls are not cut', async (t) => {
     const { url, reused } = await serveTls(t);
     let tls = as('alice');
     const credentials = { ...staticCredentials({}), tls: () => tls };
@@ -138,7 +138,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.equal(reused.length, 3);
   });
 
-  test('a certificate and a key that do not belong together are a CredentialError, and are read again', async (t) => {
+  test('a certificate and a key that do not match are a CredentialError, and are read again', async (t) => {
     const { url } = await serveTls(t);
     let tls: TlsMaterial = { ...as('alice'), key: pem('bob.key') };
     const credentials = { headers: () => ({}), tls: () => tls, invalidate: () => (tls = as('alice')) };
@@ -148,7 +148,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
     assert.equal((await api.request(GET)).body.toString(), 'alice');
   });
 
-  test('a proxy is tunnelled through, and the server is checked beyond it', async (t) => {
+  test("a proxy is used by a tunnel, and the server's certificate is checked through it", async (t) => {
     const { url } = await serveTls(t);
     await using server = await ConnectProxy.open((target) => target === url.host);
     const { url: proxy, tunnels } = server;
@@ -165,7 +165,7 @@ describe('TLS', { skip: NO_OPENSSL }, () => {
   });
 });
 
-test('a proxy that refuses is named without its password; plain http goes through a tunnel too', async (t) => {
+test('the error for a proxy that refuses has no password; plain http uses a tunnel too', async (t) => {
   const server = createHttpServer((_request, response) => response.end('{}'));
   const url = new URL(`http://127.0.0.1:${await listen(t, server)}`);
   await using tunnel = await ConnectProxy.open((target) => target === url.host);
@@ -183,7 +183,7 @@ test('a proxy that refuses is named without its password; plain http goes throug
   await assert.rejects(dead, { code: 'EPROXY', message: /ECONNREFUSED/u });
 });
 
-test('a client that is closed while the proxy thinks leaves no connection behind', async (t) => {
+test('a client that is closed while it waits for the proxy leaves no connection open', async (t) => {
   const server = createHttpServer();
   const arrived = Promise.withResolvers<Socket>();
   server.on('connect', (_request, socket: Socket) => arrived.resolve(socket));

@@ -138,7 +138,7 @@ test('an abort ends a call at once with the reason of the signal, before and whi
   await assert.rejects(api.request({ ...GET, signal: abort.signal }), reason);
 });
 
-test('an answer larger than allowed, or broken off, is a ConnectionError', async (t) => {
+test('an answer above the limit, or broken off, is a ConnectionError', async (t) => {
   const { url } = await serve(t, (request, response) => {
     if (request.url === '/large') response.end('x'.repeat(2000));
     else response.writeHead(200, { 'Content-Length': '100' }).write('half', () => request.socket.destroy());
@@ -148,7 +148,7 @@ test('an answer larger than allowed, or broken off, is a ConnectionError', async
   await assert.rejects(api.request({ ...GET, path: '/half' }), { name: 'ConnectionError', code: 'ECONNRESET' });
 });
 
-test('an answer that was asked for compressed is unpacked, up to the limit', async (t) => {
+test('a compressed answer is unpacked, up to the limit', async (t) => {
   const asked: unknown[] = [];
   const { url } = await serve(t, (request, response) => {
     asked.push(request.headers['accept-encoding']);
@@ -168,7 +168,7 @@ test('an answer that was asked for compressed is unpacked, up to the limit', asy
   assert.deepEqual(asked, ['gzip', undefined, 'gzip', 'gzip']);
 });
 
-test('no server is a ConnectionError with its code', async (t) => {
+test('a missing server is a ConnectionError with its code', async (t) => {
   const { server, url } = await serve(t, () => undefined);
   server.close();
   const api = connect(t, url);
@@ -176,7 +176,7 @@ test('no server is a ConnectionError with its code', async (t) => {
   await assert.rejects(api.stream(GET), { name: 'ConnectionError', code: 'ECONNREFUSED' });
 });
 
-test('Retry-After holds what waits and what comes later, so that a refusal is no storm', async (t) => {
+test('a Retry-After holds waiting and later calls', async (t) => {
   const arrivals: number[] = [];
   const { url } = await serve(t, (_request, response) => {
     arrivals.push(performance.now());
@@ -192,7 +192,7 @@ test('Retry-After holds what waits and what comes later, so that a refusal is no
   assert.ok(next - at >= 990, `the second came ${next - at} ms after the refusal`);
 });
 
-test('a watch whose storage cannot start holds nobody else, whatever its Retry-After says', async (t) => {
+test('the Retry-After of a watch whose storage cannot start holds no other call', async (t) => {
   const body = {
     kind: 'Status',
     reason: 'TooManyRequests',
@@ -209,7 +209,7 @@ test('a watch whose storage cannot start holds nobody else, whatever its Retry-A
   assert.equal((await api.request({ ...GET, timeoutMs: 5000 })).status, 200);
 });
 
-test('a hold that outlasts the time of a call refuses it without asking the server', async (t) => {
+test('a call whose time limit ends before the hold is refused without a request', async (t) => {
   let asked = 0;
   const { url } = await serve(t, (_request, response) => {
     asked += 1;
@@ -223,7 +223,7 @@ test('a hold that outlasts the time of a call refuses it without asking the serv
   assert.ok(api.heldForMs > 10_000);
 });
 
-test('401 has the credentials renewed and the call repeated once, for calls and streams', async (t) => {
+test('after a 401 the credentials are read again and the call is repeated once, for calls and streams', async (t) => {
   const tokens: (string | undefined)[] = [];
   const { url } = await serve(t, (request, response) => {
     tokens.push(request.headers.authorization);
@@ -253,7 +253,7 @@ test('401 has the credentials renewed and the call repeated once, for calls and 
   assert.deepEqual(tokens, ['Bearer 0', 'Bearer 1', 'Bearer 0', 'Bearer 1']);
 });
 
-test('401 with credentials that stay the same is not repeated', async (t) => {
+test('after a 401 with unchanged credentials the call is not repeated', async (t) => {
   let asked = 0;
   const { url } = await serve(t, (_request, response) => {
     asked += 1;
@@ -263,7 +263,7 @@ test('401 with credentials that stay the same is not repeated', async (t) => {
   assert.equal(asked, 1);
 });
 
-test('a kept connection that turns out closed: GET is repeated, POST never', async (t) => {
+test('when a kept connection was closed a GET is repeated, a POST never', async (t) => {
   const seen: string[] = [];
   const used = new Set<Socket>();
   const { url } = await serve(t, (request, response) => {
@@ -285,7 +285,7 @@ test('a kept connection that turns out closed: GET is repeated, POST never', asy
   assert.deepEqual(seen, ['GET', 'GET', 'GET', 'GET', 'GET', 'POST']);
 });
 
-test('a refused stream has the words of the Status', async (t) => {
+test('the error of a refused stream has the message of the Status', async (t) => {
   const { url } = await serve(t, (_request, response) => {
     response.writeHead(410).end('{"kind":"Status","reason":"Expired","message":"too old resource version"}');
   });
@@ -296,7 +296,7 @@ test('a refused stream has the words of the Status', async (t) => {
   });
 });
 
-test('a stream gives chunks as they come, outlasts the time limit and ends with the response', async (t) => {
+test('a stream returns chunks as they arrive, is not ended by the time limit and ends with the response', async (t) => {
   let write: (text: string | undefined) => void = () => undefined;
   const { url } = await serve(t, (_request, response) => {
     write = (text) => (text === undefined ? response.end() : response.write(text));
@@ -315,7 +315,7 @@ test('a stream gives chunks as they come, outlasts the time limit and ends with 
   stream.close();
 });
 
-test('a stream that breaks throws, one that is closed ends, one that is aborted throws the reason', async (t) => {
+test('a broken stream throws, a closed one ends, an aborted one throws the reason', async (t) => {
   const sockets: Socket[] = [];
   const { url } = await serve(t, (request, response) => {
     sockets.push(request.socket);
@@ -370,7 +370,7 @@ test('a slow reader slows the server', async (t) => {
   stream.close();
 });
 
-test('closing the client ends everything, and nothing can be started after it', async (t) => {
+test('closing the client ends all calls and streams, and no call can be started afterwards', async (t) => {
   const { url, server } = await serve(t, (request, response) => {
     if (request.url === '/watch') response.write('x');
   });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { BoundedLabel } from './bounded-label.ts';
 
-test('the first values of a label keep their names, and all others share one', () => {
+test('the first values of a label have series of their own, and all others share one', () => {
   const label = new BoundedLabel(2);
   assert.deepEqual(
     ['a', 'b', 'c', 'a', 'd', 'b'].map((value) => label.of(value)),

@@ -28,7 +28,7 @@ function assertNoCanary(text: string): void {
 }
 
 describe('log', () => {
-  it('writes one JSON object a line: level name, ISO time, msg, fields', () => {
+  it('writes one JSON object per line: level name, ISO time, msg, fields', () => {
     const { log, lines } = capture('info');
     log.info('copied', { controller: 'mirrors', mirror: 'a/b', durationMs: 12, synced: true });
     const [line] = lines();
@@ -87,7 +87,7 @@ describe('log', () => {
     assertNoCanary(raw());
   });
 
-  it('writes of an error its type, message, code, status, reason and causes, and frames only at debug', () => {
+  it('writes type, message, code, status, reason and causes of an error, and frames only at debug', () => {
     const cause = Object.assign(new TypeError('inner'), { code: 'ECONNRESET' });
     const error = Object.assign(new Error('outer', { cause }), {
       code: 'E1',
@@ -113,7 +113,7 @@ describe('log', () => {
     assertNoCanary(debug.raw());
   });
 
-  it('tells a cause to a terminal once, and numbers in the log without fractions', () => {
+  it('prints a cause once on a terminal, and rounds numbers in the log', () => {
     const told = new RangeError('must be a number');
     assert.equal(errorText(new Error('--n: must be a number', { cause: told })), '--n: must be a number');
     assert.equal(errorText(new Error('--n: bad', { cause: told })), '--n: bad (RangeError: must be a number)');
@@ -131,7 +131,7 @@ describe('log', () => {
     assert.equal(lines()[0]?.['retryInMs'], 668);
   });
 
-  it('does not repeat what the language and Node quote in their errors', () => {
+  it('removes quoted input from errors of the language and of Node', () => {
     const attempts: (() => unknown)[] = [
       () => JSON.parse(CANARY),
       () => JSON.parse(`{"a":"${CANARY}`),
@@ -157,7 +157,7 @@ describe('log', () => {
     }
   });
 
-  it('never throws and never writes more than a few kB, whatever it is given', () => {
+  it('never throws and never writes more than a few kB, for any input', () => {
     fc.assert(
       fc.property(fc.anything(), fc.string({ maxLength: 20_000 }), (value, text) => {
         const { log, raw } = capture('debug');
@@ -175,7 +175,7 @@ describe('log', () => {
     assert.equal(String(lines()[0]?.['name']).length, 512);
   });
 
-  it('writes to standard error, and all of it before the process ends', () => {
+  it('writes to standard error, and all lines before the process ends', () => {
     const script = `const { createLog } = await import(${JSON.stringify(new URL('log.ts', import.meta.url).href)});
       const log = createLog({ level: 'info' }); for (let i = 0; i < 2000; i++) log.info('line', { count: i }); process.exit(3);`;
     const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], {

@@ -8,7 +8,7 @@ function samples(text: string, name: string): string[] {
 }
 
 describe('metrics', () => {
-  it('tells of the process without collectors of its own running', async () => {
+  it('has the process metrics without running collectors', async () => {
     const text = await createMetrics('1.2.3').text();
     for (const name of [
       'process_cpu_seconds_total',
@@ -27,14 +27,14 @@ describe('metrics', () => {
     assert.match(text, /# TYPE process_cpu_seconds_total counter/);
   });
 
-  it('keeps two sets of metrics apart', async () => {
+  it('keeps two registries apart', async () => {
     const [a, b] = [createMetrics('1'), createMetrics('1')];
     a.writes.inc({ cluster: 'local', kind: 'Secret', verb: 'create', result: 'ok' });
     assert.equal(samples(await a.text(), 'keyferry_writes_total').length, 1);
     assert.equal(samples(await b.text(), 'keyferry_writes_total').length, 0);
   });
 
-  it('reads queues, watches, claims and cache at the scrape, and forgets a source that is taken out', async () => {
+  it('reads queues, watches, claims and cache at the scrape, and drops a removed source', async () => {
     const metrics = createMetrics('1');
     let depth = 3;
     const remove = metrics.queues.add(() => [{ queue: 'rules', depth, oldestAgeSeconds: 0.5, retries: 2 }]);
@@ -73,7 +73,7 @@ describe('metrics', () => {
     assert.deepEqual(samples(await metrics.text(), 'keyferry_queue_depth'), []);
   });
 
-  it('counts requests into buckets', async () => {
+  it('counts requests in buckets', async () => {
     const metrics = createMetrics('1');
     metrics.kubeRequests.inc({ cluster: 'local', method: 'GET', code: '200' });
     metrics.kubeRequestSeconds.observe({ cluster: 'local', method: 'GET' }, 0.02);
@@ -82,7 +82,7 @@ describe('metrics', () => {
     assert.match(text, /keyferry_kube_request_duration_seconds_bucket\{le="0.025",cluster="local",method="GET"\} 1/);
   });
 
-  it('lets a system add its own, and refuses a name that is taken', async () => {
+  it('lets a controller add its own, and refuses a name that is taken', async () => {
     const metrics = createMetrics('1');
     const { registry } = metrics;
     registry.counter('kubelb_ccm_sync_secret_reconcile_total', 'Reconciles', ['namespace', 'result']).inc({

@@ -54,7 +54,7 @@ describe('status server', () => {
     assert.match(answer.body, /^keyferry_build_info\{/m);
   });
 
-  it('is not ready until every check is fulfilled, and says which are not', async () => {
+  it('is not ready until every check succeeds, and names the others', async () => {
     const [liveness, readiness] = [new CheckList(), new CheckList()];
     let synced = false;
     const remove = readiness.add({ name: 'leader', check: () => ({ ok: false, message: 'held by other' }) });
@@ -78,7 +78,7 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz')).status, 200, 'liveness has its own checks');
   });
 
-  it('fails the liveness probe when a loop says so, or its check throws', async () => {
+  it('fails the liveness probe when a check fails or throws', async () => {
     const liveness = new CheckList();
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, probeRoutes(liveness, new CheckList()));
@@ -108,7 +108,7 @@ describe('status server', () => {
     assert.equal((await call(b.port, '/metrics')).body, 'b');
   });
 
-  it('knows only GET and HEAD, and only its paths', async () => {
+  it('serves only GET and HEAD, and only its paths', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': ({ query }) => textReply(200, `${query.get('q')}`) });
     assert.equal((await call(port, '/x?q=a%20b?c')).body, 'a b?c');
@@ -123,7 +123,7 @@ describe('status server', () => {
     }
   });
 
-  it('answers 500 and logs when a handler throws; the answer does not say why', async () => {
+  it('answers 500 and logs when a handler throws; the answer has no details', async () => {
     const lines: string[] = [];
     const log = createLog({ level: 'error', destination: { write: (line: string) => void lines.push(line) } });
     await using server = new StatusServer(log);
@@ -133,7 +133,7 @@ describe('status server', () => {
     assert.match(lines.join(''), /"message":"inside"/);
   });
 
-  it('says which flag and address could not be had', async () => {
+  it('names the flag and the address that it cannot listen on', async () => {
     await using server = new StatusServer(nullLog);
     const { port } = await open(server, {});
     const address = { host: '127.0.0.1', port };
@@ -144,7 +144,7 @@ describe('status server', () => {
     });
   });
 
-  it('stops although a client holds its connection open, and opens nothing afterwards', async () => {
+  it('stops although a client keeps its connection open, and opens no listener afterwards', async () => {
     const server = new StatusServer(nullLog);
     const { port } = await open(server, { '/x': () => textReply(200, 'x') });
     // One client that was answered and stays, and one that never finishes its request.
@@ -170,7 +170,7 @@ describe('status server', () => {
 });
 
 describe('listen address', () => {
-  it('reads what Go programs take', () => {
+  it('reads addresses as Go programs do', () => {
     for (const [text, host, port] of [
       [':8080', '', 8080],
       ['127.0.0.1:0', '127.0.0.1', 0],

@@ -8,7 +8,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts';
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
 const never = new Promise<never>(() => undefined);
 
-test('throwIfAborted says what was aborted and why', () => {
+test('throwIfAborted names the work and the reason', () => {
   throwIfAborted(undefined, 'reading');
   throwIfAborted(new AbortController().signal, 'reading');
   const reason = new Error('shutdown');
@@ -21,7 +21,7 @@ test('throwIfAborted says what was aborted and why', () => {
   );
 });
 
-test('sleep ends at its time or with its signal, and leaves no listener or timer', async () => {
+test('sleep ends after its time or with its signal, and leaves no listener or timer', async () => {
   const clock = new ManualClock();
   const { signal } = new AbortController();
   let awake = false;
@@ -41,7 +41,7 @@ test('sleep ends at its time or with its signal, and leaves no listener or timer
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('orAborted passes the outcome on, or stops waiting', async () => {
+test('orAborted returns the outcome, or stops waiting', async () => {
   const controller = new AbortController();
   assert.equal(await orAborted(Promise.resolve(1), controller.signal, 'x'), 1);
   await assert.rejects(orAborted(Promise.reject(new Error('no')), controller.signal, 'x'), /no/);
@@ -52,7 +52,7 @@ test('orAborted passes the outcome on, or stops waiting', async () => {
   await assert.rejects(waiting, /aborted while waiting for godot/);
 });
 
-test('anySignal follows the first and lets go of all', () => {
+test('anySignal follows the first signal and removes its listeners from all', () => {
   const [a, b] = [new AbortController(), new AbortController()];
   const reason = new Error('b');
   {
@@ -89,7 +89,7 @@ test('withTimeout: result, limit, and work that ignores its signal', async () =>
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('the system clock: timers fire, cancel, and accept waits longer than Node does', async () => {
+test('the system clock: timers fire, are cancelled, and accept longer waits than Node', async () => {
   const before = systemClock.monotonic();
   await sleep(5);
   assert.ok(systemClock.monotonic() > before);

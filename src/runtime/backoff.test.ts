@@ -6,7 +6,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts';
 
 const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-test('property: every wait lies between its bounds, and a floor is respected', () => {
+test('property: every wait is within its bounds, and not below the floor', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 5000 }),
@@ -33,7 +33,7 @@ test('property: every wait lies between its bounds, and a floor is respected', (
   );
 });
 
-test('keys do not share failures, and success forgets them', () => {
+test('keys do not share failures, and a success resets them', () => {
   const backoff = new KeyedBackoff({ baseMs: 100, maxMs: 1000, random: () => 0 });
   assert.deepEqual([backoff.next('a'), backoff.next('a'), backoff.next('b')], [50, 100, 50]);
   assert.equal(backoff.size, 2);
@@ -44,7 +44,7 @@ test('keys do not share failures, and success forgets them', () => {
   assert.equal(backoff.size, 0);
 });
 
-test('reconnects wait longer and longer until the stream has been stable', async () => {
+test('waits before reconnects grow until the stream was stable', async () => {
   const clock = new ManualClock();
   const backoff = new Backoff({ ...RECONNECT, clock, random: () => 0 });
   assert.equal(backoff.next(), 400);

@@ -10,7 +10,7 @@ import { withinCpu } from '../../test/support/yardstick.ts';
 const PEM = `-----BEGIN KEY-----\n${'QUJD'.repeat(16)}\nshort\nc2VjcmV0\n-----END KEY-----\n`;
 
 describe('redact', () => {
-  it('takes out what of a value is cut short, and where it begins or ends', () => {
+  it('removes the part of a value that is cut at its beginning or end', () => {
     const value = Array.from({ length: 3000 }, (_, n) => String.fromCharCode(97 + ((n * n + 7 * n) % 26))).join('');
     for (const form of [value, Buffer.from(value).toString('base64')]) {
       assert.equal(redact(`denied: ${form.slice(0, 1000)}…`, [value]), 'denied: [redacted]…');
@@ -18,14 +18,14 @@ describe('redact', () => {
     }
   });
 
-  it('takes out single lines and quoted strings of a value', () => {
+  it('removes single lines and quoted strings of a value', () => {
     assert.equal(redact('the line c2VjcmV0 is bad', [PEM]), 'the line [redacted] is bad');
     const docker = JSON.stringify({ auths: { 'r.example.com': { username: 'me', password: 'hunter22' } } });
     assert.equal(redact('hunter22 is too weak, me', [docker]), '[redacted] is too weak, me');
     assert.equal(redact(Buffer.from('hunter22').toString('base64'), [docker]), '[redacted]');
   });
 
-  it('takes out the whole of each of several values that begin alike', () => {
+  it('removes several values that begin alike', () => {
     const [one, two, three] = ['1', '23', 'quite another'].map((end) => `postgres://user:password-of-${end}`);
     const values = [one ?? '', two ?? '', three ?? ''];
     for (const value of values) {
@@ -39,7 +39,7 @@ describe('redact', () => {
     );
   });
 
-  it('cuts words that nobody would read to the end, and no value in two', () => {
+  it('cuts long texts, without splitting a value', () => {
     const value = Array.from({ length: 40 }, (_, n) => String.fromCharCode(65 + ((n * n + 7 * n) % 50))).join('');
     for (let length = 8140; length < 8200; length += 1) {
       const result = redact(`${'.'.repeat(length)}${value} and more`.padEnd(9000, '.'), [value]);
@@ -48,7 +48,7 @@ describe('redact', () => {
     }
   });
 
-  it('takes out the beginning of a value in which words that somebody has cut end', () => {
+  it('removes the beginning of a value at the end of a text that was cut', () => {
     for (const end of ['', '…', '...']) {
       assert.equal(redact(`denied: hunt${end}`, ['hunter22']), `denied: [redacted]${end}`);
       assert.equal(redact(`denied: hunter2${end}`, ['hunter22', 'hunting-season']), `denied: [redacted]${end}`);
@@ -56,19 +56,19 @@ describe('redact', () => {
     assert.equal(redact('denied: hun…', ['hunter22']), 'denied: hun…');
   });
 
-  it('keeps nobody waiting, however alike value and text are', () => {
+  it('is fast, however alike value and text are', () => {
     withinCpu(3000, 'all forms', () => {
       assert.equal(redact('a'.repeat(8000), ['a'.repeat(1_000_000), 'a'.repeat(5000)]), '[redacted]');
       redact(`denied: ${'ab'.repeat(2000)}`, ['ab'.repeat(500_000), `${'ab'.repeat(1000)}c`.repeat(500)]);
     });
   });
 
-  it('leaves the words alone that have but little in common with a value', () => {
+  it('keeps text that has little in common with a value', () => {
     const words = 'secrets "x" is forbidden: a short word such as KEY or BEGIN says nothing';
     assert.equal(redact(words, [PEM]), words);
   });
 
-  it('takes out just what a slow search would', () => {
+  it('removes the same as a slow search', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 120 });
     fc.assert(
       fc.property(letters, fc.array(letters, { maxLength: 3 }), (text, forms) => {
@@ -84,7 +84,7 @@ describe('redact', () => {
     );
   });
 
-  it('lets no 16 characters of a value through, wherever they stand', () => {
+  it('never keeps 16 characters of a value', () => {
     const text = fc.string({ minLength: 16, maxLength: 200, unit: 'binary-ascii' });
     fc.assert(
       fc.property(text, fc.nat(), fc.nat({ max: 30 }), fc.string(), (value, start, more, around) => {

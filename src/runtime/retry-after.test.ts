@@ -13,18 +13,18 @@ test('seconds and dates', () => {
   assert.equal(parseRetryAfter(date(5000), NOW), 5000);
 });
 
-test('what is neither says nothing', () => {
+test('other texts are ignored', () => {
   for (const header of [undefined, '', 'soon', 'NaN', 'Infinity', '0x1']) {
     assert.equal(parseRetryAfter(header, NOW), undefined, String(header));
   }
 });
 
-test('a time that is over is no wait', () => {
+test('a time in the past is no wait', () => {
   assert.equal(parseRetryAfter(date(-86_400_000), NOW), 0);
   assert.equal(parseRetryAfter('-5', NOW), 0);
 });
 
-test('nobody is waited for longer than a minute', () => {
+test('no wait is longer than a minute', () => {
   const headers = [
     '61',
     '31536000',

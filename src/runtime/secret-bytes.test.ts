@@ -25,7 +25,7 @@ function sink(): { stream: Writable; text: () => string } {
 }
 
 describe('SecretBytes', () => {
-  it('prints its length only, whoever prints it', () => {
+  it('prints only its length, in every way to print it', () => {
     const secret = SecretBytes.fromUtf8(VALUE);
     const base64 = Buffer.from(VALUE).toString('base64');
     const console = sink();
@@ -54,7 +54,7 @@ describe('SecretBytes', () => {
     assert.ok(!shown.message.includes('horse'));
   });
 
-  it('gives any bytes back exactly', () => {
+  it('returns any bytes unchanged', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const secret = SecretBytes.fromBytes(bytes);
@@ -64,7 +64,7 @@ describe('SecretBytes', () => {
     );
   });
 
-  it('gives any well-formed text back exactly, a byte order mark included', () => {
+  it('returns any well-formed text unchanged, a byte order mark included', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         assert.equal(SecretBytes.fromUtf8(text).utf8(), text);
@@ -73,7 +73,7 @@ describe('SecretBytes', () => {
     );
   });
 
-  it('refuses what is not UTF-8 without saying what it is', () => {
+  it('refuses bytes that are not UTF-8, without quoting them', () => {
     assert.throws(() => SecretBytes.fromBytes(Uint8Array.of(0x61, 0xff)).utf8(), NotUtf8Error);
     assert.throws(() => SecretBytes.fromUtf8('half \uD83D'), NotUtf8Error);
   });
@@ -86,7 +86,7 @@ describe('SecretBytes', () => {
     }
   });
 
-  it('does not share its bytes with anyone', () => {
+  it('does not share its bytes with callers', () => {
     const given = Buffer.from('abc');
     const secret = SecretBytes.fromBytes(given);
     given.fill(0);

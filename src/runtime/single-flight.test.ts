@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SingleFlight } from './single-flight.ts';
 
-test('callers of one key share one run, callers of another do not, later ones start anew', async () => {
+test('concurrent callers of one key share a run; callers of another key, and later ones, do not', async () => {
   const flights = new SingleFlight<number>();
   let runs = 0;
   const gate = Promise.withResolvers<void>();
@@ -30,7 +30,7 @@ test('a failure reaches every caller and is not kept', async () => {
   assert.equal(await flights.run('a', async () => 1), 1);
 });
 
-test('a caller that gives up leaves the others alone; the last one aborts the work', async () => {
+test('a caller that aborts does not affect the others; the last one aborts the work', async () => {
   const flights = new SingleFlight<string>();
   const seen: AbortSignal[] = [];
   const gates: PromiseWithResolvers<string>[] = [];

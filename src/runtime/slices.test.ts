@@ -10,7 +10,7 @@ function workClock(): { monotonic(): number; spend(ms: number): void } {
   return { monotonic: () => now, spend: (ms) => (now += ms) };
 }
 
-test('eight works at once hold the event loop no longer than one slice and one step', async () => {
+test('eight tasks at once block the event loop no longer than one slice and one step', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   function* work(): Steps<string> {
@@ -33,7 +33,7 @@ test('eight works at once hold the event loop no longer than one slice and one s
   assert.ok(Math.max(...turns) <= 2 * (10 + 4), `${Math.max(...turns)} ms in one turn`);
 });
 
-test('a signal ends the work at a pause, and what it throws comes through', async () => {
+test('a signal ends the work at a pause, and errors of the work are passed on', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   const stop = new AbortController();
@@ -53,7 +53,7 @@ test('a signal ends the work at a pause, and what it throws comes through', asyn
   assert.throws(() => finish(failing()), /no/u);
 });
 
-test('work that takes longer than it was given is left off; what others take meanwhile does not count', async () => {
+test('work above its time limit is stopped; the time of other work does not count', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   function* work(steps: number): Steps<number> {
@@ -69,7 +69,7 @@ test('work that takes longer than it was given is left off; what others take mea
   assert.equal(await long, 1000);
 });
 
-test('short work has its turn beside long work', async () => {
+test('short work runs beside long work', async () => {
   const clock = workClock();
   const slices = new Slices(clock);
   const stop = new AbortController();

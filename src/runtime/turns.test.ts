@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Turns } from './turns.ts';
 
-test('a group with thousands of keys lets each other group have every second turn', () => {
+test('beside a group with thousands of keys each other group gets every second turn', () => {
   const turns = new Turns((key) => key.split('/')[0] ?? '');
   for (let index = 0; index < 1000; index += 1) turns.add(`bad/${index}`, index);
   for (const key of ['good/a', 'good/b', 'other/c']) turns.add(key, 2000);
@@ -13,7 +13,7 @@ test('a group with thousands of keys lets each other group have every second tur
   assert.equal(turns.oldest(), 4);
 });
 
-test('nothing is lost or given out twice, and each group is first in, first out', () => {
+test('no key is lost or returned twice, and each group is first in, first out', () => {
   const key = fc.constantFrom('a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1');
   const step = fc.oneof(fc.record({ add: key }), fc.record({ delete: key }), fc.constant({ shift: true } as const));
   fc.assert(

@@ -7,7 +7,7 @@ import { VaultAddresses } from './addresses.ts';
 const named = (...patterns: string[]): VaultAddresses => new VaultAddresses(patterns.map(parseAddressPattern));
 
 describe('addresses of Vaults', () => {
-  it('of the link and of metadata services are refused in every form', () => {
+  it('that are link-local or of metadata services are refused in every form', () => {
     const none = named();
     for (const host of [
       '169.254.169.254',
@@ -36,7 +36,7 @@ describe('addresses of Vaults', () => {
     }
   });
 
-  it('are called where a pattern names them, and these not by a wildcard', () => {
+  it('are allowed by a pattern, but metadata services not by a wildcard', () => {
     const url = new URL('http://169.254.169.254');
     assert.equal(named('169.254.169.254').problem(url), undefined);
     assert.match(named('*').problem(url) ?? '', /link-local/);
@@ -45,7 +45,7 @@ describe('addresses of Vaults', () => {
     assert.ok(!named().names(url) && named('*').names(url));
   });
 
-  it('are looked at again when a name is resolved', async () => {
+  it('are checked again when a name is resolved', async () => {
     // The resolver of the system takes numbers as they are.
     const resolve = (addresses: VaultAddresses, host: string): Promise<unknown> => {
       const { promise, resolve: done, reject } = Promise.withResolvers<unknown>();

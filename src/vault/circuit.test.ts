@@ -38,7 +38,7 @@ describe('Circuit', () => {
     assert.ok(refusedFor(circuit) > 900);
   });
 
-  it('lets one call through after the wait, and the rest when that one was answered', async () => {
+  it('admits one call after the wait, and the others when it was answered', async () => {
     const { clock, circuit } = setUp();
     fail(circuit, 3);
     await clock.advance(1_000);
@@ -49,7 +49,7 @@ describe('Circuit', () => {
     assert.equal(circuit.state, 'closed');
   });
 
-  it('waits twice as long after each failed probe, up to the limit, and starts anew after a success', async () => {
+  it('doubles the wait after each failed probe, up to the limit, and starts over after a success', async () => {
     const { clock, circuit } = setUp();
     fail(circuit, 3);
     const waits: number[] = [];
@@ -85,7 +85,7 @@ describe('Circuit', () => {
     assert.equal(circuit.state, 'closed');
   });
 
-  it('gives the probe to the next caller when its own gives up', async () => {
+  it('gives the probe to the next caller when its caller aborts', async () => {
     const { clock, circuit } = setUp();
     fail(circuit, 3);
     await clock.advance(1_000);
@@ -106,7 +106,7 @@ describe('Circuit', () => {
     assert.equal(refusedFor(circuit), 60_000);
   });
 
-  it('refuses a threshold that is none', () => {
+  it('refuses an invalid threshold', () => {
     assert.throws(() => new Circuit({ clock: new ManualClock(), threshold: 0 }), /threshold.*0/);
   });
 });

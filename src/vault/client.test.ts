@@ -108,7 +108,7 @@ describe('an answer', () => {
     }
   });
 
-  it('repeats nothing that was sent, whatever the server makes of it', async () => {
+  it('quotes nothing that was sent, in any encoding', async () => {
     const addr = await serve((request, response) => {
       const said = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
       request.resume();
@@ -118,7 +118,7 @@ describe('an answer', () => {
     assert.match(error.message, /no: \[redacted\] with \[redacted\] and \[redacted\]$/);
   });
 
-  it('with Retry-After keeps all calls away for that long', async () => {
+  it('with Retry-After holds all calls for that time', async () => {
     let calls = 0;
     const client = connect(
       await serve((request, response) => {
@@ -132,7 +132,7 @@ describe('an answer', () => {
     assert.equal(calls, 1);
   });
 
-  it('larger than any Secret is refused by its length alone, or where that is not told when it gets there', async () => {
+  it('larger than any Secret is refused by its length, or when it exceeds the limit', async () => {
     let sent = 0;
     const addr = await serve((request, response) => {
       request.resume();
@@ -153,7 +153,7 @@ describe('an answer', () => {
     assert.ok(sent < LARGE, `${sent} bytes were taken`);
   });
 
-  it('with more values than any Secret is refused in a bounded time, and says the limit', async () => {
+  it('with more values than any Secret is refused in a bounded time, with an error that names the limit', async () => {
     const numbers = JSON.stringify({ data: { k: Array(700_000).fill(1) } });
     const deep = `{"data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     assert.match(
@@ -163,7 +163,7 @@ describe('an answer', () => {
     assert.match((await failure(get(connect(await serve(answer(200, deep)))), 'tooLarge')).message, /deeper than 300/);
   });
 
-  it('that is large waits for others of all servers, which are given up where they come drop by drop', async () => {
+  it('that is large waits for other large ones of all servers, and those that arrive slowly are aborted', async () => {
     const large = largeAnswerSlots();
     let dripping = 0;
     const drips = await serve((request, response) => {
@@ -185,7 +185,7 @@ describe('an answer', () => {
 });
 
 describe('a call that fails', () => {
-  it('is made again as often as was said, if it is safe to repeat', async () => {
+  it('is repeated maxRetries times, if it is safe to repeat', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -201,7 +201,7 @@ describe('a call that fails', () => {
 });
 
 describe('a redirect', () => {
-  it('elsewhere is an error that says where, and takes no token there', async () => {
+  it('to another server is an error that names it, and no token is sent there', async () => {
     let visited = 0;
     const other = await serve((request, response) => {
       visited++;
@@ -219,7 +219,7 @@ describe('a redirect', () => {
     assert.equal(visited, 0);
   });
 
-  it('within the server is followed, with the body', async () => {
+  it('to the same server is followed, with the body', async () => {
     const bodies: string[] = [];
     const addr = await serve((request, response) => {
       let body = '';
@@ -236,7 +236,7 @@ describe('a redirect', () => {
 });
 
 describe('a server that does not answer', () => {
-  it('costs one call and one question after its health, then nothing until it is asked again, whoever calls', async () => {
+  it('costs one call and one health check, then nothing until the next check, for all identities', async () => {
     const urls: string[] = [];
     const addr = await serve(({ url = '' }) => urls.push(url));
     const client = connect(addr, {}, { timeoutMs: 200, random: () => 0.999 });
@@ -252,7 +252,7 @@ describe('a server that does not answer', () => {
     assert.equal(urls.length, 2);
   });
 
-  it('is used again when its health says so, by whoever asks first', async () => {
+  it('is used again after a successful health check', async () => {
     let up = false;
     const addr = await serve((request, response) => {
       if (up) answer(200, '{}')(request, response);
@@ -273,7 +273,7 @@ describe('a server that does not answer', () => {
     await get(client);
   });
 
-  it('is asked so many times at once and no more; who waits longer than the limit hears of it', async () => {
+  it('gets a limited number of calls at once; calls that wait too long fail', async () => {
     let calls = 0;
     const client = connect(await serve(() => calls++), {}, { timeoutMs: 150, concurrency: 4, circuitThreshold: 100 });
     const identities = Array.from({ length: 20 }, () => client.identity());
@@ -282,7 +282,7 @@ describe('a server that does not answer', () => {
     assert.ok(results.every((result) => result.status === 'rejected' && isVaultError(result.reason)));
   });
 
-  it('that is gone, or never was there, is a connection error', async () => {
+  it('that is gone, or never existed, is a connection error', async () => {
     const addr = await serve((request) => request.socket.destroy());
     await failure(get(connect(addr)), 'connection');
     servers.at(-1)?.close();
@@ -290,7 +290,7 @@ describe('a server that does not answer', () => {
     await failure(get(connect('http://vault.invalid:8200')), 'connection');
   });
 
-  it('with a 500 is one that answers', async () => {
+  it('but sends a 500 counts as up', async () => {
     const client = connect(await serve(answer(500, '{"errors":["database is down"]}')), {}, { circuitThreshold: 2 });
     for (let i = 0; i < 5; i++) await failure(get(client), 'serverError');
     assert.equal(client.state, 'up');
@@ -308,7 +308,7 @@ describe('one identity whose calls fail', () => {
     return { addr, urls };
   }
 
-  it('because a mount hangs is kept from that mount, and nobody else from anything', async () => {
+  it('because a mount hangs does not reach that mount, and others are not affected', async () => {
     const { addr, urls } = await half();
     const client = connect(addr, {}, { timeoutMs: 150 });
     const [one, other] = [client.identity(), client.identity()];
@@ -324,7 +324,7 @@ describe('one identity whose calls fail', () => {
     await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 
-  it('does not take the slots of those who are answered', async () => {
+  it('does not take the slots of identities that are answered', async () => {
     const { addr } = await half();
     const client = connect(addr, {}, { timeoutMs: 20_000, concurrency: 4 });
     const good = client.identity();
@@ -339,7 +339,7 @@ describe('one identity whose calls fail', () => {
     await Promise.all(hanging);
   });
 
-  it('because its token is none that can be sent counts nowhere', async () => {
+  it('because its token cannot be sent is not counted', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -353,7 +353,7 @@ describe('one identity whose calls fail', () => {
     await get(client);
   });
 
-  it('because of a quota waits alone', async () => {
+  it('because of a quota does not hold others', async () => {
     const addr = await serve((request, response) => {
       if (request.url === '/v1/limited/x')
         answer(429, '{"errors":["quota"]}', { 'retry-after': '5' })(request, response);
@@ -366,7 +366,7 @@ describe('one identity whose calls fail', () => {
 });
 
 describe('a call', () => {
-  it('is given up when its caller says so, and leaves nothing behind', async () => {
+  it('is aborted by its signal, and leaves nothing behind', async () => {
     const client = connect(await serve(() => undefined), {}, { circuitThreshold: 1 });
     const controller = new AbortController();
     const call = get(client, { signal: controller.signal });
@@ -376,7 +376,7 @@ describe('a call', () => {
     assert.equal(client.state, 'up');
   });
 
-  it('is sent again over a new connection if the kept one was closed, but not one that makes something', async () => {
+  it('is sent again on a new connection if the kept one was closed, unless it creates something', async () => {
     let calls = 0;
     const addr = await serve((request, response) => {
       calls++;
@@ -392,7 +392,7 @@ describe('a call', () => {
     assert.equal(calls, 5);
   });
 
-  it('carries token and namespace, and is counted', async () => {
+  it('has token and namespace, and is counted', async () => {
     const seen: VaultCall[] = [];
     let headers: unknown;
     const addr = await serve((request, response) => {
@@ -425,7 +425,7 @@ describe('TLS', () => {
     return { addr: `https://127.0.0.1:${port}`, ca: authority.certPem };
   }
 
-  it('is verified by the bundle and the name', async () => {
+  it('is verified by bundle and name', async () => {
     const { addr, ca } = await serveTls();
     await get(connect(addr, { caBundle: ca }));
     await get(connect(addr, { caBundle: ca, tlsServerName: 'localhost' }));
@@ -436,7 +436,7 @@ describe('TLS', () => {
     await failure(get(connect(addr, { caBundle: other.certPem })), 'tls');
   });
 
-  it('goes through a proxy, which alone knows where the server is', async () => {
+  it("works through a proxy that resolves the server's name", async () => {
     const { addr, ca } = await serveTls();
     await using proxy = await ConnectProxy.open(() => true);
     const url = new URL(proxy.url);
@@ -445,7 +445,7 @@ describe('TLS', () => {
     assert.deepEqual(proxy.tunnels, [`Basic ${Buffer.from('user:p@ss').toString('base64')}`]);
   });
 
-  it('is not needed for a proxy: it forwards plain HTTP by the whole URL', async () => {
+  it('is not needed with a proxy: plain HTTP is forwarded by the whole URL', async () => {
     const seen: unknown[] = [];
     const proxy = await serve((request, response) => {
       seen.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
@@ -457,7 +457,7 @@ describe('TLS', () => {
     assert.deepEqual(seen, [['http://vault.internal:8200/way/v1/secret/data/app', 'vault.internal:8200', login]]);
   });
 
-  it('shows a certificate of ours to a server that asks for one', async () => {
+  it('presents a client certificate to a server that requests one', async () => {
     const authority = await CertificateAuthority.create('test');
     const { certPem, keyPem } = await authority.server('vault');
     const options = { cert: certPem, key: keyPem, ca: authority.certPem, requestCert: true };

@@ -21,14 +21,14 @@ function setUp(first: boolean | 'silent') {
 }
 
 describe('Liveness', () => {
-  it('asks the server once for all who doubt at the same time, and lets calls go on where it answers', async () => {
+  it('sends one check for concurrent failures, and calls go on if it is answered', async () => {
     const { server, liveness } = setUp(true);
     assert.deepEqual(await Promise.all([liveness.doubt(), liveness.doubt(), liveness.doubt()]), [true, true, true]);
     assert.equal(server.asked, 1);
     assert.equal(await liveness.admit(never), undefined);
   });
 
-  it('does not ask again right after an answer', async () => {
+  it('sends no check right after an answer', async () => {
     const { clock, server, liveness } = setUp(true);
     liveness.answered();
     assert.equal(await liveness.doubt(), true);
@@ -38,7 +38,7 @@ describe('Liveness', () => {
     assert.equal(server.asked, 1);
   });
 
-  it('lets calls wait for the verdict, and refuses them where there is no answer', async () => {
+  it('lets calls wait for the check, and refuses them if it is not answered', async () => {
     const { server, liveness } = setUp('silent');
     const doubt = liveness.doubt();
     const waiting = liveness.admit(never);
@@ -50,7 +50,7 @@ describe('Liveness', () => {
     assert.equal(server.asked, 1);
   });
 
-  it('asks again with the first call after ever longer waits, and refuses the others meanwhile', async () => {
+  it('sends the next check with the first call after a growing wait, and refuses the others meanwhile', async () => {
     const { clock, server, liveness } = setUp(false);
     await liveness.doubt();
     const waits: number[] = [];
@@ -72,7 +72,7 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'up');
   });
 
-  it('takes any answer for life, also while it asks', async () => {
+  it('counts any answer as alive, also during a check', async () => {
     const { server, liveness } = setUp('silent');
     const doubt = liveness.doubt();
     liveness.answered();
@@ -83,7 +83,7 @@ describe('Liveness', () => {
     assert.equal(liveness.state, 'up');
   });
 
-  it('lets a caller give up waiting', async () => {
+  it("ends a caller's wait by its signal", async () => {
     const { liveness } = setUp('silent');
     void liveness.doubt();
     const controller = new AbortController();

@@ -23,7 +23,7 @@ async function isFree(party: Party): Promise<boolean> {
   return await entered;
 }
 
-describe('a call that is given up while it waits', () => {
+describe('a call that is aborted while it waits', () => {
   for (const proven of [false, true]) {
     it(`gives back all that it has, ${proven ? 'proven' : 'unproven'}`, async () => {
       const server = serverSlots(1);
@@ -38,7 +38,7 @@ describe('a call that is given up while it waits', () => {
   }
 });
 
-test('a party that is not proven has one call at a time, and all such parties half of the slots', async () => {
+test('an unproven party has one call at a time, and all unproven parties half of the slots', async () => {
   const server = serverSlots(4);
   const parties = Array.from({ length: 3 }, () => new Party(server, { clock: new ManualClock() }));
   const [one, two, three] = parties as [Party, Party, Party];
@@ -53,7 +53,7 @@ test('a party that is not proven has one call at a time, and all such parties ha
   for (const party of parties) assert.equal(await isFree(party), true);
 });
 
-test('mounts that users name over and over are not all remembered, and those in use are', () => {
+test('mounts that users name are not all kept, but the used ones are', () => {
   let made = 0;
   const slots = serverSlots(4);
   const parties = new Parties(() => {

@@ -25,7 +25,7 @@ describe('Slots', () => {
     assert.equal(slots.taken, 0);
   });
 
-  it('forgets who gives up waiting', async () => {
+  it('drops a waiter that aborts', async () => {
     const slots = new Slots(1);
     const held = await slots.take(never);
     const controller = new AbortController();
@@ -38,7 +38,7 @@ describe('Slots', () => {
     await assert.rejects(slots.take(AbortSignal.abort()), AbortedError);
   });
 
-  it('refuses a limit that is none', () => {
+  it('refuses an invalid limit', () => {
     assert.throws(() => new Slots(0), /limit.*0/);
   });
 });

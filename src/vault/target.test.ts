@@ -22,7 +22,7 @@ describe('parseTarget', () => {
     assert.equal(parseTarget({ addr: 'http://[::1]:8200', namespace: '/team/a/' }).namespace, 'team/a');
   });
 
-  it('names the field and the value of what it refuses, but no password', () => {
+  it('names field and value in its errors, but no password', () => {
     assert.match(refusal({ addr: 'vault.example:8200' }), /vault\.example:8200.*addr must be a URL/);
     assert.match(refusal({ addr: 'ftp://x' }), /addr/);
     assert.match(refusal({ addr: '' }), /addr/);
@@ -49,11 +49,11 @@ describe('parseTarget', () => {
 });
 
 describe('normalizePath', () => {
-  it('drops slashes that mean nothing', () => {
+  it('drops redundant slashes', () => {
     assert.equal(normalizePath('//secret/data//app/'), 'secret/data/app');
   });
 
-  it('refuses what Vault would take for another path', () => {
+  it('refuses paths that Vault would resolve to another path', () => {
     for (const path of ['', '/', 'secret/../sys', './x', 'a\nb', 'a\uD83D']) {
       assert.throws(() => normalizePath(path), VaultPathError, path);
     }

@@ -53,7 +53,7 @@ describe('in a Pod', () => {
     assert.deepEqual(await connection.credentials.tls(), { ca: Buffer.from('CA'), rejectUnauthorized: true });
   });
 
-  test('a token is at most a minute old, and read again at once after a refusal', async () => {
+  test('a token is at most a minute old, and is read again at once after a refusal', async () => {
     put('token', 'one');
     const connection = await inClusterConnection({ env, dir, clock });
     const headers = async (): Promise<unknown> => connection?.credentials.headers();
@@ -68,7 +68,7 @@ describe('in a Pod', () => {
     assert.deepEqual(await headers(), { Authorization: 'Bearer three' });
   });
 
-  test('outside of a Pod there is no connection; without a token the call that needs it says so', async () => {
+  test('outside of a Pod there is no connection; without a token the call fails and names the file', async () => {
     assert.equal(await inClusterConnection({ env: {}, dir }), undefined);
     const connection = await inClusterConnection({ env, dir, clock });
     await assert.rejects(async () => connection?.credentials.headers(), {
@@ -130,7 +130,7 @@ function answer(status: object): string {
 }
 
 describe('an exec plugin', () => {
-  test('is run once for all who ask, and again shortly before its credential expires', async () => {
+  test('is run once for concurrent calls, and again shortly before its credential expires', async () => {
     const expirationTimestamp = new Date(clock.now() + 3_600_000).toISOString();
     put('answer', answer({ token: 'one', expirationTimestamp }));
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`cat ${at('answer')}`), clock) });
@@ -147,7 +147,7 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('is asked again after a refusal, but not more often than every 5 s', async () => {
+  test('is run again after a refusal, but not more often than every 5 s', async () => {
     const exec = new ExecPlugin(plugin(`echo '${answer({ token: 'same' })}'`), clock);
     const first = await exec.get();
     exec.invalidate();
@@ -158,14 +158,14 @@ describe('an exec plugin', () => {
     assert.equal(runs(), 2);
   });
 
-  test('may give a client certificate, which goes into the TLS material', async () => {
+  test('may return a client certificate, which becomes part of the TLS material', async () => {
     const status = { clientCertificateData: 'CERT', clientKeyData: 'KEY' };
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`echo '${answer(status)}'`), clock) });
     assert.deepEqual(await credentials.headers(), {});
     assert.deepEqual(await credentials.tls(), { cert: 'CERT', key: 'KEY', rejectUnauthorized: true });
   });
 
-  test('that fails is named with what it says on stderr and the hint, and not run again at once', async () => {
+  test('that fails is named with its stderr and the hint, and is not run again at once', async () => {
     const spec = plugin(`echo s3cret; echo 'please log in' >&2; exit 3`, { installHint: 'See https://example.com' });
     const exec = new ExecPlugin(spec, clock);
     const expected = {
@@ -191,7 +191,7 @@ describe('an exec plugin', () => {
     await assert.rejects(get(plugin('exec head -c 2000000 /dev/zero')), /printed more than 1048576 bytes|ended with/u);
   });
 
-  test('what it prints is checked, and never quoted', () => {
+  test('has its output checked and never quoted', () => {
     const table: readonly [unknown, RegExp][] = [
       ['s3cret', /it is not JSON/u],
       [{ kind: 'Secret' }, /kind is not/u],
@@ -220,7 +220,7 @@ describe('an exec plugin', () => {
     }
   });
 
-  test('gets arguments, environment and the cluster as the kubeconfig says', async () => {
+  test('gets arguments, environment and cluster from the kubeconfig', async () => {
     const script = plugin(
       `echo "$1 $MARK" > ${at('seen')}; echo "$KUBERNETES_EXEC_INFO" >> ${at('seen')}; echo '${answer({ token: 't' })}'`,
     );

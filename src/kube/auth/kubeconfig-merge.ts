@@ -52,7 +52,7 @@ export async function parseKubeconfig(text: string, file: string): Promise<Kubec
   try {
     value = document.toJS();
   } catch {
-    // The parser's message names the alias, and an redactApiError token that starts with `*` is one.
+    // The parser's message names the alias, and an unquoted token that starts with `*` is one.
     throw new KubeconfigError(file, 'is not YAML: it has an alias without an anchor, or too many aliases');
   }
   const top = new Fields(file, '', value);

@@ -36,8 +36,8 @@ async function headersOf(text: string): Promise<AuthHeaders> {
   return (await loadKubeconfig({ path: write(text), env: {} })).credentials.headers();
 }
 
-describe('what is understood', () => {
-  test('server, namespace, proxy, TLS and where it was found', async () => {
+describe('a kubeconfig is read:', () => {
+  test('server, namespace, proxy, TLS and origin', async () => {
     const ca = Buffer.from('a CA').toString('base64');
     const cluster = `{server: "https://[::1]:1/p", certificate-authority-data: ${ca}, tls-server-name: n, proxy-url: "http://u:p@h:3128"}`;
     const path = write(configOf(cluster, '{}', '{cluster: c, user: u, namespace: team}'));
@@ -54,7 +54,7 @@ describe('what is understood', () => {
     });
   });
 
-  test('every way to say who we are', async () => {
+  test('every kind of credentials', async () => {
     const table: readonly [string, AuthHeaders][] = [
       ['{}', {}],
       ['{token: t}', { Authorization: 'Bearer t' }],
@@ -115,7 +115,7 @@ describe('what is understood', () => {
   });
 });
 
-describe('where it is looked for', () => {
+describe('the kubeconfig is found by', () => {
   const named = (name: string): string => configOf(`{server: "https://${name}"}`);
   const home = join(dir, 'home');
   write(named('home'), 'home/.kube/config');
@@ -133,7 +133,7 @@ describe('where it is looked for', () => {
     assert.deepEqual([inPod.origin, inPod.namespace], ['in-cluster', 'default']);
   });
 
-  test('nothing anywhere names all places; a missing file is never passed over for another cluster', async () => {
+  test('without any kubeconfig the error names all places; a missing file never leads to another cluster', async () => {
     await assert.rejects(
       loadKubeconfig({ env: { HOME: dir } }),
       /no --kubeconfig, \$KUBECONFIG is not set, .*\.kube\/config does not exist, and this is no Pod/u,
@@ -175,7 +175,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}, {name: y, context: {cluste
   });
 });
 
-describe('what is refused, by file and field', () => {
+describe('errors name file and field:', () => {
   const table: readonly [string, string, RegExp][] = [
     [
       'no current context',

@@ -20,7 +20,7 @@ async function withServer(listener: RequestListener, run: (connection: Connectio
   }
 }
 
-test('reads always, writes only while the fence is open', async () => {
+test('reads always, writes only while this replica leads', async () => {
   const seen: string[] = [];
   const listener: RequestListener = (request, response) => {
     seen.push(request.method ?? '');
@@ -42,7 +42,7 @@ test('reads always, writes only while the fence is open', async () => {
   assert.deepEqual(seen, ['GET', 'GET', 'POST']);
 });
 
-test('a write that waited for its turn longer than the lease lasted is not sent', async () => {
+test('a write that waited for its slot longer than the Lease lasted is not sent', async () => {
   const seen: string[] = [];
   let open = true;
   const listener: RequestListener = (request, response) => {

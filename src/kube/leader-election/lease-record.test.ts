@@ -22,7 +22,7 @@ function lease(spec: LeaseSpec | undefined, resourceVersion = '1'): Lease {
 
 const other: LeaseSpec = { holderIdentity: 'other', leaseDurationSeconds: 15, renewTime: microTime(NOW) };
 
-test('what is done about a lease', () => {
+test('the decision about a Lease', () => {
   const cases: [string, Lease | undefined, number, string][] = [
     ['none', undefined, 0, 'create'],
     ['no spec', lease(undefined), 0, 'take'],
@@ -57,7 +57,7 @@ test('what is done about a lease', () => {
   }
 });
 
-test('a sighting is renewed by a change of the record only', () => {
+test('only a change of the record renews a sighting', () => {
   const first = sight(lease(other, '1'), undefined, 100);
   assert.equal(sight(lease(other, '2'), first, 200), first, 'an annotation is no renewal');
   const renewed = sight(lease({ ...other, renewTime: microTime(NOW + 1) }), first, 300);
@@ -65,7 +65,7 @@ test('a sighting is renewed by a change of the record only', () => {
   assert.equal(sight({ ...lease(other), metadata: { ...lease(other).metadata, uid: 'v' } }, first, 400).at, 400);
 });
 
-test('what is written', () => {
+test('the Lease that is written', () => {
   assert.deepEqual(newLease('ns', 'keyferry', 'me', 15_000, NOW), {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -100,7 +100,7 @@ test('what is written', () => {
  * The rules played through without a server: each member looks when the history says so, with a clock that starts
  * anywhere, and writes only if nobody wrote in between; a write may be carried out and its answer lost.
  */
-test('property: two members never lead at once, and somebody leads if all keep looking', () => {
+test('property: two replicas never lead at once, and one leads if all keep trying', () => {
   const DURATION = 15_000;
   const DEADLINE = 10_000;
   const step = fc.record({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Stage, makeQueue } from '../../../test/support/keyed-queue-stage.ts';
 
-test('a waiting key is run once however often it was added', async () => {
+test('a waiting key runs once, however often it was added', async () => {
   const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['a', 'b', 'a', 'a', 'b']) queue.add(key);
@@ -15,7 +15,7 @@ test('a waiting key is run once however often it was added', async () => {
   await queue.stop();
 });
 
-test('a key added while it runs is run again afterwards, not beside itself', async () => {
+test('a key that is added while it runs, runs again afterwards', async () => {
   const { clock, queue } = makeQueue();
   const stage = new Stage();
   queue.start(stage.worker, { concurrency: 4 });
@@ -33,7 +33,7 @@ test('a key added while it runs is run again afterwards, not beside itself', asy
   await queue.stop();
 });
 
-test('normal goes before low, and adding as normal promotes', async () => {
+test('normal goes before low, and adding as normal promotes a key', async () => {
   const { queue } = makeQueue();
   const ran: string[] = [];
   for (const key of ['l1', 'l2', 'l3']) queue.add(key, { priority: 'low' });
@@ -72,7 +72,7 @@ test('of several delays the earliest wins, and an add without delay ends the wai
   await queue.stop();
 });
 
-test('requeueAfterMs runs again later; news in between replaces it', async () => {
+test('requeueAfterMs runs again later; an add in between replaces it', async () => {
   const { clock, queue } = makeQueue();
   const ran: number[] = [];
   queue.start(async () => {
@@ -87,7 +87,7 @@ test('requeueAfterMs runs again later; news in between replaces it', async () =>
   await queue.stop();
 });
 
-test('a failing key is retried with growing waits; success forgets the failures', async () => {
+test('a failing key is retried with growing waits; a success resets them', async () => {
   const failures: [number | undefined, number][] = [];
   const { clock, queue } = makeQueue({
     onError: (_key, _error, retryInMs, attempt) => failures.push([retryInMs, attempt]),
@@ -118,7 +118,7 @@ test('a failing key is retried with growing waits; success forgets the failures'
   await queue.stop();
 });
 
-test('a Retry-After is the floor of the wait, for news too', async () => {
+test('a Retry-After is the floor of the wait, for adds too', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined, retryAfterMs: () => 3000 });
   const ran: number[] = [];
   queue.start(async () => {
@@ -133,7 +133,7 @@ test('a Retry-After is the floor of the wait, for news too', async () => {
   await queue.stop();
 });
 
-test('news ends a long back-off, but a run that makes its own news cannot spin', async () => {
+test('an add ends a long back-off, but a run that adds its own key cannot spin', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const ran: number[] = [];
   queue.start(async (key) => {
@@ -151,7 +151,7 @@ test('news ends a long back-off, but a run that makes its own news cannot spin',
   await queue.stop();
 });
 
-test('minIntervalMs: the first add runs at once, those after it share one run', async () => {
+test('minIntervalMs: the first add runs at once, later ones share one run', async () => {
   const { clock, queue } = makeQueue({ minIntervalMs: 1000 });
   const seen: [number, string][] = [];
   let state = '';
@@ -198,7 +198,7 @@ test('keys wait for the start; the metrics name the longest wait and the longest
   await queue.stop();
 });
 
-test('forget drops the wait and the failures, and a running key is not repeated', async () => {
+test('forget drops pending runs and failures, and a running key is not repeated', async () => {
   const retries: (number | undefined)[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => retries.push(retryInMs) });
   const stage = new Stage();
@@ -226,7 +226,7 @@ test('forget drops the wait and the failures, and a running key is not repeated'
   await queue.stop();
 });
 
-test('stop waits for running keys, then aborts them, then names those that ignore it', async () => {
+test('stop waits for running keys, then aborts them, then returns those that ignore the signal', async () => {
   const { clock, queue } = makeQueue({ onError: () => undefined });
   const aborted: [string, number][] = [];
   let endQuick = (): void => undefined;
@@ -281,7 +281,7 @@ test('bad options and bad results are named', async () => {
   await queue.stop();
 });
 
-test('aborting idle leaves the queue alone', async () => {
+test('aborting idle does not affect the queue', async () => {
   const { queue } = makeQueue();
   queue.add('a');
   await assert.rejects(queue.idle(AbortSignal.abort()), /aborted while waiting for queue test to be idle/);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { QueueLanes } from './queue-lanes.ts';
 
-test('lanes that have nothing to do do not add up, and the others stay', async () => {
+test('unused lanes are removed, and the others stay', async () => {
   const clock = new ManualClock();
   const worked: string[] = [];
   const lanes = new QueueLanes({ name: 'lanes', clock, random: () => 0, onError: () => undefined });

@@ -48,8 +48,8 @@ function setUp(limitedUses: boolean) {
   return { clock, session, refused, gate, count };
 }
 
-describe('a call that is refused', () => {
-  it('right after one that was answered says nothing of the token', async () => {
+describe('a refused call', () => {
+  it('right after an answered one does not mean a dead token', async () => {
     const { session, refused, count } = setUp(false);
     await session.request(READ);
     refused.add('t1');
@@ -58,7 +58,7 @@ describe('a call that is refused', () => {
     await session.close();
   });
 
-  it('right after one that was answered may have used up a token of limited uses: it is made again with another', async () => {
+  it('right after an answered one may mean that a token of limited uses is used up: it is repeated with another token', async () => {
     const { session, refused, count } = setUp(true);
     await session.request(READ);
     refused.add('t1');
@@ -68,7 +68,7 @@ describe('a call that is refused', () => {
     await session.close();
   });
 
-  it('by a token that was replaced meanwhile does not cost the present one', async () => {
+  it('of a token that was replaced meanwhile does not affect the current one', async () => {
     const { clock, session, refused, gate, count } = setUp(false);
     await session.login();
     await clock.advance(10_000);

@@ -66,7 +66,7 @@ describe('a token', () => {
     });
   }
 
-  it('of which a renewal fails is tried again several times before its end', async () => {
+  it('is renewed again several times before its end if a renewal fails', async () => {
     const { clock, renewedAt } = setUp(0, () => fails());
     await clock.advance(LIFE_S * 1_000 + 1_000);
     assert.ok(renewedAt.length >= 5, `${renewedAt.length} attempts`);
@@ -75,14 +75,14 @@ describe('a token', () => {
     assert.equal(renewedAt.length, before);
   });
 
-  it('of which max_ttl cuts the renewal is replaced at two thirds of what is left', async () => {
+  it('whose renewal max_ttl cuts is replaced at two thirds of its remaining life', async () => {
     const { clock, renewedAt, replacedAt, ended } = setUp(0, () => LIFE_S / 2);
     await clock.advance(2 * LIFE_S * 1_000);
     assert.deepEqual([renewedAt, ended()], [[2_000], 1]);
     assert.equal(replacedAt[0], 2_000 + 1_000);
   });
 
-  it('that cannot be renewed is replaced at two thirds of its life, and a given one is left alone', async () => {
+  it('that cannot be renewed is replaced at two thirds of its life, but a configured one is not', async () => {
     const own = setUp(0, () => LIFE_S, false, false);
     await own.clock.advance(LIFE_S * 1_000 - 1);
     assert.deepEqual([own.renewedAt, own.replacedAt[0]], [[], 2_000]);
@@ -91,7 +91,7 @@ describe('a token', () => {
     assert.deepEqual([given.renewedAt, given.replacedAt, given.clock.pendingTimers], [[], [], 0]);
   });
 
-  it('that is not kept any more is not renewed', async () => {
+  it('is not renewed after keep for another token', async () => {
     const { clock, keeper, renewedAt } = setUp(0, () => LIFE_S);
     keeper.stop();
     await clock.advance(LIFE_S * 1_000);
