@@ -82,7 +82,7 @@ class MirrorsController implements Controller {
       namespaces: cluster.namespaces,
       patterns,
       secretKey: (namespace, name) => secrets.key(namespace, name),
-      viewOf: (source) => (isVaultKey(source) ? backend.view(source) : secrets.view(source)),
+      viewOf: (source) => (isVaultKey(source) ? backend.sources.view(source) : secrets.view(source)),
       vault,
       specOptions,
       // The original's way of matching leaves no copies behind.

@@ -67,14 +67,14 @@ export class MirrorLeases {
   forget(rule: RuleKey): void {
     this.#revocations.delete(rule);
     this.#endings.delete(rule);
-    this.#options.backend.releaseLeases(rule);
+    this.#options.backend.leases.release(rule);
   }
 
   /** For the fold of the status. */
   news(rule: RuleKey, entries: readonly Entry[]): LeaseNews {
     const { backend } = this.#options;
     return {
-      endsByItself: (leaseId) => backend.lease(leaseId)?.state === 'replaced',
+      endsByItself: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
       isOver: (leaseId) => this.#endings.get(rule)?.get(leaseId)?.state === 'over',
       destinationVersion: this.#entryVersion(entries.find(({ claim }) => isVaultKey(claim.target))),
     };
@@ -140,7 +140,7 @@ export class MirrorLeases {
     const retain = deletePolicy === 'retain';
     const ends = new Map<string, VaultLocation | undefined>();
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
-    if (!retain) for (const { leaseId } of backend.leasesOf(rule)) ends.set(leaseId, undefined);
+    if (!retain) for (const { leaseId } of backend.leases.of(rule)) ends.set(leaseId, undefined);
     if (!retain && vaultSource?.leaseID !== undefined) ends.set(vaultSource.leaseID, sourceLocation);
     for (const { leaseID, vault, expirationTime } of vaultLeases) {
       if (retain && (expirationTime === undefined || this.#isOnCopies(rule, leaseID))) continue;
@@ -199,14 +199,14 @@ export class MirrorLeases {
   /** Whether an entry in Vault was last seen to hold what the source has now. */
   #holdsPresent({ claim: { target, source } }: Entry): boolean {
     const { backend } = this.#options;
-    const view = source === undefined || !isVaultKey(source) ? undefined : backend.view(source);
-    const written = backend.written(target);
+    const view = source === undefined || !isVaultKey(source) ? undefined : backend.sources.view(source);
+    const written = backend.targets.written(target);
     if (written === undefined) return false;
     return view === undefined || (view.state === 'present' && view.version === written.sourceVersion);
   }
 
   #entryVersion(entry: Entry | undefined): string | undefined {
     if (entry?.outcome.state !== 'synced' || !this.#holdsPresent(entry)) return undefined;
-    return this.#options.backend.written(entry.claim.target)?.entryVersion;
+    return this.#options.backend.targets.written(entry.claim.target)?.entryVersion;
   }
 }

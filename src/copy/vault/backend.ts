@@ -1,23 +1,21 @@
 /** Vault as a backend: its entries as sources and targets, with the sessions, credentials and leases that they share. */
-import type { Clock } from '../../runtime/clock.ts';
 import { withTimeout } from '../../runtime/abort.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { VaultAddresses } from '../../vault/addresses.ts';
 import { revokeLease } from '../../vault/leases.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
-import type { SourceView } from '../model/claim.ts';
-import type { Content } from '../model/content.ts';
-import type { Engine } from '../engine.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import type { Backend, QueueFigures } from '../backend.ts';
 import type { KubeStore } from '../cluster/store.ts';
-import { parseResourceKey } from '../model/keys.ts';
-import type { Backend, QueueFigures, TargetWriter } from '../backend.ts';
+import type { Engine } from '../engine.ts';
+import type { Content } from '../model/content.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
 import { VaultCredentials } from './credentials.ts';
-import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
-import type { Lease, LeaseEvent } from './lease.ts';
+import type { LeaseEvent } from './lease.ts';
 import { type LeaseTrace, VaultLeases } from './leases.ts';
+import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
 import { VaultSources } from './sources.ts';
-import { VaultTargets, type Written, type VaultTargetsOptions } from './targets.ts';
+import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
 
 export interface VaultBackendOptions {
   readonly engine: Engine;
@@ -64,12 +62,12 @@ export class VaultBackend implements Backend {
   readonly addresses: VaultAddresses;
   readonly locations: VaultLocations;
   readonly sources: VaultSources;
+  readonly targets: VaultTargets;
+  readonly leases: VaultLeases;
   readonly #options: VaultBackendOptions;
   readonly #sessions: VaultSessions;
   readonly #credentials: VaultCredentials;
   readonly #access: VaultAccess;
-  readonly #leases: VaultLeases;
-  readonly #targets: VaultTargets;
   #keeper: LeaseKeeper | undefined;
 
   constructor(options: VaultBackendOptions) {
@@ -106,7 +104,7 @@ export class VaultBackend implements Backend {
       clock,
       credentialsTimeoutMs: timeoutMs,
     }));
-    this.#leases = new VaultLeases({
+    this.leases = new VaultLeases({
       clock,
       random,
       tracesOf: (key) => this.#keeper?.tracesOf(key) ?? [],
@@ -120,13 +118,13 @@ export class VaultBackend implements Backend {
     const common = { locations, access, credentials, clock, random };
     this.sources = new VaultSources({
       ...common,
-      leases: this.#leases,
+      leases: this.leases,
       onChange: (key) => {
         engine.touchSource(key);
       },
       onError: options.onError,
     });
-    this.#targets = new VaultTargets({
+    this.targets = new VaultTargets({
       ...common,
       book: engine.book,
       sources: engine.sources,
@@ -137,10 +135,6 @@ export class VaultBackend implements Backend {
       },
       onWrite: options.onWrite,
     });
-  }
-
-  get targets(): TargetWriter {
-    return this.#targets;
   }
 
   get queues(): readonly QueueFigures[] {
@@ -163,10 +157,6 @@ export class VaultBackend implements Backend {
     this.#keeper = keeper;
   }
 
-  view(key: ResourceKey): SourceView {
-    return this.sources.view(key);
-  }
-
   trouble(key: ResourceKey): VaultTrouble | undefined {
     return isVaultKey(key) ? this.sources.trouble(key) : undefined;
   }
@@ -180,24 +170,9 @@ export class VaultBackend implements Backend {
     for (const key of this.#credentials.usersOf(object)) {
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;
-      this.#targets.anew(key);
+      this.targets.anew(key);
       this.#options.engine.retryTarget(key);
     }
-  }
-
-  /** A lease that has not ended; also one that its rule released. */
-  lease(leaseId: string): Lease | undefined {
-    return this.#leases.find(leaseId);
-  }
-
-  /** The leases of a rule that have not ended. */
-  leasesOf(rule: RuleKey): Iterable<Lease> {
-    return this.#leases.of(rule);
-  }
-
-  /** The rule is gone; its leases expire. */
-  releaseLeases(rule: RuleKey): void {
-    this.#leases.release(rule);
   }
 
   /**
@@ -206,8 +181,8 @@ export class VaultBackend implements Backend {
    * @throws the reason why it could not be revoked
    */
   async endLease(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, limitMs: number): Promise<void> {
-    if (this.#leases.isLiveFor(leaseId, rule)) return;
-    const lease = this.#leases.find(leaseId);
+    if (this.leases.isLiveFor(leaseId, rule)) return;
+    const lease = this.leases.find(leaseId);
     if (lease?.state === 'dropped') lease.state = 'ending';
     const visitor = `revoke ${leaseId}`;
     try {
@@ -218,7 +193,7 @@ export class VaultBackend implements Backend {
         await revokeLease(session, leaseId, limited);
       };
       await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });
-      this.#leases.ended(leaseId);
+      this.leases.ended(leaseId);
     } catch (error) {
       if (lease?.state === 'ending') lease.state = 'dropped';
       throw error;
@@ -227,15 +202,10 @@ export class VaultBackend implements Backend {
     }
   }
 
-  /** The content of a target as it was last written or found. */
-  written(target: ResourceKey): Written | undefined {
-    return this.#targets.written(target);
-  }
-
   /** Ends the polls. */
   async drain(): Promise<void> {
     await this.sources.stop(DRAIN_MS);
-    this.#leases.stop();
+    this.leases.stop();
   }
 
   /** Revokes our tokens, but for those that leases depend on. */
@@ -250,7 +220,7 @@ export class VaultBackend implements Backend {
     { entryVersion }: LeaseTrace,
     signal: AbortSignal,
   ): Promise<Content | undefined> {
-    if (isVaultKey(copy)) return await this.#targets.readBack(copy, rule, entryVersion, signal);
+    if (isVaultKey(copy)) return await this.targets.readBack(copy, rule, entryVersion, signal);
     const { secrets } = this.#options;
     const { namespace, name } = parseResourceKey(copy);
     if (secrets.index.get(namespace, name)?.ownKeys === undefined) return undefined;
