@@ -20,7 +20,7 @@ import {
   type PlannedTarget,
   type PlanReport,
 } from './plan/report.ts';
-import { Named, rowsOf, touchedBy } from './plan/rows.ts';
+import { type Named, namedBy, rowsOf, touchedBy } from './plan/rows.ts';
 import { vaultPlace } from './status/mirrors.ts';
 import { textTable } from './text-table.ts';
 
@@ -52,7 +52,7 @@ export async function planFiles(
   const { regexMode, replicator } = options;
   const look = await Look.at({ api: imagined, regexMode, replicator, now, signal });
   requireReach(look.inventory, ['Namespace', 'SecretMirror', 'Secret']);
-  const named = new Named(api.cluster, given);
+  const named = namedBy(api.cluster, given);
   const touched = touchedBy(look, named);
   const rows = await rowsOf(look, touched);
   const news = rows.filter(({ isNews }) => isNews).map(({ row }) => row);

@@ -11,25 +11,21 @@ import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
 
 /** The objects in the manifests. */
-export class Named {
+export interface Named {
   readonly objects: ReadonlySet<ResourceKey>;
   readonly mirrors: ReadonlySet<RuleKey>;
   readonly namespaces: ReadonlySet<string>;
+}
 
-  constructor(cluster: string, given: readonly Given[]) {
-    const objects = new Set<ResourceKey>();
-    const mirrors = new Set<RuleKey>();
-    const namespaces = new Set<string>();
-    for (const { manifest, planned, namespace } of given) {
-      const { name } = manifest.metadata;
-      if (planned.content !== undefined) objects.add(resourceKey(cluster, planned.content.kind, namespace, name));
-      else if (planned.namespaced) mirrors.add(mirrorRule(namespace, name));
-      else namespaces.add(name);
-    }
-    this.objects = objects;
-    this.mirrors = mirrors;
-    this.namespaces = namespaces;
+export function namedBy(cluster: string, given: readonly Given[]): Named {
+  const named = { objects: new Set<ResourceKey>(), mirrors: new Set<RuleKey>(), namespaces: new Set<string>() };
+  for (const { manifest, planned, namespace } of given) {
+    const { name } = manifest.metadata;
+    if (planned.content !== undefined) named.objects.add(resourceKey(cluster, planned.content.kind, namespace, name));
+    else if (planned.namespaced) named.mirrors.add(mirrorRule(namespace, name));
+    else named.namespaces.add(name);
   }
+  return named;
 }
 
 export interface Touched {

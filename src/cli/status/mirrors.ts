@@ -71,10 +71,8 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
 function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | undefined {
   const mirror = look.inventory.mirrors.get(owner);
   if (mirror === undefined) {
-    const isKnown =
-      look.inventory.isWhole(SECRET_MIRROR_KIND) ||
-      look.inventory.namespaces.has(mirrorName(owner).split('/')[0] ?? '');
-    return isKnown ? 'its SecretMirror does not exist' : undefined;
+    const [home = ''] = mirrorName(owner).split('/');
+    return look.inventory.sees(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
   }
   const spec = effectiveSpec(mirror, look.patterns);
   const { namespace, name } = parseResourceKey(key);

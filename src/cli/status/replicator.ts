@@ -139,13 +139,12 @@ function stateOf(
 
 /** Whether the rule depends on namespaces that could not be listed. */
 function isHidden(look: Look, replication: ReplicationRule, entries: readonly Entry[]): boolean {
-  if (look.inventory.isWhole('Namespace') && look.inventory.isWhole('Secret') && look.inventory.isWhole('ConfigMap'))
-    return false;
+  if (['Namespace', 'Secret', 'ConfigMap'].every((kind) => look.inventory.isWhole(kind))) return false;
   if (replication.kind === 'push') return true;
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
     const { kind, namespace } = parseResourceKey(claim.source);
-    return !look.inventory.isWhole(kind) && !look.inventory.namespaces.has(namespace);
+    return !look.inventory.sees(kind, namespace);
   });
 }
 
@@ -159,7 +158,7 @@ async function orphansOf(look: Look, names: AnnotationNames): Promise<OrphanStat
     const rule = look.replicator.ownerOf(target, key);
     if (rule === undefined || look.claims.book.claims(rule, key)) continue;
     const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
-    if (!look.inventory.isWhole(kind) && !look.inventory.namespaces.has(home)) continue;
+    if (!look.inventory.sees(kind, home)) continue;
     const why = look.rules.has(rule)
       ? 'no longer selected by its source'
       : 'its source does not exist or has no copies';

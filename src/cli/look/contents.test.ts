@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { SECRET } from '../../copy/model/kind.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { Contents } from './contents.ts';
+
+const key = (namespace: string, name: string): string => `c:Secret/${namespace}/${name}`;
+
+/** A cluster in which every Secret exists, and the paths that were read. */
+function contents(): { readonly contents: Contents; readonly paths: string[] } {
+  const paths: string[] = [];
+  const secret = (namespace: string, name: string) => ({
+    metadata: { namespace, name, uid: 'u', resourceVersion: '7' },
+  });
+  const api: KubeApi = {
+    cluster: 'c',
+    stream: () => Promise.reject(new TypeError('not read as a stream')),
+    request: async ({ path, query }) => {
+      await Promise.resolve();
+      const selector = query?.['fieldSelector'];
+      paths.push(selector === undefined ? path : `${path}?${String(selector)}`);
+      const [, , , , namespace = '', , name] = path.split('/');
+      const items = selector === undefined ? [] : Array.from({ length: 20 }, (_, i) => secret(`n${i}`, 'many'));
+      const body = name === undefined ? { metadata: {}, items } : secret(namespace, name);
+      return { status: 200, body: Buffer.from(JSON.stringify(body)) };
+    },
+  };
+  return { contents: new Contents(api, [SECRET]), paths };
+}
+
+test('objects of one name that are asked for at the same time are read by one list', async () => {
+  const { contents: read, paths } = contents();
+  const keys = Array.from({ length: 25 }, (_, i) => key(`n${i}`, 'many'));
+  assert.deepEqual(new Set(await Promise.all(keys.map(async (one) => await read.read(one)))), new Set([true]));
+  assert.deepEqual(paths, ['/api/v1/secrets?metadata.name=many']);
+  assert.equal(read.of(key('n3', 'many'))?.resourceVersion, '7');
+  assert.equal(read.of(key('n24', 'many')), null, 'not in the list');
+});
+
+test('a few objects are read one by one, each once', async () => {
+  const { contents: read, paths } = contents();
+  await Promise.all([read.read(key('a', 'x')), read.read(key('b', 'x')), read.read(key('a', 'x'))]);
+  assert.deepEqual(paths, ['/api/v1/namespaces/a/secrets/x', '/api/v1/namespaces/b/secrets/x']);
+  assert.equal(await read.read(key('a', 'x')), false, 'read before');
+  assert.equal(paths.length, 2);
+  assert.equal(read.of(key('c', 'x')), undefined);
+});

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import type { Claim, SourceView } from '../model/claim.ts';
+import type { Fingerprint } from '../model/fingerprint.ts';
+import type { Observed } from '../model/observed.ts';
+import { ClaimBook } from './claim-book.ts';
+import { decide, type FactSource, type TargetReader } from './decide.ts';
+import type { OwnerFate } from './facts.ts';
+
+const TARGET = 'c:Secret/team/db';
+const SOURCE = 'c:Secret/home/db';
+const OLD: Fingerprint = { digest: 'old', keys: 'k', type: 'Opaque' };
+const NEW: Fingerprint = { ...OLD, digest: 'new' };
+const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
+const { signal } = new AbortController();
+
+const target = (resourceVersion: string, owner: string): Observed => ({
+  uid: 'u',
+  resourceVersion,
+  created: '',
+  deleting: false,
+  labels: {},
+  annotations: { owner },
+  ownKeys: undefined,
+  ownLabels: [],
+  ownAnnotations: [],
+});
+
+interface Given {
+  readonly observed?: Observed;
+  readonly claimed?: boolean;
+  readonly view?: SourceView;
+  readonly fate?: (owner: string) => OwnerFate | 'later';
+  readonly hasNamespace?: boolean;
+}
+
+/** A cluster with one target, and the reads that a decision took. */
+function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delete', hasNamespace = true }: Given) {
+  const reads: string[] = [];
+  const book = new ClaimBook();
+  const shape: Claim['shape'] = {
+    id: '',
+    desiredState: () => ({ kind: 'be', labels: {}, annotations: {}, bookkeeping: {}, data: 'source' }),
+    heldVersion: () => undefined,
+  };
+  const owner = { key: 'rule', title: 'rule', rank: '' };
+  if (claimed) book.replace('rule', [{ owner, target: TARGET, mode: 'own', source: SOURCE, shape }], [SOURCE]);
+  const now: { target: Observed | undefined; source?: Fingerprint; held?: Fingerprint } = { target: observed };
+  const reader: TargetReader = {
+    state: () => ({
+      presence: now.target === undefined ? 'absent' : 'present',
+      observed: now.target,
+      goingAway: false,
+      held: now.held && { resourceVersion: now.target?.resourceVersion ?? '', fingerprint: now.held },
+      type: now.held?.type,
+      frozen: false,
+    }),
+    read: async () => {
+      reads.push('target');
+      now.held = OLD;
+      return await Promise.resolve(true);
+    },
+  };
+  const source: FactSource = {
+    claims: { book, cycleOf: () => undefined, ownerOf: ({ annotations }) => annotations['owner'] },
+    sources: {
+      view: () => view,
+      fingerprint: () => now.source,
+      load: async () => {
+        reads.push('source');
+        return await Promise.resolve((now.source = NEW));
+      },
+    },
+    hasNamespace: () => hasNamespace,
+    fateOf: async (rule) => {
+      reads.push(`owner ${rule}`);
+      return await Promise.resolve(fate(rule));
+    },
+    now: () => 0,
+  };
+  return { reads, now, decided: async () => await decide(TARGET, source, reader, signal) };
+}
+
+test('only what the plan needs is read, and in its order', async () => {
+  const missing = cluster({});
+  assert.equal((await missing.decided()).plan.do, 'create');
+  assert.deepEqual(missing.reads, ['source']);
+  const stale = cluster({ observed: target('1', 'rule') });
+  assert.equal((await stale.decided()).plan.do, 'update');
+  assert.deepEqual(stale.reads, ['source', 'target']);
+  const foreign = cluster({ observed: target('1', 'rule'), claimed: false, fate: () => 'keep' });
+  assert.equal((await foreign.decided()).plan.do, 'nothing');
+  assert.deepEqual(foreign.reads, ['owner rule']);
+});
+
+test('the fate of an owner counts for one version of the target', async () => {
+  const { reads, now, decided } = cluster({
+    observed: target('1', 'gone'),
+    claimed: false,
+    fate: (owner) => {
+      if (owner === 'there') return 'keep';
+      now.target = target('2', 'there');
+      return 'delete';
+    },
+  });
+  assert.equal((await decided()).plan.do, 'nothing');
+  assert.deepEqual(reads, ['owner gone', 'owner there']);
+});
+
+test('nothing is decided while a fact cannot be had', async () => {
+  const observed = target('1', 'gone');
+  const later = cluster({ observed, claimed: false, fate: () => 'later' });
+  assert.equal((await later.decided()).plan.do, 'later');
+  const namespace = cluster({ observed, claimed: false, hasNamespace: false });
+  assert.equal((await namespace.decided()).plan.do, 'later');
+  assert.deepEqual(namespace.reads, [], 'the owner of a copy in an unknown namespace is not looked up');
+});
