@@ -1,5 +1,5 @@
 /**
- * Fingerprints of objects, for comparing: the content is read, reduced to its fingerprint and dropped. Objects that are asked for at the
+ * Fingerprints of objects, for comparing: the content is read, reduced to its fingerprint and dropped. Objects that are requested at the
  * same time are read together: many of one name or namespace by a list, few by GETs.
  */
 import { setImmediate } from 'node:timers/promises';
@@ -33,7 +33,7 @@ export class Contents {
   readonly #found = new Map<ResourceKey, Found | null>();
   readonly #signal: AbortSignal | undefined;
   /** To be read by the next batch. */
-  readonly #asked = new Set<ResourceKey>();
+  readonly #requested = new Set<ResourceKey>();
   #batch: Promise<void> | undefined;
 
   constructor(api: KubeApi, kinds: readonly Kind[], signal?: AbortSignal) {
@@ -48,23 +48,23 @@ export class Contents {
   }
 
   /**
-   * Reads an object, together with all others that are asked for at the same time.
+   * Reads an object, together with all others that are requested at the same time.
    * @returns false if it was read before
    * @throws what `api.request` throws
    */
   async read(key: ResourceKey): Promise<boolean> {
     if (this.#found.has(key)) return false;
-    this.#asked.add(key);
-    this.#batch ??= this.#readAsked();
+    this.#requested.add(key);
+    this.#batch ??= this.#readRequested();
     await this.#batch;
     return true;
   }
 
-  async #readAsked(): Promise<void> {
-    // Every decision that can go on has asked by then.
+  async #readRequested(): Promise<void> {
+    // By then every running decision has requested what it needs.
     await setImmediate();
-    const keys = [...this.#asked];
-    this.#asked.clear();
+    const keys = [...this.#requested];
+    this.#requested.clear();
     this.#batch = undefined;
     const few = await this.#readGroups(keys, 'name', MANY_OF_A_NAME);
     const queue = (await this.#readGroups(few, 'namespace', MANY_OF_A_NAMESPACE)).values();

@@ -15,7 +15,7 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { ListOptions } from '../../kube/list-each.ts';
 import { type Collection, listReachable, type Reach } from '../kube-list.ts';
 
-/** All are listed; of a kind that the replicator does not run for, the status says so. */
+/** All are listed. The status names kinds that the replicator does not run for. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
 export const NAMESPACES: Collection = { groupPath: '/api/v1', plural: 'namespaces' };
 export const MIRRORS: Collection = {

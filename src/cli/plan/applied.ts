@@ -71,7 +71,7 @@ export function appliedContent(kind: Kind, there: Fields, last: Fields, { object
 }
 
 /** Whether a manifest sets any content. */
-export function saysContent(kind: Kind, { object }: Manifest): boolean {
+export function hasContent(kind: Kind, { object }: Manifest): boolean {
   return [...kind.fields.map(({ name }) => name), 'stringData', 'type', 'immutable'].some((field) => {
     return object[field] !== undefined && object[field] !== null;
   });

@@ -12,7 +12,7 @@ import type { Listed } from '../../kube/list-each.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { Collection } from '../kube-list.ts';
 import { KINDS, MIRRORS, NAMESPACES } from '../look/inventory.ts';
-import { appliedContent, appliedSpec, lastApplied, mapIn, merged, saysContent } from './applied.ts';
+import { appliedContent, appliedSpec, lastApplied, mapIn, merged, hasContent } from './applied.ts';
 import type { Manifest } from './manifests.ts';
 
 interface List {
@@ -117,8 +117,8 @@ export class ImaginedApi implements KubeApi {
     if ((list.metadata.continue ?? '') !== '') return { ...list, items };
     const home = namespaceOf(planned, path);
     for (const [place, given] of this.#given) {
-      const asked = given.planned === planned && (home === '' || given.namespace === home);
-      if (asked && !seen.has(place) && isSelected(request, given)) items.push(this.#applied(given, undefined));
+      const isListed = given.planned === planned && (home === '' || given.namespace === home);
+      if (isListed && !seen.has(place) && isSelected(request, given)) items.push(this.#applied(given, undefined));
     }
     this.#seen.delete(id);
     return { ...list, items };
@@ -177,13 +177,13 @@ export class ImaginedApi implements KubeApi {
     const type = there === undefined && planned.content.typed ? { type: 'Opaque' } : {};
     const content = { ...type, ...appliedContent(planned.content, there ?? type, last, manifest) };
     if (there === undefined) return { ...content, metadata: meta };
-    const says = saysContent(planned.content, manifest);
+    const setsContent = hasContent(planned.content, manifest);
     // A version that no copy holds, so that the content is read and compared.
-    const isOther = says || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
+    const isOther = setsContent || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
     const resourceVersion = isOther ? next(before.resourceVersion) : before.resourceVersion;
     const { managedFields, ...rest } = meta;
     // Applying the manifest makes its user the last one to write the data.
-    const keep = says || managedFields === undefined ? {} : { managedFields };
+    const keep = setsContent || managedFields === undefined ? {} : { managedFields };
     return { ...there, ...content, metadata: { ...rest, ...keep, resourceVersion } };
   }
 }

@@ -85,10 +85,10 @@ export async function rowsOf(
     const decides = 'claim' in plan ? plan.claim.owner : undefined;
     const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
     const rule = winner?.claim.owner.title ?? marker;
-    const said = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
+    const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
     const place = { kind, namespace, name };
     const system = systemOf(winner?.claim.owner.key ?? markedBy ?? '');
-    const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, marker), ...said };
+    const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, marker), ...remark };
     const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
     return [
       { row: main, isNews: main.action !== 'nothing' },

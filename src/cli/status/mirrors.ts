@@ -23,15 +23,15 @@ import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type Syste
  * @throws what `api.request` throws
  */
 export async function mirrorsStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
-  const asked = (place: string): boolean => namespace === undefined || place === namespace;
-  const mirrors = [...look.inventory.mirrors.all()].filter(([, { metadata }]) => asked(metadata.namespace ?? ''));
+  const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
+  const mirrors = [...look.inventory.mirrors.all()].filter(([, { metadata }]) => isIncluded(metadata.namespace ?? ''));
   // Mirrors that are ready have no failing targets; those of the others are decided.
   await look.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
     system: MIRRORS_CONTROLLER,
     installed: look.inventory.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
     rules: mirrors.map(([rule, mirror]) => ruleOf(look, rule, mirror)),
-    orphans: (await orphansOf(look)).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
+    orphans: (await orphansOf(look)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -41,7 +41,7 @@ function copyOf(look: Look, key: ResourceKey): CopyStatus {
   return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
 }
 
-/** Copies that no mirror asks for. */
+/** Copies that no mirror claims. */
 async function orphansOf(look: Look): Promise<OrphanStatus[]> {
   const orphans: OrphanStatus[] = [];
   const add = (key: ResourceKey, owner: string, reason: string): void => {

@@ -19,12 +19,12 @@ import { byName, type CopyStatus, LIMITED, type OrphanStatus, type RuleStatus, t
  */
 export async function replicatorStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
   const { names } = look.settings;
-  const asked = (place: string): boolean => namespace === undefined || place === namespace;
+  const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
   for (const [key, observed] of look.inventory.objects) {
     const place = parseResourceKey(key);
     const rule = look.replicator.ruleOf(key);
-    if (!asked(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
+    if (!isIncluded(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
     const replication = look.askedBy(key, observed);
     if (replication !== undefined) annotated.push({ key, observed, replication, rule });
   }
@@ -36,7 +36,7 @@ export async function replicatorStatus(look: Look, namespace: string | undefined
     system: REPLICATOR_CONTROLLER,
     installed: true,
     rules,
-    orphans: (await orphansOf(look, names)).filter(({ owner }) => asked(owner.split('/')[0] ?? '')),
+    orphans: (await orphansOf(look, names)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -110,8 +110,8 @@ function stateOf(
   replication: ReplicationRule,
   entries: readonly Entry[],
 ): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
-  const [pending, told] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
-  const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, told) ?? [];
+  const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
+  const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
     return {

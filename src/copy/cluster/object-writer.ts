@@ -21,7 +21,7 @@ export interface CreateOptions {
   /** A dry run. */
   readonly dryRun?: boolean;
   readonly immutable?: boolean;
-  /** Asks for a full answer: the stored object with its data. */
+  /** Requests a full answer: the stored object with its data. */
   readonly proof?: boolean;
 }
 
@@ -143,8 +143,8 @@ export class ObjectWriter {
     there: boolean,
     proof: boolean,
   ): Promise<Written> {
-    const asked = proof ? request : { ...request, accept: METADATA_ONLY };
-    const { body } = await this.#send(key, asked, content, there);
+    const whole = proof ? request : { ...request, accept: METADATA_ONLY };
+    const { body } = await this.#send(key, whole, content, there);
     const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
       Readonly<Record<string, unknown>>;
     const { metadata: meta } = object;

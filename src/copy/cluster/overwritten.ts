@@ -27,7 +27,7 @@ const BYTES_PER_SECOND = 4096;
 export class ProofBudget {
   /** Wall clock, ms. */
   readonly #now: () => number;
-  readonly #asked = new WeakSet<Content>();
+  readonly #proven = new WeakSet<Content>();
   #bytes = BURST_BYTES;
   #at: number;
 
@@ -36,14 +36,14 @@ export class ProofBudget {
     this.#at = now();
   }
 
-  /** Whether the next write of `content` asks for a full answer. Takes it off the budget. */
+  /** Whether the next write of `content` requests a full answer. Takes it off the budget. */
   isDue(content: Content): boolean {
     const now = this.#now();
     const seconds = Math.max(0, now - this.#at) / 1000;
     this.#at = now;
     this.#bytes = Math.min(BURST_BYTES, this.#bytes + seconds * BYTES_PER_SECOND);
-    const isFirst = !this.#asked.has(content);
-    this.#asked.add(content);
+    const isFirst = !this.#proven.has(content);
+    this.#proven.add(content);
     const isAffordable = content.weight <= this.#bytes;
     if (isAffordable) this.#bytes -= content.weight;
     return isFirst || isAffordable;

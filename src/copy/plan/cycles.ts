@@ -231,16 +231,16 @@ function differing(
   before: readonly ReadonlyMap<Claim, Halt>[],
   after: readonly ReadonlyMap<Claim, Halt>[],
 ): Set<ResourceKey> {
-  const said = new Map<Claim, string>();
-  for (const cycles of before) for (const [claim, halt] of cycles) said.set(claim, textOf(halt));
+  const old = new Map<Claim, string>();
+  for (const cycles of before) for (const [claim, halt] of cycles) old.set(claim, textOf(halt));
   const targets = new Set<ResourceKey>();
   for (const cycles of after) {
     for (const [claim, halt] of cycles) {
-      if (said.get(claim) !== textOf(halt)) targets.add(claim.target);
-      said.delete(claim);
+      if (old.get(claim) !== textOf(halt)) targets.add(claim.target);
+      old.delete(claim);
     }
   }
-  for (const claim of said.keys()) targets.add(claim.target);
+  for (const claim of old.keys()) targets.add(claim.target);
   return targets;
 }
 

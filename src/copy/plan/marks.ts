@@ -24,8 +24,8 @@ export function placeText({ namespace, name }: Place): string {
 
 /** Whether the marks were written for another object. */
 export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>, place: Place): boolean {
-  const said = annotations[PLACE_ANNOTATION];
-  return said !== undefined && said !== placeText(place);
+  const marked = annotations[PLACE_ANNOTATION];
+  return marked !== undefined && marked !== placeText(place);
 }
 
 /** The rule whose mark counts regardless of claims: the mark has this place. */

@@ -103,7 +103,7 @@ function compareData(
   const { held } = facts;
   if (held?.resourceVersion === observed.resourceVersion) {
     if (claim.mode === 'own') {
-      // The last write tells the content and not the type: the target may have been filled from a Secret of another type.
+      // The last write shows the content and not the type: the target may have been filled from a Secret of another type.
       if (facts.type === undefined) return 'target';
       if (fingerprint.type !== facts.type) return 'frozen';
     }

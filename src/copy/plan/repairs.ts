@@ -57,8 +57,8 @@ export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefi
   const { mode, shape } = claim;
   const view = facts.viewOf(claim);
   const version = view.state === 'present' ? view.version : undefined;
-  const says = observed === undefined ? undefined : shape.heldVersion(observed);
-  const isRepair = version !== undefined && (says === version || memory?.wrote?.[mode] === version);
+  const held = observed === undefined ? undefined : shape.heldVersion(observed);
+  const isRepair = version !== undefined && (held === version || memory?.wrote?.[mode] === version);
   return { mode, version, isRepair, isNew: observed === undefined };
 }
 
