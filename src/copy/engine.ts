@@ -16,7 +16,7 @@ import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../run
 import type { Backend } from './backend.ts';
 import { Claims } from './plan/claims.ts';
 import type { BookChange, Entry } from './plan/claim-book.ts';
-import type { ResourceKey, RuleKey } from './model/keys.ts';
+import { namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
 import { type Failure, failureOf, isPassing } from './model/failure.ts';
 import type { OwnerFate } from './plan/facts.ts';
@@ -325,12 +325,6 @@ export class Engine {
     else this.#writes.delete(rule);
     return result;
   }
-}
-
-/** The namespace of a rule of any controller: `mirrors:default/x`, `replicator:Secret/default/x`. */
-function namespaceOf(rule: RuleKey): string {
-  const path = rule.slice(rule.indexOf(':') + 1).split('/');
-  return path.at(-2) ?? '';
 }
 
 /** Whether users read of a failure: of one that passes by itself only when it lasts. */

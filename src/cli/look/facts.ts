@@ -1,5 +1,5 @@
 /** Facts from lists that were taken once. Content is read only where metadata do not decide, for many targets at once. */
-import { parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { namespaceOf, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Claims } from '../../copy/plan/claims.ts';
 import type { FactSource, TargetReader } from '../../copy/plan/decide.ts';
@@ -52,9 +52,5 @@ export function factsFrom(
 
 /** Whether the rule would be known if it existed. */
 function sees(inventory: Inventory, rule: RuleKey): boolean {
-  const [namespace = ''] = rule
-    .slice(rule.indexOf(':') + 1)
-    .split('/')
-    .slice(-2);
-  return ['Secret', 'ConfigMap', 'SecretMirror'].every((kind) => inventory.sees(kind, namespace));
+  return ['Secret', 'ConfigMap', 'SecretMirror'].every((kind) => inventory.sees(kind, namespaceOf(rule)));
 }

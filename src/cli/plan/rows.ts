@@ -1,7 +1,7 @@
 /** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
 import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
 import { MIRRORS_CONTROLLER } from '../../controllers/mirrors/api.ts';
-import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { controllerOf, type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { winnerOf } from '../../copy/plan/contest.ts';
@@ -87,7 +87,7 @@ export async function rowsOf(
     const rule = winner?.claim.owner.title ?? marker;
     const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
     const place = { kind, namespace, name };
-    const system = systemOf(winner?.claim.owner.key ?? markedBy ?? '');
+    const system = controllerOf(winner?.claim.owner.key ?? markedBy ?? '');
     const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, marker), ...remark };
     const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
     return [
@@ -95,7 +95,7 @@ export async function rowsOf(
       ...losers.map(([{ claim }, { message }]) => ({
         row: {
           ...place,
-          system: systemOf(claim.owner.key),
+          system: controllerOf(claim.owner.key),
           action: 'conflict' as const,
           rule: claim.owner.title,
           reason: message,
@@ -120,14 +120,10 @@ function remarkOf(
   return undefined;
 }
 
-function systemOf(rule: RuleKey): string {
-  return rule.slice(0, rule.indexOf(':'));
-}
-
 /** The title of a rule, even if it is gone. */
 function titleOf(look: Look, rule: RuleKey): string {
   const title = look.rules.get(rule)?.owner.title;
   if (title !== undefined) return title;
-  if (systemOf(rule) === MIRRORS_CONTROLLER) return `SecretMirror ${mirrorName(rule)}`;
+  if (controllerOf(rule) === MIRRORS_CONTROLLER) return `SecretMirror ${mirrorName(rule)}`;
   return rule.slice(rule.indexOf(':') + 1).replace('/', ' ');
 }

@@ -46,3 +46,18 @@ export function parseResourceKey(key: ResourceKey): ObjectName {
 export function backendOf(key: ResourceKey): string {
   return key.slice(0, key.indexOf(':'));
 }
+
+/** The controller of a rule: `mirrors`. */
+export function controllerOf(rule: RuleKey): string {
+  return rule.slice(0, rule.indexOf(':'));
+}
+
+/** The namespace of a rule of any controller: `mirrors:default/x`, `replicator:Secret/default/x`. */
+export function namespaceOf(rule: RuleKey): string {
+  return (
+    rule
+      .slice(rule.indexOf(':') + 1)
+      .split('/')
+      .at(-2) ?? ''
+  );
+}

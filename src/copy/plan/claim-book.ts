@@ -17,7 +17,7 @@ import {
   placeOf,
   sameOutcome,
 } from '../model/claim.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 
 /** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
 export interface Entry {
@@ -214,7 +214,7 @@ export class ClaimBook {
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
-      const system = rule.slice(0, rule.indexOf(':'));
+      const system = controllerOf(rule);
       for (const { outcome } of entries.values()) {
         const key = `${system} ${outcome.state}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);

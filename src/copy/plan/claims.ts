@@ -3,7 +3,7 @@
  * watches; a short command fills them once from lists.
  */
 import type { Claim, SourceView } from '../model/claim.ts';
-import type { ResourceKey, RuleKey } from '../model/keys.ts';
+import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Evaluation, RuleReconciler, RuleState } from '../rule-reconciler.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
@@ -36,7 +36,7 @@ export class Claims {
   }
 
   reconcilerOf(rule: RuleKey): RuleReconciler {
-    const reconciler = this.#reconcilers.get(rule.slice(0, rule.indexOf(':')));
+    const reconciler = this.#reconcilers.get(controllerOf(rule));
     if (reconciler === undefined) throw new Error(`no controller for the rule ${rule}`);
     return reconciler;
   }

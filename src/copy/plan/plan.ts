@@ -7,7 +7,7 @@
  *   names is gone, or no longer claims the target.
  */
 import { type Claim, type Outcome, PENDING, type SourceView } from '../model/claim.ts';
-import { parseResourceKey, type RuleKey } from '../model/keys.ts';
+import { controllerOf, parseResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import { fillerOf, isReleased, winnerOf } from './contest.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
@@ -91,12 +91,12 @@ function planOwned(facts: Facts, claim: Claim): Plan {
  */
 function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Observed, from: RuleKey): Plan {
   const { usedBy } = facts;
-  const sameSystem = reconcilerOf(from) === reconcilerOf(claim.owner.key);
-  if (usedBy !== undefined && !sameSystem) {
+  const sameController = controllerOf(from) === controllerOf(claim.owner.key);
+  if (usedBy !== undefined && !sameController) {
     const message = `${titleOf(claim)} already exists, belongs to ${from}, and is the source of ${usedBy}`;
     return { do: 'conflict', message };
   }
-  const taken = planWrite(facts, claim, view, observed, sameSystem ? 'update' : 'replace');
+  const taken = planWrite(facts, claim, view, observed, sameController ? 'update' : 'replace');
   if (usedBy === undefined || taken.do !== 'replace') return taken;
   const why = 'it is immutable or has another type, and cannot be replaced';
   const message = `${titleOf(claim)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`;
@@ -130,7 +130,7 @@ function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conf
  */
 function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
   const { markedBy } = facts;
-  if (markedBy !== undefined && reconcilerOf(markedBy) !== reconcilerOf(filler.owner.key)) {
+  if (markedBy !== undefined && controllerOf(markedBy) !== controllerOf(filler.owner.key)) {
     const by = markedBy === winner.owner.key ? winner.owner.title : markedBy;
     return withRemark(owned, 'fill', conflict(`the object is a copy of ${by}, so annotations cannot change its data`));
   }
@@ -166,8 +166,4 @@ function planFill(facts: Facts, claim: Claim): Plan {
   const { observed } = facts;
   if (observed === undefined || observed.deleting || facts.goingAway) return NOTHING;
   return planWrite(facts, claim, facts.viewOf(claim), observed, 'update');
-}
-
-function reconcilerOf(rule: RuleKey): string {
-  return rule.slice(0, rule.indexOf(':'));
 }
