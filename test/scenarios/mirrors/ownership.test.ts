@@ -230,7 +230,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
       const loser = home === HOME ? 'pair-other' : HOME;
       holders.set(name, home);
       await scene.ready(name, 'Synced', /(?:)/, home);
-      await scene.ready(name, 'Conflict', new RegExp(`copy of SecretMirror ${home}/${name}$`), loser);
+      await scene.ready(name, 'Conflict', new RegExp(`managed by SecretMirror ${home}/${name}$`), loser);
       copies.push(await scene.copied(name, name, { from: home }));
     }
     for (const { name, home } of sources) {
