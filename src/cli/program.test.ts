@@ -104,7 +104,7 @@ describe('help and version', () => {
     const { stdout } = await cli(['run', '--help']);
     assert.match(stdout, /--replicator-allow-all/);
     assert.match(stdout, /--mirrors-regex <full\|search>/);
-    assert.match(stdout, /which of mirrors, replicator/);
+    assert.match(stdout, /comma-separated list of mirrors, replicator \(else all\)/);
     assert.doesNotMatch(stdout, /syncsecret|generator/);
   });
 
