@@ -3,7 +3,7 @@
  *
  *   head ──(1xx: the next head)──▶ body: of a known length | in chunks | until the connection ends ──▶ done
  *
- * State: `isDone` becomes true once, by `push` or `end`; the answer is complete then. No error has a word of the server: it may quote
+ * State: `isDone` becomes true once, by `push` or `end`, when the answer is complete. Errors do not quote the answer, which may quote
  * the request.
  */
 import { AnswerTooLargeError, HttpError } from './errors.ts';
@@ -14,7 +14,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 const MAX_LINE = 1024;
 const HEAD_END = '\r\n\r\n';
 
-/** What comes next in a body in chunks. */
+/** The next line of a chunked body. */
 type Next = 'size' | 'end of chunk' | 'trailer';
 
 /** The only headers that are kept. */
@@ -24,15 +24,15 @@ export class AnswerReader {
   status = 0;
   readonly headers: AnswerHeaders = {};
   isDone = false;
-  /** Some byte has come. */
+  /** Some bytes have arrived. */
   hasBegun = false;
-  /** The connection can be used again. */
+  /** The connection can be reused. */
   isKept = true;
   readonly #maxBodyBytes: number;
   #head: Buffer | undefined;
   readonly #pieces: Buffer[] = [];
   #size = 0;
-  /** Bytes that are still to come: of the body, or in chunks of the present one. Infinite: until the connection ends. */
+  /** Missing bytes of the body or of the current chunk. Infinity: until the connection ends. */
   #left = 0;
   #isChunked = false;
   #next: Next = 'size';
@@ -133,7 +133,7 @@ export class AnswerReader {
   }
 
   #readBody(bytes: Buffer): void {
-    // Nothing was asked for that could come after the answer.
+    // Bytes after the answer: the connection cannot be reused.
     if (bytes.length > this.#left) this.isKept = false;
     this.#take(bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes);
     this.#left -= bytes.length;
@@ -170,7 +170,7 @@ export class AnswerReader {
     if (this.#next === 'trailer') {
       if (line === '') this.isDone = true;
     } else if (this.#next === 'end of chunk') {
-      if (line !== '') throw protocolError('a chunk of the answer is longer than was said');
+      if (line !== '') throw protocolError('a chunk of the answer is longer than its size');
       this.#next = 'size';
     } else {
       const [, size] = /^([0-9a-f]{1,12})(?:[ \t]*;.*)?$/iu.exec(line) ?? [];

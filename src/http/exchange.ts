@@ -1,10 +1,9 @@
 /**
- * One HTTP request and its answer on one connection. It follows no redirects, repeats nothing and knows no credentials: that is
- * for the clients (kube/http.ts, vault/transport.ts).
+ * One HTTP request over node:http and its answer: for watches and for Vault. It follows no redirects, repeats no request and has
+ * no credentials: these are for the clients (kube/http.ts, vault/transport.ts).
  */
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { gunzipSync } from 'node:zlib';
 import { AnswerTooLargeError, StaleConnectionError } from './errors.ts';
 
 /** Where to send, and what every request carries. */
@@ -32,12 +31,10 @@ export interface HttpRequest {
 
 export interface ExchangeOptions {
   readonly agent: Agent;
-  /** Largest body, uncompressed, in bytes. Streams have no limit. */
+  /** Largest body, in bytes. Streams have no limit. */
   readonly maxBytes: number;
   /** Hands an answer of 200–299 out as a stream. */
   readonly streaming?: boolean;
-  /** Called when an answer that is read here has begun. */
-  readonly onHead?: () => void;
   /** Called after each piece of a body; no further piece is read before the promise settles. */
   readonly onData?: (size: number, status: number) => Promise<unknown> | undefined;
 }
@@ -102,11 +99,25 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
       resolve({ status, headers, body: NOTHING, stream: incoming });
       return;
     }
-    options.onHead?.();
-    const onEnd = (body: Buffer): void => {
-      resolve({ status, headers, body, stream: undefined });
+    const pieces: Buffer[] = [];
+    let size = 0;
+    const tooLarge = (): Error => {
+      return new AnswerTooLargeError(status, `the answer is larger than ${options.maxBytes} bytes`);
     };
-    readBody(incoming, options, onEnd, abort);
+    incoming.on('data', (piece: Buffer) => {
+      size += piece.length;
+      pieces.push(piece);
+      if (size > options.maxBytes) abort(tooLarge());
+      const pause = options.onData?.(size, status);
+      if (pause === undefined) return;
+      incoming.pause();
+      pause.then(() => incoming.resume(), abort);
+    });
+    incoming.on('end', () => {
+      resolve({ status, headers, body: Buffer.concat(pieces, size), stream: undefined });
+    });
+    incoming.on('error', abort);
+    if (Number(headers['content-length'] ?? 0) > options.maxBytes) abort(tooLarge());
   });
   if (request.body === undefined || typeof request.body === 'string' || request.body instanceof Uint8Array) {
     outgoing.end(request.body);
@@ -118,39 +129,6 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
 }
 
 const NOTHING = Buffer.alloc(0);
-
-/** Calls one of `onEnd` and `onFail`; the latter once or more often. */
-function readBody(
-  incoming: IncomingMessage,
-  { maxBytes, onData }: ExchangeOptions,
-  onEnd: (body: Buffer) => void,
-  onFail: (error: unknown) => void,
-): void {
-  const { statusCode: status = 0, headers } = incoming;
-  const tooLarge = (): Error => new AnswerTooLargeError(status, `the answer is larger than ${maxBytes} bytes`);
-  const pieces: Buffer[] = [];
-  let size = 0;
-  incoming.on('data', (piece: Buffer) => {
-    size += piece.length;
-    pieces.push(piece);
-    if (size > maxBytes) onFail(tooLarge());
-    const pause = onData?.(size, status);
-    if (pause === undefined) return;
-    incoming.pause();
-    pause.then(() => incoming.resume(), onFail);
-  });
-  incoming.on('end', () => {
-    const [first] = pieces;
-    const received = pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size);
-    try {
-      onEnd(headers['content-encoding'] === 'gzip' ? gunzipSync(received, { maxOutputLength: maxBytes }) : received);
-    } catch (error) {
-      onFail((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge() : error);
-    }
-  });
-  incoming.on('error', onFail);
-  if (Number(headers['content-length'] ?? 0) > maxBytes) onFail(tooLarge());
-}
 
 function lengthHeader({ method, body }: HttpRequest): readonly string[] {
   if (body === undefined && (method === 'GET' || method === 'DELETE')) return [];

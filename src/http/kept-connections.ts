@@ -1,11 +1,11 @@
 /**
- * The kept connections for calls to one server. HTTP/1.1 is spoken here without node:http, which takes three times the CPU time
- * for a call and allocates ten times the memory; watches stay with node:http, because they are few and long.
+ * Kept connections for calls to one server, without node:http, which takes three times the CPU time per call and allocates ten
+ * times the memory. Watches stay with node:http, because they are few and long.
  *
  *   opening ──▶ busy ──answer complete──▶ idle ──the next call──▶ busy      error, end or time from anywhere ──▶ closed
  *
- * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after an answer that was
- * complete and said nothing against it.
+ * Invariants: a connection carries one call at a time; a call settles exactly once; a connection is kept only after a complete
+ * answer that allows it.
  */
 import type { Duplex } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
@@ -24,7 +24,7 @@ export interface KeptConnectionsOptions {
 export class KeptConnections {
   readonly #options: KeptConnectionsOptions;
   readonly #all = new Set<KeptConnection>();
-  /** The one that was used last is last. */
+  /** Least recently used first. */
   readonly #idle: KeptConnection[] = [];
   #isRetired = false;
 
@@ -32,23 +32,24 @@ export class KeptConnections {
     this.#options = options;
   }
 
-  /** No call is under way. */
+  /** Whether no call is running. */
   get isIdle(): boolean {
     return this.#idle.length === this.#all.size;
   }
 
   /**
-   * Sends a request over a kept connection, or a new one. Its callers limit how many are under way.
+   * Sends a request over a kept connection, or a new one. Callers limit the number of concurrent calls.
    * @param maxBytes of the body, uncompressed
    * @throws HttpError `ERR_UNESCAPED_CHARACTERS`
    */
   call(route: Route, request: HttpRequest, maxBytes: number): Exchange {
     const bytes = bytesOf(route, request);
     const connection = this.#idle.shift() ?? this.#open();
+    const reader = new AnswerReader(maxBytes);
     return {
-      answer: connection.send(bytes, new AnswerReader(maxBytes)).then((reader) => answerOf(reader, maxBytes)),
+      answer: connection.send(bytes, reader).then(() => answerOf(reader, maxBytes)),
       abort: (reason) => {
-        connection.close(reason);
+        connection.abort(reader, reason);
       },
     };
   }
@@ -57,7 +58,7 @@ export class KeptConnections {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 
-  /** Not for new calls any more: what is idle or becomes so is closed. */
+  /** Closes idle connections now, and the others after their calls. */
   retire(): void {
     this.#isRetired = true;
     this.closeIdle();
@@ -141,10 +142,10 @@ class KeptConnection {
     });
     socket.on('end', () => {
       if (this.#call?.reader.end() === true) this.#done(this.#call);
-      else this.#fail(hungUp());
+      else this.#fail(closedByServer());
     });
     socket.on('close', () => {
-      this.#fail(hungUp());
+      this.#fail(closedByServer());
     });
     socket.on('timeout', () => {
       if (this.#call === undefined) this.close();
@@ -154,14 +155,19 @@ class KeptConnection {
     this.#waiting = undefined;
   }
 
-  /** A call under way fails with `error`. */
-  close(error: unknown = hungUp()): void {
+  /** Ends the call with this reader, unless it is settled: the connection may carry another call then. */
+  abort(reader: AnswerReader, reason: unknown): void {
+    if (this.#call?.reader === reader) this.close(reason);
+  }
+
+  /** A running call fails with `error`. */
+  close(error: unknown = closedByServer()): void {
     this.#fail(error);
   }
 
   #read(bytes: Buffer): void {
     const call = this.#call;
-    // Nothing was asked for: what comes now would be taken for the next answer.
+    // Without a call these bytes would be taken for the next answer.
     if (call === undefined) {
       this.close();
       return;
@@ -210,7 +216,7 @@ function keepProcess(socket: Duplex, isKept: boolean): void {
   (isKept ? ref : unref)?.call(socket);
 }
 
-function hungUp(): HttpError {
+function closedByServer(): HttpError {
   return new HttpError('ECONNRESET', 'the server closed the connection');
 }
 
@@ -220,10 +226,10 @@ function staleOr(cause: unknown): unknown {
   return code === 'ECONNRESET' || code === 'EPIPE' ? new StaleConnectionError(code, cause as Error) : cause;
 }
 
-/** As node:http: these would be read as the end of the path, or of a header. */
+/** As in node:http: these characters would end the path or a header. */
 const UNSENDABLE = { path: /[^\u0021-\u00ff]/u, header: /[^\t\u0020-\u007e\u0080-\u00ff]/u };
 
-/** The request as it goes onto the wire: in one buffer, because each write costs more than the copying of what it sends. */
+/** The request in one buffer, because a write costs more than a copy. */
 function bytesOf(route: Route, { method, path, headers, body }: HttpRequest): Buffer {
   const target = route.basePath + path;
   if (UNSENDABLE.path.test(target)) throw unsendable('path');

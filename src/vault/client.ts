@@ -51,11 +51,10 @@ export interface VaultRequest {
 export interface VaultCall {
   readonly addr: string;
   readonly method: string;
+  /** Below `/v1/`. */
   readonly path: string;
   /** `undefined`: no answer. */
   readonly status: number | undefined;
-  readonly error: VaultErrorKind | undefined;
-  readonly durationMs: number;
 }
 
 export interface VaultClientOptions {
@@ -223,9 +222,7 @@ export class VaultClient {
           })
         : this.#error(request, `not sent, after ${this.#lastFailure}`, { kind: 'circuitOpen', retryAfterMs });
     }
-    const started = this.#clock.monotonic();
     let status: number | undefined;
-    let kind: VaultErrorKind | undefined;
     try {
       const answer = await this.#exchange(request, headers, signal);
       status = answer.status;
@@ -235,14 +232,11 @@ export class VaultClient {
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
-      kind = failure?.kind;
       if (failure === undefined || request.signal?.aborted === true || this.#closed) entry.dropped();
       else this.#report(entry, party, failure);
       throw failure ?? error;
     } finally {
-      const { method, path } = request;
-      const durationMs = this.#clock.monotonic() - started;
-      this.#onCall?.({ addr: this.target.origin, method, path, status, error: kind, durationMs });
+      this.#onCall?.({ addr: this.target.origin, method: request.method, path: request.path, status });
     }
   }
 

@@ -1,4 +1,5 @@
 /** Checks whether a server serves calls: by `sys/health`, which needs no token and no mount. */
+import { withTimeout } from '../runtime/abort.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { VaultCall } from './client.ts';
 import type { Transport } from './transport.ts';
@@ -18,23 +19,16 @@ const DOWN_STATUS: ReadonlySet<number> = new Set([472, 473, 501, 502, 503, 504])
 
 /** Whether the server serves calls; false without an answer. Never rejects. */
 export async function isServing({ transport, addr, clock, limitMs, onCall }: HealthOptions): Promise<boolean> {
-  const limit = new AbortController();
-  const timer = clock.setTimeout(() => {
-    limit.abort();
-  }, limitMs);
-  const started = clock.monotonic();
+  const call = { method: 'GET', path: PATH, headers: [], repeatable: true };
   let status: number | undefined;
   try {
-    const call = { method: 'GET', path: PATH, headers: [], signal: limit.signal, repeatable: true };
-    ({ status } = await transport.send(call));
+    const limit = { what: 'the health check', limitMs, clock };
+    ({ status } = await withTimeout((signal) => transport.send({ ...call, signal }), limit));
     return !DOWN_STATUS.has(status);
   } catch {
     // The error of the call that caused this check has the details.
     return false;
   } finally {
-    timer.cancel();
-    const durationMs = clock.monotonic() - started;
-    const error = status === undefined ? 'connection' : undefined;
-    onCall?.({ addr, method: 'GET', path: 'sys/health', status, error, durationMs });
+    onCall?.({ addr, method: 'GET', path: 'sys/health', status });
   }
 }
