@@ -1,10 +1,9 @@
 /**
- * What a SecretMirror's status says of its leases, folded from what it said before and from the source. Pure.
+ * The leases in the status of a SecretMirror, computed from the previous status and the source. Pure.
  *
- * A restarted operator knows of a lease what stands here and on the copies, so the record of a lease holds all that is needed to revoke it:
- * the `vault` block of the time at which it was granted. When another lease takes its place, the record stays, with the time at which the
- * lease is over at the latest, until it was revoked (`MirrorLeases`). Only a lease that ended by the plan, replaced by one of
- * the same origin shortly before, needs none.
+ * After a restart the status and the copies are all that is known of a lease. So the record of a lease has what a revocation needs: the
+ * `vault` block from the time of the grant. When another lease takes its place, the record stays until the lease is revoked (`MirrorLeases`),
+ * with the time when it expires at the latest. Only a lease that was replaced by one of the same origin shortly before its end needs no record.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -13,21 +12,21 @@ import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
 
-/** What this process knows of leases. */
+/** The state of the leases in this process. */
 export interface LeaseNews {
-  /** Replaced by another of the same origin: it is left to its time. */
+  /** It was replaced by one of the same origin, and expires. */
   endsByItself(leaseId: string): boolean;
-  /** Revoked. */
+  /** It is revoked. */
   isOver(leaseId: string): boolean;
-  /** Which version of the destination in Vault holds the source's present content. */
+  /** The version of the destination in Vault that holds the present content of the source. */
   readonly destinationVersion: string | undefined;
 }
 
 export type LeaseStatus = Pick<SecretMirrorStatus, 'vaultSource' | 'vaultLeases'>;
 
-/** Replaced leases that are remembered: somebody who edits a path over and over must not make the status grow. */
+/** Most replaced leases that are recorded, because a path may be edited any number of times. */
 const MOST_REPLACED = 10;
-/** Taken for the life of a lease where it is not known, seconds: the longest that Vault gives unless it is told otherwise. */
+/** Duration of a lease if it is unknown, seconds: the longest that Vault grants by default. */
 const LONGEST_LEASE_SECONDS = 768 * 3600;
 
 /** @param now wall clock, ms */
@@ -67,7 +66,7 @@ function partsOf(status: LeaseStatus | undefined): readonly unknown[] {
   return [leaseID, leaseDuration, tokenExpirationTime, status?.vaultLeases ?? []];
 }
 
-/** What was written down; also of a version of Keyferry, or of the original, that knew `vaultSource` only. */
+/** The recorded leases, also of the original and of versions of Keyferry that have only `vaultSource`. */
 function recordsOf(previous: LeaseStatus | undefined, { sourceVault }: EffectiveSpec): readonly VaultLeaseRecord[] {
   const records = previous?.vaultLeases ?? [];
   const leaseID = previous?.vaultSource?.leaseID;
@@ -84,7 +83,7 @@ function presentRecord(
 ): readonly VaultLeaseRecord[] {
   if (leaseID === undefined) return [];
   const record = before.find((one) => one.leaseID === leaseID);
-  // While the source cannot be told, the lease is the one of before, of whatever block that was.
+  // While the source is not present, the lease is still the previous one, with its block.
   const vault = source.state === 'present' ? sourceVault : record?.vault;
   if (vault === undefined) return [];
   const destinationVersion = news?.destinationVersion ?? record?.destinationVersion;

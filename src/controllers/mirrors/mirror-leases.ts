@@ -1,17 +1,17 @@
 /**
- * The ends of leases: of those that a SecretMirror replaced by one of another origin, and of all of a mirror that goes.
+ * Revokes leases: those that a SecretMirror replaced by a lease of another origin, and all leases of a deleted mirror.
  *
- * A replaced lease stands in the mirror's status (`lease-records.ts`). It is revoked when no copy holds its credentials any more: until then
- * Pods log in with them. States of it, here:
- *   none ──no copy holds it──▶ asking ──answered──▶ over ──out of the status──▶ none
- *                               └──failed──▶ waiting ──its time──▶ asking
+ * A replaced lease is recorded in the status of the mirror (`lease-records.ts`). It is revoked when no copy holds its credentials any more,
+ * because until then Pods log in with them. Its states:
+ *   none ──no copy holds it──▶ revoking ──done──▶ over ──removed from the status──▶ none
+ *                               └──failed──▶ waiting ──retry time──▶ revoking
  *
- * The leases of a mirror that goes are asked to end when its copies are gone, for a few seconds at most (`REVOKE_LIMIT_MS`): then the
- * mirror goes whatever became of them, and they end with their time.
- *   none ──▶ asking ──answered, or given up──▶ done ──the mirror is gone──▶ none
+ * The leases of a deleted mirror are revoked when its copies are gone, within a few seconds (`REVOKE_LIMIT_MS`). After that the mirror is
+ * removed in any case, and remaining leases expire.
+ *   none ──▶ revoking ──done, or time limit──▶ done ──mirror deleted──▶ none
  *
- * Which leases a mirror has is said by its status and by what this process was granted, never by the annotations of copies: whoever may
- * write a copy could name somebody else's lease there.
+ * The leases of a mirror are those in its status and those that were granted to this process, never those in annotations of copies: a user
+ * who can write a copy could put the lease of another mirror there.
  */
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Engine } from '../../copy/engine.ts';
@@ -29,26 +29,26 @@ export interface MirrorLeasesOptions {
   readonly engine: Engine;
   readonly backend: VaultBackend;
   readonly secrets: KubeStore;
-  /** Where a `vault` block of a mirror is; `undefined` if it may not be used. */
+  /** The location of a `vault` block of a mirror; `undefined` if it has problems. */
   readonly locationOf: (mirror: SecretMirror, block: VaultBlock) => VaultLocation | undefined;
-  /** A lease could not be ended; it ends with its time. */
+  /** A lease could not be revoked; it expires. */
   readonly onLeftLease: (mirror: string, leaseId: string, error: unknown) => void;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
 
 const REVOKE_LIMIT_MS = 3000;
-/** Waits before a replaced lease is tried again, ms. */
+/** Waits before the revocation of a replaced lease is retried, ms. */
 const RETRY = { first: 5000, longest: 300_000 };
 
-/** Of one mirror; one that comes under its name has its own. */
+/** For one mirror. A later mirror of the same name has another uid. */
 interface Revocation {
   readonly uid: string;
   done: boolean;
 }
 
 interface Ending {
-  state: 'asking' | 'waiting' | 'over';
+  state: 'revoking' | 'waiting' | 'over';
   failures: number;
   /** Wall clock, ms. */
   retryAt: number;
@@ -63,14 +63,14 @@ export class MirrorLeases {
     this.#options = options;
   }
 
-  /** The mirror is gone. */
+  /** The mirror was deleted. */
   forget(rule: RuleKey): void {
     this.#revocations.delete(rule);
     this.#endings.delete(rule);
     this.#options.backend.leases.release(rule);
   }
 
-  /** For the fold of the status. */
+  /** The state of the leases, for the status. */
   news(rule: RuleKey, entries: readonly Entry[]): LeaseNews {
     const { backend } = this.#options;
     return {
@@ -80,7 +80,7 @@ export class MirrorLeases {
     };
   }
 
-  /** @returns ms after which the mirror is to be reported on again; `undefined`: it need not be for its leases */
+  /** Revokes replaced leases. @returns ms until the next status update, if the leases need one */
   endReplaced(
     rule: RuleKey,
     mirror: SecretMirror,
@@ -109,11 +109,11 @@ export class MirrorLeases {
         void this.#end(rule, leaseID, locationOf(mirror, vault), ending);
       } else if (ending.state === 'waiting') next = Math.min(next, ending.retryAt);
     }
-    // A second later than it is due, so that it is over by then.
+    // One second more, so that a lease has expired by then.
     return Math.min(Math.max(0, next - now) + 1000, RETRY.longest);
   }
 
-  /** @returns whether the mirror may go; if not, its status is touched when it may */
+  /** Revokes all leases of a deleted mirror. @returns whether that is done; if not, its status is touched later */
   revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
     const known = this.#revocations.get(rule);
     if (known?.uid === mirror.metadata.uid) return known.done;
@@ -123,14 +123,14 @@ export class MirrorLeases {
     const revocation: Revocation = { uid: mirror.metadata.uid, done: false };
     this.#revocations.set(rule, revocation);
     void this.#endAll(rule, leases).finally(() => {
-      // Kept for as long as the mirror is there, which somebody may have let go meanwhile.
+      // The entry stays until the mirror is deleted, so that the leases are revoked only once.
       revocation.done = true;
       engine.touchStatus(rule);
     });
     return false;
   }
 
-  /** Where a mirror retains its copies only those that no copy has. */
+  /** All leases; if the mirror retains its copies, only those that no copy holds. */
   #leasesToEnd(
     rule: RuleKey,
     mirror: SecretMirror,
@@ -165,7 +165,7 @@ export class MirrorLeases {
   /** Never rejects. */
   async #end(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, ending: Ending): Promise<void> {
     const { backend, engine, now, onLeftLease } = this.#options;
-    ending.state = 'asking';
+    ending.state = 'revoking';
     try {
       await backend.endLease(rule, leaseId, location, REVOKE_LIMIT_MS);
       ending.state = 'over';
@@ -177,7 +177,7 @@ export class MirrorLeases {
     engine.touchStatus(rule);
   }
 
-  /** Whether a copy may still hold the credentials of a replaced lease. */
+  /** Whether a copy may still hold the credentials of a lease. */
   #isUsed(rule: RuleKey, leaseId: string, entries: readonly Entry[]): boolean {
     if (this.#isOnCopies(rule, leaseId)) return true;
     return entries.some((entry) => {
@@ -196,7 +196,7 @@ export class MirrorLeases {
     return false;
   }
 
-  /** Whether an entry in Vault was last seen to hold what the source has now. */
+  /** Whether an entry in Vault had the present content of the source when it was last written or read. */
   #holdsPresent({ claim: { target, source } }: Entry): boolean {
     const { backend } = this.#options;
     const view = source === undefined || !isVaultKey(source) ? undefined : backend.sources.view(source);

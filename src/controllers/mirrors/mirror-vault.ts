@@ -1,6 +1,4 @@
-/**
- * What SecretMirrors from and to Vault need besides copying: which entries they use, the traces, events and metrics of their leases.
- */
+/** Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events and metrics of their leases. */
 import type { Engine } from '../../copy/engine.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
@@ -31,7 +29,7 @@ export interface MirrorVaultOptions {
   readonly mirrors: MirrorStore;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
-  /** A lease could not be ended; it ends with its time. */
+  /** A lease could not be revoked; it expires. */
   readonly onLeftLease: MirrorLeasesOptions['onLeftLease'];
   readonly specOptions: SpecOptions;
   /** Wall clock, ms. */
@@ -59,7 +57,7 @@ export class MirrorVault implements LeaseKeeper {
     return destinationLocation === undefined ? undefined : this.#options.backend.locations.placeOf(destinationLocation);
   }
 
-  /** What the source is called as a target. */
+  /** The key of the source as a target. */
   placeOf({ sourceLocation }: EffectiveSpec): ResourceKey | undefined {
     return sourceLocation === undefined ? undefined : this.#options.backend.locations.placeOf(sourceLocation);
   }
@@ -68,7 +66,7 @@ export class MirrorVault implements LeaseKeeper {
     return this.#options.backend.trouble(source);
   }
 
-  /** Tells the backend which entries a mirror uses. */
+  /** Registers the entries that a mirror uses. */
   use(rule: RuleKey, spec: EffectiveSpec): void {
     const { sourceLocation, destinationLocation, pollPeriodSeconds: pollSeconds } = spec;
     const uses: VaultUse[] = [];
@@ -82,7 +80,7 @@ export class MirrorVault implements LeaseKeeper {
     this.#options.backend.locations.set(rule, uses);
   }
 
-  /** The mirror uses nothing any more. */
+  /** The mirror no longer uses any entry. */
   release(rule: RuleKey): void {
     this.#options.backend.locations.set(rule, []);
     if (this.#options.mirrors.get(rule) === undefined) this.leases.forget(rule);
@@ -97,12 +95,12 @@ export class MirrorVault implements LeaseKeeper {
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
     const copies = this.#copiesOf(rule, location);
     const { leaseID } = vaultSource ?? {};
-    // What the status names comes first: copies may be of an older lease.
+    // The lease in the status comes first, because copies may have an older one.
     if (leaseID !== undefined) {
       const record = vaultLeases.find((one) => one.leaseID === leaseID);
       const held = copies.get(leaseID)?.copies ?? [];
       copies.delete(leaseID);
-      // Without a record the copies tell where it belongs.
+      // Without a record the copies show its origin.
       const belongs = record === undefined ? held.length > 0 : this.#isOf(location, mirror, record.vault);
       const tokenEnd = Date.parse(vaultSource?.tokenExpirationTime ?? '');
       const entryVersion = record?.destinationVersion;
@@ -121,7 +119,7 @@ export class MirrorVault implements LeaseKeeper {
     }
   }
 
-  /** The copies of a rule with credentials of this origin, by lease. */
+  /** The copies of a rule with credentials of this origin, by lease id. */
   #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: ResourceKey[] }> {
     const { engine, secrets } = this.#options;
     const origin = vaultLeaseOrigin(location);
@@ -131,10 +129,10 @@ export class MirrorVault implements LeaseKeeper {
       const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
       const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
       if (leaseId === undefined) continue;
-      // Copies of the original say no more than the path.
-      const told = annotations[LEASE_ORIGIN_ANNOTATION];
+      // Copies of the original have only the path.
+      const marked = annotations[LEASE_ORIGIN_ANNOTATION];
       const path = annotations[MIRROR_ANNOTATIONS.vaultPath];
-      if (told === undefined ? path !== location.path : told !== origin) continue;
+      if (marked === undefined ? path !== location.path : marked !== origin) continue;
       const lease = leases.get(leaseId) ?? {
         durationSeconds: secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]),
         copies: [],
@@ -175,7 +173,7 @@ export class MirrorVault implements LeaseKeeper {
   }
 }
 
-/** The annotation is anybody's to write. 0: not known. */
+/** Any user may write this annotation. @returns 0 if it is not a number */
 function secondsOf(text = ''): number {
   return /^\d{1,10}$/u.test(text) ? Number(text) : 0;
 }

@@ -1,6 +1,6 @@
 /**
- * A claim is data: *owner wants target to hold the content of source, shaped so*. Controllers make claims from rules; the
- * engine makes them true and notes the outcome.
+ * A claim is data: the owner desires that a target holds the content of a source, in a given shape. Controllers make claims from rules;
+ * the engine reconciles the targets and records the outcomes.
  */
 import type { ResourceKey, RuleKey } from './keys.ts';
 import type { Observed } from './observed.ts';
@@ -14,9 +14,9 @@ export interface Owner {
 }
 
 /**
- * - `own`: we create the target and delete it.
- * - `fill`: the target is somebody's; we fill its data.
- * - `release`: the target goes if it is the owner's, whatever it holds (the owner is being deleted).
+ * - `own`: Keyferry creates and deletes the target.
+ * - `fill`: the target belongs to a user; Keyferry fills its data.
+ * - `release`: the owner is being deleted; the target is deleted if it carries the owner's mark.
  */
 export type ClaimMode = 'own' | 'fill' | 'release';
 
@@ -25,12 +25,12 @@ export interface Claim {
   readonly target: ResourceKey;
   readonly mode: ClaimMode;
   readonly source: ResourceKey | undefined;
-  /** What the source is called as a target, where that is another key. */
+  /** The key of the source as a target, if it is another key. */
   readonly sourcePlace?: ResourceKey | undefined;
   readonly shape: Shape;
 }
 
-/** Where the content of a claim comes from, by the key that this has as a target; `undefined`: from nowhere. */
+/** The source of a claim, by its key as a target; `undefined` if the claim copies nothing. */
 export function placeOf({ mode, source, sourcePlace }: Claim): ResourceKey | undefined {
   return mode === 'release' ? undefined : (sourcePlace ?? source);
 }
@@ -60,10 +60,10 @@ export type SourceView =
       readonly lease?: SourceLease;
     };
 
-/** `null`: this key must not be there. Keys that are not named are not ours to touch. */
+/** Labels or annotations by key. `null`: the key must not exist. Other keys are not changed. */
 export type FieldPatch = Readonly<Record<string, string | null>>;
 
-/** How the target should look. `wait` and `fail` leave it as it is. */
+/** The desired state of a target. `wait` and `fail` leave it unchanged. */
 export type DesiredState =
   | { readonly kind: 'wait'; readonly for: WaitsFor; readonly reason: string; readonly message: string }
   | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
@@ -71,22 +71,22 @@ export type DesiredState =
       readonly kind: 'be';
       readonly labels: FieldPatch;
       readonly annotations: FieldPatch;
-      /** Written along with any write, but a difference in them alone is no reason to write. */
+      /** Annotations that are written with any write. A difference in them alone causes no write. */
       readonly bookkeeping: FieldPatch;
-      /** `source`: the source's content. `keep`: whatever is there. `minimal`: the least that the type allows. */
+      /** `source`: the content of the source. `keep`: unchanged. `minimal`: the least that the type allows. */
       readonly data: 'source' | 'keep' | 'minimal';
-      /** Type of the target; `undefined`: the source's (of `minimal` in a target that is there: its own); '': not ours to say. */
+      /** `undefined`: the type of the source (for `minimal` in an existing target: its own type). '': any type. */
       readonly type?: string;
-      /** Why the target, though as it should be, is not what its user hoped for. */
+      /** Why the target, though in its desired state, is not what the user expects. */
       readonly remark?: Waiting | Failed;
     };
 
-/** A system's pure rule of how targets look. One object is shared by all claims of a rule that are shaped alike. */
+/** A controller's pure function for the desired state of targets. Claims of a rule with the same shape share one object. */
 export interface Shape {
-  /** Two shapes with the same id want the same. */
+  /** Shapes with the same id desire the same state. */
   readonly id: string;
   desiredState(source: SourceView, observed: Observed | undefined, now: number): DesiredState;
-  /** Which version of its source the target says that it holds. */
+  /** The version of the source that the target holds, according to its annotations. */
   heldVersion(observed: Observed): string | undefined;
 }
 

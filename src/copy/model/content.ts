@@ -1,8 +1,7 @@
 /**
- * The content of a Secret or ConfigMap, ready to be written: its data as the JSON that goes onto the wire, as `SecretBytes`.
+ * The content of a Secret or ConfigMap, ready to be written: its data as JSON in `SecretBytes`.
  *
- * Fifty copies of one source send the same bytes, so the JSON is made once. The values themselves are only taken apart
- * where somebody asks for single values (Vault).
+ * All copies of a source send the same bytes, so the JSON is made once. Single values are only extracted for Vault.
  */
 import { createHash } from 'node:crypto';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
@@ -15,7 +14,7 @@ export interface ContentPiece {
   readonly json: SecretBytes;
 }
 
-/** What a content takes besides its bytes: objects, buffers, digest, the cache's own entry. Measured: 850. */
+/** Memory of a content besides its bytes: objects, buffers, digest and cache entry. Measured: 850. */
 const OVERHEAD_BYTES = 1024;
 
 export class Content {
@@ -23,14 +22,14 @@ export class Content {
   readonly version: string;
   /** '' for a kind without types. */
   readonly type: string;
-  /** Fields that hold something, in the kind's order; its first field always. */
+  /** Fields that are not empty, in the order of the kind, and always its first field. */
   readonly pieces: readonly ContentPiece[];
-  /** Equal digests: equal data (the type does not count). Never leaves the process. */
+  /** Equal for equal data of any type. Never leaves the process. */
   readonly digest: string;
   /** As `Observed.ownKeys`. */
   readonly keys: string;
   readonly keyCount: number;
-  /** What it takes to keep it: most Secrets are much smaller than what is around them. */
+  /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
   readonly weight: number;
 
   private constructor(version: string, type: string, pieces: readonly ContentPiece[], keys: readonly string[]) {
@@ -49,7 +48,7 @@ export class Content {
     this.weight = bytes + OVERHEAD_BYTES;
   }
 
-  /** Takes the content out of an object as the API server sent it. The object itself should be dropped by the caller. */
+  /** Extracts the content of an object. The caller should drop the object. */
   static ofObject(kind: Kind, object: Readonly<Record<string, unknown>>, version: string): Content {
     const fields: Record<string, Readonly<Record<string, string>>> = {};
     for (const { name } of kind.fields) {
@@ -60,7 +59,7 @@ export class Content {
     return Content.ofFields(kind, fields, type, version);
   }
 
-  /** Makes content from maps as they stand in the object's JSON: for each field, key → base64 or text. */
+  /** Makes content from the maps in an object's JSON: for each field, key → base64 or text. */
   static ofFields(
     kind: Kind,
     fields: Readonly<Record<string, Readonly<Record<string, string>>>>,
@@ -82,12 +81,12 @@ export class Content {
     return new Content(version, type, pieces, keys);
   }
 
-  /** The same content as of another version, and of another type where one is given. */
+  /** The same content with another version and type. */
   withVersion(version: string, type = this.type): Content {
     return new Content(version, type, this.pieces, this.keys === '' ? [] : this.keys.split(','));
   }
 
-  /** The single values. Made anew at each call; not for the path of many copies. */
+  /** The single values. Each call parses them again, so this is not for many copies. */
   values(kind: Kind): Map<string, SecretBytes> {
     const values = new Map<string, SecretBytes>();
     for (const { field, json } of this.pieces) {

@@ -1,13 +1,13 @@
-/** What is to be made of an error: whether to be patient with it, and what users are told. */
+/** Classifies errors: whether they are transient, and what users see. */
 import { ApiError, ConnectionError, isConflict, isNotFound, isServerTrouble } from '../../kube/errors.ts';
 
-/** In words for a status: one of a server that said no is that server's. */
+/** A failure in a status. The message of an API error is that of the server. */
 export interface Failure {
   readonly reason: string;
   readonly message: string;
 }
 
-/** Whether it passes by itself: the server has trouble, or what we know is not what it has, of which a watch is about to tell. */
+/** Whether the error is transient: the server has trouble, or the cache is behind and a watch will update it. */
 export function isPassing(error: unknown): boolean {
   return error instanceof ConnectionError || isServerTrouble(error) || isConflict(error) || isNotFound(error);
 }

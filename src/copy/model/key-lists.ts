@@ -1,20 +1,20 @@
 /**
- * What many objects have alike, kept once: long values (a list of namespaces that every copy carries), and lists of names (the labels that we write on every copy). Of a thousand copies that is
- * half a megabyte.
+ * Shares values that many objects have in common: long values (a list of namespaces on every copy) and lists of names (the labels that Keyferry
+ * writes to every copy). For a thousand copies this saves half a megabyte.
  */
 
 import { ByteCache } from '../../runtime/byte-cache.ts';
 
-/** Lists remembered before all are forgotten: an object's names are its user's to choose. */
+/** Lists that are stored before all are dropped, because users choose the names. */
 const MAX_LISTS = 1000;
 
-/** Longer values are remembered for longer. */
+/** Longer values are in a cache of their own. */
 const LONG = 64;
-/** Shorter values, and maps, that are remembered before all are forgotten. */
+/** Shorter values, and maps, that are stored before all are dropped. */
 const MAX_SHORT = 1000;
-/** Characters of a map that is looked for. */
+/** Longest map that is shared, characters. */
 const MAX_MAP = 1024;
-/** Long values that are remembered, bytes. */
+/** Stored long values, bytes. */
 const TEXTS_BYTES = 8 * 1024 * 1024;
 
 export class KeyLists {
@@ -23,7 +23,7 @@ export class KeyLists {
   readonly #maps = new Map<string, Readonly<Record<string, string>>>();
   readonly #lists = new Map<string, readonly string[]>();
 
-  /** The same text, as the one copy of it. */
+  /** The shared copy of a text. */
   text(value: string): string {
     if (value.length < LONG) return shared(this.#short, value, value);
     const known = this.#texts.get(value);
@@ -31,13 +31,13 @@ export class KeyLists {
     return known ?? value;
   }
 
-  /** The same names, as the one list of them. */
+  /** The shared list of these names. */
   share(names: readonly string[]): readonly string[] {
     const key = names.join('\n');
     let list = this.#lists.get(key);
     if (list === undefined) {
       if (this.#lists.size >= MAX_LISTS) this.#lists.clear();
-      // Taken out of the joined text, so that no name keeps the text alive that it was parsed from.
+      // Names from the joined text do not keep alive the text that the originals were parsed from.
       list = Object.freeze(key === '' ? [] : key.split('\n'));
       this.#lists.set(key, list);
     }

@@ -1,12 +1,9 @@
-/**
- * Names of the things that the engine's queues and maps are keyed by. All are plain strings, so that they can be compared,
- * kept in a `Map` and written into a log.
- */
+/** Keys of the engine's queues and maps. All are strings, so that they can be compared and logged. */
 
-/** A rule: the object in which a user asks for copies. `mirrors:default/mysecret-mirror`. */
+/** A rule: the object in which a user requests copies. `mirrors:default/mysecret-mirror`. */
 export type RuleKey = string;
 
-/** Something that can hold content: a Kubernetes object (`local:Secret/default/mysecret`) or a Vault entry (`vault:…`). */
+/** A resource that can hold content: a Kubernetes object (`local:Secret/default/mysecret`) or a Vault entry (`vault:…`). */
 export type ResourceKey = string;
 
 export interface ObjectName {

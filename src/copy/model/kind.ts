@@ -1,13 +1,10 @@
-/**
- * What the engine has to know of a kind of object that it copies: where its content is. Everything else about a kind is
- * metadata, which is alike for all.
- */
+/** The kinds of objects that the engine copies, and where their content is. Everything else is metadata, which is the same for all kinds. */
 import { randomInt } from 'node:crypto';
 
 /** A field of the object that holds content: a map of keys to values. */
 export interface ContentField {
   readonly name: string;
-  /** How a value stands in JSON: base64 of its bytes, or plain text. */
+  /** Encoding of the values in JSON. */
   readonly encoding: 'base64' | 'text';
 }
 
@@ -17,11 +14,11 @@ export interface Kind {
   /** Path of the API group: `/api/v1`. */
   readonly groupPath: string;
   readonly plural: string;
-  /** Sorted as they are written. The first always stands in the object, even empty. */
+  /** In the order in which they are written. The first one is always written, even if it is empty. */
   readonly fields: readonly [ContentField, ...ContentField[]];
   /** Whether objects of this kind have a `type` that cannot be changed. */
   readonly typed: boolean;
-  /** The least content that the API server takes for a type: by field, then by key. */
+  /** The least content that the API server accepts for a type: by field, then by key. */
   minimal(type: string): Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
@@ -29,7 +26,7 @@ const utf8 = (text: string): string => Buffer.from(text).toString('base64');
 
 const ALPHANUMERICS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** A password that nobody knows: an empty one could be let in somewhere. Length as in k8s-replicator. */
+/** A random password, because a server might accept an empty one. Length as in k8s-replicator. */
 function randomPassword(): string {
   return Array.from({ length: 128 }, () => ALPHANUMERICS.charAt(randomInt(ALPHANUMERICS.length))).join('');
 }
@@ -73,8 +70,8 @@ export const CONFIG_MAP: Kind = {
 };
 
 /**
- * Types of Secrets that are never created from anyone's input: the first makes the control plane mint a token of any
- * ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator), the second lets nodes join the cluster.
+ * Types of Secrets that are never created from the input of users. For the first, the control plane issues a token of any
+ * ServiceAccount in the namespace (CVE-2026-42876 in External Secrets Operator). With the second, nodes can join the cluster.
  */
 export const FORBIDDEN_TYPES: readonly string[] = [
   'kubernetes.io/service-account-token',

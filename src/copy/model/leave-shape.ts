@@ -1,4 +1,4 @@
-/** What a rule that cannot be carried out wishes for the copies that it has: that nobody touches them, and why. */
+/** The desired state of the copies of a rule that cannot be carried out: unchanged, with a reason. */
 import type { Claim, DesiredState, Owner, Shape } from './claim.ts';
 import type { ResourceKey } from './keys.ts';
 
@@ -20,7 +20,7 @@ export class LeaveShape implements Shape {
   }
 }
 
-/** Claims by which a rule keeps the copies that it has made, and leaves them as they are. */
+/** Claims that keep the copies of a rule unchanged. */
 export function leavingClaims(owner: Owner, targets: Iterable<ResourceKey>, reason: string, message: string): Claim[] {
   const leave = { owner, mode: 'own', source: undefined, shape: new LeaveShape(reason, message) } as const;
   return Array.from(targets, (target) => ({ ...leave, target }));

@@ -1,12 +1,12 @@
 /**
- * What is kept of a watched object: enough to plan with, nothing that could be secret.
+ * The stored part of a watched object: enough to plan with, and nothing that could be secret.
  *
- * `last-applied-configuration` (it holds the values of a Secret that was made by `kubectl apply`) and `managedFields` are
- * dropped on arrival. Of the latter one thing is kept, because it is how tampering is seen without reading values: the
- * data keys that we were the last to write, and whether anybody else wrote any.
+ * `last-applied-configuration` (it has the values of a Secret that was created by `kubectl apply`) and `managedFields` are dropped. From the
+ * latter the data keys of which Keyferry is the last writer are kept, if no other client wrote any: this shows changes by other clients
+ * without reading values.
  *
- * An object may have 256 KiB of annotations and more of labels, and its user may make thousands of them. Of each, what no system reads is
- * kept up to 16 KiB, and a single value up to 32 KiB: longer ones are replaced by what their length and digest are.
+ * An object may have 256 KiB of annotations and more of labels, and a user may create thousands of such objects. So labels and annotations
+ * that no controller reads are kept up to 16 KiB, and single values up to 32 KiB: longer values are replaced by their length and digest.
  */
 import { createHash } from 'node:crypto';
 import type { ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
@@ -24,19 +24,19 @@ export interface Observed {
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The data keys that only we have written, joined; `undefined` if anybody else had a hand in the data, type or immutability. */
+  /** The data keys of which Keyferry is the only writer, joined; `undefined` if another client wrote data, type or `immutable`. */
   readonly ownKeys: string | undefined;
-  /** The labels and annotations that we were the last to write: what of them is no longer wished for goes. */
+  /** The labels and annotations of which Keyferry is the last writer. They are removed when they are no longer desired. */
   readonly ownLabels: readonly string[];
   readonly ownAnnotations: readonly string[];
-  /** It has more labels or annotations than are kept of one object. */
+  /** It has more labels or annotations than are kept. */
   readonly trimmed?: true;
-  /** The API server hardly takes any more annotations on it. */
+  /** There is almost no room for more annotations. */
   readonly full?: true;
 }
 
 export interface ObserveOptions {
-  /** Where many objects are kept, what they have in common is kept once. */
+  /** Shares equal values between objects. */
   readonly lists?: KeyLists;
   /** Default: all are read. */
   readonly isRead?: IsRead;
@@ -48,18 +48,18 @@ export type IsRead = (annotation: string) => boolean | undefined;
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 const NO_KEYS: readonly string[] = Object.freeze([]);
 
-/** What is kept of labels that no system reads, and of such annotations, in characters: far more than any object has, and 16 MB of a thousand objects. */
+/** Kept size of labels that no controller reads, and of such annotations, in characters: more than usual objects have, and 16 MB for a thousand objects. */
 export const MAX_KEPT = 16 * 1024;
-/** The longest value that is kept: two thousand names of namespaces. */
+/** Longest value that is kept: two thousand names of namespaces. */
 export const MAX_VALUE = 32 * 1024;
-/** What the API server takes of the annotations of one object, in bytes of names and values. */
+/** Limit of the API server for all annotations of an object, in bytes of names and values. */
 const MOST_ANNOTATIONS = 256 * 1024;
-/** With less room than this an object counts as full, bytes: a few of our own annotations have room in it. */
+/** An object with less room than this is full, bytes: enough for a few annotations of Keyferry. */
 const LEAST_ROOM = 1024;
-/** Data keys that are longer together are remembered by their digest. */
+/** Data keys that are longer together are replaced by their digest. */
 const MAX_KEYS = 1024;
 
-/** Condenses an object's metadata. */
+/** The stored part of an object's metadata. */
 export function observe(meta: ObjectMeta, { lists, isRead }: ObserveOptions = {}): Observed {
   const { ownKeys, ownLabels, ownAnnotations } = ownFields(meta.managedFields);
   const labels = meta.labels === undefined ? undefined : keptOf(meta.labels, isRead && (() => false), lists);
@@ -84,14 +84,14 @@ type Texts = Readonly<Record<string, string>>;
 function isFull(annotations: Texts): boolean {
   let length = 0;
   for (const key in annotations) length += key.length + (annotations[key]?.length ?? 0);
-  // A character takes three bytes at most (half a surrogate pair two), so that bytes need not be counted of nearly all objects.
+  // A character takes at most three bytes, so counting bytes is rarely needed.
   if (length * 3 <= MOST_ANNOTATIONS - LEAST_ROOM) return false;
   let bytes = 0;
   for (const key in annotations) bytes += Buffer.byteLength(key) + Buffer.byteLength(annotations[key] ?? '');
   return bytes > MOST_ANNOTATIONS - LEAST_ROOM;
 }
 
-/** Something is kept of every map that is not empty: whether there is one at all decides how it is changed. */
+/** Keeps at least one key of a map that is not empty, because a patch of an empty map is another one. */
 function keptOf(
   map: Texts,
   isRead: IsRead | undefined,
@@ -122,28 +122,28 @@ function keptOf(
   return { kept: some || first !== undefined ? kept : NONE, trimmed };
 }
 
-/** No value of an object has it: the API server takes no such character in an annotation that is written as text, and nobody needs one. */
+/** Prefix of a replaced value. No usual value starts with this character. */
 const TOO_LONG = '\0too long: ';
 
-/** In place of a value: another value has another text. */
+/** Replaces a long value. Different values have different replacements. */
 function tooLong(value: string): string {
   const digest = createHash('sha256').update(value).digest('base64url');
   return `${TOO_LONG}${value.length} characters, ${digest}`;
 }
 
-/** Why a value is not known, if it was too long to be kept. */
+/** The problem of a value that was too long to keep. */
 export function lengthProblem(value: string): string | undefined {
   if (!value.startsWith(TOO_LONG)) return undefined;
   return `it has ${Number.parseInt(value.slice(TOO_LONG.length), 10)} characters; the maximum is ${MAX_VALUE}`;
 }
 
-/** Joins data keys as `Observed.ownKeys` has them; very many are told by their digest. No key of a Secret or ConfigMap has a comma. */
+/** Joins data keys for `Observed.ownKeys`; very many become a digest. Keys of Secrets and ConfigMaps have no commas. */
 export function joinKeys(keys: Iterable<string>): string {
   const joined = [...keys].sort().join(',');
   return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
 }
 
-/** Fields of an object in which others may have a hand: not its content, whatever its kind. */
+/** Fields that other clients may write: they are not content of any kind. */
 const NOT_CONTENT: ReadonlySet<string> = new Set(['f:metadata', 'f:status', 'f:apiVersion', 'f:kind']);
 
 type FieldSet = Readonly<Record<string, Readonly<Record<string, unknown>>>>;

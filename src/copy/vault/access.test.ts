@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { VaultError, type VaultErrorKind } from '../../vault/errors.ts';
-import { LONGEST_WAIT_MS, saysNothingNew, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './access.ts';
+import { LONGEST_WAIT_MS, isSkippedCall, troubleOf, vaultLongestWaitMs, vaultRetryAfterMs } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import type { VaultLocation } from './locations.ts';
 
@@ -57,11 +57,11 @@ describe('troubleOf', () => {
 });
 
 it('that Vault is left alone is no news; that it asked for it is', () => {
-  assert.ok(saysNothingNew(failure('circuitOpen')));
-  assert.ok(saysNothingNew(failure('throttled')));
-  assert.ok(!saysNothingNew(failure('throttled', { status: 429 })));
-  assert.ok(!saysNothingNew(failure('sealed')));
-  assert.ok(!saysNothingNew(new Error('circuitOpen')));
+  assert.ok(isSkippedCall(failure('circuitOpen')));
+  assert.ok(isSkippedCall(failure('throttled')));
+  assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));
+  assert.ok(!isSkippedCall(failure('sealed')));
+  assert.ok(!isSkippedCall(new Error('circuitOpen')));
 });
 
 it('what passes by itself is tried again within seconds, and the rest by the growing wait of its queue', () => {

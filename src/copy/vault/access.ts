@@ -1,9 +1,8 @@
 /**
- * Access to Vault for the locations of rules: the session of each, changed when its credential changes, and its errors in the
- * words that users see.
+ * Access to Vault for the locations of rules: the session of each location, and messages for its errors.
  *
- * A location holds at most one session. A changed credential is another identity, so another session: the new one is held before the
- * old one is let go, and what hangs on the old one (a lease) holds it for itself.
+ * A location holds at most one session. A changed credential is another identity, so another session: the new one is acquired before the
+ * old one is released. A lease holds its session itself.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { VaultEntries } from '../../vault/entries.ts';
@@ -16,11 +15,11 @@ import type { VaultCredentials } from './credentials.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { VaultLocation } from './locations.ts';
 
-/** What one location may use, until its credential changes. */
+/** The connection of one location, until its credential changes. */
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
-  /** Holds the session also when the location no longer does. */
+  /** Holds the session for longer than the location does. */
   hold(): SessionHold;
 }
 
@@ -34,14 +33,14 @@ export interface VaultAccessOptions {
   readonly sessions: VaultSessions;
   readonly credentials: VaultCredentials;
   readonly clock: Clock;
-  /** Time limit of a read that may make credentials, ms; default that of `VaultEntries`. */
+  /** Time limit of a read that may create credentials, ms. Default: that of `VaultEntries`. */
   readonly credentialsTimeoutMs?: number;
 }
 
 export class VaultAccess {
   readonly #options: VaultAccessOptions;
   readonly #open = new Map<ResourceKey, Open>();
-  /** One for each session, so that what is known of its mounts is shared. */
+  /** One for each session, to share its cache of mounts. */
   readonly #entries = new WeakMap<VaultSession, VaultEntries>();
 
   constructor(options: VaultAccessOptions) {
@@ -49,7 +48,7 @@ export class VaultAccess {
   }
 
   /**
-   * The connection of a location that is followed (`VaultCredentials.follow`), or is opened for once.
+   * Opens the connection of a location: one that is followed (`VaultCredentials.follow`), or for a single use.
    * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidTarget` and `closed`
    */
   async open(key: ResourceKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection> {
@@ -69,7 +68,7 @@ export class VaultAccess {
     return connection;
   }
 
-  /** The location is not used any more. */
+  /** The location is no longer used. */
   close(key: ResourceKey): void {
     this.#open.get(key)?.hold.release();
     this.#open.delete(key);
@@ -86,14 +85,14 @@ export class VaultAccess {
   }
 }
 
-/** What users are told of a failure. `pending`: it waits for something that is not there yet. */
+/** A failure, for users. `pending`: it waits for something that does not exist yet. */
 export interface VaultTrouble {
   readonly pending: boolean;
   readonly reason: string;
   readonly message: string;
 }
 
-/** A failure at a location, in the words of the original where it has some. @param doing `reading from` or `syncing to` */
+/** The message of a failure, as in the original if it has one. @param doing `reading from` or `syncing to` */
 export function troubleOf(error: unknown, location: VaultLocation, doing: 'reading from' | 'syncing to'): VaultTrouble {
   const missing = missingCredential(error);
   if (missing !== undefined) return { pending: true, reason: 'VaultAuthMissing', message: missing.message };
@@ -104,12 +103,12 @@ export function troubleOf(error: unknown, location: VaultLocation, doing: 'readi
   return { pending: false, reason: 'VaultError', message: `Error ${doing} vault: ${textOf(error)}` };
 }
 
-/** That Vault is left alone for a while, and was not asked, says less than why: what was said before stands. */
-export function saysNothingNew(error: unknown): boolean {
+/** Whether Vault was not called because of an earlier failure. The message of that failure is more useful. */
+export function isSkippedCall(error: unknown): boolean {
   return isVaultError(error, 'circuitOpen') || (isVaultError(error, 'throttled') && error.status === undefined);
 }
 
-/** A login at a mount that does not exist keeps its own kind, because it locks nobody. */
+/** A login at a mount that does not exist is of its own kind, because it does not count as a failed login. */
 function isRefusedLogin(error: unknown): error is VaultError {
   return isVaultError(error, 'invalidPath') && error.path?.startsWith('auth/') === true;
 }
@@ -118,15 +117,15 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown';
 }
 
-/** The longest wait of whatever waits for a Vault that is down, sealed or overloaded, ms. Three such waits may follow one another. */
+/** Longest wait for a Vault that is down, sealed or overloaded, ms. Three such waits may follow one another. */
 export const LONGEST_WAIT_MS = 5000;
 
-/** For queues: the longest wait after this error, ms, where it passes by itself. Spread, so that what failed together comes back apart. */
+/** For queues: the longest wait after a transient error, ms. With jitter, so that keys that failed together are not retried together. */
 export function vaultLongestWaitMs(error: unknown): number | undefined {
   return isVaultError(error) && error.transient ? LONGEST_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
 }
 
-/** For queues: how long the other side asked to be left alone. */
+/** For queues: the wait that the server requested, ms. */
 export function vaultRetryAfterMs(error: unknown): number | undefined {
   return isVaultError(error) ? error.retryAfterMs : undefined;
 }

@@ -1,9 +1,9 @@
-/** There is no credential to log in with. The message is the event's and condition's. */
+/** There is no credential for a login. Its message is used for events and conditions. */
 export class VaultAuthMissingError extends Error {
   override readonly name = 'VaultAuthMissingError';
 }
 
-/** That there is nothing to log in with, where that is why a login failed. */
+/** The missing credential that caused a login to fail, if there is one. */
 export function missingCredential(error: unknown): VaultAuthMissingError | undefined {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof VaultAuthMissingError) return cause;

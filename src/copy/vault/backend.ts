@@ -170,7 +170,7 @@ export class VaultBackend implements Backend {
     for (const key of this.#credentials.usersOf(object)) {
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;
-      this.targets.anew(key);
+      this.targets.retry(key);
       this.#options.engine.retryTarget(key);
     }
   }

@@ -1,9 +1,8 @@
 /**
- * Who we are to a Vault, out of the Secrets and ServiceAccounts that rules name.
+ * The identities for logins to Vault, from the Secrets and ServiceAccounts in the specs of rules.
  *
- * Credential Secrets are followed like sources (a watch of their metadata) and read when their version moved; the identity made of
- * one version is one object, so that "the same object" means "nothing has changed". None of it is kept longer than a location
- * is followed.
+ * Credential Secrets are followed like sources (a watch of their metadata) and read when their version changes. The identity from one
+ * version is always the same object, so comparing objects shows a change. It is kept only while a location is followed.
  */
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultIdentity } from '../../vault/session/identity.ts';
@@ -15,7 +14,7 @@ import { ServiceAccountTokens } from './service-account-tokens.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import type { VaultAuthRef } from './locations.ts';
 
-/** The watch of a credential Secret has not been listed yet; its first word wakes whoever waits. */
+/** The watch of a credential Secret has not been listed yet. Its list will start the next attempt. */
 export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
@@ -27,10 +26,10 @@ interface Made {
 
 export class VaultCredentials {
   readonly #store: KubeStore;
-  /** By the auth reference, of those that are followed. */
+  /** Followed identities by auth reference. */
   readonly #made = new Map<string, Made>();
   readonly #tokens: ServiceAccountTokens;
-  /** Which keys log in by a Secret, or as a ServiceAccount, and in how many ways. */
+  /** The locations that log in with a Secret or as a ServiceAccount, and how often each follows it. */
   readonly #users = new Map<string, Map<ResourceKey, number>>();
 
   constructor(store: KubeStore) {
@@ -38,7 +37,7 @@ export class VaultCredentials {
     this.#tokens = new ServiceAccountTokens(store.api);
   }
 
-  /** Follows what `auth` names, for the location `user`. Counts: as many `unfollow` calls end it. */
+  /** Follows the credential for the location `user`, until `unfollow` was called as often. */
   follow(user: ResourceKey, auth: VaultAuthRef): void {
     const holder = this.#holderOf(auth);
     let users = this.#users.get(holder);
@@ -54,7 +53,7 @@ export class VaultCredentials {
     const users = this.#users.get(holder);
     const count = users?.get(user);
     if (users === undefined || count === undefined) return;
-    // Who else logs in so is given another object of the same identity, and with it the same session.
+    // Other users get a new object with the same identity, and so the same session.
     this.#made.delete(idOf(holder, auth));
     if (count > 1) users.set(user, count - 1);
     else users.delete(user);
@@ -63,20 +62,20 @@ export class VaultCredentials {
     if (auth.method !== 'kubernetes') this.#store.forget(holder);
   }
 
-  /** The locations that log in by a Secret. */
+  /** The locations that log in with a Secret. */
   usersOf(secret: ResourceKey): Iterable<ResourceKey> {
     return this.#users.get(secret)?.keys() ?? [];
   }
 
   /**
-   * The identity that `auth` means now. The same object as long as nothing has changed, if it is followed.
-   * @throws VaultAuthMissingError, NotKnownYetError, what the API server answers
+   * The present identity. The same object until it changes, if it is followed.
+   * @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError
    */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
     if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
     const secret = this.#holderOf(auth);
     const view = this.#users.has(secret) ? this.#store.view(secret) : undefined;
-    if (view?.state === 'unknown') throw new NotKnownYetError(`not looked up yet: ${secret}`);
+    if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${secret}`);
     if (view?.state === 'missing') throw missingSecret(auth);
     const id = idOf(secret, auth);
     const made = this.#made.get(id);
@@ -91,7 +90,7 @@ export class VaultCredentials {
     return identity;
   }
 
-  /** The Secret that `auth` names, or a name for the ServiceAccount. */
+  /** The key of the Secret, or a name for the ServiceAccount. */
   #holderOf(auth: VaultAuthRef): string {
     if (auth.method !== 'kubernetes') return this.#store.key(auth.secret.namespace, auth.secret.name);
     return `kubernetes ${auth.serviceAccount.namespace}/${auth.serviceAccount.name}`;

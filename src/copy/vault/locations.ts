@@ -1,9 +1,9 @@
 /**
- * Entries in Vault as sources and targets: what a key of the engine stands for, and who uses it.
+ * Entries in Vault as sources and targets: the location of each resource key, and the rules that use it.
  *
- * A source has a key for each rule: dynamic credentials are made for one rule alone. Rules that mean the same KV entry, with the same
- * identity, share one poll and one reading all the same (`vaultPollKey`, copy/vault/sources.ts). A key is text
- * (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry remembers what it stands for, as long as a rule uses it.
+ * A source has a key for each rule, because dynamic credentials are made for one rule. Rules for the same KV entry with the same login
+ * still share one poll (`vaultPollKey`, `unit.ts`). A key is text (`vault:https://vault.example:8200/secret/data/app#1f…`), so the registry
+ * stores its location as long as a rule uses it.
  */
 import { createHash } from 'node:crypto';
 
@@ -16,7 +16,7 @@ import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
 export const VAULT_BACKEND = 'vault';
 
-/** Where a credential stands: a Secret of the cluster, and its keys. */
+/** A Secret or ServiceAccount of the cluster. */
 export interface SecretSpot {
   readonly namespace: string;
   readonly name: string;
@@ -37,7 +37,7 @@ export type VaultAuthRef =
       readonly role: string;
       readonly serviceAccount: SecretSpot;
       readonly audiences: readonly string[];
-      /** The server may be sent a token that the API server accepts. */
+      /** The server may get a token that the API server accepts. */
       readonly apiTokens: boolean;
     };
 
@@ -46,7 +46,7 @@ export interface VaultLocation {
   readonly auth: VaultAuthRef;
   readonly path: string;
   readonly encoding: ValueEncoding;
-  /** Type of the Secrets that are made of it; `undefined`: none are, so that any key will do. */
+  /** Type of the Secrets with its content; `undefined`: there are none, so that any key is valid. */
   readonly secretType: string | undefined;
 }
 
@@ -59,7 +59,7 @@ export function vaultSourceKey(location: VaultLocation, rule: RuleKey): Resource
 }
 
 /**
- * Equal for locations that mean the same entry, read by the same identity in the same way: one poll is enough for all of them.
+ * Equal for locations of the same entry, read with the same login in the same way. They share a poll.
  * @throws VaultError `invalidTarget`, VaultPathError
  */
 export function vaultPollKey(location: VaultLocation): ResourceKey {
@@ -67,8 +67,8 @@ export function vaultPollKey(location: VaultLocation): ResourceKey {
 }
 
 /**
- * What a lease belongs to: address, Vault namespace and path, the login, and the encoding. A lease of another origin is never used for
- * this location. How the connection is made and the type of the copies do not count.
+ * The origin of a lease: address, Vault namespace and path, login, and encoding. A lease of another origin is never used for this location.
+ * TLS settings and the type of the copies are not part of it.
  * @throws VaultError `invalidTarget`, VaultPathError
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
@@ -81,8 +81,7 @@ function waysOf({ target, auth, encoding, secretType }: VaultLocation): readonly
 }
 
 /**
- * The key of a location as a target: equal for all who would write to the same entry, whoever they are to Vault, because only one
- * of them may.
+ * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
  * @throws VaultError `invalidTarget`, VaultPathError
  */
 export function vaultTargetKey(location: VaultLocation): ResourceKey {
@@ -104,7 +103,7 @@ export function isVaultKey(key: ResourceKey): boolean {
   return key.startsWith(`${VAULT_BACKEND}:`);
 }
 
-/** The server that a key's calls go to. What is slow there must hold up nothing else. */
+/** The server of a key. Each server has its own queue lane. */
 export function laneOf(key: ResourceKey): string {
   const start = VAULT_BACKEND.length + 1;
   const host = key.indexOf('//', start);
@@ -116,38 +115,38 @@ export function laneOf(key: ResourceKey): string {
 export interface VaultUse {
   readonly key: ResourceKey;
   readonly location: VaultLocation;
-  /** How old what we know of the entry may be. */
+  /** Poll period. */
   readonly pollSeconds: number;
 }
 
 type Users = Map<RuleKey, VaultUse>;
 
 /**
- * What the keys stand for. Filled by the systems when they evaluate a rule.
+ * The locations of the keys. Controllers fill it when they evaluate a rule.
  *
- * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So a place is called by the path as it is written until
- * Vault has told what is mounted there (`learn`); then the rules that name it are evaluated again.
+ * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So the key of a target has the path of the spec until
+ * Vault's answer shows what is mounted there (`learn`). Then its rules are evaluated again.
  */
 export class VaultLocations {
   readonly #users = new Map<ResourceKey, Users>();
   readonly #usesOf = new Map<RuleKey, readonly VaultUse[]>();
-  /** Rules that name a path, by the place as it is written. */
+  /** Rules that use a path, by the target key with the path of the spec. */
   readonly #rulesAt = new Map<ResourceKey, Set<RuleKey>>();
-  /** Where a place, as it is written, is by another path. Only of places that a rule names. */
+  /** The path in Vault of a target key, if it differs from the spec. Only for paths that a rule uses. */
   readonly #paths = new Map<ResourceKey, string>();
   readonly #onHurry: (key: ResourceKey) => void;
   readonly #onMoved: (rule: RuleKey) => void;
 
   /**
-   * @param onHurry an entry shall be looked at more often than before, or in another way
-   * @param onMoved a place that the rule names is called otherwise by now
+   * @param onHurry an entry has a shorter poll period than before, or another location
+   * @param onMoved a target key of the rule has changed
    */
   constructor(onHurry: (key: ResourceKey) => void, onMoved: (rule: RuleKey) => void = () => undefined) {
     this.#onHurry = onHurry;
     this.#onMoved = onMoved;
   }
 
-  /** The key of a location as a target: equal for all paths that are known to lead to the same entry. */
+  /** The key of a location as a target. Equal for all paths that are known to be the same entry. */
   placeOf(location: VaultLocation): ResourceKey {
     const written = vaultTargetKey(location);
     const path = this.#paths.get(written);
@@ -155,12 +154,13 @@ export class VaultLocations {
   }
 
   /**
-   * Notes what Vault has told of a path. @returns whether the place is called otherwise by now: the rules that name it are evaluated again
+   * Stores what Vault answered for a path.
+   * @returns whether a target key has changed; then its rules are evaluated again
    */
   learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {
     const written = vaultTargetKey(location);
     const rules = this.#rulesAt.get(written);
-    // What is in no KV store is no place to write to.
+    // Only KV stores can be written to.
     if (!known || mount.kind === 'other' || rules === undefined) return false;
     const path = dataPath === normalizePath(location.path) ? undefined : dataPath;
     if (path === this.#paths.get(written)) return false;
@@ -170,16 +170,16 @@ export class VaultLocations {
     return true;
   }
 
-  /** Makes `uses` all that the rule uses. */
+  /** Replaces the uses of a rule. */
   set(rule: RuleKey, uses: readonly VaultUse[]): void {
-    const hurried: ResourceKey[] = [];
+    const sooner: ResourceKey[] = [];
     for (const use of uses) {
       let users = this.#users.get(use.key);
       if (users === undefined) this.#users.set(use.key, (users = new Map()));
       const before = users.get(rule);
-      const sooner = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
+      const more = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
       const otherwise = before !== undefined && JSON.stringify(before.location) !== JSON.stringify(use.location);
-      if (sooner || otherwise) hurried.push(use.key);
+      if (more || otherwise) sooner.push(use.key);
       users.set(rule, use);
     }
     const before = this.#usesOf.get(rule) ?? [];
@@ -192,11 +192,11 @@ export class VaultLocations {
     }
     if (uses.length > 0) this.#usesOf.set(rule, uses);
     else this.#usesOf.delete(rule);
-    this.#name(rule, before, uses);
-    for (const key of hurried) this.#onHurry(key);
+    this.#index(rule, before, uses);
+    for (const key of sooner) this.#onHurry(key);
   }
 
-  #name(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {
+  #index(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {
     const written = new Set(uses.map(({ location }) => vaultTargetKey(location)));
     for (const place of written) {
       const rules = this.#rulesAt.get(place);
@@ -214,7 +214,7 @@ export class VaultLocations {
     }
   }
 
-  /** What a key stands for to a rule; without one, to any of its users: for a source that is the same. */
+  /** The location of a key for a rule. Without a rule: for any user; for a source they are the same. */
   get(key: ResourceKey, rule?: RuleKey): VaultLocation | undefined {
     const users = this.#users.get(key);
     if (rule !== undefined) return users?.get(rule)?.location;
@@ -222,12 +222,12 @@ export class VaultLocations {
     return undefined;
   }
 
-  /** Rules that use it. */
+  /** Rules that use a key. */
   users(key: ResourceKey): Iterable<RuleKey> {
     return this.#users.get(key)?.keys() ?? [];
   }
 
-  /** The shortest poll period of those who use it, ms; `Infinity` without any. */
+  /** The shortest poll period of its users, ms; `Infinity` without users. */
   pollMs(key: ResourceKey): number {
     const periods = [...(this.#users.get(key)?.values() ?? [])].map(({ pollSeconds }) => pollSeconds * 1000);
     return Math.min(...periods);

@@ -1,10 +1,9 @@
 /**
- * Tokens of ServiceAccounts, for logins to Vault. The author of a rule names the server that gets such a token. So it must be worth
- * nothing at the API server, unless the administrator said that the server may be trusted with it: else the author
- * could become every ServiceAccount of the namespace.
+ * Tokens of ServiceAccounts for logins to Vault. The author of a rule chooses the server that gets the token. So the API server must not
+ * accept it, unless the administrator trusts that server: otherwise the author could act as any ServiceAccount of the namespace.
  *
- * Which audiences the API server takes for its own is found out by asking for a token without any: that one has them all. It needs
- * no other right than the login itself, and the token goes nowhere.
+ * The audiences of the API server are those of a token that was requested without audiences. This needs no more permissions than the login
+ * itself, and that token is not sent anywhere.
  */
 import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
@@ -15,27 +14,27 @@ import { isPassing } from '../model/failure.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import type { SecretSpot } from './locations.ts';
 
-export interface TokenWish {
-  /** Empty: the API server's own. */
+export interface TokenRequest {
+  /** Empty: those of the API server. */
   readonly audiences: readonly string[];
-  /** The token may be one that the API server accepts. */
+  /** The API server may accept the token. */
   readonly apiTokens: boolean;
 }
 
-/** The token would be accepted by the API server, and goes to a server that may not get such a token. */
+/** The API server would accept the token, and the Vault server may not get such a token. */
 export class ApiTokenRefusedError extends Error {
   override readonly name = 'ApiTokenRefusedError';
 
   constructor(audiences: readonly string[]) {
     const which = audiences.map((audience) => JSON.stringify(audience)).join(', ');
     super(
-      `the API server accepts tokens for the audience ${which}, and such a token goes only to servers that --vault-addresses names: ` +
-        'set serviceAccountRef.audiences, and the audience of the Vault role, to another one (vault, say)',
+      `the API server accepts tokens for the audience ${which}, so they are only sent to servers in --vault-addresses: ` +
+        'set serviceAccountRef.audiences and the audience of the Vault role to another one (for example vault)',
     );
   }
 }
 
-/** Seconds that a token is asked for: the least that an API server gives. */
+/** Lifetime of a token, seconds: the shortest that an API server accepts. */
 const JWT_SECONDS = 600;
 
 export class ServiceAccountTokens {
@@ -46,24 +45,28 @@ export class ServiceAccountTokens {
   }
 
   /**
-   * A token that is valid now.
-   * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError where trying again may
-   *   help, what the API server answers
+   * Requests a token.
+   * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry may succeed,
+   *   ApiError
    */
-  async request(account: SecretSpot, { audiences, apiTokens }: TokenWish, signal: AbortSignal): Promise<SecretBytes> {
-    if (apiTokens) return SecretBytes.fromUtf8((await this.#ask(account, audiences, signal)).token);
-    // Asked for each time, as a login is rare: the audiences of an API server change when it is started anew.
-    const own = new Set((await this.#ask(account, [], signal)).audiences);
+  async request(
+    account: SecretSpot,
+    { audiences, apiTokens }: TokenRequest,
+    signal: AbortSignal,
+  ): Promise<SecretBytes> {
+    if (apiTokens) return SecretBytes.fromUtf8((await this.#create(account, audiences, signal)).token);
+    // For each login, because the audiences of an API server may change when it restarts. Logins are rare.
+    const own = new Set((await this.#create(account, [], signal)).audiences);
     const refused = audiences.length === 0 ? [...own] : audiences.filter((audience) => own.has(audience));
     if (refused.length > 0) throw new ApiTokenRefusedError(refused);
-    const made = await this.#ask(account, audiences, signal);
-    // What was asked for may have been changed on its way (an admission webhook).
+    const made = await this.#create(account, audiences, signal);
+    // An admission webhook may have changed the request.
     const got = made.audiences.filter((audience) => own.has(audience));
     if (got.length > 0 || made.audiences.length === 0) throw new ApiTokenRefusedError(got);
     return SecretBytes.fromUtf8(made.token);
   }
 
-  async #ask(
+  async #create(
     { namespace, name }: SecretSpot,
     audiences: readonly string[],
     signal: AbortSignal,
@@ -75,7 +78,7 @@ export class ServiceAccountTokens {
       const { body } = await this.#api.request({ method: 'POST', path, body: JSON.stringify(request), signal });
       const answer = parseJson(body, `the answer to POST ${path}`) as { status?: { token?: unknown } };
       const token = answer.status?.token;
-      if (typeof token !== 'string') throw new TypeError('the API server gave no token');
+      if (typeof token !== 'string') throw new TypeError('the API server returned no token');
       return { token, audiences: audiencesOf(token) };
     } catch (error) {
       if (!isObjectGone(error, name)) {
@@ -89,14 +92,14 @@ export class ServiceAccountTokens {
   }
 }
 
-/** The audiences that stand in the token itself: those are what counts. @throws TypeError where it is no JSON Web Token */
+/** The audiences in the token itself. @throws TypeError if it is not a JSON Web Token */
 function audiencesOf(token: string): readonly string[] {
   let claims: unknown;
   try {
     claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   } catch {
     // The error would quote the token.
-    throw new TypeError('the API server gave a token that is no JSON Web Token');
+    throw new TypeError('the API server returned a token that is not a JSON Web Token');
   }
   const { aud } = (claims ?? {}) as { aud?: unknown };
   const list: readonly unknown[] = Array.isArray(aud) ? aud : [aud];

@@ -19,7 +19,7 @@ import type { Fingerprint } from '../model/fingerprint.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import {
   LONGEST_WAIT_MS,
-  saysNothingNew,
+  isSkippedCall,
   troubleOf,
   type VaultAccess,
   vaultLongestWaitMs,
@@ -266,7 +266,7 @@ export class VaultSources implements SourceProvider {
     // The watch of the credential starts the next poll.
     if (error instanceof NotKnownYetError) return undefined;
     const reported = unit.trouble !== undefined || unit.view.state === 'failed';
-    if (!reported || !saysNothingNew(error)) {
+    if (!reported || !isSkippedCall(error)) {
       const trouble = troubleOf(error, unit.location, 'reading from');
       const { pending, reason, message } = trouble;
       if (unit.view.state === 'present') unit.trouble = trouble;

@@ -1,9 +1,9 @@
 /**
- * Makes entries in Vault true: compares, and writes one version where something differs.
+ * Reconciles entries in Vault as targets: compares, and writes one version if the content differs.
  *
- * An entry in Vault carries no mark of ours, so it is never deleted, and whoever claims it may write it; of several claims the oldest
- * wins. What we wrote or found last (`held`: digest and version) saves reading: as long as both stand, one look at the
- * metadata every poll period is all. It can be lost at any time; then the entry is read and compared.
+ * An entry in Vault has no mark, so it is never deleted, and any rule may write it; of several claims the oldest wins. The digest and version
+ * of the last write or read (`held`) save reading: while both are unchanged, one read of the metadata every poll period is enough. `held`
+ * may be lost at any time; then the entry is read and compared.
  */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
@@ -23,7 +23,7 @@ import { SECRET } from '../model/kind.ts';
 import { oldestOf } from '../plan/contest.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
-import { saysNothingNew, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
+import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
@@ -31,7 +31,7 @@ import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './lo
 export interface VaultTargetsOptions {
   readonly book: ClaimBook;
   readonly sources: SourceReader;
-  /** Why a claim that is part of a cycle is not carried out. */
+  /** The failed source of a claim that is part of a cycle. */
   readonly cycleOf: (claim: Claim) => SourceView | undefined;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
@@ -40,17 +40,17 @@ export interface VaultTargetsOptions {
   readonly random: () => number;
   /** Wall clock, ms. */
   readonly now: () => number;
-  /** A claim's outcome is news, or a write was done for it. */
+  /** The outcome of a claim changed, or a write was done for it. */
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
   /** A version was written. `addr` is the server's. */
   readonly onWrite: (target: ResourceKey, addr: string, entry: Entry) => void;
 }
 
-/** What a target holds, as far as we know. */
+/** The content of a target when it was last written or read. */
 export interface Written {
   /** Of the source. */
   readonly sourceVersion: string;
-  /** Of the entry, with the time at which it was made: no other has the same; `undefined` where Vault counts none. */
+  /** Of the entry, with its creation time, so that it is unique; `undefined` where Vault counts no versions. */
   readonly entryVersion: string | undefined;
 }
 
@@ -58,30 +58,30 @@ interface Held {
   /** Of the source's content. */
   readonly digest: string;
   sourceVersion: string;
-  /** The entry's; `undefined` where Vault counts none. */
+  /** Of the entry; `undefined` where Vault counts no versions. */
   readonly version?: number | undefined;
-  /** Of that version: a deleted entry that somebody made anew counts from 1 again. */
+  /** Of that version, because a recreated entry counts from 1 again. */
   readonly createdTime?: string | undefined;
-  /** Of the location: with another encoding the same content is another entry. */
+  /** Of the location: the same content in another encoding is another entry. */
   readonly encoding: string;
 }
 
 interface Memory {
   held?: Held;
-  /** Whose credential is followed. */
+  /** The followed credential. */
   auth?: VaultAuthRef;
-  /** The credential changed while a run was under way. */
-  anew?: boolean;
+  /** The credential changed during a run. */
+  credentialChanged?: boolean;
 }
 
-/** What a run came to: an outcome, and when to look again where that is not the poll period. */
+/** The result of a run. `requeueAfterMs`: if it is not the poll period. */
 interface Verdict {
   readonly outcome: Outcome;
   readonly wrote?: boolean;
   readonly requeueAfterMs?: number;
 }
 
-/** The source's content is on its way. */
+/** Wait for the content of the source, ms. */
 const LATER_MS = 1000;
 
 export class VaultTargets implements TargetWriter {
@@ -102,25 +102,25 @@ export class VaultTargets implements TargetWriter {
       return undefined;
     }
     const memory = this.#follow(target, location.auth);
-    memory.anew = false;
+    memory.credentialChanged = false;
     try {
-      const verdict = await this.#bringAbout(target, winner, location, memory, signal);
+      const verdict = await this.#write(target, winner, location, memory, signal);
       if (verdict === undefined) return { requeueAfterMs: LATER_MS };
       this.#settle(target, verdict.outcome, verdict.wrote ?? false);
       const pollMs = locations.pollMs(target);
-      // Given up while it was written: whoever did that asks for another run.
+      // Without users the engine requests another run.
       return Number.isFinite(pollMs) ? { requeueAfterMs: pollMs * (0.9 + 0.1 * random()) } : undefined;
     } catch (error) {
-      // Its watch wakes us.
+      // The watch of the credential starts the next run.
       if (error instanceof NotKnownYetError) return undefined;
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
       delete memory.held;
       const { pending, reason, message } = troubleOf(error, location, 'syncing to');
-      if (winner.outcome.state !== 'error' || !saysNothingNew(error)) {
+      if (winner.outcome.state !== 'error' || !isSkippedCall(error)) {
         const why = { reason, message };
         this.#settle(target, pending ? { state: 'waiting', for: 'target', ...why } : { state: 'error', ...why }, false);
       }
-      if (memory.anew) return { requeueAfterMs: 0 };
+      if (memory.credentialChanged) return { requeueAfterMs: 0 };
       if (error instanceof VaultAuthMissingError) return undefined;
       throw error;
     }
@@ -135,27 +135,27 @@ export class VaultTargets implements TargetWriter {
     return claim.shape.desiredState(view, undefined, now()).kind === 'be' ? 'flows' : 'rests';
   }
 
-  /** Failures of ours were told when they happened; this one is the source's. */
+  /** Only for errors of the source: `reconcile` has reported those of Vault. */
   failed(target: ResourceKey, error: unknown): void {
     if (isVaultError(error)) return;
     const message = error instanceof Error ? error.message : String(error);
     this.#settle(target, { state: 'error', reason: 'SyncError', message }, false);
   }
 
-  /** Targets that log in by a credential that changed: what failed before may work now. */
-  anew(target: ResourceKey): void {
+  /** The credential of a target may have changed: a run that failed before may succeed now. */
+  retry(target: ResourceKey): void {
     const memory = this.#memory.get(target);
-    if (memory !== undefined) memory.anew = true;
+    if (memory !== undefined) memory.credentialChanged = true;
   }
 
-  /** What the target was last seen to hold. */
+  /** The content of a target when it was last written or read. */
   written(target: ResourceKey): Written | undefined {
     const { held } = this.#memory.get(target) ?? {};
     return held && { sourceVersion: held.sourceVersion, entryVersion: entryVersionOf(held) };
   }
 
   /**
-   * What an entry holds that `rule` writes, if it is still of the version `entryVersion`: as content of no version.
+   * The content of an entry that `rule` writes, if the entry still has the version `entryVersion`. The content itself has no version.
    * @throws VaultError, VaultAuthMissingError
    */
   async readBack(
@@ -185,8 +185,8 @@ export class VaultTargets implements TargetWriter {
     }
   }
 
-  /** @returns undefined while the source's content is not there yet */
-  async #bringAbout(
+  /** Writes the entry if it differs. @returns `undefined` while the content of the source is not loaded */
+  async #write(
     target: ResourceKey,
     { claim }: Entry,
     location: VaultLocation,
@@ -200,7 +200,7 @@ export class VaultTargets implements TargetWriter {
     if (desired.kind !== 'be') return { outcome: standstill(desired) };
     if (source === undefined) return { outcome: PENDING };
     const { entries } = await access.open(target, location, signal);
-    // Another rule may write the same entry by another path, or read it and lead back here: the claims say so when they are made anew.
+    // Another rule may write the same entry by another path, or make a cycle with it: after a new evaluation the claims show it.
     if (locations.learn(location, await entries.resolve(location.path, signal))) return undefined;
     const { held } = memory;
     const holds = async (digest: string | undefined, version: string): Promise<boolean> => {
@@ -213,7 +213,7 @@ export class VaultTargets implements TargetWriter {
     if (view.state === 'present' && (await holds(known, view.version))) return { outcome: SYNCED };
     const content = await sources.load(source, signal);
     if (content === undefined) return undefined;
-    // The source has another version, and may still have the same content.
+    // Another version of the source may have the same content.
     if (content.digest !== known && (await holds(content.digest, content.version))) return { outcome: SYNCED };
     if (content.keyCount === 0) {
       const message = 'no data in source secret; nothing is written';
@@ -252,7 +252,7 @@ export class VaultTargets implements TargetWriter {
     return memory;
   }
 
-  /** Nobody claims it any more: it stays as it is. */
+  /** No rule claims it any more. It stays unchanged. */
   #leave(target: ResourceKey): void {
     const memory = this.#memory.get(target);
     this.#memory.delete(target);
@@ -272,12 +272,12 @@ export class VaultTargets implements TargetWriter {
   }
 }
 
-/** `undefined`: Vault counts no versions there. */
+/** @returns `undefined` where Vault counts no versions */
 function entryVersionOf({ version, createdTime }: Pick<Held, 'version' | 'createdTime'>): string | undefined {
   return version === undefined || createdTime === undefined ? undefined : `${version} ${createdTime}`;
 }
 
-/** `undefined`: that is not what we wrote. */
+/** @returns `undefined` if Keyferry cannot have written these values */
 function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | undefined {
   try {
     const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
@@ -300,7 +300,7 @@ function standstill(desired: Exclude<DesiredState, { kind: 'be' }>): Outcome {
   return { state: 'waiting', for: desired.for, reason, message };
 }
 
-/** Whether the entry is as we left it, by its metadata alone where Vault counts versions. */
+/** Whether the entry still has the held version. Always false where Vault counts no versions. */
 async function isUntouched(
   { entries }: VaultConnection,
   { path, encoding }: VaultLocation,

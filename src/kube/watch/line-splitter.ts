@@ -1,21 +1,21 @@
 /**
- * Cuts a stream of chunks into lines, as a watch sends them: one JSON document each.
+ * Splits a stream of chunks into lines. A watch sends one JSON document in each line.
  *
- * Invariant: `#rest` holds the bytes of at most one unfinished line. A line that lies within one chunk is handed out as a
- * view of that chunk (no copy); only a line that spans chunks is joined.
+ * Invariant: `#rest` holds the bytes of at most one incomplete line. A line within one chunk is a view of that chunk (no copy); only
+ * a line that spans chunks is joined.
  */
 export class LineSplitter {
   #rest: Buffer[] = [];
   #restBytes = 0;
   readonly #maxLineBytes: number;
 
-  /** @param maxLineBytes a longer line is an error, not a reason to fill the memory. An object of etcd has at most 1.5 MB. */
+  /** @param maxLineBytes a longer line is an error, to limit memory. An object in etcd has at most 1.5 MB. */
   constructor(maxLineBytes = 16 * 1024 * 1024) {
     this.#maxLineBytes = maxLineBytes;
   }
 
   /**
-   * Calls `onLine` for every line that `chunk` completes, without its newline. Empty lines are passed over.
+   * Calls `onLine` for every line that `chunk` completes, without its newline. Empty lines are skipped.
    * @throws RangeError for a line above the limit.
    */
   push(chunk: Buffer, onLine: (line: Buffer) => void): void {
@@ -42,7 +42,7 @@ export class LineSplitter {
     }
   }
 
-  /** Bytes of an unfinished line: above 0 at the end of a stream means that the line was cut off. */
+  /** Bytes of an incomplete line. Above 0 at the end of a stream: the line was cut off. */
   get pendingBytes(): number {
     return this.#restBytes;
   }
