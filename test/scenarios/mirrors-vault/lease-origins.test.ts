@@ -276,7 +276,7 @@ describe('a lease', { skip }, () => {
     await scene.fromVault('base64', block('ro', 'one', { encoding: 'base64' }), ['target']);
     await mirrors.secret(HOME, 'plain', { a: '1' });
     await scene.toVault('into', { name: 'plain' }, block('ro'));
-    await mirrors.ready('base64', 'InvalidValues', /no KV store/);
+    await mirrors.ready('base64', 'InvalidValues', /not in a KV store/);
     await mirrors.ready('into', 'VaultError', /database\/ is not a KV store/);
     assert.deepEqual(await made(), []);
     await remove('base64', 'into');
