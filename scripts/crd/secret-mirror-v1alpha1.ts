@@ -3,6 +3,7 @@
  * and not converted, because it lacks most fields of `v1alpha2`.
  */
 import { z } from 'zod';
+import { originalStatus } from './secret-mirror.ts';
 
 export const secretMirrorV1alpha1 = z
   .object({
@@ -23,18 +24,6 @@ export const secretMirrorV1alpha1 = z
       })
       .meta({ description: 'Source and destination of the copies.' })
       .exactOptional(),
-    status: z
-      .object({
-        mirrorStatus: z
-          .enum(['Pending', 'Active', 'Error'])
-          .meta({ description: 'Status of the mirror in one word.', default: 'Pending' })
-          .exactOptional(),
-        lastSyncTime: z
-          .string()
-          .meta({ description: 'Time of the last successful sync.', format: 'date-time' })
-          .exactOptional(),
-      })
-      .meta({ description: 'Observed state of the mirror.' })
-      .exactOptional(),
+    status: z.object(originalStatus).meta({ description: 'Observed state of the mirror.' }).exactOptional(),
   })
   .meta({ description: 'The first version of SecretMirror. Use v1alpha2.' });

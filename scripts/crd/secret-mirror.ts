@@ -119,19 +119,24 @@ export const secretMirrorSpec = z
     }),
   });
 
+/** The status fields of the original, in both versions of the API. */
+export const originalStatus = {
+  mirrorStatus: z
+    .enum(['Pending', 'Active', 'Error'])
+    .meta({ description: 'Status of the mirror in one word.', default: 'Pending' })
+    .exactOptional(),
+  lastSyncTime: z
+    .string()
+    .meta({
+      description: 'Time of the last successful sync; 1970-01-01T00:00:00Z if there was none.',
+      format: 'date-time',
+    })
+    .exactOptional(),
+};
+
 export const secretMirrorStatus = z
   .object({
-    mirrorStatus: z
-      .enum(['Pending', 'Active', 'Error'])
-      .meta({ description: 'Status of the mirror in one word.', default: 'Pending' })
-      .exactOptional(),
-    lastSyncTime: z
-      .string()
-      .meta({
-        description: 'Time of the last successful sync; 1970-01-01T00:00:00Z if there was none.',
-        format: 'date-time',
-      })
-      .exactOptional(),
+    ...originalStatus,
     observedGeneration: z
       .int()
       .meta({ description: 'The metadata.generation that this status is based on.', format: 'int64' })
