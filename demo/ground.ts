@@ -1,5 +1,5 @@
 /** The cluster of the demo: its own local servers, or the cluster of a kubeconfig. */
-import { crds } from '../src/cli/crds.ts';
+import { readCrds } from '../scripts/crd/read-crds.ts';
 import { createKubeApi, type HttpKubeApi } from '../src/kube/http.ts';
 import { loadKubeconfig } from '../src/kube/auth/kubeconfig.ts';
 import { isForbidden } from '../src/kube/errors.ts';
@@ -87,7 +87,7 @@ export async function givenGround(
 /** Applies the CRDs of Keyferry that do not exist. @returns the created CRDs */
 export async function installCrds(cluster: DemoCluster, screen: Screen, signal: AbortSignal): Promise<Manifest[]> {
   const made: Manifest[] = [];
-  for (const crd of parseManifests(crds())) {
+  for (const crd of parseManifests(readCrds())) {
     try {
       if ((await cluster.create(crd)) !== undefined) made.push(crd);
     } catch (error) {
