@@ -20,13 +20,10 @@ export type AuthHeaders = Readonly<Record<string, string | readonly string[]>>;
  * runs, so that the usual call costs nothing.
  */
 export interface CredentialSource {
-  /**
-   * @param signal ends the wait, not the work: that is shared by all callers
-   * @throws CredentialError naming the file or plugin
-   */
-  headers(signal?: AbortSignal): AuthHeaders | Promise<AuthHeaders>;
+  /** @throws CredentialError naming the file or plugin */
+  headers(): AuthHeaders | Promise<AuthHeaders>;
   /** As `headers`. */
-  tls(signal?: AbortSignal): TlsMaterial | Promise<TlsMaterial>;
+  tls(): TlsMaterial | Promise<TlsMaterial>;
   /** The server answered 401: the credentials are read again, at most as often as the source allows. */
   invalidate(): void;
 }

@@ -68,7 +68,7 @@ describe('metrics', () => {
     depth = 0;
     text = await metrics.text();
     assert.ok(text.includes('keyferry_queue_depth{queue="rules"} 0\n'));
-    assert.ok(text.includes('keyferry_queue_retries_total{queue="rules"} 2\n'), 'read anew, not added up');
+    assert.ok(text.includes('keyferry_queue_retries_total{queue="rules"} 2\n'), 'read again, not added up');
     remove();
     assert.deepEqual(samples(await metrics.text(), 'keyferry_queue_depth'), []);
   });

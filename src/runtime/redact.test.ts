@@ -3,8 +3,7 @@ import { describe, it } from 'node:test';
 
 import * as fc from 'fast-check';
 
-import { markCommonPieces } from './common-pieces.ts';
-import { redact } from './redact.ts';
+import { markCommonPieces, redact } from './redact.ts';
 import { withinCpu } from '../../test/support/yardstick.ts';
 
 const PEM = `-----BEGIN KEY-----\n${'QUJD'.repeat(16)}\nshort\nc2VjcmV0\n-----END KEY-----\n`;

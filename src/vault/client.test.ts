@@ -176,7 +176,7 @@ describe('an answer', () => {
     const slow = Array.from({ length: 4 }, () =>
       failure(get(connect(drips, {}, { largeAnswers: large, timeoutMs: 30_000 })), 'tooLarge'),
     );
-    await waitFor(() => large.taken === 4, { message: 'all that may be under way to be' });
+    await waitFor(() => large.taken === 4, { message: 'four large answers' });
     await get(connect(addr, {}, { largeAnswers: large, timeoutMs: 30_000 }));
     for (const error of await Promise.all(slow)) assert.match(error.message, /took longer than 5000 ms/);
     assert.deepEqual([large.taken, large.waiting], [0, 0]);

@@ -161,7 +161,7 @@ export class VaultClient {
     return this.#limited(request, this.#parties);
   }
 
-  /** Closes all connections; calls under way fail. */
+  /** Closes all connections; running calls fail. */
   close(): void {
     this.#closed = true;
     this.#transport.destroy();
@@ -318,8 +318,8 @@ export class VaultClient {
     const token = request.token?.bytes().toString('latin1');
     const secrets = [...(token === undefined ? [] : [token]), ...(request.redact?.() ?? [])];
     const errors = scrub(failure.errors, secrets);
-    const words = errors.length > 0 ? errors.join('; ') : describe(kind, status);
-    const reason = kind === 'redirect' ? this.#redirectReason(answer) : `${status} ${words}`;
+    const text = errors.length > 0 ? errors.join('; ') : describe(kind, status);
+    const reason = kind === 'redirect' ? this.#redirectReason(answer) : `${status} ${text}`;
     return this.#error(request, reason, { kind, status, errors, retryAfterMs });
   }
 

@@ -7,7 +7,7 @@ import { Liveness } from './liveness.ts';
 
 const never = new AbortController().signal;
 
-/** A server that answers as it is told to, in time or when `reply` is called. */
+/** A server whose answers the test gives, at once or when `reply` is called. */
 function setUp(first: boolean | 'silent') {
   const clock = new ManualClock();
   const server = { alive: first, asked: 0, reply: (_alive: boolean): void => undefined };
@@ -78,7 +78,7 @@ describe('Liveness', () => {
     liveness.answered();
     assert.equal(await doubt, true);
     server.reply(false);
-    // Until whoever waits for the verdict has seen it.
+    // Until the waiting calls have seen the result.
     await setImmediate();
     assert.equal(liveness.state, 'up');
   });

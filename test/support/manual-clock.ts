@@ -1,5 +1,5 @@
 /**
- * A clock for tests that moves only when told.
+ * A clock for tests that only `advance` moves.
  *
  * Timers fire in order of their due time (equal times: in order of creation). Between two firings the event loop gets a
  * turn, so that promises settled by the first can set timers that fire within the same `advance`.

@@ -1,14 +1,13 @@
 /**
- * Credentials put together from their parts, each of which may be renewed while we run.
+ * Credentials composed of parts that may be renewed at run time.
  *
- * Invariant: while no part changed, `headers()` and `tls()` give the same objects again, and at once where all parts are fresh.
+ * Invariant: while no part changes, `headers()` and `tls()` return the same objects, and without a promise if all parts are fresh.
  */
-import { orAborted } from '../../runtime/abort.ts';
 import type { AuthHeaders, CredentialSource, TlsMaterial } from '../connection.ts';
 import { CredentialError } from '../errors.ts';
 import type { FileValue } from './file-value.ts';
 
-/** What an exec plugin gave us. */
+/** The credentials of an exec plugin. */
 export interface PluginCredential {
   readonly token?: string;
   /** PEM; both or none. */
@@ -16,7 +15,7 @@ export interface PluginCredential {
   readonly key?: string;
 }
 
-/** Something that makes credentials on demand (exec-credential.ts). Same object = same credentials. */
+/** Creates credentials on demand (exec-credential.ts). The same object means the same credentials. */
 export interface CredentialPlugin {
   get(): PluginCredential | Promise<PluginCredential>;
   invalidate(): void;
@@ -49,22 +48,20 @@ export class RenewingCredentials implements CredentialSource {
     this.#parts = parts;
   }
 
-  headers(signal?: AbortSignal): AuthHeaders | Promise<AuthHeaders> {
+  headers(): AuthHeaders | Promise<AuthHeaders> {
     const { tokenFile, token, plugin } = this.#parts;
     if (tokenFile !== undefined) {
       const content = tokenFile.get();
       if (!(content instanceof Promise)) return this.#headersWith(tokenOf(content, tokenFile.path));
-      const made = content.then((bytes) => this.#headersWith(tokenOf(bytes, tokenFile.path)));
-      return orAborted(made, signal, `reading ${tokenFile.path}`);
+      return content.then((bytes) => this.#headersWith(tokenOf(bytes, tokenFile.path)));
     }
     if (token !== undefined || plugin === undefined) return this.#headersWith(token);
     const credential = plugin.get();
     if (!(credential instanceof Promise)) return this.#headersWith(credential.token);
-    const made = credential.then((given) => this.#headersWith(given.token));
-    return orAborted(made, signal, 'getting credentials from the exec plugin');
+    return credential.then((given) => this.#headersWith(given.token));
   }
 
-  tls(signal?: AbortSignal): TlsMaterial | Promise<TlsMaterial> {
+  tls(): TlsMaterial | Promise<TlsMaterial> {
     const { ca, cert, key, plugin, token } = this.#parts;
     const all = [
       ca === undefined || isBytes(ca) ? ca : ca.get(),
@@ -77,10 +74,9 @@ export class RenewingCredentials implements CredentialSource {
     ) {
       return this.#tlsWith(all[0], given.cert ?? all[1], given.key ?? all[2]);
     }
-    const made = Promise.all([...all, given]).then(([ca, cert, key, given]) =>
+    return Promise.all([...all, given]).then(([ca, cert, key, given]) =>
       this.#tlsWith(ca, given.cert ?? cert, given.key ?? key),
     );
-    return orAborted(made, signal, 'reading certificates');
   }
 
   invalidate(): void {
@@ -123,8 +119,7 @@ export function basicAuth(username: string, password: string): string {
 function tokenOf(content: Buffer, path: string): string {
   const token = content.toString('utf8').trim();
   if (token === '') throw new CredentialError(`${path}: the token file is empty`);
-  if (!/^[\x21-\x7e]+$/u.test(token))
-    throw new CredentialError(`${path}: the file holds something else than one token`);
+  if (!/^[\x21-\x7e]+$/u.test(token)) throw new CredentialError(`${path}: the file does not hold a single token`);
   return token;
 }
 

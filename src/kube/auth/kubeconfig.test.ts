@@ -301,6 +301,6 @@ describe('errors name file and field:', () => {
     await assert.rejects(async () => credentials.headers(), /empty: the token file is empty/u);
     write('s3cret and\nmore', 'empty');
     credentials.invalidate();
-    await assert.rejects(async () => credentials.headers(), /empty: the file holds something else than one token/u);
+    await assert.rejects(async () => credentials.headers(), /empty: the file does not hold a single token/u);
   });
 });

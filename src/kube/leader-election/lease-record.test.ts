@@ -98,7 +98,7 @@ test('the Lease that is written', () => {
 
 /**
  * The rules played through without a server: each member looks when the history says so, with a clock that starts
- * anywhere, and writes only if nobody wrote in between; a write may be carried out and its answer lost.
+ * anywhere, and writes only if no other replica wrote in between; a write may be carried out and its answer lost.
  */
 test('property: two replicas never lead at once, and one leads if all keep trying', () => {
   const DURATION = 15_000;

@@ -21,7 +21,7 @@ const REFUSING_STATUS = new Set([400, 403, 404, 500]);
 
 /**
  * @param name id for a token that has no accessor
- * @throws VaultError: `authFailed` with Vault's words where the login was refused
+ * @throws VaultError: `authFailed` with Vault's message where the login was refused
  */
 export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
   const { client, clock, namespace, timeoutMs } = context;

@@ -1,4 +1,4 @@
-/** What a session does with a token that Vault refuses, on a clock that moves only when told. Vault's own part: test/scenarios. */
+/** How a session handles a token that Vault refuses, on a manual clock. With a real Vault: test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -70,7 +70,7 @@ describe('a refused call', () => {
 
   it('of a token that was replaced meanwhile does not affect the current one', async () => {
     const { clock, session, refused, gate, count } = setUp(false);
-    await session.login();
+    await session.request({ ...READ, path: 'secret/data/other' });
     await clock.advance(10_000);
     refused.add('t1');
     const lookUp = Promise.withResolvers<void>();

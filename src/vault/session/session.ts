@@ -152,11 +152,6 @@ export class VaultSession implements VaultCaller {
     };
   }
 
-  /** Logs in if needed, to report a failure early. @throws VaultError, AbortedError */
-  async login(signal?: AbortSignal): Promise<void> {
-    await this.#token(signal);
-  }
-
   /**
    * One call with this identity's token. If the token turns out to be dead, logs in and calls once more.
    * A lease in the answer keeps its token from being revoked until `forgetLease`.

@@ -1,4 +1,4 @@
-/** When a token is renewed, on a clock that moves only when told. Vault's own part: test/scenarios. */
+/** When a token is renewed, on a manual clock. With a real Vault: test/scenarios. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 

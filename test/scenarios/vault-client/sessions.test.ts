@@ -382,7 +382,10 @@ describe('a session that is stopped while it logs in', () => {
   it('leaves no token behind', async () => {
     const session = open(appRole(await newRole()));
     const controller = new AbortController();
-    const waiting = assert.rejects(session.login(controller.signal), { name: 'AbortError' });
+    const waiting = assert.rejects(
+      session.request({ method: 'GET', path: 'secret/data/app', signal: controller.signal }),
+      { name: 'AbortError' },
+    );
     controller.abort();
     await sessions.stop();
     await waiting;
