@@ -210,14 +210,23 @@ export class Engine {
     this.#status.add(rule, { delayMs: this.book.isUnderWay(rule) ? STATUS_PATIENCE_MS : STATUS_DELAY_MS });
   }
 
-  /** An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned. */
-  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
+  /**
+   * An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned.
+   * @param own the target was written, and its run is not over
+   */
+  objectChanged(
+    key: ResourceKey,
+    before: Observed | undefined,
+    after: Observed | undefined,
+    initial: boolean,
+    own = false,
+  ): void {
     const { was, is } = this.claims.objectChanged(key, before, after);
     // The rule may be waiting for the deletion of its last copy.
     if (was !== undefined && was !== is) this.touchStatus(was);
     const priority = initial ? 'low' : 'normal';
     this.cycles.touched(key);
-    if (was !== undefined || is !== undefined || this.book.isClaimed(key)) this.touchTarget(key, priority);
+    if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.touchTarget(key, priority);
     this.touchSource(key, priority);
   }
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {

@@ -8,6 +8,7 @@
  * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
  *   delays only its own targets (`TargetQueues.start`).
  */
+import type { OnChange } from './cluster/object-index.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
 import type { Backend, BackendWatch } from './backend.ts';
@@ -15,7 +16,6 @@ import type { ClusterEvents } from './cluster/cluster.ts';
 import type { Controller } from './controller.ts';
 import { Engine, type EngineOptions } from './engine.ts';
 import type { ResourceKey } from './model/keys.ts';
-import type { Observed } from './model/observed.ts';
 
 export interface ManagerOptions {
   /** Name of the home cluster's backend. */
@@ -89,10 +89,10 @@ export class Manager implements ClusterEvents {
     for (const controller of this.#open) controller.namespaceChanged?.(name, there, initial);
   }
 
-  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {
-    for (const backend of this.engine.backends) backend.objectChanged?.(key, before, after, initial);
-    this.engine.objectChanged(key, before, after, initial);
-    for (const controller of this.#open) controller.objectChanged?.(key, before, after, initial);
+  objectChanged(...change: Parameters<OnChange>): void {
+    for (const backend of this.engine.backends) backend.objectChanged?.(...change);
+    this.engine.objectChanged(...change);
+    for (const controller of this.#open) controller.objectChanged?.(...change);
   }
 
   objectKnown(key: ResourceKey): void {

@@ -37,12 +37,16 @@ interface Slot {
   feeds: FeedBit;
 }
 
-/** `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. */
+/**
+ * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the response to a
+ * write, and the writer decides the target again if it has to.
+ */
 export type OnChange = (
   key: ResourceKey,
   before: Observed | undefined,
   after: Observed | undefined,
   initial: boolean,
+  own?: boolean,
 ) => void;
 
 export class ObjectIndex {
@@ -92,9 +96,9 @@ export class ObjectIndex {
     const expected = this.#expected.get(key) ?? new Set();
     this.#expected.set(key, expected.add(departure));
     return {
-      learn: (meta) => {
+      learn: (meta, own = false) => {
         const { version } = departure;
-        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(SELF, meta, false);
+        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(SELF, meta, false, own);
         const record = this.get(namespace, name);
         return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
       },
@@ -196,12 +200,12 @@ export class ObjectIndex {
     return bit;
   }
 
-  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean): void {
+  #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {
     const namespace = meta.namespace ?? '';
     const path = `${namespace}/${meta.name}`;
     const slot = this.#slots.get(namespace)?.get(meta.name);
     if (slot === undefined) {
-      this.#add(bit, namespace, meta, initial);
+      this.#add(bit, namespace, meta, initial, own);
       return;
     }
     const before = slot.record;
@@ -221,16 +225,16 @@ export class ObjectIndex {
     // Other feeds have only confirmed the earlier object of this name.
     if (before.uid !== meta.uid) slot.feeds = bit;
     slot.record = observe(meta, this.#observing);
-    this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial);
+    this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial, own);
   }
 
-  #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean): void {
+  #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean, own: boolean): void {
     const record = observe(meta, this.#observing);
     let names = this.#slots.get(namespace);
     if (names === undefined) this.#slots.set(namespace, (names = new Map()));
     names.set(this.#observing.lists.text(meta.name), { record, feeds: bit });
     if (bit === SELF) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
-    this.#onChange(this.#key(namespace, meta.name), undefined, record, initial);
+    this.#onChange(this.#key(namespace, meta.name), undefined, record, initial, own);
   }
 
   /**
@@ -278,8 +282,8 @@ interface Departure {
 }
 
 export interface Expectation extends Disposable {
-  /** Stores the response, unless it is out of date. @returns what is kept of it */
-  learn(meta: ObjectMeta): Observed;
+  /** Stores the response, unless it is out of date. @param own @see OnChange @returns what is kept of it */
+  learn(meta: ObjectMeta, own?: boolean): Observed;
 }
 
 export interface ObjectFeed {

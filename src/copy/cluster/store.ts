@@ -61,10 +61,10 @@ export class KubeStore {
     this.index = new ObjectIndex(
       options.api.cluster,
       options.kind.kind,
-      (key, before, after, initial) => {
+      (key, before, after, initial, own) => {
         // `forget` is called for followed sources only.
         if (after === undefined) this.#fingerprints.delete(key);
-        options.onChange(key, before, after, initial);
+        options.onChange(key, before, after, initial, own);
       },
       { onRollback, onLate, isRead },
     );

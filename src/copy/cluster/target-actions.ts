@@ -4,6 +4,7 @@ import type { Claim, Outcome } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { isPassing } from '../model/failure.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import type { Observed } from '../model/observed.ts';
 import { winnerOf } from '../plan/contest.ts';
 import { type Decision, type FactSource, factsOf } from '../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../plan/facts.ts';
@@ -137,7 +138,7 @@ export class TargetActions {
       const { meta, stored } = written;
       onWrite(target, verb, true, claim);
       // First of all: another object under the old name clears the memory of the old one.
-      const kept = answer.learn(meta);
+      const kept = answer.learn(meta, true);
       const memory = this.#memory.of(target);
       delete memory.cleared;
       afterWrite(move, memory, now());
@@ -149,7 +150,7 @@ export class TargetActions {
         memory.held = { resourceVersion: meta.resourceVersion, fingerprint: held.fingerprint };
       }
       if (verb === 'create') this.#replacements.forget(target);
-      return this.#written(action, isOverwritten(written, marked, content, kept));
+      return this.#written(action, kept, isOverwritten(written, marked, content, kept));
     } catch (error) {
       onWrite(target, verb, false, claim);
       // While the server has trouble, it would not take the old copy either.
@@ -160,12 +161,17 @@ export class TargetActions {
     }
   }
 
-  /** @param overwritten the server stored something else than was written */
-  #written({ target, plan: { claim, remarks } }: Action, overwritten: boolean): ActionResult {
+  /**
+   * After a write the target is decided again, unless one claim alone decides all of it: then nothing is left to do.
+   * @param overwritten the server stored something else than was written
+   */
+  #written({ target, facts, plan: { claim, remarks } }: Action, kept: Observed, overwritten: boolean): ActionResult {
     const memory = this.#memory.of(target);
     if (!overwritten) {
       delete memory.overwritten;
-      return { settle: { outcome: undefined, wroteFor: claim, remarks } };
+      const settle = { outcome: undefined, wroteFor: claim, remarks };
+      const isDone = facts.entries.length === 1 && claim.mode === 'own' && !isMarked(kept);
+      return isDone ? { settle } : { settle, requeueAfterMs: 0 };
     }
     const now = this.#options.now();
     afterOverwritten(memory, now);
