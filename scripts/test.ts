@@ -27,11 +27,11 @@ const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(3 * availableParallelism()
 const IDLE_SHARE = 0.3;
 /** Long enough to see the processor time that the servers of the last file take to start. */
 const INTERVAL_MS = 2000;
-/** Of one file; the slowest takes three minutes, and several times that on a busy machine. */
+/** For one file: the slowest takes three minutes, and several times that on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
 const COMPILE_CACHE = new URL('compile-cache.ts', import.meta.url).href;
 
-/** What a reporter takes, as far as it is looked into here. */
+/** The fields of a reporter's event that are used here. */
 interface TestEvent {
   readonly type: string;
   readonly data: {
@@ -50,10 +50,10 @@ function findFiles(wanted: readonly string[]): string[] {
   );
 }
 
-/** Tests of pure code are run without waiting for the build of servers that they do not use; some of them wait or measure. */
+/** Tests of pure code run without a build of the servers. */
 function needsServers(file: string): boolean {
   if (file.startsWith('test/')) return !file.startsWith('test/structure/');
-  return /\/test\/(?:servers|support)\/(?!wait-for|yardstick)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
+  return /\/test\/servers\/(?!certificates)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
 }
 
 async function getServers(): Promise<void> {
@@ -69,8 +69,7 @@ function buildBundle(): void {
 }
 
 /**
- * The events of one file, when it has ended. The time limit is ours: that of `run` ends the tests but not a process that
- * something keeps alive.
+ * The events of one file, when it has ended. The time limit of `run` would end the tests, but not a process with open handles.
  */
 async function runFile(file: string): Promise<TestEvent[]> {
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
@@ -84,7 +83,7 @@ async function runFile(file: string): Promise<TestEvent[]> {
     events.push(event as TestEvent);
   }
   if (timeout.aborted) process.stderr.write(`test: ${file} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
-  // Every run closes with counts of its own; ours are those of all files.
+  // Each run ends with its own counts; the counts of all files are in `Counter`.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
   );
@@ -133,7 +132,7 @@ class Counter {
   failed = 0;
   skipped = 0;
 
-  /** A suite is no test, but one whose hook fails is a failure of its own. */
+  /** A suite is not a test, but a failed hook of a suite counts as a failure. */
   count({ type, data }: TestEvent): void {
     if (type !== 'test:pass' && type !== 'test:fail') return;
     if (data.details?.type === 'suite' && data.details.error?.failureType !== 'hookFailed') return;

@@ -111,7 +111,7 @@ for (const system of SYSTEMS) {
   });
 }
 
-/** Which of our watches it is: without the version that it goes on from and how long it may last. */
+/** The identity of a watch: its URL without resourceVersion and timeout. */
 function nameOf(url: string): string {
   const { pathname, searchParams } = new URL(url, 'http://server');
   return `${pathname} ${searchParams.get('labelSelector') ?? ''}${searchParams.get('fieldSelector') ?? ''}`;

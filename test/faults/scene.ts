@@ -27,10 +27,10 @@ const EVENTS = '/api/v1/events';
 const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 
 export interface SceneOptions extends ControlPlaneOptions {
-  /** Default: SecretMirrors. */
+  /** Default: `mirrors`. */
   readonly system?: FaultSystem;
   readonly keyferryArgs?: readonly string[];
-  /** Who Keyferry is. Default `admin`. */
+  /** The user of the operator. Default `admin`. */
   readonly user?: string;
 }
 
@@ -39,7 +39,7 @@ export class FaultScene implements AsyncDisposable {
   readonly proxy: FaultProxy;
   readonly kubeconfig: string;
   readonly canary = makeCanary('source');
-  /** Every event of a copy, as the server tells an observer. */
+  /** Every watch event of a copy. */
   readonly events: WatchEvent[] = [];
   readonly #options: SceneOptions;
   readonly #system: FaultSystem;
@@ -84,7 +84,7 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Ends what runs and starts another, with no fault in its past. @throws AssertionError if it was not alive to the end */
+  /** Stops the operators and starts another, without faults. @throws AssertionError if one was not alive to the end */
   async restart(...args: readonly string[]): Promise<{ keyferry: Keyferry; probes: ProbeLog }> {
     for (const probes of this.#probes.splice(0)) {
       probes.stop();
@@ -95,14 +95,14 @@ export class FaultScene implements AsyncDisposable {
     const from = performance.now();
     const keyferry = await this.start(...args);
     await this.watchesOpen();
-    // Also makes sure that the observer has seen everything before a test begins to count.
+    // This also waits until the observer has seen all earlier events.
     const written = await this.writesSince(from);
     if (this.#restarts > 0) assert.equal(written.size, 0, 'a start writes nothing');
     this.#restarts += 1;
     return { keyferry, probes: this.watchProbes(keyferry) };
   }
 
-  /** Waits until as many watches are open as should be. */
+  /** Waits until all watches are open. */
   async watchesOpen(): Promise<void> {
     const { watches } = this.#system;
     await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === watches, {
@@ -120,7 +120,7 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Looks at the probes from now on. */
+  /** Watches the probes from now on. */
   watchProbes(keyferry: Keyferry): ProbeLog {
     const log = new ProbeLog(keyferry);
     this.#probes.push(log);
@@ -145,12 +145,12 @@ export class FaultScene implements AsyncDisposable {
     });
   }
 
-  /** What every source holds now. */
+  /** The current value of every source. */
   value(): string {
     return Buffer.from(`${this.canary} ${this.#round}`).toString('base64');
   }
 
-  /** Every source gets another value. */
+  /** Changes the value of every source. */
   async changeSources(): Promise<void> {
     this.#round += 1;
     for (let n = 0; n < RULES; n += 1) {
@@ -158,7 +158,7 @@ export class FaultScene implements AsyncDisposable {
     }
   }
 
-  /** Copies that are not there or do not hold what their source holds. */
+  /** Copies that are missing or do not have the value of their source. */
   async missing(namespaces: readonly string[] = namespaceNames()): Promise<string[]> {
     const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#system.copyLabel });
     const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
@@ -218,7 +218,7 @@ export class FaultScene implements AsyncDisposable {
     return this.#operators.map((one) => one.output.trimEnd().split('\n').slice(-8).join('\n')).join('\n---\n');
   }
 
-  /** Ends all, after a search for the secret wherever it might have slipped out. */
+  /** Checks that no value leaked, then stops all. */
   async close(): Promise<void> {
     try {
       await this.#assertNothingLeaked();
@@ -257,7 +257,7 @@ export class FaultScene implements AsyncDisposable {
     }
   }
 
-  /** A labelled object of our own, whose event comes after all others. */
+  /** Creates a labeled marker object, whose event comes after all earlier ones. */
   async #caughtUp(): Promise<void> {
     if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');
     const name = `marker-${performance.now().toFixed(3)}`;

@@ -11,7 +11,7 @@ import { Watcher } from './watcher.ts';
 import type { WatchHandler } from './watcher.ts';
 import { waitFor } from './wait-for.ts';
 
-/** An object as JSON gives it; tests look into it freely. */
+/** A parsed JSON object; tests read arbitrary fields. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields of arbitrary kinds
 export type Json = any;
 
@@ -39,7 +39,7 @@ export interface CallOptions {
 export class TestApiError extends Error {
   override readonly name = 'TestApiError';
   readonly status: number;
-  /** `NotFound`, `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, … as the server says. */
+  /** The reason of the server's Status: `NotFound`, `AlreadyExists`, `Conflict`, `Forbidden`, `Invalid`, … */
   readonly reason: string;
 
   constructor(method: string, path: string, status: number, body: Json) {
@@ -77,7 +77,7 @@ export class TestApi {
     this.close();
   }
 
-  /** One call, whatever it answers. `body` is parsed JSON where the answer is JSON, else text. */
+  /** One request with any status. `body` is parsed JSON if the answer is JSON, else text. */
   async raw(
     method: string,
     path: string,
@@ -175,8 +175,8 @@ export class TestApi {
   }
 
   /**
-   * What `kubectl apply --server-side` does with these manifests (YAML text, or objects), one after another; waits until a
-   * CustomResourceDefinition is established. An object without a namespace goes to `default` if its kind wants one.
+   * Does the same as `kubectl apply --server-side` with these manifests (YAML text, or objects), one after another; waits until a
+   * CustomResourceDefinition is established. An object without a namespace is created in `default` if its kind is namespaced.
    */
   async apply(manifests: Json, fieldManager = 'test'): Promise<Json[]> {
     const applied: Json[] = [];
@@ -193,7 +193,7 @@ export class TestApi {
     return applied;
   }
 
-  /** The path of an object by apiVersion, kind, namespace and name, as the server's discovery says. */
+  /** The path of an object by apiVersion, kind, namespace and name, from the server's discovery. */
   async pathOf(reference: Reference): Promise<string> {
     return `${await this.#resources.collection(reference)}/${encodeURIComponent(reference.metadata?.name ?? '')}`;
   }

@@ -1,4 +1,4 @@
-/** The bundle that scenario tests run: built anew when it is older than what it is made of. */
+/** The bundle for scenario tests, built again when it is older than its sources. */
 import { execFile } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';

@@ -1,15 +1,15 @@
 /**
- * Canary values: secrets that a test makes up, puts where real ones would be, and looks for afterwards in all that may be
+ * Canary values: secrets that a test invents, uses like real ones, and searches for afterwards in all output that may be
  * read by people who must not see them (logs, events, metrics, statuses, errors).
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 
-/** A form of a value in which it may come to light. */
+/** A form in which a value may leak. */
 type Form = 'raw' | 'JSON' | 'URL' | 'hex' | 'base64' | 'base64url';
 
 export interface CanaryFinding {
-  /** What was searched: a file, or the name given. */
+  /** The searched text: a file, or the given name. */
   readonly where: string;
   readonly form: Form;
   /** The name of the canary; its value is not repeated. */
@@ -40,7 +40,7 @@ export function canaryForms(value: string): readonly (readonly [Form, string])[]
   return forms.filter(([, text], n) => forms.findIndex(([, other]) => other === text) === n);
 }
 
-/** Where the values (by name) stand in the text. */
+/** The occurrences of the values (by name) in the text. */
 export function findCanaries(where: string, text: string, values: Readonly<Record<string, string>>): CanaryFinding[] {
   return Object.entries(values).flatMap(([canary, value]) =>
     canaryForms(value)
@@ -55,7 +55,7 @@ export function assertNoCanaries(
   values: Readonly<Record<string, string>>,
 ): void {
   const findings = Object.entries(texts).flatMap(([where, text]) => findCanaries(where, text, values));
-  assert.deepEqual(findings, [], 'secret values came to light');
+  assert.deepEqual(findings, [], 'secret values leaked');
 }
 
 /**

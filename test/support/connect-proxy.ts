@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 
 export class ConnectProxy implements AsyncDisposable {
   readonly url: URL;
-  /** What each tunnel was asked for with: its Proxy-Authorization. */
+  /** The Proxy-Authorization of each tunnel. */
   readonly tunnels: (string | undefined)[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -1,8 +1,8 @@
-/** A sink for a watch that keeps the versions of what it is told of. */
+/** A watch sink that keeps the versions of the objects it gets. */
 import type { KubeObject } from '../../src/kube/api.ts';
 import { objectKey, type WatchSink } from '../../src/kube/watch/watcher.ts';
 
-/** A sink that holds what the server should have, and what was said. */
+/** The objects that the server should have, and a log of all calls. */
 export class HeldObjects implements WatchSink {
   readonly objects = new Map<string, string>();
   readonly log: string[] = [];

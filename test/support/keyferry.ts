@@ -37,7 +37,7 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A test that is about the end looks at the time itself. */
+/** Tests of the shutdown time measure it themselves. */
 const STOP_TIMEOUT_MS = PATIENCE_MS;
 
 export class Keyferry {
@@ -61,7 +61,7 @@ export class Keyferry {
         this.#stderr += `${error.message}\n`;
         resolve();
       });
-      // Not `exit`: all that it wrote has arrived only at `close`.
+      // Not `exit`: the output is complete only at `close`.
       child.once('close', () => {
         if (child.pid !== undefined) Reaper.shared().removeProcess(child.pid);
         resolve();
@@ -69,12 +69,12 @@ export class Keyferry {
     });
   }
 
-  /** Starts it, from a bundle that is up to date; `ready` waits until it works. */
+  /** Starts the process from an up-to-date bundle; `ready` waits until it is ready. */
   static async start(options: KeyferryOptions): Promise<Keyferry> {
     const bundle = await ensureBundle();
     const statusAddress = options.statusAddress ?? `127.0.0.1:${await freePort()}`;
     const args = [
-      // As bin/keyferry.cjs, which itself would leave no room for more flags, starts it.
+      // As in bin/keyferry.cjs, which itself accepts no further flags of node.
       ...nodeFlags,
       ...(options.nodeArgs ?? []),
       bundle,
@@ -107,12 +107,12 @@ export class Keyferry {
     return this.#stderr;
   }
 
-  /** All that it wrote. */
+  /** All output. */
   get output(): string {
     return this.#stdout + this.#stderr;
   }
 
-  /** Its log lines as objects; lines that are no JSON object are left out. */
+  /** The log lines as objects, without lines that are not a JSON object. */
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
   logs(): any[] {
     return this.output
@@ -174,7 +174,7 @@ export class Keyferry {
     this.#child.kill(signal);
   }
 
-  /** Resolves when it has ended, by itself or by a signal. */
+  /** Resolves when the process has ended, by itself or by a signal. */
   async ended(): Promise<Ending> {
     return this.#ending();
   }

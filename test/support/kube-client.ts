@@ -3,7 +3,7 @@ import { createKubeApi, type HttpKubeApi } from '../../src/kube/http.ts';
 import { loadKubeconfig } from '../../src/kube/auth/kubeconfig.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 
-/** As the administrator. To be disposed by whoever asked. */
+/** A client of the administrator. The caller disposes it. */
 export async function clientOf(plane: ControlPlane): Promise<HttpKubeApi> {
   return createKubeApi(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }));
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 
-/** They end by themselves within the turn, or are the test runner's pipes to its parent. */
+/** These end by themselves within the turn, or are the pipes of the test runner. */
 const HARMLESS = new Set([
   'Immediate',
   'TickObject',
@@ -33,7 +33,7 @@ export function activeResources(): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** Waits a little for what is closing. @throws AssertionError naming what is left beyond `baseline`. */
+/** Waits a little for handles that are closing. @throws AssertionError that names the handles beyond `baseline`. */
 export async function assertNoLeaks(baseline: ReadonlyMap<string, number>, graceMs = GRACE_MS): Promise<void> {
   const deadline = performance.now() + graceMs;
   let leaked = leakedBeyond(baseline);
@@ -41,7 +41,7 @@ export async function assertNoLeaks(baseline: ReadonlyMap<string, number>, grace
     await new Promise((resolve) => setTimeout(resolve, 20));
     leaked = leakedBeyond(baseline);
   }
-  assert.deepEqual(leaked, {}, 'handles are left behind that keep the process alive');
+  assert.deepEqual(leaked, {}, 'leaked handles keep the process alive');
 }
 
 function leakedBeyond(baseline: ReadonlyMap<string, number>): Record<string, number> {

@@ -1,6 +1,6 @@
 /**
- * How long a process takes to answer its probes, next to how long one that does nothing takes to answer at the same moments: what the
- * machine, or the test itself, delays delays both.
+ * How long the operator takes to answer its probes, compared with an idle process at the same moments: a delay of the machine, or of
+ * the test itself, delays both.
  *
  * State: looking → stopped.
  */
@@ -8,6 +8,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import type { TestContext } from 'node:test';
 
 import { Reaper } from '../servers/reaper.ts';
 import { HttpClient } from './http.ts';
@@ -19,15 +20,17 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
 const EVERY_MS = 50;
 /** A probe that is not answered within this fails for the kubelet as well: its own limit is 1 s by default. */
 const LIMIT_MS = 1000;
-/** Longer than any answer that is waited for. */
+/** Longer than any answer takes. */
 const TIMEOUT_MS = 60_000;
+/** The peak of resident memory that no user may exceed. */
+const MAX_MIB = 100;
 
 interface Look {
   readonly ms: number;
   readonly idleMs: number;
 }
 
-export class ProbeWatch implements AsyncDisposable {
+class ProbeWatch implements AsyncDisposable {
   readonly #idler: ChildProcess;
   readonly #idle: HttpClient;
   readonly #probed: HttpClient;
@@ -87,6 +90,19 @@ export class ProbeWatch implements AsyncDisposable {
       await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
     }
   }
+}
+
+/**
+ * Does `work`, during which the operator must answer its probes and keep its memory bounded.
+ * @throws AssertionError otherwise
+ */
+export async function staysResponsive(t: TestContext, operator: Keyferry, work: () => Promise<void>): Promise<void> {
+  await using probes = await ProbeWatch.start(operator);
+  await work();
+  probes.assertQuick();
+  const mib = (await operator.memory()).peakRss / 2 ** 20;
+  t.diagnostic(`slowest probe: ${probes.worstMs.toFixed(0)} ms; ${mib.toFixed(1)} MiB at the peak`);
+  assert.ok(mib <= MAX_MIB, `${mib.toFixed(1)} MiB at the peak`);
 }
 
 async function time(client: HttpClient, path: string): Promise<number> {

@@ -1,13 +1,13 @@
-/** Waiting for a condition with a deadline: what tests use in place of a sleep. */
+/** Waits for a condition with a deadline, which tests use instead of a sleep. */
 import { Yardstick } from './yardstick.ts';
 
 /**
- * How long a test waits for what is expected to come: so long that a busy machine needs not half of it. It only bounds a failure;
+ * How long a test waits for an expected condition: more than twice as long as on a busy machine. It only bounds a failure;
  * a test that is about speed uses `within`.
  */
 export const PATIENCE_MS = 60_000;
 
-/** A slower machine than this is waited for no longer. */
+/** The most that a busy machine prolongs a wait. */
 const LONGEST_STRETCH = 4;
 
 export interface WaitOptions {
@@ -15,13 +15,13 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   /** Pause between two looks. Default: a tenth of the time waited so far, 20 to 100 ms. */
   readonly intervalMs?: number;
-  /** What was waited for; stands in the error. A function is asked when the deadline has passed. */
+  /** The condition, for the error. A function is called when the deadline has passed. */
   readonly message?: string | (() => string);
   readonly signal?: AbortSignal;
 }
 
 /**
- * Resolves with the first truthy answer of `condition`. A condition that throws is taken for "not yet".
+ * Resolves with the first truthy result of `condition`. A condition that throws counts as not yet true.
  * @throws Error after `timeoutMs`, with the last error of `condition` as cause.
  */
 export async function waitFor<T>(
@@ -52,7 +52,7 @@ export async function waitFor<T>(
 }
 
 /**
- * Waits until `look` answers the same for `quietMs`, which lasts longer on a busy machine.
+ * Waits until `look` has returned the same for `quietMs`, which is longer on a busy machine.
  * @throws Error when that is not so within `PATIENCE_MS`
  */
 export async function comesToRest(look: () => Promise<string>, quietMs: number, message: string): Promise<void> {
@@ -69,8 +69,8 @@ export async function comesToRest(look: () => Promise<string>, quietMs: number, 
 }
 
 /**
- * Holds as long as `condition` stays true for `durationMs`: for "and nothing more happens". On a busy machine it lasts longer, by as
- * much as the machine is slower, because what must not happen would come later there.
+ * Checks that `condition` stays true for `durationMs`: for "and nothing more happens". On a busy machine it takes longer, by as
+ * much as the machine is slower, because an unwanted effect would appear later there.
  * @throws Error as soon as it is false.
  */
 export async function staysTrue(

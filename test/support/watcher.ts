@@ -1,8 +1,8 @@
 /**
- * An independent watch for tests, with the time of every event's arrival: what latencies are measured by.
+ * An independent watch for tests that records the arrival time of every event, to measure latencies.
  *
- * States: opening → open → (broken → opening)* → stopped. A broken watch goes on where it was; when the server no longer
- * knows that point (410), it begins anew from "now" and says so by an event of type `GAP`.
+ * States: opening → open → (broken → opening)* → stopped. A broken watch resumes where it was; when the server no longer
+ * has that version (410), it starts again from now, after an event of type `GAP`.
  */
 import type { IncomingMessage } from 'node:http';
 

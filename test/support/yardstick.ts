@@ -1,5 +1,5 @@
 /**
- * How slow the machine is right now: a fixed piece of work, done in the test's own process beside the work that a test measures.
+ * How slow the machine is right now: a fixed piece of work in the test's own process, beside the work that the test measures.
  *
  * Time limits in tests are stated for a machine with nothing else to do. They are stretched by the factor by which the piece takes
  * longer than on such a machine, so that they hold under load and still fail when the program becomes slow.
@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 
 /** Of the piece. */
 const STEPS = 5_000_000;
-/** What the piece takes on an idle core of the machine on which the limits were set, ms. */
+/** The time of the piece on an idle core of the machine on which the limits were set, ms. */
 const PIECE_MS = 7;
 /**
  * Pause after the first piece. Each further pause is longer, up to `LONGEST_PAUSE_MS`: a short measurement gets many pieces,
@@ -17,10 +17,10 @@ const PIECE_MS = 7;
 const PAUSE_MS = 80;
 const PAUSE_GROWTH = 1.2;
 const LONGEST_PAUSE_MS = 400;
-/** Runs after which the compiler of the runtime has nothing left to improve. */
+/** Runs after which the code is fully optimized. */
 const WARM_UP_RUNS = 3;
 
-/** Those in use share each piece, however many there are. */
+/** All yardsticks in use share each piece. */
 const inUse = new Set<Yardstick>();
 let timer: NodeJS.Timeout | undefined;
 let pauseMs = PAUSE_MS;
@@ -40,12 +40,12 @@ export class Yardstick implements Disposable {
     measure(performance.now());
   }
 
-  /** How many times longer all takes than on an idle machine; at least 1. The mean of all that was measured so far. */
+  /** How many times longer work takes than on an idle machine; at least 1. The mean of all pieces so far. */
   get stretch(): number {
     return Math.max(1, this.#tookMs / (this.#weights * PIECE_MS));
   }
 
-  /** As `stretch`, of the slowest piece: for what is looked at many times, of which the slowest counts. */
+  /** As `stretch`, of the slowest piece: for the slowest of many measurements. */
   get worst(): number {
     return Math.max(1, this.#worstMs / PIECE_MS);
   }
@@ -62,7 +62,7 @@ export class Yardstick implements Disposable {
   }
 }
 
-/** @param due when this piece should have begun: a process that waits for its turn counts as slow, too */
+/** @param due when this piece should have begun: the wait for a processor counts, too */
 function measure(due: number): void {
   clearTimeout(timer);
   piece();
@@ -78,7 +78,7 @@ function warmUp(): void {
   isWarm = true;
 }
 
-/** How slow the machine is now: for times that a test gives the program, such as the duration of a Lease. Takes half a second. */
+/** How slow the machine is now, for durations in a test's configuration, such as that of a Lease. Takes half a second. */
 export async function currentStretch(): Promise<number> {
   using yardstick = new Yardstick();
   await new Promise((resolve) => setTimeout(resolve, 6 * PAUSE_MS));
@@ -108,7 +108,7 @@ export function assertWithin(tookMs: number, limitMs: number, what: string, stre
 }
 
 /**
- * Does `work`, which computes without a pause, and holds it to a limit of CPU time: what other processes do does not count.
+ * Does `work`, which computes without a pause, and holds it to a limit of CPU time: other processes do not count.
  * @param limitMs on the machine on which the limits were set
  * @throws AssertionError when the work took longer, in proportion to the fixed piece of work
  */
@@ -127,7 +127,7 @@ function cpu<T>(work: () => T): [ms: number, result: T] {
   return [(user + system) / 1000, result];
 }
 
-/** Cannot be done in advance, nor left out: each step needs the one before. */
+/** The compiler cannot skip this: each step needs the one before. */
 function piece(): number {
   let state = 1;
   for (let step = 0; step < STEPS; step += 1) {

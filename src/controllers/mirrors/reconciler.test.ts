@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
+import { observedObject } from '../../../test/support/observed-object.ts';
 import { resourceKey } from '../../copy/model/keys.ts';
 import { Namespaces } from '../../copy/cluster/namespaces.ts';
 import type { Observed } from '../../copy/model/observed.ts';
@@ -47,17 +48,7 @@ function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly strin
 const object = (
   annotations: Readonly<Record<string, string>>,
   labels: Readonly<Record<string, string>> = LABEL,
-): Observed => ({
-  uid: 'u',
-  resourceVersion: '5',
-  created: '',
-  deleting: false,
-  labels,
-  annotations,
-  ownKeys: undefined,
-  ownLabels: [],
-  ownAnnotations: [],
-});
+): Observed => observedObject({ annotations, labels });
 
 describe('a mark names its mirror', () => {
   const mirrors = reconciler();

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
+import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import { ownerByMark, PLACE_ANNOTATION, placedOwner } from './marks.ts';
@@ -14,18 +15,6 @@ const VERSION = 'version';
 const SYSTEMS = ['mirrors', 'push'].map((name) => ({
   ownerOf: ({ annotations }: Observed) => annotations[name] && `${name}:${annotations[name]}`,
 }));
-
-const object = (annotations: Readonly<Record<string, string>>): Observed => ({
-  uid: 'u',
-  resourceVersion: '5',
-  created: '',
-  deleting: false,
-  labels: {},
-  annotations,
-  ownKeys: undefined,
-  ownLabels: [],
-  ownAnnotations: [],
-});
 
 const claim = (key: string, mode: ClaimMode, target = TARGET, source?: string): Claim => ({
   owner: { key, title: key, rank: '' },
@@ -99,14 +88,14 @@ describe('a mark', () => {
   ];
   for (const [title, annotations, claims, expected] of rows) {
     it(title, () => {
-      assert.equal(ownerByMark(SYSTEMS, claims, object(annotations), TARGET), expected);
+      assert.equal(ownerByMark(SYSTEMS, claims, observedObject({ annotations }), TARGET), expected);
     });
   }
 
   it('belongs to a rule whatever is claimed only in its place', () => {
-    assert.equal(placedOwner(SYSTEMS, object({ push: 'a', ...HERE }), TARGET), 'push:a');
-    assert.equal(placedOwner(SYSTEMS, object({ push: 'a', ...ELSEWHERE }), TARGET), undefined);
-    assert.equal(placedOwner(SYSTEMS, object({ push: 'a' }), TARGET), undefined);
+    assert.equal(placedOwner(SYSTEMS, observedObject({ annotations: { push: 'a', ...HERE } }), TARGET), 'push:a');
+    assert.equal(placedOwner(SYSTEMS, observedObject({ annotations: { push: 'a', ...ELSEWHERE } }), TARGET), undefined);
+    assert.equal(placedOwner(SYSTEMS, observedObject({ annotations: { push: 'a' } }), TARGET), undefined);
   });
 });
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
 
+import { observedObject } from '../../../test/support/observed-object.ts';
 import type { Claim, ClaimMode, DesiredState, Shape, SourceView } from '../model/claim.ts';
 import { PENDING } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
@@ -58,18 +59,8 @@ const entry = (key: string, mode: ClaimMode = 'own'): Entry => {
   return { claim: { owner, target: TARGET, mode, source, shape: new TestShape(key, mode) }, outcome: PENDING };
 };
 
-const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed => ({
-  uid: 'u',
-  resourceVersion: '5',
-  created: '',
-  deleting: false,
-  labels: {},
-  annotations,
-  ownKeys: undefined,
-  ownLabels: [],
-  ownAnnotations: [],
-  ...more,
-});
+const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed =>
+  observedObject({ annotations, ...more });
 
 /** A copy of the rule that holds the version of its source, and that nobody else had a hand in. */
 const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>

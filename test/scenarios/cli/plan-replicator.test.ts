@@ -99,7 +99,7 @@ describe('keyferry plan of the replicator', () => {
       'nothing Secret team-b/push',
     ]);
     const broken = await report([push(scene.canary, 'team-[')]);
-    // Who cannot be understood takes nothing away.
+    // An invalid annotation deletes nothing.
     assert.deepEqual(new Set(broken.targets.map(({ action }) => action)), new Set(['fail']));
     assert.match(broken.targets[0]?.reason ?? '', /^IllFormed: .*replicate-to-namespaces/);
     assert.match(broken.problems[0]?.problem ?? '', /replicate-to-namespaces/);

@@ -14,7 +14,7 @@ import { startOperator } from './operator-process.ts';
 const RBAC = path.join(import.meta.dirname, '../../../deploy/rbac.yaml');
 const USER = 'system:serviceaccount:keyferry:keyferry';
 const MIRROR = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mysecret-mirror';
-/** An event that repeats after minutes; and servers that cannot stream a first list (before Kubernetes 1.34) are asked for pages. */
+/** Events that repeat after minutes are patched; servers before Kubernetes 1.34, which cannot stream the first list, get list requests. */
 const SELDOM = new Set(['events patch', 'namespaces list', 'secrets list', 'secretmirrors list']);
 
 /** Every right that deploy/rbac.yaml gives. A change of it is to be seen in a diff, and to be explained. */
@@ -30,16 +30,16 @@ const GOLDEN: Readonly<Record<string, readonly string[]>> = {
   'ClusterRole keyferry-vault-kubernetes-auth': ['core/serviceaccounts/token: create'],
   'Role keyferry-leader-election': ['coordination.k8s.io/leases: get create update'],
 };
-/** Which of them are bound, and to nobody but Keyferry. */
+/** The roles that are bound, and only to Keyferry. */
 const BOUND = [
   'ClusterRoleBinding ClusterRole keyferry-replicator',
   'ClusterRoleBinding ClusterRole keyferry',
   'RoleBinding Role keyferry-leader-election',
 ];
-/** Verbs by which somebody could give himself more. */
+/** Verbs that allow privilege escalation. */
 const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
 
-/** For those who use more than SecretMirrors between namespaces; the latter has a test of its own. */
+/** For more than SecretMirrors between namespaces, which has its own test. */
 const OPTIONAL = new Set(['keyferry-replicator', 'keyferry-vault-kubernetes-auth']);
 
 interface Rule {

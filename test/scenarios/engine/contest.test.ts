@@ -13,7 +13,7 @@ const MOST_WRITES = 14;
 /** After so many the next one waits for 2 s, long enough for the status to say so. */
 const FEWEST_WRITES = 11;
 
-/** Undoes what is put right, as fast as it can, for a while. */
+/** Undoes each repair as fast as possible for a while. */
 async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean, undo: () => unknown): Promise<void> {
   let rounds = 0;
   const end = performance.now() + FIGHT_MS;
@@ -26,8 +26,8 @@ async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean
     // On a busy machine the first, which nothing holds up, take longer.
     return performance.now() > end && rounds > FEWEST_WRITES;
   };
-  await waitFor(round, { intervalMs: 5, message: () => `it to be put right, not ${rounds} times` });
-  assert.ok(rounds <= MOST_WRITES, `it was put right ${rounds} times`);
+  await waitFor(round, { intervalMs: 5, message: () => `a repair after ${rounds} rounds` });
+  assert.ok(rounds <= MOST_WRITES, `it was repaired ${rounds} times`);
 }
 
 describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
@@ -63,7 +63,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
       await scene.ready(name, 'SyncError', /keeps modifying or deleting it/);
       await waitFor(async () => team(await scene.find(name, name)) === 'a');
       await scene.ready(name, 'Synced');
-      // Of what the source says anew nobody is kept waiting.
+      // A change of the source is copied at once.
       await scene.change(HOME, name, { a: '2' });
       await scene.copied(name, name, { a: '2' }, 2000);
     });
@@ -98,7 +98,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });
-    // As somebody who replaces it by what is in a repository.
+    // As a client that replaces it by the manifest in a repository.
     const bare = {
       apiVersion: 'v1',
       kind: 'Secret',

@@ -164,7 +164,7 @@ test('when the API server hangs the work is aborted before the Lease expires, an
   }
   await replica.leading();
   assert.deepEqual(replica.log, ['started', 'stopped', 'started']);
-  assert.ok(replica.errors.length > 0, 'failed attempts are told');
+  assert.ok(replica.errors.length > 0, 'failed attempts are reported');
 });
 
 test('when another holder writes the Lease the work is aborted, and that holder is not overwritten', async () => {

@@ -151,7 +151,7 @@ describe('while Keyferry or Vault is down', () => {
     const patch = /kubectl patch secretmirror NAME -n NAMESPACE --type merge -p '([^']+)'/.exec(page)?.[1] ?? '';
     await mirrors.api.patch(mirrorPath('last', 'orphaned'), JSON.parse(patch));
     await goes('/api/v1/namespaces/orphaned');
-    assert.ok(await mirrors.find('orphaned-target', 'last'), 'nobody was there to remove it');
+    assert.ok(await mirrors.find('orphaned-target', 'last'), 'no operator removed it');
     operator = await mirrors.operator({ args: ARGS });
     await goes(secretPath('orphaned-target', 'last'));
   });

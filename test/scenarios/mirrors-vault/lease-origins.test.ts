@@ -332,7 +332,7 @@ describe('a lease', { skip }, () => {
     await vault.request('DELETE', 'secret/metadata/creds');
     await vault.request('POST', 'secret/data/creds', { data: { username: 'somebody', password: 'else' } });
     operator = await start();
-    await waitFor(async () => (await there()).data.username.startsWith('v-'), { message: 'the entry put right' });
+    await waitFor(async () => (await there()).data.username.startsWith('v-'), { message: 'the repair of the entry' });
     const [other] = await users(1);
     assert.equal((await there()).data.username, other);
     await mirrors.api.delete(mirrorPath('carried'));

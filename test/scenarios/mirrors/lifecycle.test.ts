@@ -118,7 +118,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await staysTrue(async () => (await scene.api.get(path)).metadata.uid === unlisted.metadata.uid, 500, 'the copy');
     await scene.change(HOME, 'narrow-keep', { a: '2' });
     await scene.copied('narrow-keep-a', 'narrow-keep', { a: '2' });
-    assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'nobody writes it any more');
+    assert.deepEqual((await scene.api.get(path)).data, scene.data({ a: '1' }), 'it is no longer written');
   });
 
   it('copies the new source and deletes the copies of the old one', async () => {
@@ -157,7 +157,7 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
       (await scene.events('away'))
         .filter(({ reason }) => reason === 'Active')
         .reduce((sum, { count }) => sum + (count ?? 1), 0);
-    await waitFor(async () => (await told()) >= 2, { message: 'each way back to Active to be told' });
+    await waitFor(async () => (await told()) >= 2, { message: 'an event for each return to Active' });
   });
 });
 

@@ -113,7 +113,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
   });
 
   it('with the full marks of a mirror that does not claim it is cleared by that mirror, and not written by another', async () => {
-    // `bystander` exists and wants nothing here: its unwanted copy goes, and only then is there room.
+    // `bystander` exists and does not claim this target: its copy must be deleted first.
     await settled('bystander');
     await scene.namespaces('forged');
     const forged = await scene.secret(
@@ -271,7 +271,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.api.delete(mirrorPath('blocked', 'blocked-other'));
     const taken = await scene.copied('blocked', 'blocked', { from: 'older' });
     assert.equal(taken.metadata.uid, metadata.uid);
-    // Free again, and both sources are there: it goes to the oldest.
+    // Free again, and both sources exist: the oldest gets it.
     await scene.ready('blocked', 'Synced');
   });
 

@@ -62,7 +62,7 @@ it('an operator catches up with all changes that happened while it was down', as
   await scene.api.delete(mirrorPath('dropped'));
   await scene.api.delete('/api/v1/namespaces/down-gone');
   await scene.namespaces('down-new');
-  assert.equal((await copiesOf('dropped')).length > 0, true, 'nobody was there to remove them');
+  assert.equal((await copiesOf('dropped')).length > 0, true, 'no operator removed them');
 
   operator = await scene.operator();
   await scene.copied('down-a', 'edited', values);
@@ -92,7 +92,7 @@ describe('an operator that is killed', () => {
     assert.equal((await copiesOf('half')).length, 200);
     const done = writes(from).filter((write) => write.includes(' secrets '));
     assert.equal(new Set(done).size, 200, `${made} were there when it was killed`);
-    assert.ok(done.length <= 200 + 16, `what was under way may be asked for again, and no more: ${done.length}`);
+    assert.ok(done.length <= 200 + 16, `only requests in flight may be repeated: ${done.length}`);
   });
 
   it('in the middle of 200 deletions deletes the rest and the mirror after its next start', async () => {

@@ -45,7 +45,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     const { message } = await users.warning('team-a/mirrored', 'Conflict');
     assert.match(message, /home\/mirrored/);
     await users.change('source/other', { b: 'changed' });
-    await staysAt(users, 'team-a/mirrored', 'nobody fights over it');
+    await staysAt(users, 'team-a/mirrored', 'the object of two controllers');
     await users.change('home/mirrored', { a: 'changed' });
     await users.holds('team-a/mirrored', { a: 'changed' });
     await operator.stop();
@@ -61,7 +61,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     const { message } = await users.warning('team-b/marked', 'Conflict');
     assert.match(message, /replicate-from.*SecretMirror home\/another/);
     await users.holds('team-b/marked', { own: 'x' });
-    await staysAt(users, 'team-b/marked', 'nobody fights over it');
+    await staysAt(users, 'team-b/marked', 'the object of two controllers');
     await operator.stop();
   });
 

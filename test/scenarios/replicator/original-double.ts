@@ -2,7 +2,7 @@
  * What k8s-replicator v1.3.0 does to the objects of its users, for tests of two controllers on one cluster: it copies a source's data to
  * the targets of `replicate-to` (names with a namespace only) and to an object that asks by `replicate-from`, when the version that
  * stands on the target is not the source's and it is not replicated once, and notes what it did in the same annotations. Every write is a whole PUT at the
- * resourceVersion that was read, as the original's. It decides by what its watch has told it, not by what is there now.
+ * resourceVersion that was read, as the original's. It decides by its watch cache, not by the live object.
  *
  * States: watching → stopped. One event is worked on at a time.
  */

@@ -48,7 +48,7 @@ for (const kind of KINDS) {
       await users.becomes(
         'team-a/once',
         (object) => annotation(object, 'replicated-from-allowed') === 'team-.*',
-        'told of the new permission',
+        'notified of the new permission',
       );
       assert.equal(annotation(await users.find('team-a/once-target'), 'replicated-from-origin'), undefined);
       await users.delete('source/once');
