@@ -4,6 +4,7 @@
  * parts that quote the request.
  */
 import { granted, parseRetryAfter } from '../runtime/retry-after.ts';
+import { isRecord } from './json.ts';
 
 /** One entry of `status.details.causes`: which field of the object was wrong, and how. */
 export interface StatusCause {
@@ -293,8 +294,4 @@ export function isNobodyThere(error: ApiError): boolean {
 
 function codeOf(error: unknown): string | undefined {
   return isRecord(error) && typeof error['code'] === 'string' ? error['code'] : undefined;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

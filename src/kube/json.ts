@@ -16,3 +16,7 @@ export function parseJson(bytes: Buffer, what: string): unknown {
     throw new MalformedJsonError(`${what} is not JSON (${bytes.length} bytes)`);
   }
 }
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

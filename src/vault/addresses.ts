@@ -10,6 +10,7 @@
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
+import { hostAndPort } from '../http/exchange.ts';
 import type { AddressPattern } from '../runtime/address-patterns.ts';
 
 /** A name that resolves only to addresses which may not be called. */
@@ -50,8 +51,7 @@ export class VaultAddresses {
     if (this.#patterns.length > 0 && !this.names(url)) {
       return `${url.origin} is none of the servers that --vault-addresses names`;
     }
-    const host = url.hostname.replace(/^\[|\]$/g, '');
-    return isForbidden(host) && !this.#means(url) ? forbidden(url.hostname) : undefined;
+    return isForbidden(hostAndPort(url).host) && !this.#means(url) ? forbidden(url.hostname) : undefined;
   }
 
   /** Resolves the server's name to the addresses that may be called, for its connections. */

@@ -9,6 +9,7 @@ import { spawn } from 'node:child_process';
 import { type Clock } from '../../runtime/clock.ts';
 import type { CredentialPlugin, PluginCredential } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
+import { isRecord } from '../json.ts';
 
 export interface ExecSpec {
   /** `users[name=x].user.exec`, for messages. */
@@ -195,8 +196,4 @@ export function parseExecCredential(
     },
     expiresAt,
   };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
