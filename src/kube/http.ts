@@ -109,8 +109,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #open = new Set<CallLimit>();
   /** The current pools, and older ones that still carry streams. */
   readonly #pools = new Set<Pools>();
-  #agents: Pools | undefined;
-  #agentsOf: TlsMaterial | undefined;
+  #current: Pools | undefined;
+  #currentTls: TlsMaterial | undefined;
   #route: Route | undefined;
   #routeOf: AuthHeaders | undefined;
   #closed = false;
@@ -179,9 +179,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     this.#closed = true;
     this.#gate.close();
     for (const limit of this.#open) limit.cancel(this.#closedError(limit.call));
-    for (const agents of this.#pools) destroy(agents);
+    for (const pools of this.#pools) destroy(pools);
     this.#pools.clear();
-    this.#agents = undefined;
+    this.#current = undefined;
     if (this.#open.size === 0) return;
     this.#drained ??= Promise.withResolvers<void>();
     await this.#drained.promise;
@@ -211,9 +211,9 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const tls = credentials.tls();
       const material = tls instanceof Promise ? await limit.wait('reading certificates', tls) : tls;
       limit.check();
-      const agents = this.#agentsFor(material);
+      const pools = this.#poolsFor(material);
       request.beforeSending?.();
-      const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), agents);
+      const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), pools);
       if (answer.status >= 200 && answer.status < 300) {
         this.#gate.answered();
         return answer;
@@ -246,25 +246,19 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 
   /** Sends the request, and once more on a new connection where the kept one was closed and that is safe. */
-  async #send(
-    request: KubeRequest,
-    limit: CallLimit,
-    streaming: boolean,
-    route: Route,
-    agents: Pools,
-  ): Promise<Answer> {
+  async #send(request: KubeRequest, limit: CallLimit, streaming: boolean, route: Route, pools: Pools): Promise<Answer> {
     const sent = toHttpRequest(request);
     const maxBytes = request.maxBytes ?? this.#maxBodyBytes;
     const send = (): Exchange =>
       streaming
-        ? exchange(route, sent, { agent: agents.streams, streaming, maxBytes })
-        : agents.calls.call(route, sent, maxBytes);
+        ? exchange(route, sent, { agent: pools.streams, streaming, maxBytes })
+        : pools.calls.call(route, sent, maxBytes);
     try {
       return await this.#observed(request, limit, send).catch(async (error: unknown) => {
         const repeatable =
           error instanceof StaleConnectionError && (error.code === 'EPIPE' || request.method === 'GET');
         if (!repeatable) throw error;
-        agents.calls.closeIdle();
+        pools.calls.closeIdle();
         return await this.#observed(request, limit, send);
       });
     } catch (error) {
@@ -301,14 +295,14 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     return this.#route;
   }
 
-  #agentsFor(tls: TlsMaterial): Pools {
-    if (this.#agents !== undefined && this.#agentsOf === tls) return this.#agents;
+  #poolsFor(tls: TlsMaterial): Pools {
+    if (this.#current !== undefined && this.#currentTls === tls) return this.#current;
     const { server, proxy, origin } = this.#connection;
     const { secure, ...address } = hostAndPort(server);
-    let agents: Pools;
+    let pools: Pools;
     try {
       const streams = openAgent({ secure, proxy, tls });
-      agents = { streams, calls: new KeptConnections({ open: openerOf(streams, address), idleMs: IDLE_MS }) };
+      pools = { streams, calls: new KeptConnections({ open: openerOf(streams, address), idleMs: IDLE_MS }) };
     } catch (error) {
       // In the middle of a rotation certificate and key do not match: the next call reads them again.
       this.#connection.credentials.invalidate();
@@ -317,12 +311,12 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         cause: error,
       });
     }
-    this.#agents?.calls.retire();
-    for (const pool of this.#pools) if (pool !== this.#agents && isIdle(pool)) this.#pools.delete(pool);
-    this.#pools.add(agents);
-    this.#agents = agents;
-    this.#agentsOf = tls;
-    return agents;
+    this.#current?.calls.retire();
+    for (const pool of this.#pools) if (pool !== this.#current && isIdle(pool)) this.#pools.delete(pool);
+    this.#pools.add(pools);
+    this.#current = pools;
+    this.#currentTls = tls;
+    return pools;
   }
 
   #closedError({ method, path }: CallContext): ConnectionError {
