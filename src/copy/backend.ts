@@ -16,8 +16,8 @@ import type { SourceReader } from './sources.ts';
 export interface Backend {
   /** First part of its resource keys: a cluster's name, or `vault`. */
   readonly name: string;
-  readonly sources: SourceProvider;
-  readonly targets: TargetWriter;
+  sourcesOf(source: ResourceKey): SourceProvider;
+  targetsOf(target: ResourceKey): TargetWriter;
   /** Targets that are reconciled at once in each lane. */
   readonly concurrency: number;
   /** The queue lane of a target. Lanes do not wait for each other. Without this method all targets share one lane. */

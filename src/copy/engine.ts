@@ -62,7 +62,7 @@ interface Claimed {
 
 export class Engine {
   readonly claims = new Claims({
-    flowOf: (claim) => this.#targets.backendOf(claim.target).targets.flowOf(claim),
+    flowOf: (claim) => this.#targets.backendOf(claim.target).targetsOf(claim.target).flowOf(claim),
     onChange: (targets) => {
       this.#touchTargets(targets, 'normal');
     },
@@ -106,7 +106,7 @@ export class Engine {
       ...common,
       onError: (backend, key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
-        if (isReported(error, attempt)) backend.targets.failed(key, error);
+        if (isReported(error, attempt)) backend.targetsOf(key).failed(key, error);
       },
     });
     this.#status = new KeyedQueue({
@@ -124,7 +124,7 @@ export class Engine {
   addBackend(backend: Backend): void {
     this.#backends.push(backend);
     this.#targets.add(backend);
-    this.sources.add(backend.name, backend.sources);
+    this.sources.add(backend);
   }
 
   get backends(): readonly Backend[] {
@@ -229,6 +229,8 @@ export class Engine {
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.touchTarget(key, priority);
     this.touchSource(key, priority);
   }
+
+  /** Targets that carry the rule's mark, in the place that they were marked for. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
     return this.claims.ownedBy(rule);
   }
@@ -321,7 +323,7 @@ export class Engine {
     // A change that closes or opens a cycle touches one of its targets; this touches the others.
     this.cycles.refresh();
     await this.slices.pause();
-    return await backend.targets.reconcile(target, signal);
+    return await backend.targetsOf(target).reconcile(target, signal);
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {

@@ -1,5 +1,5 @@
 /** Reads sources, whichever backend has them. */
-import type { SourceProvider } from './backend.ts';
+import type { Backend, SourceProvider } from './backend.ts';
 import type { SourceView } from './model/claim.ts';
 import type { Content } from './model/content.ts';
 import { backendOf, type ResourceKey } from './model/keys.ts';
@@ -18,10 +18,10 @@ const NONE: SourceView = { state: 'unknown' };
 
 /** The sources of all backends. The first part of a key names the backend. */
 export class SourceRouter implements SourceProvider {
-  readonly #providers = new Map<string, SourceProvider>();
+  readonly #backends = new Map<string, Backend>();
 
-  add(backend: string, provider: SourceProvider): void {
-    this.#providers.set(backend, provider);
+  add(backend: Backend): void {
+    this.#backends.set(backend.name, backend);
   }
 
   view(source: ResourceKey | undefined): SourceView {
@@ -45,7 +45,7 @@ export class SourceRouter implements SourceProvider {
   }
 
   #find(source: ResourceKey): SourceProvider | undefined {
-    return this.#providers.get(backendOf(source));
+    return this.#backends.get(backendOf(source))?.sourcesOf(source);
   }
 
   #get(source: ResourceKey): SourceProvider {

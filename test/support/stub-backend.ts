@@ -12,21 +12,21 @@ export function stubBackend(
   return {
     name,
     reconciled,
-    sources: {
+    sourcesOf: () => ({
       view: () => ({ state: 'unknown' }),
       fingerprint: () => undefined,
       load: async () => await Promise.resolve(undefined),
       want: () => undefined,
       forget: () => undefined,
-    },
-    targets: {
+    }),
+    targetsOf: () => ({
       reconcile: async (target) => {
         reconciled.push(target);
         return await Promise.resolve(undefined);
       },
       failed: () => undefined,
       flowOf: () => 'rests',
-    },
+    }),
     concurrency: 1,
     synced: async () => await synced,
     watches: [],

@@ -30,12 +30,12 @@ test('nothing is remembered of an object that is gone, also if nobody had to ask
     const key = store.key('default', 'source');
     const there = (): string | undefined => store.index.get('default', 'source')?.resourceVersion;
     const version = await waitFor(there, { message: 'the source to be known' });
-    assert.ok((await store.load(key, version)) !== undefined);
+    assert.ok((await store.load(key, undefined, version)) !== undefined);
     assert.ok(store.fingerprint(key, version) !== undefined);
     await plane.api.delete('/api/v1/namespaces/default/secrets/source');
     await waitFor(() => there() === undefined, { message: 'the source to be gone' });
     assert.equal(store.fingerprint(key, version), undefined);
-    assert.ok((await store.load(key, version)) !== undefined, 'a content that a slow reader still gets');
+    assert.ok((await store.load(key, undefined, version)) !== undefined, 'a content that a slow reader still gets');
     assert.equal(store.fingerprint(key, version), undefined);
   } finally {
     await store.stop();
@@ -56,7 +56,7 @@ test('a content weighs more than its values: so many small ones are not kept', a
     await waitFor(() => store.view(key).state === 'present', { message: 'it to be known' });
     for (let version = 0; version < 20; version += 1) {
       await plane.api.patch('/api/v1/namespaces/default/secrets/small', { stringData: { a: String(version) } });
-      assert.ok((await store.load(key, `none ${version}`)) !== undefined);
+      assert.ok((await store.load(key, undefined, `none ${version}`)) !== undefined);
     }
     assert.ok(store.cachedBytes >= 20 * 1024, `20 contents are taken for ${store.cachedBytes} bytes`);
   } finally {

@@ -8,6 +8,7 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { ConnectionError, isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { isOlder } from '../../kube/resource-version.ts';
+import type { SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
@@ -43,7 +44,7 @@ export interface ReadObject {
   readonly object: KubeObject;
 }
 
-export class KubeStore {
+export class KubeStore implements SourceProvider {
   readonly kind: Kind;
   readonly api: KubeApi;
   readonly index: ObjectIndex;
@@ -116,17 +117,18 @@ export class KubeStore {
     };
   }
 
-  /** The fingerprint of a source at one version, if this process has read it. */
-  fingerprint(key: ResourceKey, version: string): Fingerprint | undefined {
-    return this.#fingerprints.get(key)?.get(version);
+  /** The fingerprint of a source at one version, by default that of its view; `undefined`: it was not read. */
+  fingerprint(key: ResourceKey, version = this.#versionOf(key)): Fingerprint | undefined {
+    return version === undefined ? undefined : this.#fingerprints.get(key)?.get(version);
   }
 
   /**
-   * The content of a source, at `version` or newer. Callers at the same time share one request. Afterwards the index is as new as the
+   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one request. Afterwards the index is as new as the
    * content.
    * @returns undefined if it no longer exists
    */
-  async load(key: ResourceKey, version: string, signal?: AbortSignal): Promise<Content | undefined> {
+  async load(key: ResourceKey, signal?: AbortSignal, version = this.#versionOf(key)): Promise<Content | undefined> {
+    if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
       // `forget` drops the fingerprint and leaves the content.
@@ -193,6 +195,11 @@ export class KubeStore {
     this.index.stop();
     await this.watches.stop();
     this.#contents.clear();
+  }
+
+  #versionOf(key: ResourceKey): string | undefined {
+    const { namespace, name } = parseResourceKey(key);
+    return this.index.get(namespace, name)?.resourceVersion;
   }
 
   #remember(key: ResourceKey, content: Content): void {

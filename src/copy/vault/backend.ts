@@ -137,6 +137,14 @@ export class VaultBackend implements Backend {
     });
   }
 
+  sourcesOf(): VaultSources {
+    return this.sources;
+  }
+
+  targetsOf(): VaultTargets {
+    return this.targets;
+  }
+
   get queues(): readonly QueueFigures[] {
     return this.sources.queues;
   }

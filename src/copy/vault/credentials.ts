@@ -82,7 +82,7 @@ export class VaultCredentials {
     if (made !== undefined && view?.state === 'present' && made.version === view.version) return made.identity;
     const content =
       view?.state === 'present'
-        ? await this.#store.load(secret, view.version, signal)
+        ? await this.#store.load(secret, signal)
         : (await this.#store.read(secret, signal))?.content;
     if (content === undefined) throw missingSecret(auth);
     const identity = identityFrom(auth, content);
