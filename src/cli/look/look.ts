@@ -14,8 +14,7 @@ import { type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { Claims } from '../../copy/plan/claims.ts';
-import { decide, type Decision, type FactSource, fateOf, flowIn, type TargetReader } from '../../copy/plan/decide.ts';
-import type { OwnerFate } from '../../copy/plan/facts.ts';
+import { decide, type Decision, type FactSource, flowIn, type TargetReader } from '../../copy/plan/decide.ts';
 import { outcomeOf, outcomesOf } from '../../copy/plan/outcomes.ts';
 import type { Evaluation } from '../../copy/rule-reconciler.ts';
 import type { KubeApi } from '../../kube/api.ts';
@@ -128,11 +127,6 @@ export class Look {
     const refusal = rule === undefined ? undefined : this.replicator.refusalOf(rule);
     if (refusal !== undefined) return { kind: 'broken', refusal };
     return readRule(this.settings, parseResourceKey(key), annotations);
-  }
-
-  /** What the operator would do with a copy that its rule does not claim. `later`: that is not known. */
-  async fateOf(owner: RuleKey, target: ResourceKey, observed: Observed): Promise<OwnerFate | 'later'> {
-    return await fateOf(owner, target, observed, this.#source, this.#signal);
   }
 
   /**

@@ -47,15 +47,13 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
   const add = (key: ResourceKey, owner: string, reason: string): void => {
     orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(look, key), owner, reason });
   };
+  const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey; readonly why: string }[] = [];
   for (const [key, observed] of look.inventory.objects) {
     const { annotations, labels } = observed;
     const owner = look.mirrorReconciler.ownerOf(observed, key);
     if (owner !== undefined) {
       const why = look.claims.book.claims(owner, key) ? undefined : whyUnwanted(look, owner, key);
-      if (why === undefined) continue;
-      const fate = await fateOfOrphan(look, owner, key, observed);
-      const retained = fate === STAYS && annotations[RETAIN_ANNOTATION] === 'true';
-      add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
+      if (why !== undefined) unclaimed.push({ key, owner, why });
     } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
       if (mark === undefined) add(key, '', 'its owner annotation was removed; Keyferry ignores it');
@@ -63,6 +61,12 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
         add(key, mark, `it was cloned from the copy ${annotations[PLACE_ANNOTATION]}; Keyferry ignores it`);
       }
     }
+  }
+  await look.decide(unclaimed.map(({ key }) => key));
+  for (const { key, owner, why } of unclaimed) {
+    const fate = fateOfOrphan(look, key);
+    const retained = fate === STAYS && look.inventory.objects.get(key)?.annotations[RETAIN_ANNOTATION] === 'true';
+    add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
   }
   return orphans;
 }

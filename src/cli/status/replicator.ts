@@ -153,21 +153,21 @@ function isPending({ outcome }: Entry): boolean {
 }
 
 async function orphansOf(look: Look, names: AnnotationNames): Promise<OrphanStatus[]> {
-  const orphans: OrphanStatus[] = [];
-  for (const [key, target] of look.inventory.objects) {
+  const unclaimed = [...look.inventory.objects].flatMap(([key, target]) => {
     const rule = look.replicator.ownerOf(target, key);
-    if (rule === undefined || look.claims.book.claims(rule, key)) continue;
+    if (rule === undefined || look.claims.book.claims(rule, key)) return [];
     const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
-    if (!look.inventory.sees(kind, home)) continue;
+    return look.inventory.sees(kind, home) ? [{ key, target, rule }] : [];
+  });
+  await look.decide(unclaimed.map(({ key }) => key));
+  const orphans: OrphanStatus[] = [];
+  for (const { key, target, rule } of unclaimed) {
     const why = look.rules.has(rule)
       ? 'no longer selected by its source'
       : 'its source does not exist or has no copies';
-    orphans.push({
-      system: REPLICATOR_CONTROLLER,
-      ...copyOf(names, key, target),
-      owner: target.annotations[names.by] ?? '',
-      reason: `${why}; ${await fateOfOrphan(look, rule, key, target)}`,
-    });
+    const owner = target.annotations[names.by] ?? '';
+    const reason = `${why}; ${fateOfOrphan(look, key)}`;
+    orphans.push({ system: REPLICATOR_CONTROLLER, ...copyOf(names, key, target), owner, reason });
   }
   return orphans;
 }

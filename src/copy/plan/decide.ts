@@ -80,7 +80,8 @@ export async function decide(
     if (decision.fact === 'owner') {
       const { markedBy, observed } = facts;
       if (markedBy === undefined || observed === undefined) break;
-      const answer = await fateOf(markedBy, target, observed, source, signal);
+      if (!source.hasNamespace(parseResourceKey(target).namespace)) break;
+      const answer = await source.fateOf(markedBy, target, observed, signal);
       if (answer === 'later') break;
       fate = { of: observed.resourceVersion, fate: answer };
     } else if (decision.fact === 'target') {
@@ -94,18 +95,6 @@ export async function decide(
     if (fate !== undefined && fate.of === facts.observed?.resourceVersion) facts = { ...facts, ownerFate: fate.fate };
   }
   return { facts, plan: { do: 'later' } };
-}
-
-/** What to do with a target whose owner does not claim it. */
-export async function fateOf(
-  owner: RuleKey,
-  target: ResourceKey,
-  observed: Observed,
-  source: FactSource,
-  signal: AbortSignal,
-): Promise<OwnerFate | 'later'> {
-  if (!source.hasNamespace(parseResourceKey(target).namespace)) return 'later';
-  return await source.fateOf(owner, target, observed, signal);
 }
 
 /** The facts at hand. */
