@@ -6,7 +6,7 @@ import type { Keyferry } from '../support/keyferry.ts';
 import { staysTrue, waitFor } from '../support/wait-for.ts';
 import { assertWithin, Yardstick } from '../support/yardstick.ts';
 import { FaultScene, NAMESPACES, namespaceNames, RECOVERY_MS } from './scene.ts';
-import { RULES, SYSTEMS } from './systems.ts';
+import { RULES, CONTROLLERS } from './controllers.ts';
 
 const QUIET_MS = 2000;
 const CHURN_PARALLEL = 4;
@@ -30,12 +30,12 @@ const bigSecret = (name: string): object => ({
   data: { release: Buffer.alloc(50 * 1024, 'x').toString('base64') },
 });
 
-for (const system of SYSTEMS) {
-  describe(system.controller, () => {
+for (const controller of CONTROLLERS) {
+  describe(controller.name, () => {
     let scene: FaultScene;
     let keyferry: Keyferry;
     before(async () => {
-      scene = await FaultScene.open({ system });
+      scene = await FaultScene.open({ controller });
       keyferry = await scene.start();
       await scene.namespaces('unrelated');
       await quiet();

@@ -8,7 +8,7 @@ import type { Keyferry } from '../support/keyferry.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
-import { mirrorPath, RULES, SYSTEMS } from './systems.ts';
+import { mirrorPath, RULES, CONTROLLERS } from './controllers.ts';
 
 const WATCHING = { isWatch: true };
 const THROTTLED_MS = 8000;
@@ -16,13 +16,13 @@ const RETRY_AFTER_S = 1;
 /** Clocks and timers of two processes. */
 const TOLERANCE_MS = 50;
 
-for (const system of SYSTEMS) {
-  describe(system.controller, () => {
+for (const controller of CONTROLLERS) {
+  describe(controller.name, () => {
     let scene: FaultScene;
     let keyferry: Keyferry;
     let probes: ProbeLog;
     before(async () => {
-      scene = await FaultScene.open({ system });
+      scene = await FaultScene.open({ controller });
     });
     beforeEach(async () => {
       ({ keyferry, probes } = await scene.restart());
@@ -36,9 +36,9 @@ for (const system of SYSTEMS) {
           method === 'DELETE' && path.includes('/secrets/') && (deletions += 1) > k;
         const hang = scene.proxy.rule({ match: isBeyond, fault: { kind: 'stall' } });
         const rules = Array.from({ length: RULES }, (_, n) => n);
-        for (const n of rules) await system.drop(scene, n);
+        for (const n of rules) await controller.drop(scene, n);
         const left = async (): Promise<number> =>
-          (await scene.api.list('/api/v1/secrets', { labelSelector: system.copyLabel })).filter(
+          (await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel })).filter(
             ({ metadata }) => metadata.namespace !== 'marker',
           ).length;
         await waitFor(async () => hang.hits > 0 && (await left()) === COPIES - k, {
@@ -50,12 +50,12 @@ for (const system of SYSTEMS) {
         const next = await scene.operator();
         await next.ready();
         await waitFor(async () => (await left()) === 0, { message: 'the copies to go' });
-        if (system.controller === 'mirrors') {
+        if (controller.name === 'mirrors') {
           for (const n of rules) {
             await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror' });
           }
         }
-        for (const n of rules) await system.restore(scene, n);
+        for (const n of rules) await controller.restore(scene, n);
         await scene.converged();
       });
     }

@@ -8,7 +8,7 @@ import type { Json } from '../support/api.ts';
 import { staysTrue, waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 import { FaultScene, namespaceNames } from './scene.ts';
-import { mirrorPath, SYSTEMS } from './systems.ts';
+import { mirrorPath, CONTROLLERS } from './controllers.ts';
 
 /** Less than the pauses after other failures than conflicts add up to. */
 const SOON_MS = 8000;
@@ -16,11 +16,11 @@ const SETTLE_MS = 1000;
 
 const secretPath = (namespace: string, n: number): string => `/api/v1/namespaces/${namespace}/secrets/source-${n}`;
 
-for (const system of SYSTEMS) {
-  describe(system.controller, () => {
+for (const controller of CONTROLLERS) {
+  describe(controller.name, () => {
     let scene: FaultScene;
     before(async () => {
-      scene = await FaultScene.open({ system });
+      scene = await FaultScene.open({ controller });
       await scene.start();
     });
     after(() => scene.close());
@@ -51,18 +51,18 @@ for (const system of SYSTEMS) {
     /** Waits until the copies of a rule are gone, and a mirror itself. */
     const dropped = async (n: number): Promise<void> => {
       const none = async (): Promise<boolean> => {
-        const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: system.copyLabel });
+        const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel });
         return labelled.every(({ metadata }) => metadata.name !== `source-${n}`);
       };
       await waitFor(none, { message: () => `the copies of source-${n} to go; ${scene.logTail()}` });
-      if (system.controller === 'mirrors') {
+      if (controller.name === 'mirrors') {
         await waitFor(async () => (await scene.api.find(mirrorPath(n))) === undefined, { message: 'the mirror to go' });
       }
     };
 
     test('an object that a user puts in the place of a copy before its deletion is not deleted', async () => {
       const rule = held('DELETE', secretPath('team-4', 0));
-      await system.drop(scene, 0);
+      await controller.drop(scene, 0);
       await rule.arrives();
       await scene.api.delete(secretPath('team-4', 0));
       const users = await theirs('team-4', 0);
@@ -73,9 +73,9 @@ for (const system of SYSTEMS) {
 
     test('a copy whose mark a user removes before its deletion is not deleted', async () => {
       const rule = held('DELETE', secretPath('team-4', 1));
-      await system.drop(scene, 1);
+      await controller.drop(scene, 1);
       await rule.arrives();
-      const metadata = { annotations: { [system.mark]: null }, labels: { [system.copyLabel]: null } };
+      const metadata = { annotations: { [controller.mark]: null }, labels: { [controller.copyLabel]: null } };
       const users = await scene.api.patch(secretPath('team-4', 1), { metadata });
       rule.release();
       await dropped(1);
@@ -97,14 +97,17 @@ for (const system of SYSTEMS) {
       rule.release();
       await stays(object, n);
       await scene.api.delete(secretPath('team-60', n));
-      await waitFor(async () => (await scene.api.find(secretPath('team-60', n)))?.metadata.annotations?.[system.mark], {
-        message: 'our copy',
-      });
+      await waitFor(
+        async () => (await scene.api.find(secretPath('team-60', n)))?.metadata.annotations?.[controller.mark],
+        {
+          message: 'our copy',
+        },
+      );
     });
 
     test('deletions that were carried out but not answered find nothing the second time, and later changes are copied', async () => {
       const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
-      await system.drop(scene, 2);
+      await controller.drop(scene, 2);
       await dropped(2);
       assert.equal(lost.hits, 5);
       await scene.changeSources();
@@ -123,7 +126,7 @@ for (const system of SYSTEMS) {
       await within(SOON_MS, 'all of it', async () => {
         await scene.changeSources();
         await scene.namespaces(...names);
-        await system.drop(scene, 3);
+        await controller.drop(scene, 3);
         await dropped(3);
         await waitFor(right, { message: () => `the copies of the last; ${scene.logTail()}` });
       });

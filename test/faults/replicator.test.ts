@@ -7,7 +7,7 @@ import type { Keyferry } from '../support/keyferry.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { ProbeLog } from './probe-log.ts';
 import { FaultScene } from './scene.ts';
-import { REPLICATING } from './systems.ts';
+import { REPLICATING } from './controllers.ts';
 
 const WATCHING = { isWatch: true };
 const SECRETS_WATCH = { isWatch: true, path: '/api/v1/secrets' };
@@ -24,7 +24,7 @@ describe('one replicator', () => {
   let scene: FaultScene;
   let probes: ProbeLog;
   before(async () => {
-    scene = await FaultScene.open({ system: REPLICATING });
+    scene = await FaultScene.open({ controller: REPLICATING });
   });
   beforeEach(async () => {
     ({ probes } = await scene.restart());
@@ -102,7 +102,7 @@ describe('one replicator', () => {
 });
 
 test('of two replicators one works, and after kill -9 the other continues and repeats no write', async (t) => {
-  await using scene = await FaultScene.open({ system: REPLICATING, keyferryArgs: ['--leader-elect'] });
+  await using scene = await FaultScene.open({ controller: REPLICATING, keyferryArgs: ['--leader-elect'] });
   const isLeading = async (one: Keyferry): Promise<boolean> => (await one.metric('keyferry_leader')) === 1;
   const leader = await scene.operator();
   await waitFor(() => isLeading(leader));

@@ -16,7 +16,7 @@ import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 import type { WatchEvent, Watcher } from '../support/watcher.ts';
 import { ProbeLog } from './probe-log.ts';
-import { type FaultSystem, MIRRORING, RULES } from './systems.ts';
+import { type FaultController, MIRRORING, RULES } from './controllers.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
@@ -28,7 +28,7 @@ const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 
 export interface SceneOptions extends ControlPlaneOptions {
   /** Default: `mirrors`. */
-  readonly system?: FaultSystem;
+  readonly controller?: FaultController;
   readonly keyferryArgs?: readonly string[];
   /** The user of the operator. Default `admin`. */
   readonly user?: string;
@@ -42,7 +42,7 @@ export class FaultScene implements AsyncDisposable {
   /** Every watch event of a copy. */
   readonly events: WatchEvent[] = [];
   readonly #options: SceneOptions;
-  readonly #system: FaultSystem;
+  readonly #controller: FaultController;
   readonly #operators: Keyferry[] = [];
   readonly #probes: ProbeLog[] = [];
   #watch: Watcher | undefined;
@@ -54,7 +54,7 @@ export class FaultScene implements AsyncDisposable {
     this.proxy = proxy;
     this.kubeconfig = kubeconfig;
     this.#options = options;
-    this.#system = options.system ?? MIRRORING;
+    this.#controller = options.controller ?? MIRRORING;
   }
 
   /** The control plane with namespaces, sources and mirrors. Nothing runs yet. */
@@ -65,9 +65,9 @@ export class FaultScene implements AsyncDisposable {
     await scene.api.apply(readCrds());
     await scene.namespaces(...namespaceNames());
     for (let n = 0; n < RULES; n += 1) {
-      await scene.#system.make(scene, n);
+      await scene.#controller.make(scene, n);
     }
-    const query = { labelSelector: scene.#system.copyLabel };
+    const query = { labelSelector: scene.#controller.copyLabel };
     scene.#watch = await scene.api.watch('/api/v1/secrets', (event) => scene.events.push(event), query);
     return scene;
   }
@@ -104,7 +104,7 @@ export class FaultScene implements AsyncDisposable {
 
   /** Waits until all watches are open. */
   async watchesOpen(): Promise<void> {
-    const { watches } = this.#system;
+    const { watches } = this.#controller;
     await waitFor(() => this.proxy.live({ isWatch: true }).filter(({ status }) => status === 200).length === watches, {
       message: `${watches} open watches`,
     });
@@ -114,7 +114,7 @@ export class FaultScene implements AsyncDisposable {
   async operator(...args: readonly string[]): Promise<Keyferry> {
     const keyferry = await Keyferry.start({
       kubeconfig: this.kubeconfig,
-      args: [`--controllers=${this.#system.controller}`, ...(this.#options.keyferryArgs ?? []), ...args],
+      args: [`--controllers=${this.#controller.name}`, ...(this.#options.keyferryArgs ?? []), ...args],
     });
     this.#operators.push(keyferry);
     return keyferry;
@@ -160,7 +160,7 @@ export class FaultScene implements AsyncDisposable {
 
   /** Copies that are missing or do not have the value of their source. */
   async missing(namespaces: readonly string[] = namespaceNames()): Promise<string[]> {
-    const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#system.copyLabel });
+    const copies = await this.api.list('/api/v1/secrets', { labelSelector: this.#controller.copyLabel });
     const held = new Map(copies.map(({ metadata, data }: Json) => [`${metadata.namespace}/${metadata.name}`, data]));
     const wanted = namespaces.flatMap((namespace) =>
       Array.from({ length: RULES }, (_, n) => `${namespace}/source-${n}`),
@@ -261,7 +261,7 @@ export class FaultScene implements AsyncDisposable {
   async #caughtUp(): Promise<void> {
     if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');
     const name = `marker-${performance.now().toFixed(3)}`;
-    const metadata = { name, namespace: 'marker', labels: { [this.#system.copyLabel]: 'marker' } };
+    const metadata = { name, namespace: 'marker', labels: { [this.#controller.copyLabel]: 'marker' } };
     await this.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
     await waitFor(() => this.events.some(({ object }) => object?.metadata.name === name), {
       message: 'the observer to see the last event',

@@ -15,7 +15,7 @@ const HEARTBEAT_MS = 5_000;
 const STALE_MS = 60_000;
 const POLL_MS = 250;
 
-/** Runs `work` while holding the lock file; `onWait` is told every poll who holds it (a pid, or `?`). */
+/** Runs `work` while holding the lock file; `onWait` gets the holder (a pid, or `?`) at every poll. */
 export async function withLock<T>(
   file: string,
   work: () => Promise<T>,

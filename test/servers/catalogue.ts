@@ -1,8 +1,8 @@
 /**
- * Which servers the tests, the demo and the benchmark run, and how each one is built.
+ * The servers of the tests, the demo and the benchmark, and their builds.
  *
- * The versions stand in `<module>/go.mod`; everything that decides what the binary is (go.mod, go.sum, the build's
- * arguments, the platform) goes into the key of its place in the cache, so that a change of any builds anew.
+ * The versions are in `<module>/go.mod`; everything that determines the binary (go.mod, go.sum, the build's
+ * arguments, the platform) goes into the key of its place in the cache, so that each change leads to a new build.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import path from 'node:path';
 
 export type ServerName = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'vault' | 'helm';
 
-/** In the order of need: a caller can start the first two while the others are still being built. */
+/** In the order of use: a caller can start the first two while the others are being built. */
 export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
 
 export interface ServerRecipe {
@@ -39,7 +39,7 @@ interface Source {
 
 const strip = (): string => '-s -w';
 
-/** Without these the API server calls itself v0.0.0 and clients that look at the version (Helm) refuse charts. */
+/** Without these the API server reports v0.0.0, and clients that check the version (Helm) refuse charts. */
 function kubernetesVersion(version: string): string {
   const [major, minor] = version.replace(/^v/, '').split('.');
   const set = (field: string, value: string): string => `-X k8s.io/component-base/version.${field}=${value}`;

@@ -53,7 +53,7 @@ export function apiServerArgs(layout: Layout, audit: boolean): string[] {
     `--service-account-key-file=${pki('service-account.key')}`,
     `--service-account-signing-key-file=${pki('service-account.key')}`,
     '--service-cluster-ip-range=10.0.0.0/24',
-    // The Service `kubernetes` needs an address that is not loopback; nobody asks for it here.
+    // The Service `kubernetes` would need an address that is not loopback; no test uses it.
     '--endpoint-reconciler-type=none',
     '--shutdown-delay-duration=0s',
     // Else an open watch holds up a SIGTERM for a minute.

@@ -27,15 +27,15 @@ export interface ControlPlaneOptions {
   readonly controllerManager?: boolean;
   /** Every request in `auditLogPath`, a JSON line each, without bodies. Default false. */
   readonly audit?: boolean;
-  /** Users beside `admin`, known by a token; what they may do is up to RBAC objects. */
+  /** Users beside `admin`, each with a token; RBAC objects give them permissions. */
   readonly users?: readonly UserOptions[];
   /** Further flags of kube-apiserver: `['--max-requests-inflight=10']`. They win over ours. */
   readonly apiServerFlags?: readonly string[];
   /** Further flags of kube-controller-manager. */
   readonly controllerManagerFlags?: readonly string[];
-  /** Told what is being built where a server is not there yet. */
+  /** Gets progress lines when a server must be built first. */
   readonly onProgress?: (line: string) => void;
-  /** Ends a build that is under way. */
+  /** Ends a running build. */
   readonly signal?: AbortSignal;
 }
 
@@ -47,7 +47,7 @@ export class ControlPlane {
   readonly adminToken: string;
   /** File for the admin, at `url`. */
   readonly kubeconfigPath: string;
-  /** There is a file only with the option `audit`. */
+  /** Exists only with the option `audit`. */
   readonly auditLogPath: string;
   /** Holds all files of this control plane; removed by `stop`. */
   readonly folder: string;
@@ -61,7 +61,7 @@ export class ControlPlane {
   #apiServer: ServerProcess | undefined;
   #controllerManager: ServerProcess | undefined;
 
-  /** Not to be called: `startControlPlane` is. */
+  /** Use `startControlPlane`. */
   constructor(
     layout: Layout,
     options: ControlPlaneOptions,
@@ -89,7 +89,7 @@ export class ControlPlane {
     return token;
   }
 
-  /** A certificate that the API server takes for this user (CN) with these groups (O). */
+  /** A certificate that authenticates this user (CN) with these groups (O). */
   clientCertificate(subject: Subject): Promise<Certificate> {
     return this.#ca.client(subject);
   }
@@ -109,7 +109,7 @@ export class ControlPlane {
     });
   }
 
-  /** Where each server writes its log. */
+  /** The log file of a server. */
   logFile(server: 'etcd' | 'kube-apiserver' | 'kube-controller-manager'): string {
     return path.join(this.folder, `${server}.log`);
   }
@@ -124,12 +124,12 @@ export class ControlPlane {
     }, READY_TIMEOUT_MS);
   }
 
-  /** SIGTERM, and SIGKILL after 2 s: etcd would wait 8 s for the API server to hang up. The data stay. */
+  /** SIGTERM, and SIGKILL after 2 s: etcd would wait 8 s for the API server to disconnect. The data stay. */
   async stopEtcd(): Promise<void> {
     await this.#etcd?.stop(2_000);
   }
 
-  /** SIGKILL. The data stay, but for what etcd had not written: it runs without fsync, which matters to a power cut only. */
+  /** SIGKILL. The data stay: etcd runs without fsync, which matters only for a power cut. */
   async killEtcd(): Promise<void> {
     await this.#etcd?.kill();
   }
@@ -156,7 +156,7 @@ export class ControlPlane {
     await this.#apiServer.ready(probe, timeoutMs);
   }
 
-  /** SIGTERM: the server says goodbye to its watches and waits for requests under way. */
+  /** SIGTERM: the server ends its watches and waits for requests in flight. */
   async stopApiServer(): Promise<void> {
     await this.#apiServer?.stop();
   }

@@ -86,15 +86,15 @@ describe('servers', () => {
     });
     assert.deepEqual(await cached(env), []);
 
-    const told = path.join(folder, 'told');
+    const reported = path.join(folder, 'reported');
     const slow = await world(
       'half',
-      `echo half > "$out"; chmod +x "$out"; sleep 60 & echo "$! $GOTMPDIR" > ${told}.new; mv ${told}.new ${told}; wait`,
+      `echo half > "$out"; chmod +x "$out"; sleep 60 & echo "$! $GOTMPDIR" > ${reported}.new; mv ${reported}.new ${reported}; wait`,
     );
     const aborting = new AbortController();
     const building = ensureServer('etcd', { env: slow, signal: aborting.signal });
     const [compiler = '', scratch = ''] = await waitFor(async () => {
-      return existsSync(told) ? (await readFile(told, 'utf8')).trim().split(' ') : undefined;
+      return existsSync(reported) ? (await readFile(reported, 'utf8')).trim().split(' ') : undefined;
     });
     assert.ok(existsSync(scratch));
     aborting.abort();

@@ -13,7 +13,7 @@ import type { ServerName } from './catalogue.ts';
 import { goBuild } from './go-build.ts';
 
 export interface EnsureOptions {
-  /** Told one line at a time what is being built, and that it still is. Default: nothing is said. */
+  /** Gets a line for each build, and further lines while it runs. Default: none. */
   readonly onProgress?: (line: string) => void;
   /** Default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
@@ -29,7 +29,7 @@ export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   );
 }
 
-/** The path of the server if it is there already, in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache. */
+/** The path of the server if it exists in `$KEYFERRY_SERVERS`, `$KUBEBUILDER_ASSETS` or the cache. */
 export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const folders = [env['KEYFERRY_SERVERS'], env['KUBEBUILDER_ASSETS']].filter(
     (folder) => folder !== undefined && folder !== '',
@@ -39,7 +39,7 @@ export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.en
 }
 
 /**
- * The path of one server, built if need be.
+ * The path of one server, built if necessary.
  * @throws ServerUnavailableError naming what is missing: Go, the network, room on the disk.
  */
 export async function ensureServer(name: ServerName, options: EnsureOptions = {}): Promise<string> {
@@ -67,7 +67,7 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
 }
 
 /**
- * Several servers, made one after another in the given order; each promise settles as soon as its server is there, so
+ * Several servers, built one after another in the given order; each promise settles as soon as its server is there, so
  * that a control plane can start while Vault is still being built. One failure does not stop the next.
  */
 export function ensureServers<N extends ServerName>(
@@ -82,7 +82,7 @@ export function ensureServers<N extends ServerName>(
       () => ensureServer(name, options),
       () => ensureServer(name, options),
     );
-    // The caller may look at this promise only after an earlier one failed: that is no unhandled rejection.
+    // The caller may await this promise only after an earlier one failed: that is no unhandled rejection.
     mine.catch(() => undefined);
     paths[name] = mine;
     previous = mine;
@@ -91,8 +91,8 @@ export function ensureServers<N extends ServerName>(
 }
 
 /**
- * All of these servers, for who needs every one: the first that cannot be had ends the builds of the others, which would take
- * minutes and push the reason off the screen.
+ * All of these servers: the first failure ends the builds of the others, which would take
+ * minutes and scroll the reason off the screen.
  * @throws ServerUnavailableError as `ensureServer`
  */
 export async function ensureAll(
@@ -145,7 +145,7 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch (error) {
-    // Not there or not ours to run: either way it cannot be used, and the search goes on.
+    // It is missing or not executable: the search continues.
     void error;
     return false;
   }

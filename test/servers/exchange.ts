@@ -2,7 +2,7 @@
  * One request through the fault proxy, from its head to the end of the answer.
  *
  * States: held (delayed) → forwarding → answering → ended; from each of them → stalled (nothing more is passed either way,
- * the sockets stay) or → ended by a cut. `ended` is final, and both sides are let go then.
+ * the sockets stay) or → ended by a cut. `ended` is final, and both sides are closed.
  */
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { request as httpRequest } from 'node:http';
@@ -150,7 +150,7 @@ export class Exchange {
       agent,
     });
     this.#outgoing = outgoing;
-    // A server that breaks off or is not there: the client is told the same way.
+    // A server that breaks off or is missing: the connection of the client breaks, too.
     outgoing.on('error', () => this.cut());
     outgoing.on('response', (answer) => this.#receive(answer));
     this.#incoming.on('data', (chunk: Buffer) => {

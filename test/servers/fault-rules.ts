@@ -1,4 +1,4 @@
-/** Which requests a fault meets, and what the fault is. */
+/** Faults, and the requests that they apply to. */
 
 /** What a rule sees of a request; never its body or its credentials. */
 export interface ProxyRequest {
@@ -28,7 +28,7 @@ export type Fault =
   | { readonly kind: 'lose-answer' }
   /** The connection stays and never says anything; the server does not hear of the request. */
   | { readonly kind: 'stall' }
-  /** The request is held for so long, then goes on. */
+  /** The request is held for this time, then forwarded. */
   | { readonly kind: 'delay'; readonly ms: number }
   /** The request is held until the test lets it go on. */
   | { readonly kind: 'hold'; readonly until: Promise<void> }

@@ -12,7 +12,7 @@ const PROGRESS_MS = 5_000;
 const NO_NETWORK =
   /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i;
 
-/** A server that cannot be had; the message says what is missing and what to do. */
+/** A server is not available; the message names the missing prerequisite and the fix. */
 export class ServerUnavailableError extends Error {
   override readonly name = 'ServerUnavailableError';
 }
@@ -43,13 +43,13 @@ export async function goBuild(recipe: ServerRecipe, target: string, options: Bui
   }
 }
 
-/** What builds that were killed left behind. Called under the build lock: no living build owns one. */
+/** Removes the files of builds that were killed. Called under the build lock: no running build owns one. */
 async function removePartials(folder: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name.includes('.partial-'));
   await Promise.all(names.map((name) => rm(path.join(folder, name), { force: true })));
 }
 
-/** Go and its compilers are a process group, which ends with us; what they work in, which is large, goes with us. */
+/** Go and its compilers are a process group, which ends with this process; their large work folder is removed with it. */
 async function runBuild(go: string, recipe: ServerRecipe, output: string, options: BuildOptions): Promise<void> {
   const startedAt = performance.now();
   const label = `${recipe.name} ${recipe.version}`;
@@ -95,12 +95,12 @@ function endGroup(group: number): void {
   try {
     process.kill(group, 'SIGKILL');
   } catch (error) {
-    // After a build that came to its end nobody is left.
+    // After a complete build the group has no process left.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** What a failed `go build` lacked, told from what it wrote. */
+/** The missing prerequisite of a failed `go build`, from its output. */
 export function buildError(recipe: ServerRecipe, stderr: string, code: number | string | null): ServerUnavailableError {
   const tail = stderr.trim().split('\n').slice(-12).join('\n');
   const because = (reason: string): ServerUnavailableError =>
@@ -119,8 +119,8 @@ export function buildError(recipe: ServerRecipe, stderr: string, code: number | 
 }
 
 /**
- * A Go that can build this: that of the path, of $GOROOT, or where its own installer puts it.
- * @throws ServerUnavailableError that says which Go is needed
+ * A Go that can build this: in the path, in $GOROOT, or in the folder of its installer.
+ * @throws ServerUnavailableError that names the required version of Go
  */
 export async function findGo(
   recipe: ServerRecipe,
@@ -130,7 +130,7 @@ export async function findGo(
   const candidates = ['go', ...(env['GOROOT'] ? [path.join(env['GOROOT'], 'bin', 'go')] : []), installed];
   for (const candidate of candidates) {
     try {
-      // In the module's folder: there Go switches to the toolchain that go.mod asks for, or says that it must not.
+      // In the module's folder Go switches to the toolchain that go.mod requires, or fails.
       await promisify(execFile)(candidate, ['env', 'GOVERSION'], { cwd: recipe.moduleDir, env });
       return candidate;
     } catch (error) {

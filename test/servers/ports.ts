@@ -3,8 +3,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Below the range that systems take outgoing connections' ports from (32768 on Linux, 49152 elsewhere): a port of a
- * server that is stopped for a while must not be taken by some client before the server is back.
+ * Below the ephemeral ports of outgoing connections (from 32768 on Linux, 49152 elsewhere): a port of a
+ * stopped server must not be taken by a client before the server is back.
  */
 const FIRST = 20_000;
 const LAST = 32_000;

@@ -1,6 +1,6 @@
 /**
- * A private PostgreSQL cluster on loopback: what Vault's `database` engine makes credentials for. It is the system's own
- * installation (Debian: `apt-get install postgresql`), with its data in a temporary folder.
+ * A private PostgreSQL cluster on loopback, for which Vault's `database` engine creates credentials. It uses the installed PostgreSQL
+ * (Debian: `apt-get install postgresql`), with its data in a temporary folder.
  *
  * PostgreSQL refuses to run as root; there it runs as `postgres`, else as `nobody`.
  */

@@ -1,9 +1,9 @@
 /**
- * Nothing outlives this process: one small shell holds the read end of a pipe, knows which processes and temporary
- * folders are ours, and ends them when the pipe closes, however we died (exit, crash, kill -9).
+ * Nothing outlives this process: a small shell holds the read end of a pipe and a list of our processes and temporary
+ * folders. It ends them when the pipe closes, whatever ended this process (exit, crash, kill -9).
  *
  * Protocol, a line each: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell is in a session of its own so that Ctrl-C in a
- * terminal does not end it before us, and is not waited for: it ends because we do.
+ * terminal does not end it first, and nothing waits for it.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -35,7 +35,7 @@ printf '%s\\n' "$folders" | while IFS= read -r folder; do
 done
 `;
 
-/** One a process is enough, and module state is what "one a process" means; `shared()` makes it at first use. */
+/** One for each process; `shared()` creates it at first use. */
 const holder: { reaper?: Reaper } = {};
 
 export class Reaper {
@@ -62,12 +62,12 @@ export class Reaper {
     this.#pipe.write(`+${pid}\n`);
   }
 
-  /** To be called once the process has ended: its id may belong to someone else from then on. */
+  /** Call it when the process has ended: another process may get the id from then on. */
   removeProcess(pid: number): void {
     this.#pipe.write(`-${pid}\n`);
   }
 
-  /** A new folder in the system's temporary folder that goes when we do. */
+  /** A new temporary folder that is removed when this process ends. */
   async temporaryFolder(prefix: string): Promise<string> {
     const folder = await mkdtemp(path.join(tmpdir(), prefix));
     this.#pipe.write(`+${folder}\n`);

@@ -28,11 +28,11 @@ export interface VaultOptions {
   readonly port?: number;
   /** More of Vault's configuration file: `{ default_lease_ttl: '10s' }`. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Told what is being built where Vault is not there yet. */
+  /** Gets progress lines when Vault must be built first. */
   readonly onProgress?: (line: string) => void;
 }
 
-/** A JSON answer; tests look into it freely. */
+/** A JSON answer; tests read arbitrary fields. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
 export type VaultJson = any;
 
@@ -56,7 +56,7 @@ export class VaultServer {
   readonly caPem: string;
   /** Stays the same over restarts. */
   readonly rootToken: string;
-  /** There is a file only with the option `auditLog`. */
+  /** Exists only with the option `auditLog`. */
   readonly auditLogPath: string;
   readonly logFile: string;
   readonly folder: string;
@@ -65,7 +65,7 @@ export class VaultServer {
   #process: ServerProcess | undefined;
   #unsealKey = '';
 
-  /** Not to be called: `startVault` is. */
+  /** Use `startVault`. */
   constructor(folder: string, port: number, caPem: string, options: VaultOptions) {
     this.folder = folder;
     this.caPem = caPem;
@@ -100,7 +100,7 @@ export class VaultServer {
     return answer.body;
   }
 
-  /** Starts it where it was stopped, and unseals it unless `unseal` is false. Nothing happens if it runs. */
+  /** Starts Vault again, and unseals it unless `unseal` is false. Does nothing if it runs. */
   async start(options: { readonly unseal?: boolean } = {}): Promise<void> {
     if (this.#process?.running === true) return;
     const command = await ensureServer('vault', this.#options);
@@ -128,7 +128,7 @@ export class VaultServer {
     await this.#process?.kill();
   }
 
-  /** Kills and starts it. What is lost with storage `memory`: see above. */
+  /** Kills and starts it. For the loss with storage `memory` see above. */
   async restart(options: { readonly unseal?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.start(options);
@@ -193,7 +193,7 @@ export class VaultServer {
 }
 
 /**
- * Starts Vault, which is built first where it is not there.
+ * Starts Vault, and builds it first if it is missing.
  * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError where it cannot be had.
  */
 export async function startVault(options: VaultOptions = {}): Promise<VaultServer> {
@@ -210,7 +210,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
   }
 }
 
-/** Answers the PEM of the authority of the certificate that was made, empty without TLS. */
+/** @returns the PEM of the authority of Vault's certificate, empty without TLS */
 async function writeConfig(folder: string, port: number, options: VaultOptions): Promise<string> {
   const data = path.join(folder, 'data');
   await mkdir(data);

@@ -174,7 +174,7 @@ describe('keyferry status and plan', () => {
       path: 'secret/one',
       auth: { token: { secretRef: { name: 't' } } },
     };
-    const told = async (...objects: object[]): Promise<string> => {
+    const reported = async (...objects: object[]): Promise<string> => {
       const { code, stdout, stderr } = await run(
         ['plan', '-'],
         objects.map((object) => stringify(object)).join('---\n'),
@@ -183,18 +183,21 @@ describe('keyferry status and plan', () => {
       return stdout;
     };
     const to = mirror('to-vault', 'one', []);
-    const toVault = await told({ ...to, spec: { ...to.spec, destination: { type: 'vault', vault } } });
+    const toVault = await reported({ ...to, spec: { ...to.spec, destination: { type: 'vault', vault } } });
     assert.match(
       toVault,
       /^SecretMirror default\/to-vault: writes vault vault\.example\.com\/secret\/one if it differs; /,
     );
     const from = mirror('from-vault', 'three', ['to-a']);
-    const fromVault = await told({ ...from, spec: { ...from.spec, source: { name: 'three', type: 'vault', vault } } });
+    const fromVault = await reported({
+      ...from,
+      spec: { ...from.spec, source: { name: 'three', type: 'vault', vault } },
+    });
     assert.match(
       fromVault,
       /\nwait +Secret +to-a +three +SecretMirror default\/from-vault +Vault: this command does not read Vault\n/,
     );
-    const glob = await told(mirror('glob', 'one', ['to-*']));
+    const glob = await reported(mirror('glob', 'one', ['to-*']));
     assert.match(
       glob,
       /^SecretMirror default\/glob: no other namespace matches spec\.destination\.namespaces; .*"to-\*".* for a glob write to-\.\*\n\nNo copy would be created/,

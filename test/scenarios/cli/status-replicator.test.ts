@@ -47,7 +47,7 @@ describe('keyferry status of the replicator', () => {
     assert.ok(found, `${name} in ${JSON.stringify(rules)}`);
     return found;
   };
-  const told = (given: Report, name: string): readonly [string, string] => {
+  const reported = (given: Report, name: string): readonly [string, string] => {
     const { state, reason } = rule(given, name);
     return [state, reason];
   };
@@ -66,15 +66,15 @@ describe('keyferry status of the replicator', () => {
     await users.create('team-a/waits', {}, { 'replicate-from': 'source/later' });
     await scene.of(KINDS[1]!).create('source/map', { a: '1' }, { 'replicate-to-namespaces': 'team-.*' });
     const now = await report();
-    assert.deepEqual(told(now, 'source/push'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(now, 'source/map'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(now, 'source/taken'), ['Error', 'Conflict']);
-    assert.deepEqual(told(now, 'source/broken'), ['Suspended', 'IllFormed']);
-    assert.deepEqual(told(now, 'source/typo'), ['Suspended', 'UnknownAnnotation']);
-    assert.deepEqual(told(now, 'team-a/denied'), ['Error', 'Denied']);
-    assert.deepEqual(told(now, 'team-b/pull'), ['Error', 'Denied']);
-    assert.deepEqual(told(now, 'team-a/pull'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(now, 'team-a/waits'), ['Error', 'Denied']);
+    assert.deepEqual(reported(now, 'source/push'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(now, 'source/map'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(now, 'source/taken'), ['Error', 'Conflict']);
+    assert.deepEqual(reported(now, 'source/broken'), ['Suspended', 'IllFormed']);
+    assert.deepEqual(reported(now, 'source/typo'), ['Suspended', 'UnknownAnnotation']);
+    assert.deepEqual(reported(now, 'team-a/denied'), ['Error', 'Denied']);
+    assert.deepEqual(reported(now, 'team-b/pull'), ['Error', 'Denied']);
+    assert.deepEqual(reported(now, 'team-a/pull'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(now, 'team-a/waits'), ['Error', 'Denied']);
     assert.match(rule(now, 'source/broken').message, /k8s-replicator\/replicate-to/);
     assert.match(rule(now, 'source/typo').message, /replicate-too/);
     assert.match(rule(now, 'team-a/denied').message, /k8s-replicator\/replication-allowed/);
@@ -83,7 +83,7 @@ describe('keyferry status of the replicator', () => {
   });
 
   it('reads annotations as the flags of the operator say', async () => {
-    assert.deepEqual(told(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(await report('--replicator-allow-all'), 'team-a/denied'), ['Outdated', 'Outdated']);
     const ignoring = await report('--replicator-ignore-unknown');
     assert.ok(!ignoring.rules.some(({ name }) => name === 'typo'));
     assert.deepEqual((await report('--replicator-annotations-prefix=other.org')).rules, []);
@@ -103,7 +103,7 @@ describe('keyferry status of the replicator', () => {
     assert.equal(rule(now, 'source/taken').message, conflict.message);
     assert.equal(rule(now, 'team-b/pull').message, denied.message);
     for (const name of ['source/push', 'source/map', 'team-a/pull']) {
-      assert.deepEqual(told(now, name), ['Active', 'Synced'], name);
+      assert.deepEqual(reported(now, name), ['Active', 'Synced'], name);
     }
     const { copies, destinations, source, lastSyncTime } = rule(now, 'source/push');
     assert.deepEqual(
@@ -135,9 +135,9 @@ describe('keyferry status of the replicator', () => {
     await users.change('team-a/push', { a: 'by hand' });
     await users.annotate('source/push', { 'replicate-to': 'team-a/push' });
     const now = await report();
-    assert.deepEqual(told(now, 'source/push'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(now, 'team-a/pull'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(now, 'source/calm'), ['Active', 'Synced']);
+    assert.deepEqual(reported(now, 'source/push'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(now, 'team-a/pull'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(now, 'source/calm'), ['Active', 'Synced']);
     assert.deepEqual(
       now.orphans.map(({ name, owner, reason }) => [name, owner, reason]),
       [
@@ -152,17 +152,17 @@ describe('keyferry status of the replicator', () => {
     const maps = scene.of(KINDS[1]!);
     await maps.create('source/idle', { a: '1' }, { 'replicate-to': 'team-a/idle' });
     const now = await report('--replicator-run-replicators=secret');
-    assert.deepEqual(told(now, 'source/idle'), ['Ignored', 'NotRun']);
+    assert.deepEqual(reported(now, 'source/idle'), ['Ignored', 'NotRun']);
     const { message, destinations, copies, ready } = rule(now, 'source/idle');
     assert.match(message, /ConfigMaps.*--run-replicators/);
     assert.deepEqual([destinations, copies, ready], [['team-a/idle'], [], false]);
-    assert.deepEqual(told(now, 'source/calm'), ['Active', 'Synced']);
+    assert.deepEqual(reported(now, 'source/calm'), ['Active', 'Synced']);
     assert.deepEqual(
       now.orphans.map(({ name }) => name),
       ['push'],
     );
     const other = await report('--replicator-run-replicators=configmap');
-    assert.deepEqual(told(other, 'source/idle'), ['Outdated', 'Outdated']);
-    assert.deepEqual(told(other, 'source/calm'), ['Ignored', 'NotRun']);
+    assert.deepEqual(reported(other, 'source/idle'), ['Outdated', 'Outdated']);
+    assert.deepEqual(reported(other, 'source/calm'), ['Ignored', 'NotRun']);
   });
 });

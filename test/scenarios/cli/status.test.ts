@@ -56,14 +56,14 @@ describe('keyferry status', () => {
       rules.map(({ name, copies }) => [name, copies.map((copy) => [copy.namespace, copy.sourceVersion])]),
       [['old', [['team-a', '7']]]],
     );
-    const told = Object.fromEntries(orphans.map((orphan) => [orphan.namespace, orphan.reason]));
-    assert.deepEqual(Object.keys(told).sort(), ['not-team-a', 'other', 'team-b']);
+    const reported = Object.fromEntries(orphans.map((orphan) => [orphan.namespace, orphan.reason]));
+    assert.deepEqual(Object.keys(reported).sort(), ['not-team-a', 'other', 'team-b']);
     assert.match(
-      told['not-team-a'] ?? '',
+      reported['not-team-a'] ?? '',
       /matches only a part of the name.*--mirrors-regex=search.*; Keyferry keeps it$/,
     );
-    assert.match(told['other'] ?? '', /^no longer selected by its SecretMirror; Keyferry keeps it/);
-    assert.match(told['team-b'] ?? '', /^its SecretMirror does not exist; Keyferry keeps it/);
+    assert.match(reported['other'] ?? '', /^no longer selected by its SecretMirror; Keyferry keeps it/);
+    assert.match(reported['team-b'] ?? '', /^its SecretMirror does not exist; Keyferry keeps it/);
     const searched = await report('--mirrors-regex=search');
     assert.deepEqual(
       searched.rules.map(({ copies }) => copies.map((copy) => copy.namespace)),
@@ -145,9 +145,9 @@ describe('keyferry status', () => {
     await plane.api.create(annotated('pull', { 'k8s-replicator/replicate-from': 'team-b/x' }));
     await plane.api.create(annotated('here', { 'k8s-replicator/replicate-from': 'team-a/missing' }));
     const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(TENANT) });
-    const told = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-a', '-o', 'json']);
-    assert.equal(told.code, 0, told.stderr);
-    const seen = statusSchema.parse(JSON.parse(told.stdout));
+    const reported = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-a', '-o', 'json']);
+    assert.equal(reported.code, 0, reported.stderr);
+    const seen = statusSchema.parse(JSON.parse(reported.stdout));
     assert.deepEqual(
       seen.rules.map(({ name, state, reason }) => `${name} ${state} ${reason}`),
       ['mine Unknown NotSeen', 'here Waiting NoSecret', 'pull Unknown Limited', 'push Unknown Limited'],

@@ -69,9 +69,9 @@ it('a status does not claim a generation whose copies have not been reconciled',
     async () => {
       const [mirror, copy] = [await scene.api.get(mirrorPath('spoken')), await scene.find('unspoken', 'spoken')];
       const { status, metadata } = mirror;
-      const told = status.observedGeneration === metadata.generation && status.conditions[0].status === 'True';
-      if (told && copy === undefined) lies += 1;
-      return told && copy !== undefined;
+      const reported = status.observedGeneration === metadata.generation && status.conditions[0].status === 'True';
+      if (reported && copy === undefined) lies += 1;
+      return reported && copy !== undefined;
     },
     { message: 'the second copy' },
   );

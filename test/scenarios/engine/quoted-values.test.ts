@@ -89,7 +89,7 @@ for (const kind of KINDS) {
     });
     after(() => scene.close());
 
-    const told = async (name: string): Promise<void> => {
+    const reported = async (name: string): Promise<void> => {
       const { message } = await users.warning(name, 'Invalid');
       assert.match(message, /not this: \[redacted\] \(1\)/);
     };
@@ -99,7 +99,7 @@ for (const kind of KINDS) {
       {
         await using _ = await refuse(scene.api, 'pushed', { ...quoting('object', 'pushed'), resource: kind.plural });
         await users.create('source/made', { a: '1' }, { 'replicate-to': 'pushed/made' }, more);
-        await told('source/made');
+        await reported('source/made');
       }
       await users.create('source/changed', { a: '1' }, { 'replicate-to': 'pushed/changed' });
       await users.holds('pushed/changed', { a: '1' });
@@ -109,7 +109,7 @@ for (const kind of KINDS) {
         operations: ['UPDATE'],
       });
       await users.change('source/changed', { a: '2' });
-      await told('source/changed');
+      await reported('source/changed');
     });
 
     it('shows no value when a pulled object is filled and cleared', async () => {
@@ -121,7 +121,7 @@ for (const kind of KINDS) {
           resource: kind.plural,
         });
         await users.create('pulled/filled', {}, { 'replicate-from': 'source/allows' });
-        await told('pulled/filled');
+        await reported('pulled/filled');
       }
       await users.create('pulled/cleared', {}, { 'replicate-from': 'source/allows' });
       await users.holds('pulled/cleared', { a: '1' });
@@ -131,7 +131,7 @@ for (const kind of KINDS) {
         operations: ['UPDATE'],
       });
       await users.annotate('source/allows', { 'replication-allowed': 'false' });
-      await told('pulled/cleared');
+      await reported('pulled/cleared');
     });
   });
 }

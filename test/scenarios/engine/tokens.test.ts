@@ -41,7 +41,7 @@ describe('tokens', () => {
     await scene.fromVault(name, scene.block(`secret/data/${name}`, 'reader'), [], { destination });
   };
   /** An event on an object that is a rule of the replicator. */
-  const told = async (name: string, namespace = HOME): Promise<void> => {
+  const reported = async (name: string, namespace = HOME): Promise<void> => {
     const isIt = ({ involvedObject, reason }: Json): boolean =>
       involvedObject.name === name && reason === 'RefusedType';
     const path = `/api/v1/namespaces/${namespace}/events`;
@@ -92,13 +92,13 @@ describe('tokens', () => {
           await mirrors.secret(HOME, name, { a: '1' }, { type, metadata });
         };
         await make(`pushes-${index}`, { 'replicate-to': `target/pushed-${index}`, 'replication-allowed': 'true' });
-        await told(`pushes-${index}`);
+        await reported(`pushes-${index}`);
         const shell = { 'replicate-from': 'target/elsewhere', 'replicate-to': `target/shell-${index}` };
         await make(`shells-${index}`, shell);
-        await told(`shells-${index}`);
+        await reported(`shells-${index}`);
         const asks = annotate({ 'replicate-from': `${HOME}/pushes-${index}` });
         await mirrors.secret('target', `pulls-${index}`, { own: 'x' }, { metadata: { annotations: asks } });
-        await told(`pulls-${index}`, 'target');
+        await reported(`pulls-${index}`, 'target');
         const { data } = await mirrors.find('target', `pulls-${index}`);
         assert.deepEqual(Object.keys(data), ['own']);
         for (const name of ['pushed', 'shell']) {

@@ -62,8 +62,8 @@ it('a running operator notices each change of the CRD, and does its other work w
       message: 'all to be well',
     });
   }
-  const told = keyferry.logs().filter(({ advice }) => advice !== undefined);
-  assert.ok(told.length >= 1 && told.length <= 4, `told ${told.length} times`);
+  const reported = keyferry.logs().filter(({ advice }) => advice !== undefined);
+  assert.ok(reported.length >= 1 && reported.length <= 4, `reported ${reported.length} times`);
 });
 
 it('an operator with --controllers=mirrors is not ready without the CRD, gives the reason, and does its other work', async () => {

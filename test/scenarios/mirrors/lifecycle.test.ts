@@ -153,11 +153,11 @@ describe('a mirror that is edited', { concurrency: 4 }, () => {
     await scene.secret(HOME, 'away', { a: '2' });
     await scene.copied('away-a', 'away', { a: '2' }, 2000);
     await scene.ready('away', 'Synced');
-    const told = async (): Promise<number> =>
+    const reported = async (): Promise<number> =>
       (await scene.events('away'))
         .filter(({ reason }) => reason === 'Active')
         .reduce((sum, { count }) => sum + (count ?? 1), 0);
-    await waitFor(async () => (await told()) >= 2, { message: 'an event for each return to Active' });
+    await waitFor(async () => (await reported()) >= 2, { message: 'an event for each return to Active' });
   });
 });
 

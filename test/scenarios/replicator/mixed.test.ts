@@ -157,8 +157,8 @@ describe('limits and errors', () => {
     await maps.holds('end-two/late', { a: '1' });
     await staysTrue(async () => (await maps.find('end-one/late')) === undefined, SETTLE_MS, 'nothing comes there');
     const events = await scene.api.list('/api/v1/namespaces/source/events');
-    const told = events.filter(({ involvedObject }) => String(involvedObject.name).startsWith('end'));
-    assert.deepEqual(told, [], 'a terminating namespace causes no event');
+    const reported = events.filter(({ involvedObject }) => String(involvedObject.name).startsWith('end'));
+    assert.deepEqual(reported, [], 'a terminating namespace causes no event');
   });
 
   it('a ConfigMap of 1 MiB is pushed and pulled', async () => {

@@ -172,13 +172,13 @@ describe('leases', { skip }, () => {
   it('report the deadline of a token that max_ttl ends, and outlive its replacement', async () => {
     const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
-    // Asked when it is told: whoever looks later, on a busy machine, may find it dead.
-    const told: { readonly deadline: number | undefined; readonly at: number }[] = [];
+    // Read at the time of the report: later, on a busy machine, the token may have expired.
+    const reported: { readonly deadline: number | undefined; readonly at: number }[] = [];
     session.watchTokens((id) => {
-      if (id === lease.tokenId) told.push({ deadline: session.tokenDeadline(id), at: Date.now() });
+      if (id === lease.tokenId) reported.push({ deadline: session.tokenDeadline(id), at: Date.now() });
     });
-    await waitFor(() => told.length > 0, { message: 'the end of the token is in sight' });
-    const [{ deadline, at } = { deadline: undefined, at: 0 }] = told;
+    await waitFor(() => reported.length > 0, { message: 'the end of the token is in sight' });
+    const [{ deadline, at } = { deadline: undefined, at: 0 }] = reported;
     assert.ok(deadline !== undefined && deadline > at && deadline < at + 9_000, `${deadline} at ${at}`);
     await waitFor(
       async () => {

@@ -4,8 +4,8 @@ import type { FaultScene } from './scene.ts';
 /** How many rules there are. */
 export const RULES = 5;
 
-export interface FaultSystem {
-  readonly controller: string;
+export interface FaultController {
+  readonly name: string;
   /** Key of a label that every copy has. */
   readonly copyLabel: string;
   /** Key of the annotation that names the owner of a copy. */
@@ -26,8 +26,8 @@ const PUSH = 'k8s-replicator/replicate-to-namespaces';
 export const mirrorPath = (n: number): string =>
   `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mirror-${n}`;
 
-export const MIRRORING: FaultSystem = {
-  controller: 'mirrors',
+export const MIRRORING: FaultController = {
+  name: 'mirrors',
   copyLabel: 'keyferry.dev/copy',
   mark: 'mirrors.kts.studio/owned-by',
   // Mirrors, namespaces, copies, and each source.
@@ -44,8 +44,8 @@ export const MIRRORING: FaultSystem = {
   },
 };
 
-export const REPLICATING: FaultSystem = {
-  controller: 'replicator',
+export const REPLICATING: FaultController = {
+  name: 'replicator',
   copyLabel: 'app.kubernetes.io/managed-by',
   mark: 'k8s-replicator/replicated-by',
   // Namespaces, Secrets, ConfigMaps.
@@ -61,7 +61,7 @@ export const REPLICATING: FaultSystem = {
   },
 };
 
-export const SYSTEMS: readonly FaultSystem[] = [MIRRORING, REPLICATING];
+export const CONTROLLERS: readonly FaultController[] = [MIRRORING, REPLICATING];
 
 async function push(scene: FaultScene, n: number, pattern: string | null): Promise<void> {
   const metadata = { annotations: { [PUSH]: pattern } };
