@@ -22,7 +22,5 @@ await build({
   sourcemap: false,
   legalComments: 'none',
   define: { KEYFERRY_VERSION: JSON.stringify(manifest.version), KEYFERRY_CRDS: JSON.stringify(readCrds()) },
-  // pino loads it for logs that a worker thread writes; there are none. Saves 10 KiB.
-  alias: { 'thread-stream': 'node:stream' },
   logLevel: 'warning',
 });

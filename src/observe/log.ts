@@ -2,10 +2,10 @@
  * Structured logs: one JSON object a line, on standard error. Standard output belongs to the commands (`crds`, `status`
  * and `plan` are piped); a container's runtime collects both.
  *
- * Written synchronously, so that the last lines before a crash or an exit are there, and without worker threads, which
- * cost 10 MiB each.
+ * Written synchronously, so that the last lines before a crash or an exit are there. No library does it: pino took 50 KiB of the
+ * bundle, 0.6 MiB of memory, and 4 % of the CPU time of a copy more.
  */
-import { pino, type DestinationStream, type Logger } from 'pino';
+import { writeSync } from 'node:fs';
 import type { LogLevel } from './log-level.ts';
 import { checkFields, type LogFields } from './log-fields.ts';
 
@@ -18,58 +18,49 @@ export interface Log {
   readonly isDebug: boolean;
 }
 
+export interface LogDestination {
+  write(line: string): void;
+}
+
 export interface LogOptions {
   readonly level: LogLevel;
   /** Where lines go. Default: standard error. */
-  readonly destination?: DestinationStream;
+  readonly destination?: LogDestination;
 }
 
 const MAX_MESSAGE = 1024;
 
+/** In the order of importance. */
+const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
+/** Pause between attempts to write to a full pipe, ms. */
+const FULL_PIPE_MS = 10;
+
 /** The log of a process. Its methods never throw for what they are given. */
-export function createLog(options: LogOptions): Log {
-  const logger = pino(
-    {
-      level: options.level,
-      // No pid and host name: the log collector adds the container's name.
-      base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      messageKey: 'msg',
-    },
-    options.destination ?? pino.destination({ dest: 2, sync: true }),
-  );
-  return new PinoLog(logger);
+export function createLog({ level, destination = STANDARD_ERROR }: LogOptions): Log {
+  const isDebug = level === 'debug';
+  const writer =
+    (of: LogLevel) =>
+    (msg: string, fields?: LogFields): void => {
+      if (LEVELS.indexOf(of) < LEVELS.indexOf(level)) return;
+      const checked = fields === undefined ? undefined : checkFields(fields, isDebug);
+      const text = typeof msg === 'string' ? msg.slice(0, MAX_MESSAGE) : '(message is not text)';
+      const line = { level: of, time: new Date().toISOString(), ...checked, msg: text };
+      destination.write(`${JSON.stringify(line)}\n`);
+    };
+  return { isDebug, debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
 }
 
-class PinoLog implements Log {
-  readonly isDebug: boolean;
-  readonly #logger: Logger;
-
-  constructor(logger: Logger) {
-    this.#logger = logger;
-    this.isDebug = logger.isLevelEnabled('debug');
-  }
-
-  debug(msg: string, fields?: LogFields): void {
-    this.#write('debug', msg, fields);
-  }
-
-  info(msg: string, fields?: LogFields): void {
-    this.#write('info', msg, fields);
-  }
-
-  warn(msg: string, fields?: LogFields): void {
-    this.#write('warn', msg, fields);
-  }
-
-  error(msg: string, fields?: LogFields): void {
-    this.#write('error', msg, fields);
-  }
-
-  #write(level: LogLevel, msg: string, fields: LogFields | undefined): void {
-    if (!this.#logger.isLevelEnabled(level)) return;
-    const checked = fields === undefined ? {} : checkFields(fields, this.isDebug);
-    this.#logger[level](checked, typeof msg === 'string' ? msg.slice(0, MAX_MESSAGE) : '(message is not text)');
-  }
-}
+const STANDARD_ERROR: LogDestination = {
+  write: (line) => {
+    let rest = Buffer.from(line);
+    while (rest.length > 0) {
+      try {
+        rest = rest.subarray(writeSync(2, rest));
+      } catch (error) {
+        // Standard error is closed.
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
+      }
+    }
+  },
+};
