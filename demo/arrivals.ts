@@ -2,7 +2,7 @@
  * Records when a watch receives each version of some objects, for the measurements of the demo. Metadata only.
  */
 import type { KubeApi } from '../src/kube/api.ts';
-import type { WatchTarget } from '../src/kube/watch/watch-query.ts';
+import type { WatchTarget } from '../src/kube/watch/watch-target.ts';
 import { Watcher } from '../src/kube/watch/watcher.ts';
 
 interface Arrival {

@@ -1,53 +1,84 @@
-/** Reads a whole collection once, page by page. */
-import type { KubeApi, KubeObject } from './api.ts';
+/** Reads a whole collection once, in compressed pages, of which one at a time is in memory. */
+import { type KubeApi, type KubeObject, METADATA_ONLY } from './api.ts';
+import { ConnectionError } from './errors.ts';
 import { parseJson } from './json.ts';
 
-/** An object as a list has it: metadata alone, or all of it. */
+/** An object in a list: only its metadata, or all of it. */
 export type Listed = KubeObject & Readonly<Record<string, unknown>>;
 
-/** As in client-go. */
+/** Objects of a page, as in client-go. */
 const PAGE_SIZE = 500;
-/** Objects with content have up to 1.5 MB each, and a page of them has to stay below the largest answer that is read. */
-const CONTENT_PAGE_SIZE = 40;
-const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+/** Largest page that is read, uncompressed, in bytes: 500 objects are a quarter of it, but one can be as large as etcd takes. */
+const PAGE_BYTES = 2 * 1024 * 1024;
+/** A page that is larger is requested again with so many times fewer objects. */
+const PAGE_SHRINK = 8;
+const METADATA_LIST = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
 
 export interface ListOptions {
-  readonly fieldSelector?: string;
-  /** Metadata alone, without content. */
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  /** Only metadata is transferred. */
   readonly metadataOnly?: boolean;
-  /** Whether the objects may be large. */
-  readonly withContent?: boolean;
-  /** Of each page, ms. As in `KubeRequest`. */
+  /** Time limit of each page, ms. As in `KubeRequest`. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
+interface Page {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  /** `null` in an empty list of metadata. */
+  readonly items: readonly Listed[] | null;
+}
+
 /**
- * Hands every object of a collection to `take`. Of the pages only one is in memory at a time.
+ * Calls `take` for every object of a collection.
+ * @returns the resourceVersion of the list
  * @throws what `api.request` throws
  */
 export async function listEach(
   api: KubeApi,
   path: string,
   take: (item: Listed) => void,
-  { fieldSelector, metadataOnly = false, withContent = false, timeoutMs, signal }: ListOptions = {},
-): Promise<void> {
+  options: ListOptions = {},
+): Promise<string> {
+  let limit = PAGE_SIZE;
   let token: string | undefined;
-  do {
+  for (;;) {
+    const page = await readPage(api, path, limit, token, options);
+    if (page === undefined) {
+      limit = Math.ceil(limit / PAGE_SHRINK);
+      continue;
+    }
+    for (const item of page.items ?? []) take(item);
+    limit = Math.min(PAGE_SIZE, limit * 2);
+    const { resourceVersion, continue: next = '' } = page.metadata;
+    if (next === '') return resourceVersion;
+    token = next;
+  }
+}
+
+/** @returns `undefined` if so many objects are too large together. A single object may have any size. */
+async function readPage(
+  api: KubeApi,
+  path: string,
+  limit: number,
+  token: string | undefined,
+  { labelSelector, fieldSelector, metadataOnly = false, timeoutMs, signal }: ListOptions,
+): Promise<Page | undefined> {
+  try {
     const { body } = await api.request({
       method: 'GET',
       path,
-      query: { limit: withContent ? CONTENT_PAGE_SIZE : PAGE_SIZE, fieldSelector, continue: token },
+      query: { limit, labelSelector, fieldSelector, continue: token },
+      compressed: true,
+      ...(limit > 1 ? { maxBytes: PAGE_BYTES } : {}),
       ...(metadataOnly ? { accept: METADATA_LIST } : {}),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(signal === undefined ? {} : { signal }),
     });
-    const page = parseJson(body, `the list of ${path}`) as {
-      readonly metadata: { readonly continue?: string };
-      readonly items: readonly Listed[] | null;
-    };
-    // An empty list of metadata has `null` here.
-    for (const item of page.items ?? []) take(item);
-    token = page.metadata.continue;
-  } while (token !== undefined && token !== '');
+    return parseJson(body, `the list of ${path}`) as Page;
+  } catch (error) {
+    if (limit > 1 && error instanceof ConnectionError && error.code === 'EMSGSIZE') return undefined;
+    throw error;
+  }
 }

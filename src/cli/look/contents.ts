@@ -92,7 +92,7 @@ export class Contents {
   async #list(first: ResourceKey, by: 'name' | 'namespace', wanted: ReadonlySet<ResourceKey>): Promise<void> {
     const { namespace, name } = parseResourceKey(first);
     const kind = this.#kindOf(first);
-    const options = { withContent: true, signal: this.#signal };
+    const options = { signal: this.#signal };
     for (const key of wanted) this.#found.set(key, null);
     const take = (item: Listed): void => {
       const { metadata } = item;

@@ -1,6 +1,6 @@
 /** The objects of one cluster: its namespaces, a store for each kind, and every watch, those of controllers included. */
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
-import type { WatchTarget } from '../../kube/watch/watch-query.ts';
+import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
 import type { BackendWatch } from '../backend.ts';
 import type { Kind } from '../model/kind.ts';

@@ -22,7 +22,7 @@ async function watching(heardAt: number, refusals = 0): Promise<Watching> {
       })(),
       close: () => undefined,
     },
-    { clock, idleLimitMs: () => Infinity, checkEveryMs: 1_000_000 },
+    { clock, hasBookmarks: () => true },
   );
   await clock.advance(heardAt);
   if (heardAt > 0) await stream.next(() => undefined);

@@ -4,8 +4,7 @@
  * A failure before the list is complete leads back to `unlisted`, and a later one to `listed`: the next stream continues from the last
  * version. Only if the server no longer serves that version is everything listed again.
  */
-import { isGone, isNotFound } from '../errors.ts';
-import { isTooNew } from './watch-errors.ts';
+import { ApiError, isGone, isNotFound } from '../errors.ts';
 import { StalledWatchError, type WatchStream } from './watch-stream.ts';
 
 interface Disconnected {
@@ -82,4 +81,9 @@ export function afterFailure(state: WatchState, error: unknown, now: number): Un
   return useless
     ? { at: 'unlisted', newest: resourceVersion, ...failure }
     : { at: 'listed', resourceVersion, refusals, ...failure };
+}
+
+/** The requested version is newer than the server's: its etcd was restored from a backup. */
+function isTooNew(error: unknown): boolean {
+  return error instanceof ApiError && /too large resource version/i.test(error.message);
 }

@@ -7,6 +7,7 @@
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import type { KubeObject, KubeStream } from '../api.ts';
+import { ApiError, statusOf } from '../errors.ts';
 import { parseJson } from '../json.ts';
 import { LineSplitter } from './line-splitter.ts';
 
@@ -22,11 +23,14 @@ export class StalledWatchError extends Error {
 
 export interface WatchStreamOptions {
   readonly clock: Clock;
-  /** Longest silence, ms. Read at every check, because it depends on what the stream has brought. */
-  readonly idleLimitMs: () => number;
-  /** Time between two checks, ms. */
-  readonly checkEveryMs: number;
+  /** Whether the server sends bookmarks, as far as is known at the time of a check. */
+  readonly hasBookmarks: () => boolean;
+  /** Longest silence of a stream with bookmarks, ms. They come every 60 to 75 s. Default 90,000. */
+  readonly idleLimitMs?: number | undefined;
 }
+
+/** Longest silence of a stream without bookmarks, ms: above every `timeoutSeconds` that we request. */
+const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
 
 export class WatchStream {
   /** Monotonic, ms. */
@@ -35,6 +39,7 @@ export class WatchStream {
   readonly #chunks: AsyncIterator<Buffer>;
   readonly #splitter = new LineSplitter();
   readonly #options: WatchStreamOptions;
+  readonly #idleLimitMs: number;
   #heardAt: number;
   #timer: Timer;
   #stalledMs: number | undefined;
@@ -43,6 +48,7 @@ export class WatchStream {
     this.#stream = stream;
     this.#chunks = stream.chunks[Symbol.asyncIterator]();
     this.#options = options;
+    this.#idleLimitMs = options.idleLimitMs ?? 90_000;
     this.openedAt = options.clock.monotonic();
     this.#heardAt = this.openedAt;
     this.#timer = this.#arm();
@@ -89,16 +95,24 @@ export class WatchStream {
   }
 
   #arm(): Timer {
-    return this.#options.clock.setTimeout(() => this.#check(), this.#options.checkEveryMs, { unref: true });
+    return this.#options.clock.setTimeout(() => this.#check(), this.#idleLimitMs / 4, { unref: true });
   }
 
   #check(): void {
     const silentMs = this.#options.clock.monotonic() - this.#heardAt;
-    if (silentMs < this.#options.idleLimitMs()) {
+    if (silentMs < (this.#options.hasBookmarks() ? this.#idleLimitMs : IDLE_WITHOUT_BOOKMARKS_MS)) {
       this.#timer = this.#arm();
       return;
     }
     this.#stalledMs = silentMs;
     this.#stream.close();
   }
+}
+
+/** The error of an ERROR event, whose object is a Status. */
+export function watchError(cluster: string, path: string, object: unknown): Error {
+  const status = statusOf(object);
+  const { code } = object as { readonly code?: unknown };
+  if (status === undefined) return new Error('the watch brought an error that is not a Status');
+  return new ApiError({ cluster, method: 'GET', path }, typeof code === 'number' ? code : 500, status);
 }

@@ -18,14 +18,13 @@
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/backoff.ts';
-import type { KubeApi, KubeObject } from '../api.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY } from '../api.ts';
 import { isBadRequest, isGone, isInvalid, isNotFound, retryAfterMs } from '../errors.ts';
+import { listEach } from '../list-each.ts';
 import { isOlder } from '../resource-version.ts';
-import { listInPages } from './paged-list.ts';
-import { watchError } from './watch-errors.ts';
-import { acceptOf, selectorsOf, type WatchTarget } from './watch-query.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
-import { StalledWatchError, type WatchEvent, WatchStream } from './watch-stream.ts';
+import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
+import type { WatchTarget } from './watch-target.ts';
 
 /** Receives what a watcher sees. Calls come in order and must not wait or throw. */
 export interface WatchSink {
@@ -69,16 +68,14 @@ export interface WatchHealth {
   readonly error?: string;
 }
 
-/** Ms without a byte after which a stream that has brought a bookmark is dead: they come every 60 to 75 s. */
-const IDLE_WITH_BOOKMARKS_MS = 90_000;
-/** Ms without a byte after which a stream that never brought a bookmark is dead: above every `timeoutSeconds` that we request. */
-const IDLE_WITHOUT_BOOKMARKS_MS = 320_000;
 /** A stream that ends as planned, but within this many ms, counts as failed. */
 const SHORT_STREAM_MS = 1000;
 /** Longest wait before a stream is opened again, ms: whatever the outage, 10 s after it we are up to date. */
 const LONGEST_WAIT_MS = 7000;
 /** Longest wait where the collection does not exist, ms: its CRD may be installed at any time. */
 const ABSENT_WAIT_MS = 4000;
+/** Time limit of a page of a list, ms. */
+const PAGE_TIMEOUT_MS = 60_000;
 const INITIAL_END = 'k8s.io/initial-events-end';
 
 export class Watcher {
@@ -182,7 +179,8 @@ export class Watcher {
         if (this.#inPages) {
           const keys = new Set<string>();
           const { api, target } = this.#options;
-          const resourceVersion = await listInPages(api, target, (object) => this.#list(object, keys), signal);
+          const options = { ...target, timeoutMs: PAGE_TIMEOUT_MS, signal };
+          const resourceVersion = await listEach(api, target.path, (object) => this.#list(object, keys), options);
           this.#complete(state.newest, keys, resourceVersion);
           const { since, error } = state;
           this.#state = {
@@ -219,21 +217,18 @@ export class Watcher {
   }
 
   async #open(from: Readonly<Record<string, string | boolean>>, signal: AbortSignal): Promise<WatchStream> {
-    const { api, target, idleLimitMs = IDLE_WITH_BOOKMARKS_MS } = this.#options;
+    const { api, target, idleLimitMs } = this.#options;
+    const { path, labelSelector, fieldSelector, metadataOnly } = target;
     const timeoutSeconds = Math.round(240 + 50 * this.#random());
     const stream = await api.stream({
       method: 'GET',
-      path: target.path,
-      accept: acceptOf(target),
-      query: { watch: 1, allowWatchBookmarks: true, timeoutSeconds, ...selectorsOf(target), ...from },
+      path,
+      accept: metadataOnly ? METADATA_ONLY : 'application/json',
+      query: { watch: 1, allowWatchBookmarks: true, timeoutSeconds, labelSelector, fieldSelector, ...from },
       signal,
     });
     this.#backoff.opened();
-    return new WatchStream(stream, {
-      clock: this.#clock,
-      idleLimitMs: () => (this.#sendsBookmarks ? idleLimitMs : IDLE_WITHOUT_BOOKMARKS_MS),
-      checkEveryMs: idleLimitMs / 4,
-    });
+    return new WatchStream(stream, { clock: this.#clock, hasBookmarks: () => this.#sendsBookmarks, idleLimitMs });
   }
 
   #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {

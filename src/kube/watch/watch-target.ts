@@ -1,6 +1,4 @@
-/** The query of a watch or list, without the version from which it starts. */
-import { METADATA_ONLY } from '../api.ts';
-
+/** The collection that a watch follows. */
 export interface WatchTarget {
   /** Short name for logs and metrics: `secretmirrors`, `secrets/copies`. */
   readonly name: string;
@@ -15,15 +13,4 @@ export interface WatchTarget {
    * which it does not compress. For small collections the stream is better: it is one request, and becomes the watch.
    */
   readonly inPages?: boolean;
-}
-
-/** @param list `List` for a list in pages instead of a stream */
-export function acceptOf(target: WatchTarget, list: '' | 'List' = ''): string {
-  return target.metadataOnly
-    ? METADATA_ONLY.replace('PartialObjectMetadata', `PartialObjectMetadata${list}`)
-    : 'application/json';
-}
-
-export function selectorsOf(target: WatchTarget): Record<string, string | undefined> {
-  return { labelSelector: target.labelSelector, fieldSelector: target.fieldSelector };
 }
