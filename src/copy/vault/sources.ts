@@ -30,7 +30,7 @@ import { VaultAuthMissingError } from './auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import type { VaultLeases } from './leases.ts';
 import { laneOf, vaultPollKey, type VaultLocations } from './locations.ts';
-import { newUnit, type OwnUnit, type Unit, UNKNOWN } from './unit.ts';
+import { type OwnUnit, Unit, UNKNOWN } from './unit.ts';
 import { contentKey, UnitReader } from './unit-reader.ts';
 
 export interface VaultSourcesOptions {
@@ -112,7 +112,7 @@ export class VaultSources implements SourceProvider {
     const location = this.#options.locations.get(key);
     if (location === undefined || this.#byMember.has(key)) return;
     const shared = vaultPollKey(location);
-    const unit = this.#units.get(shared) ?? this.#open({ key: shared, location, rule: undefined, members: new Set() });
+    const unit = this.#units.get(shared) ?? this.#open(new Unit(shared, location, undefined));
     const sooner = this.#options.locations.pollMs(key) < this.#pollMs(unit);
     this.#join(unit, key);
     if (sooner) this.#refresh(unit);
@@ -173,8 +173,7 @@ export class VaultSources implements SourceProvider {
     this.#contents.clear();
   }
 
-  #open<U extends Pick<Unit, 'key' | 'location' | 'rule' | 'members'>>(what: U): U & Unit {
-    const unit = newUnit(what);
+  #open<U extends Unit>(unit: U): U {
     this.#options.credentials.follow(unit.key, unit.location.auth);
     this.#units.set(unit.key, unit);
     return unit;
@@ -207,7 +206,7 @@ export class VaultSources implements SourceProvider {
       const [rule] = locations.users(key);
       const location = locations.get(key);
       if (rule === undefined || location === undefined) return [];
-      const own = this.#open({ key, location, rule, members: new Set<ResourceKey>() });
+      const own = this.#open(new Unit(key, location, rule));
       this.#join(own, key);
       this.#refresh(own);
       return [own];

@@ -19,46 +19,38 @@ import type { VaultTrouble } from './access.ts';
 import type { Lease } from './lease.ts';
 import type { VaultLocation } from './locations.ts';
 
-export interface Unit {
+export const UNKNOWN: SourceView = { state: 'unknown' };
+
+export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** Key of its polls. */
   readonly key: ResourceKey;
   readonly location: VaultLocation;
   /** The rule of dynamic credentials; `undefined`: shared. */
-  readonly rule: RuleKey | undefined;
+  readonly rule: R;
   /** The sources that show it. */
-  readonly members: Set<ResourceKey>;
-  view: SourceView;
+  readonly members = new Set<ResourceKey>();
+  view = UNKNOWN;
   trouble: VaultTrouble | undefined;
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
   /** A target needs content that is not in the cache. */
-  needsContent: boolean;
+  needsContent = false;
   lease: Lease | undefined;
   /** A lease from before a restart was looked for. */
-  recalled: boolean;
+  recalled = false;
   /** The credential changed during a poll. */
-  credentialChanged: boolean;
+  credentialChanged = false;
   /** How many times in a row the credentials were unusable. */
-  wasted: number;
+  wasted = 0;
+
+  constructor(key: ResourceKey, location: VaultLocation, rule: R) {
+    this.key = key;
+    this.location = location;
+    this.rule = rule;
+  }
 }
 
 /** A unit of dynamic credentials. */
-export type OwnUnit = Unit & { readonly rule: RuleKey };
-
-export const UNKNOWN: SourceView = { state: 'unknown' };
-
-export function newUnit<U extends Pick<Unit, 'key' | 'location' | 'rule' | 'members'>>(what: U): U & Unit {
-  return {
-    ...what,
-    view: UNKNOWN,
-    trouble: undefined,
-    fingerprint: undefined,
-    needsContent: false,
-    lease: undefined,
-    recalled: false,
-    credentialChanged: false,
-    wasted: 0,
-  };
-}
+export type OwnUnit = Unit<RuleKey>;
 
 export function isOwn(unit: Unit): unit is OwnUnit {
   return unit.rule !== undefined;
