@@ -1,4 +1,4 @@
-/** When a SecretMirror that is being deleted may go, though copies of it are still there. */
+/** When a deleted SecretMirror is removed while some of its copies still exist. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -13,9 +13,9 @@ import { MirrorReconciler } from './reconciler.ts';
 
 const RULE = 'mirrors:default/db';
 
-const unused = (): never => assert.fail('nothing of the kind is asked or told');
+const unused = (): never => assert.fail('not used');
 
-describe('a mirror that is being deleted, when the time for its copies is over', () => {
+describe('a mirror that is being deleted, after the deletion timeout', () => {
   const OVER = Date.parse('2026-11-21T10:01:00Z');
   const mirror: SecretMirror = {
     metadata: {
@@ -70,7 +70,7 @@ describe('a mirror that is being deleted, when the time for its copies is over',
   const going: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'a finalizer' };
   const refused: Outcome = { state: 'error', reason: 'Forbidden', message: 'no' };
 
-  it('goes without those whose deletion was tried, and says so', async () => {
+  it('is removed if the deletion of all remaining copies was tried, with an event', async () => {
     assert.deepEqual(await report(going, OVER), [true, ['DeletionTimeout']]);
     assert.deepEqual(await report(refused, OVER), [true, ['DeletionTimeout']]);
     const [goes, events] = await report(going, OVER - 1);
@@ -78,7 +78,7 @@ describe('a mirror that is being deleted, when the time for its copies is over',
     assert.ok(!events.includes('DeletionTimeout'));
   });
 
-  it('stays as long as a deletion was not tried, or a copy that is to stay is not marked so', async () => {
+  it('stays if a deletion was not tried, or a retained copy is not marked', async () => {
     assert.deepEqual(await report(PENDING, OVER), [false, []]);
     assert.equal((await report(refused, OVER, true))[0], false);
   });

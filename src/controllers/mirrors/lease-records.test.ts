@@ -45,12 +45,12 @@ function fold(
 const FIRST = fold(leased('admin/1'), ADMIN);
 
 describe('the leases of a status', () => {
-  it('are none for a source without', () => {
+  it('are empty for a source without a lease', () => {
     assert.deepEqual(fold(NOTHING, RO), {});
     assert.deepEqual(fold({ state: 'present', version: '1', labels: {}, annotations: {} }, RO), {});
   });
 
-  it('hold the block by which the present one was granted', () => {
+  it('contain the block of the grant', () => {
     assert.deepEqual(FIRST, {
       vaultSource: { leaseID: 'admin/1', leaseDuration: 3600 },
       vaultLeases: [{ leaseID: 'admin/1', vault: ADMIN }],
@@ -58,12 +58,12 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('admin/1'), ADMIN, FIRST), FIRST);
   });
 
-  it('keep the present one, with its own block, while the source at another path cannot be told', () => {
+  it('keep the present lease with its block while the source at another path is unknown', () => {
     assert.deepEqual(fold(NOTHING, RO, FIRST), FIRST);
     assert.deepEqual(fold({ state: 'failed', reason: 'VaultError', message: '' }, RO, FIRST), FIRST);
   });
 
-  it('keep one that was replaced, with the time at which it is over, until it was revoked or is over', () => {
+  it('keep a replaced lease with its expiry, until it is revoked or expires', () => {
     const second = fold(leased('ro/1'), RO, FIRST);
     const old = { leaseID: 'admin/1', vault: ADMIN, expirationTime: '2026-11-21T11:00:00Z' };
     assert.deepEqual(second.vaultLeases, [{ leaseID: 'ro/1', vault: RO }, old]);
@@ -74,7 +74,7 @@ describe('the leases of a status', () => {
     assert.deepEqual(fold(leased('ro/1'), RO, second, news(), NOW + 3_600_000).vaultLeases, left);
   });
 
-  it('keep one that was replaced also when the source has no lease any more', () => {
+  it('keep a replaced lease also if the source no longer has a lease', () => {
     const plain: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
     const { vaultSource, vaultLeases } = fold(plain, RO, FIRST);
     assert.equal(vaultSource, undefined);
@@ -84,7 +84,7 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('forget one that another of its origin replaced in time, and list it again where its rule comes back to it', () => {
+  it('drop a lease that was replaced by one of its origin, and contain it again if its rule recalls it', () => {
     const known = news({ endsByItself: (id) => id === 'admin/1' });
     assert.deepEqual(fold(leased('admin/2'), ADMIN, FIRST, known).vaultLeases, [{ leaseID: 'admin/2', vault: ADMIN }]);
     const away = fold(leased('ro/1'), RO, FIRST);
@@ -98,13 +98,13 @@ describe('the leases of a status', () => {
     );
   });
 
-  it('take over what a status says that has no records', () => {
+  it('adopt the lease of a status without records', () => {
     const previous = { vaultSource: { leaseID: 'ro/0' } };
     const { vaultLeases } = fold(leased('ro/1'), RO, previous);
     assert.deepEqual(vaultLeases?.[1], { leaseID: 'ro/0', vault: RO, expirationTime: '2026-12-23T10:00:00Z' });
   });
 
-  it('remember which version of the destination holds the credentials, and forget it with them', () => {
+  it('contain the version of the destination that holds the credentials', () => {
     const written = fold(leased('ro/1'), RO, undefined, news({ destinationVersion: '3 t' }));
     assert.equal(written.vaultLeases?.[0]?.destinationVersion, '3 t');
     assert.deepEqual(fold(leased('ro/1'), RO, written), written);
@@ -113,7 +113,7 @@ describe('the leases of a status', () => {
     }
   });
 
-  it('are a bounded number, however often a path is edited', () => {
+  it('are bounded, however often the path is edited', () => {
     let status: LeaseStatus = {};
     for (let i = 0; i < 100; i++) status = fold(leased(`ro/${i}`), RO, status);
     assert.equal(status.vaultLeases?.length, 11);

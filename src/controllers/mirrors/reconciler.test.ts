@@ -1,4 +1,4 @@
-/** What the SecretMirror reconciler says of marks, and of copies that their mirror does not want. */
+/** Owners by mark, and the orphan policy of SecretMirrors. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 
@@ -18,7 +18,7 @@ const PLACE = { 'keyferry.dev/target': 'team/db' };
 const LABEL = { 'keyferry.dev/copy': 'mirrors' };
 const RETAIN = { 'keyferry.dev/retain': 'true' };
 
-const unused = (): never => assert.fail('nothing is asked of the server, and nothing is told');
+const unused = (): never => assert.fail('not used');
 
 function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorReconciler {
   const mirrors = new MirrorStore(() => undefined);
@@ -66,7 +66,7 @@ describe('a mark names its mirror', () => {
   }
 });
 
-test('an unwanted copy goes only if it is ours by its label too, and neither it nor its mirror says that it stays', () => {
+test('an orphan is deleted only if it has our label, and neither its annotation nor its mirror retains it', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const unlabelled = object({ ...OWNED_BY, ...PLACE }, {});
   const retained = object({ ...OWNED_BY, ...PLACE, ...RETAIN });
@@ -79,7 +79,7 @@ test('an unwanted copy goes only if it is ours by its label too, and neither it 
   }
 });
 
-test('a mirror that asks for too much keeps copies that it did not claim, until it is gone', () => {
+test('a mirror with too many patterns keeps its copies, until it is deleted', () => {
   const copy = object({ ...OWNED_BY, ...PLACE });
   const mirrors = reconciler('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
@@ -89,7 +89,7 @@ test('a mirror that asks for too much keeps copies that it did not claim, until 
   assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
 });
 
-test('a mirror with a mistake in its spec keeps every copy that it has made, and says why nothing is written there', () => {
+test('a mirror with an invalid spec keeps all its copies, and reports why they are not written', () => {
   const mirrors = reconciler('delete', ['team-a', '(']);
   const made = resourceKey('c', 'Secret', 'left', 'db');
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [made] }));

@@ -24,14 +24,14 @@ describe('a copy of a SecretMirror', () => {
     });
   }
 
-  it('carries what else stands under such a prefix', () => {
+  it('has other annotations with such a prefix', () => {
     for (const key of ['my.org/team', 'my.org/replicate', 'team', 'replicate-from.my.org/x']) {
       assert.equal(isCopied(key), true, key);
     }
   });
 });
 
-describe('a copy that is retained', () => {
+describe('a retained copy', () => {
   const desired = (annotations: Record<string, string>) => {
     const labels = { [COPY_LABEL]: 'mirrors', team: 'a' };
     const marks = { [MIRROR_ANNOTATIONS.ownedBy]: 'default/m', ...annotations };
@@ -42,11 +42,11 @@ describe('a copy that is retained', () => {
   };
   const note = 'x'.repeat(256 * 1024 - 100);
 
-  it('is marked so', () => {
+  it('is marked', () => {
     assert.deepEqual(desired({}), ['true', 'default/m', { [COPY_LABEL]: 'mirrors', team: 'a' }]);
   });
 
-  it('becomes nobody’s where there is no room for that mark, and only there', () => {
+  it('loses the mark of its owner if there is no room for that mark, and only then', () => {
     assert.deepEqual(desired({ note }), [undefined, null, { [COPY_LABEL]: null, team: 'a' }]);
     assert.deepEqual(desired({ note, [RETAIN_ANNOTATION]: 'true' })[1], 'default/m');
   });

@@ -65,7 +65,7 @@ function fold(given: Given): StatusOutput | undefined {
   return foldStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });
 }
 
-test('what the outcomes of the claims make of the status', () => {
+test('the status for each combination of outcomes', () => {
   const cases: readonly [string, Given, string, string, string, string[]][] = [
     ['all synced', { outcomes: [SYNCED, SYNCED], writes: 2 }, 'Active', 'True', 'Synced', ['Active']],
     ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
@@ -94,7 +94,7 @@ test('what the outcomes of the claims make of the status', () => {
   }
 });
 
-test('messages name the namespaces concerned, or the field', () => {
+test('messages name the namespaces or the field', () => {
   assert.match(
     fold({ outcomes: [SYNCED, DENIED] })?.events[0]?.message ?? '',
     /unable to sync some objects: namespace team-1: .*quota/,
@@ -108,7 +108,7 @@ test('messages name the namespaces concerned, or the field', () => {
   );
 });
 
-test('each reason is told with its own namespaces, and all of them within the length of a condition', () => {
+test('each reason is listed with its namespaces, within the length of a condition', () => {
   const quota: Outcome = { state: 'error', reason: 'Forbidden', message: 'of its own' };
   const { status, events } = fold({ outcomes: [DENIED, quota, FOREIGN, GOING, DENIED, SYNCED] }) ?? {};
   const all =
@@ -128,7 +128,7 @@ test('each reason is told with its own namespaces, and all of them within the le
   assert.ok(message.length < 32_768, `${message.length} characters`);
 });
 
-test('it is called active when it is ready, and not before', () => {
+test('the event Active comes when the mirror is ready, and not before', () => {
   const events = (given: Given): (string | undefined)[] => (fold(given)?.events ?? []).map(({ reason }) => reason);
   const conflict = fold({ outcomes: [FOREIGN] })?.status;
   assert.equal(conflict?.mirrorStatus, 'Active');
@@ -137,12 +137,12 @@ test('it is called active when it is ready, and not before', () => {
   assert.deepEqual(events({ outcomes: [SYNCED], previous: { mirrorStatus: 'Active' } }), []);
 });
 
-test('a sync in which a copy was waited for is not the last successful one', () => {
+test('a sync with a waiting copy is not the last successful sync', () => {
   const previous = { ...fold({ outcomes: [SYNCED], writes: 1 })?.status, lastSyncTime: '2020-01-01T00:00:00Z' };
   assert.equal(fold({ outcomes: [SYNCED, GOING], writes: 1, previous })?.status.lastSyncTime, '2020-01-01T00:00:00Z');
 });
 
-test('a mirror that is being deleted says for which copies it waits, whatever else is wrong with it', () => {
+test('a mirror that is being deleted reports the copies that it waits for', () => {
   const previous = fold({ outcomes: [SYNCED], writes: 1 })?.status;
   const told = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
     const { status, events = [] } = fold({ outcomes, namespaces, previous, source: MISSING, deleting: true }) ?? {};
@@ -156,7 +156,7 @@ test('a mirror that is being deleted says for which copies it waits, whatever el
   assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
 
-test('patterns that are misread are told along with all else, by one event each', () => {
+test('misread patterns are added to the message, with one event each', () => {
   const misread = ['"team-*" matches no namespace'];
   const first = fold({ outcomes: [], misread });
   assert.deepEqual(
@@ -170,20 +170,20 @@ test('patterns that are misread are told along with all else, by one event each'
   assert.deepEqual(fold({ outcomes: [SYNCED], misread, previous: first.status })?.events, []);
 });
 
-test('patterns that match nothing are told: `project-*` is a regular expression, and hardly what was meant', () => {
+test('patterns that match no namespace are reported', () => {
   const [ready] = fold({ outcomes: [] })?.status.conditions ?? [];
   assert.deepEqual([ready?.reason, ready?.status], ['Synced', 'True']);
   assert.match(ready?.message ?? '', /^0 copies: no other namespace matches spec\.destination\.namespaces$/);
 });
 
-test('while attempts are under way nothing is said, except the very first time', () => {
+test('the status does not change while claims are under way, except for the first status', () => {
   const first = fold({ outcomes: [PENDING] });
   assert.equal(first?.status.mirrorStatus, 'Pending');
   assert.equal(first.status.lastSyncTime, '1970-01-01T00:00:00Z');
   assert.equal(fold({ outcomes: [SYNCED, PENDING], previous: first.status }), undefined);
 });
 
-test('copies that still wait for a source which is there now are not up to date', () => {
+test('the status does not change while copies still wait for a source that now exists', () => {
   const waiting: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: 'not found' };
   const previous = fold({ outcomes: [waiting], source: MISSING })?.status;
   assert.equal(previous?.mirrorStatus, 'Pending');
@@ -193,7 +193,7 @@ test('copies that still wait for a source which is there now are not up to date'
   assert.deepEqual([ready?.status, ready?.message], ['False', 'waiting in namespace team-1: going away']);
 });
 
-test('lastSyncTime is the last successful sync: it moves with writes and never with failures', () => {
+test('lastSyncTime is the last successful sync: it changes with writes and never with failures', () => {
   const previous: SecretMirrorStatus = {
     ...fold({ outcomes: [SYNCED], writes: 1 })?.status,
     lastSyncTime: '2020-01-01T00:00:00Z',
@@ -205,7 +205,7 @@ test('lastSyncTime is the last successful sync: it moves with writes and never w
   assert.equal(time({ outcomes: [], source: MISSING, writes: 1 }), '2020-01-01T00:00:00Z');
 });
 
-test('lastSyncTime moves for a spec that needs no write, so that its generation is seen to be synced', () => {
+test('lastSyncTime changes for a new generation that needs no write', () => {
   const synced = fold({ outcomes: [SYNCED], writes: 1 })?.status;
   assert.equal(synced?.observedGeneration, 2);
   const previous: SecretMirrorStatus = { ...synced, observedGeneration: 1, lastSyncTime: '2020-01-01T00:00:00Z' };
@@ -222,7 +222,7 @@ test('a settled status is not written again', () => {
   assert.ok(worse && !sameStatus(status, worse.status));
 });
 
-test('of more problems than a condition can hold, the first are told', () => {
+test('the first problems are listed if a condition cannot hold all', () => {
   const namespaces = Array.from({ length: 1000 }, (_, index) => `(${'x'.repeat(200)}${index}`);
   const condition = fold({ outcomes: [], namespaces })?.status.conditions?.[0];
   assert.match(condition?.message ?? '', /^spec\.destination\.namespaces\[0\]: .*\[1\]: .*…$/s);

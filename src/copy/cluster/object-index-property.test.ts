@@ -147,7 +147,7 @@ class World {
   }
 }
 
-test('property: when all has arrived, the index holds what the server has', async () => {
+test('property: when all events have arrived, the index has what the server has', async () => {
   const step = record({
     do: constantFrom('label', 'unlabel', 'delete', 'write', 'answer', 'deliver', 'deliver', 'deliver', 'relist'),
     name: constantFrom(...NAMES),

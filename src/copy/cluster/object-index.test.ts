@@ -20,8 +20,8 @@ function setUp() {
   return { index, sink, changes, version: () => index.get('ns', 'n')?.resourceVersion };
 }
 
-describe('an answer to one of our requests', () => {
-  it('is taken in before the watch brings it, and once', () => {
+describe('the response to a write', () => {
+  it('is stored before the watch brings it, and once', () => {
     const { index, sink, changes, version } = setUp();
     using answer = index.expect('ns', 'n');
     answer.learn(meta('5'));
@@ -32,7 +32,7 @@ describe('an answer to one of our requests', () => {
     assert.equal(version(), undefined);
   });
 
-  it('is out of date when the watch was faster and has seen the object go', () => {
+  it('is out of date if the watch was faster and has brought the deletion', () => {
     const { index, sink, changes, version } = setUp();
     using answer = index.expect('ns', 'n');
     sink.upsert({ metadata: meta('5') }, false);
@@ -42,7 +42,7 @@ describe('an answer to one of our requests', () => {
     assert.deepEqual(changes, ['->5', '5>-']);
   });
 
-  it('is out of date when a list that is newer does not name the object', () => {
+  it('is out of date if a newer list does not have the object', () => {
     const { index, sink, version } = setUp();
     using answer = index.expect('ns', 'n');
     sink.prune(new Set(), '9');
@@ -50,7 +50,7 @@ describe('an answer to one of our requests', () => {
     assert.equal(version(), undefined);
   });
 
-  it('counts when what went is older, or went before the request', () => {
+  it('is stored if the deletion is of an older object, or was before the request', () => {
     const { index, sink, version } = setUp();
     sink.remove({ metadata: meta('9') });
     using answer = index.expect('ns', 'n');
@@ -60,7 +60,7 @@ describe('an answer to one of our requests', () => {
     assert.equal(version(), '5');
   });
 
-  it('is judged by its own time, when several are awaited', () => {
+  it('is compared with deletions since its own request, if there are several', () => {
     const { index, sink, version } = setUp();
     using early = index.expect('ns', 'n');
     sink.remove({ metadata: meta('6') });
@@ -72,15 +72,15 @@ describe('an answer to one of our requests', () => {
   });
 });
 
-describe('a list of which a feed keeps little', () => {
-  it('need not name what is no business of anybody here', () => {
+describe('a list of which a feed keeps few objects', () => {
+  it('does not keep keys of irrelevant objects', () => {
     const { index } = setUp();
     const { sink } = index.feed(() => false);
     assert.equal(sink.upsert({ metadata: meta('5') }, true), false);
     assert.deepEqual([...index.keys()], []);
   });
 
-  it('names what another feed or a write of ours vouches for, which its end would refute else', () => {
+  it('keeps keys of objects that another feed or our own write confirms', () => {
     const { index, changes, version } = setUp();
     const { sink } = index.feed(() => false);
     using answer = index.expect('ns', 'n');
@@ -91,7 +91,7 @@ describe('a list of which a feed keeps little', () => {
     assert.deepEqual(changes, ['->5']);
   });
 
-  it('names what an answer is awaited of', () => {
+  it('keeps keys of objects with a request under way', () => {
     const { index, version } = setUp();
     const { sink } = index.feed(() => false);
     using answer = index.expect('ns', 'n');
@@ -101,7 +101,7 @@ describe('a list of which a feed keeps little', () => {
     assert.equal(version(), '5');
   });
 
-  it('no longer vouches for what it does not name, also where another feed knows it to be newer', () => {
+  it('no longer confirms an object that it does not have, also if another feed has a newer version', () => {
     const { index, sink, version } = setUp();
     const other = index.feed();
     sink.upsert({ metadata: meta('5') }, false);
@@ -113,7 +113,7 @@ describe('a list of which a feed keeps little', () => {
   });
 });
 
-describe('a list that has an object as it was before', () => {
+describe('a list with an older version of an object', () => {
   const alarmed: string[] = [];
   const index = new ObjectIndex('c', 'Secret', () => undefined, { onRollback: (key) => alarmed.push(key) });
   const { sink } = index.feed();
@@ -123,7 +123,7 @@ describe('a list that has an object as it was before', () => {
     sink.prune(new Set(['ns/n']), ofVersion);
   };
 
-  it('is no news where the object changed after the list, or the change comes with it', () => {
+  it('is no rollback if the object changed after the list, or the list also has the change', () => {
     sink.upsert({ metadata: meta('8') }, false);
     list('5', '7');
     list('5', '9', '8');
@@ -131,21 +131,21 @@ describe('a list that has an object as it was before', () => {
     assert.deepEqual(alarmed, []);
   });
 
-  it('nor where it is another object', () => {
+  it('is no rollback if it is another object', () => {
     sink.upsert({ metadata: meta('8') }, false);
     sink.upsert({ metadata: meta('5', 'u0') }, true);
     sink.prune(new Set(['ns/n']), '9');
     assert.deepEqual(alarmed, []);
   });
 
-  it('says that the server has gone back where the list should have had the change', () => {
+  it('is a rollback if the list should have had the change', () => {
     list('5', '9');
     assert.deepEqual(alarmed, ['c:Secret/ns/n']);
   });
 });
 
 describe('a list', () => {
-  it('that is newer than a write of ours, and does not name it, ends what only that write vouched for', () => {
+  it('without an object removes it if only our older write confirmed it', () => {
     const { index, sink, changes, version } = setUp();
     try {
       using answer = index.expect('ns', 'n');

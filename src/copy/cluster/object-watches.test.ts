@@ -79,7 +79,7 @@ class HeldLists implements KubeApi {
   }
 }
 
-test('what is wanted while a list is under way that has passed it over is not taken for gone at its end', async () => {
+test('an object that is wanted after a list has skipped it does not count as deleted', async () => {
   const held = new HeldLists(api);
   const seen: string[] = [];
   const index = new ObjectIndex('local', 'Secret', (_, earlier, later) =>
@@ -110,7 +110,7 @@ test('what is wanted while a list is under way that has passed it over is not ta
   }
 });
 
-test('known or not, there or not: before, while and after one watch takes the place of many', async () => {
+test('objects are known correctly before, during and after the switch to the wide watch', async () => {
   const index = new ObjectIndex('local', 'Secret', () => undefined);
   const known: string[] = [];
   const objectWatches = new ObjectWatches({
@@ -175,7 +175,7 @@ test('known or not, there or not: before, while and after one watch takes the pl
   }
 });
 
-test('a page that is not found is no object that is gone', async () => {
+test('a 404 that is not about the object does not mean that it was deleted', async () => {
   let pages = 0;
   const odd: KubeApi = {
     cluster: api.cluster,

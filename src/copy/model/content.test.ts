@@ -8,7 +8,7 @@ import { CONFIG_MAP, isForbiddenType, SECRET } from './kind.ts';
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const key = fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/);
 
-test('what is written is what was read, whatever the values, and equal data has equal digests', () => {
+test('any values are written as they were read, and equal data has equal digests', () => {
   fc.assert(
     fc.property(fc.dictionary(key, fc.string({ unit: 'grapheme' }), { noNullPrototype: true }), (values) => {
       const data = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, base64(value)]));
@@ -59,7 +59,7 @@ test('nothing prints a value', () => {
   }
 });
 
-test('the least content of each type, and types that are never made', () => {
+test('the minimal content of each type, and types that are never created', () => {
   const keys = (type: string) => Object.keys(SECRET.minimal(type)['data'] ?? {});
   assert.deepEqual(keys('Opaque'), []);
   assert.deepEqual(keys('kubernetes.io/tls'), ['tls.crt', 'tls.key']);

@@ -21,7 +21,7 @@ const OURS: ManagedFieldsEntry = {
   },
 };
 
-test('what could hold values is dropped on arrival', () => {
+test('metadata that may contain values is dropped', () => {
   const observed = observe({
     ...META,
     annotations: { [LAST_APPLIED]: '{"data":{"password":"hunter2"}}', kept: 'yes' },
@@ -30,7 +30,7 @@ test('what could hold values is dropped on arrival', () => {
   assert.doesNotMatch(JSON.stringify(observed), /hunter2/);
 });
 
-test('who wrote the data, by the managed fields', () => {
+test('the writers of the data, from the managed fields', () => {
   const cases: readonly [string, readonly ManagedFieldsEntry[] | undefined, string | undefined][] = [
     ['only we', [OURS], 'password,user'],
     ['nobody that is known', undefined, undefined],
@@ -56,11 +56,11 @@ test('who wrote the data, by the managed fields', () => {
   assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownAnnotations, ['a']);
 });
 
-test('keys are joined in one order', () => {
+test('keys are joined in sorted order', () => {
   assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
 });
 
-test('of an object with huge labels and annotations little is kept, and all that a system reads', () => {
+test('of huge labels and annotations little is kept, except what a controller reads', () => {
   const many = (count: number, value: string): Record<string, string> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
   const options = { isRead: (annotation: string) => annotation.startsWith('ours/') };
@@ -86,7 +86,7 @@ test('of an object with huge labels and annotations little is kept, and all that
   assert.notEqual(other.annotations['ours/huge'], observed.annotations['ours/huge']);
 });
 
-test('a map of which nothing fits is not taken for one that is not there', () => {
+test('a map of which nothing fits does not become empty', () => {
   const options = { isRead: () => false };
   const observed = observe({ ...META, annotations: { note: 'x'.repeat(MAX_KEPT) } }, options);
   assert.deepEqual(Object.keys(observed.annotations), ['note']);
@@ -102,14 +102,14 @@ test('a map of which nothing fits is not taken for one that is not there', () =>
   );
 });
 
-test('thousands of data keys are remembered by their digest', () => {
+test('thousands of data keys are stored as their digest', () => {
   const keys = Array.from({ length: 4000 }, (_, index) => `key-${index}-${'x'.repeat(200)}`);
   assert.ok(joinKeys(keys).length < 100);
   assert.equal(joinKeys(keys), joinKeys(keys.toReversed()));
   assert.notEqual(joinKeys(keys), joinKeys(keys.slice(1)));
 });
 
-test('tells of an object that has hardly room for another annotation, in bytes', () => {
+test('an object with almost no room for another annotation is full, counted in bytes', () => {
   const full = (annotations: Record<string, string>): boolean =>
     observe({ uid: 'u', name: 'n', resourceVersion: '1', creationTimestamp: '', annotations }).full === true;
   assert.equal(full({ 'keyferry.dev/x': 'y'.repeat(255 * 1024 - 14) }), false);

@@ -23,7 +23,7 @@ const failure = (kind: VaultErrorKind, more: object = {}): VaultError =>
   new VaultError('words of Vault', { kind, addr: 'https://v', path: LOCATION.path, ...more });
 
 describe('troubleOf', () => {
-  it('waits for a credential that is missing, however deep it is told', () => {
+  it('reports a missing credential as pending, at any depth of causes', () => {
     const missing = new VaultAuthMissingError('secret a/b for vault approle login not found');
     for (const error of [missing, failure('connection', { cause: new Error('x', { cause: missing }) })]) {
       const trouble = troubleOf(error, LOCATION, 'reading from');
@@ -31,7 +31,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('says that a login was refused, also where no such login is mounted', () => {
+  it('reports a refused login, also when the auth method is not mounted', () => {
     for (const error of [
       failure('authFailed'),
       failure('tokenInvalid'),
@@ -43,7 +43,7 @@ describe('troubleOf', () => {
     }
   });
 
-  it('says of the rest what was being done, where, and Vault’s words', () => {
+  it('reports other errors with the action, the address and the message of Vault', () => {
     for (const kind of ['invalidPath', 'permissionDenied', 'redirect', 'badResponse', 'tls', 'sealed'] as const) {
       const { pending, reason, message } = troubleOf(failure(kind), LOCATION, 'syncing to');
       assert.deepEqual([pending, reason], [false, 'VaultError']);
@@ -51,12 +51,12 @@ describe('troubleOf', () => {
     }
   });
 
-  it('repeats nothing of what was thrown and is no error', () => {
+  it('does not print a thrown value that is not an error', () => {
     assert.equal(troubleOf('hunter2', LOCATION, 'reading from').message, 'Error reading from vault: unknown');
   });
 });
 
-it('that Vault is left alone is no news; that it asked for it is', () => {
+it('a call that was skipped is not new information; a wait that Vault requested is', () => {
   assert.ok(isSkippedCall(failure('circuitOpen')));
   assert.ok(isSkippedCall(failure('throttled')));
   assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));
@@ -64,7 +64,7 @@ it('that Vault is left alone is no news; that it asked for it is', () => {
   assert.ok(!isSkippedCall(new Error('circuitOpen')));
 });
 
-it('what passes by itself is tried again within seconds, and the rest by the growing wait of its queue', () => {
+it('transient errors are retried within seconds, others with the growing wait of the queue', () => {
   for (const kind of ['sealed', 'timeout', 'connection', 'circuitOpen', 'unavailable', 'serverError'] as const) {
     const wait = vaultLongestWaitMs(failure(kind)) ?? Infinity;
     assert.ok(wait > LONGEST_WAIT_MS / 2 && wait <= LONGEST_WAIT_MS, `${kind}: ${wait}`);
@@ -74,7 +74,7 @@ it('what passes by itself is tried again within seconds, and the rest by the gro
   }
 });
 
-it('a wait that Vault asked for is passed on', () => {
+it('a wait that Vault requested is passed on', () => {
   assert.equal(vaultRetryAfterMs(failure('throttled', { retryAfterMs: 1500 })), 1500);
   assert.equal(vaultRetryAfterMs(failure('sealed')), undefined);
   assert.equal(vaultRetryAfterMs(new Error('x')), undefined);

@@ -53,7 +53,7 @@ after(async () => {
 
 const tokenOf = (identity: VaultIdentity): string => (identity.method === 'token' ? identity.token.utf8() : '');
 
-test('a Secret is followed on, where another of its keys is used by now', async () => {
+test('a Secret is still followed when another of its keys is used', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const credentials = new VaultCredentials(store);
@@ -79,7 +79,7 @@ test('a Secret is followed on, where another of its keys is used by now', async 
   }
 });
 
-test('a login by ServiceAccount is the same as long as somebody uses it, and forgotten then', async () => {
+test('the identity of a ServiceAccount stays the same while it is used, and is then dropped', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const credentials = new VaultCredentials(store);
@@ -97,7 +97,7 @@ test('a login by ServiceAccount is the same as long as somebody uses it, and for
   }
 });
 
-test('an API server that is away for a while has refused nothing', async () => {
+test('an unavailable API server is not a refusal', async () => {
   const away: KubeApi = {
     cluster: api.cluster,
     stream: (request) => api.stream(request),
@@ -118,7 +118,7 @@ test('an API server that is away for a while has refused nothing', async () => {
   }
 });
 
-test('a ServiceAccount that is not there is missing', async () => {
+test('a ServiceAccount that does not exist is reported as missing', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
@@ -134,7 +134,7 @@ test('a ServiceAccount that is not there is missing', async () => {
   }
 });
 
-test('a token that the API server accepts is not given where it must not go', async () => {
+test('a token that the API server accepts is not sent to an untrusted server', async () => {
   await plane.api.create({
     apiVersion: 'v1',
     kind: 'ServiceAccount',

@@ -103,7 +103,7 @@ describe('a lease of an hour', () => {
     });
   }
 
-  it('lives from the moment at which it was asked for, however long the answer took', async () => {
+  it('starts when it was requested, however long the response took', async () => {
     const clock = new ManualClock();
     const caller = {
       addr: 'https://v',
@@ -128,7 +128,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
-  it('is renewed from the moment at which that was asked for', async () => {
+  it('starts again when its renewal was requested', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS * 0.7);
@@ -142,7 +142,7 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt, asked + HOUR_MS);
   });
 
-  it('is looked at when its token is lost, and only by whom it is for', () => {
+  it('is checked when its token is lost, and only for its own source', () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.loseToken('other');
@@ -155,9 +155,9 @@ describe('a lease of an hour', () => {
   });
 });
 
-describe('a lease that nobody renews any more', () => {
+describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`is forgotten before its time when its rule leaves one after the other (${how})`, () => {
+    it(`is dropped early when its rule leaves many leases (${how})`, () => {
       const scene = new Scene();
       const of = (): string[] => Array.from(scene.leases.of(LESSEE.rule), ({ leaseId }) => leaseId);
       scene.leases[how](scene.granted('other', OTHER));
@@ -172,7 +172,7 @@ describe('a lease that nobody renews any more', () => {
     });
   }
 
-  it('does not keep its credentials when it was replaced', () => {
+  it('does not keep its credentials when it is replaced', () => {
     const scene = new Scene();
     const lease = scene.granted();
     assert.equal(lease.content.keyCount, 1);
@@ -181,7 +181,7 @@ describe('a lease that nobody renews any more', () => {
   });
 
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`because it was ${how} is held to its end, and neither revoked nor its token let go before`, async () => {
+    it(`because it was ${how} is held until it expires; until then it is not revoked, and its token is held`, async () => {
       const scene = new Scene();
       // Its token was replaced: the session would revoke it as soon as no lease hangs on it.
       const lease = scene.granted();
@@ -197,14 +197,14 @@ describe('a lease that nobody renews any more', () => {
     });
   }
 
-  it('is over at once when it was ended, and leaves no timer', () => {
+  it('ends at once when it is revoked, and leaves no timer', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.ended('l');
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
-  it('is looked at at once when it was ended after its rule had taken it up again', async () => {
+  it('is checked at once when it is revoked after its rule recalled it', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.leases.ended('l');
@@ -213,14 +213,14 @@ describe('a lease that nobody renews any more', () => {
     assert.deepEqual(scene.asked, ['sys/leases/lookup']);
   });
 
-  it('keeps its token from being revoked also when its rule is gone', () => {
+  it('keeps its token also when its rule is deleted', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
     scene.leases.release(LESSEE.rule);
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
-  it('is taken up again by its rule, with its content in the type that is wanted now', async () => {
+  it('is recalled by its rule, with its content in the present type', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS / 4);
@@ -236,7 +236,7 @@ describe('a lease that nobody renews any more', () => {
     assert.deepEqual(scene.asked, ['sys/leases/lookup']);
   });
 
-  it('is taken up neither by another rule, nor while it is being ended', async () => {
+  it('is not recalled by another rule, nor during its revocation', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.copied = content('l');
@@ -251,7 +251,7 @@ describe('a lease that nobody renews any more', () => {
 });
 
 describe('a lease from before a restart', () => {
-  it('is recalled where it lives and a copy has its content', async () => {
+  it('is recalled if it is valid and a copy has its content', async () => {
     const scene = new Scene();
     scene.trace('l');
     scene.copied = content('before');
@@ -260,7 +260,7 @@ describe('a lease from before a restart', () => {
     assert.deepEqual([scene.asked, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
   });
 
-  it('is not, without a copy, or when Vault does not know it', async () => {
+  it('is not recalled without a copy, or if Vault does not have it', async () => {
     const scene = new Scene();
     scene.trace('l');
     assert.equal(await scene.recall(), undefined);
@@ -270,7 +270,7 @@ describe('a lease from before a restart', () => {
     assert.equal(scene.holds, 0);
   });
 
-  it('is of one rule, also where two recall it at a time', async () => {
+  it('belongs to one rule, also if two recall it at the same time', async () => {
     const scene = new Scene();
     scene.trace('l');
     scene.copied = content('before');
@@ -281,7 +281,7 @@ describe('a lease from before a restart', () => {
   });
 });
 
-it('credentials that nobody can use are revoked, and it is told when they cannot be', async () => {
+it('unusable credentials are revoked, and a failed revocation is reported', async () => {
   const scene = new Scene();
   await scene.leases.discard(LESSEE, scene.connection, 'l');
   assert.deepEqual([scene.asked, scene.left], [['sys/leases/revoke'], []]);

@@ -26,14 +26,14 @@ const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
 const otherAuth = at({ auth: { method: 'token', secret: { ...secret, namespace: 'other' }, tokenKey: 'token' } });
 
 describe('the key of an entry', () => {
-  it('is the same however address and path are written', () => {
+  it('is the same for all spellings of address and path', () => {
     for (const change of [{ path: '/secret//data/app' }, { target: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
       assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
     }
   });
 
-  it('is another for another server, Vault namespace or path', () => {
+  it('differs by server, Vault namespace and path', () => {
     const changes: readonly Partial<VaultLocation>[] = [
       { path: 'secret/data/app2' },
       { target: { addr: 'https://vault.example' } },
@@ -45,14 +45,14 @@ describe('the key of an entry', () => {
     assert.equal(new Set(keys.map(vaultTargetKey)).size, keys.length);
   });
 
-  it('as a source is of one rule', () => {
+  it('as a source differs by rule', () => {
     assert.equal(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/one'));
     assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultSourceKey(at(), 'mirrors:a/two'));
     assert.notEqual(vaultSourceKey(at(), 'mirrors:a/one'), vaultPollKey(at()));
     assert.equal(laneOf(vaultSourceKey(at(), 'mirrors:a/one')), 'https://vault.example:8200');
   });
 
-  it('of a poll is shared only by rules that read it as the same identity, in the same way', () => {
+  it('of a poll is shared only by rules with the same identity and encoding', () => {
     const caBundle = '';
     assert.equal(vaultPollKey(at()), vaultPollKey(at({ target: { addr: at().target.addr, caBundle } })));
     const named = { addr: at().target.addr, tlsServerName: 'vault' };
@@ -61,13 +61,13 @@ describe('the key of an entry', () => {
     }
   });
 
-  it('as a target is the same for everybody: only one may write', () => {
+  it('as a target is the same for all rules, because only one may write', () => {
     for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined })]) {
       assert.equal(vaultTargetKey(other), vaultTargetKey(at()));
     }
   });
 
-  it('tells the server whose calls it costs', () => {
+  it('contains the server, for its queue lane', () => {
     assert.equal(laneOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
       laneOf(vaultTargetKey(at({ target: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
@@ -80,7 +80,7 @@ describe('the key of an entry', () => {
 
 describe('the origin of a lease', () => {
   const { addr } = at().target;
-  it('is the same however the connection is made, and whatever type the copies are', () => {
+  it('does not depend on TLS settings or the type of the copies', () => {
     for (const same of [
       at({ secretType: 'kubernetes.io/tls' }),
       at({ target: { addr, tlsServerName: 'vault' } }),
@@ -90,7 +90,7 @@ describe('the origin of a lease', () => {
     }
   });
 
-  it('is another for another address, Vault namespace, path, login or encoding', () => {
+  it('differs by address, Vault namespace, path, login and encoding', () => {
     const others = [
       at({ target: { addr: 'https://other.example:8200' } }),
       at({ target: { addr, namespace: 'team' } }),
@@ -110,7 +110,7 @@ describe('VaultLocations', () => {
     return { locations: new VaultLocations((key) => hurried.push(key)), hurried };
   };
 
-  it('polls as often as the most impatient of its users wants, and not at all without any', () => {
+  it('uses the shortest poll period of its users, and none without users', () => {
     const { locations } = make();
     assert.equal(locations.pollMs('vault:k'), Infinity);
     locations.set('mirrors:a/slow', [use(180)]);
@@ -124,7 +124,7 @@ describe('VaultLocations', () => {
     assert.deepEqual([...locations.users('vault:k')], []);
   });
 
-  it('looks at once where somebody wants it sooner or otherwise, and only then', () => {
+  it('requests a poll at once for a shorter period or another location, and only then', () => {
     const { locations, hurried } = make();
     locations.set('mirrors:a/one', [use(180)]);
     locations.set('mirrors:a/one', [use(180)]);
@@ -137,7 +137,7 @@ describe('VaultLocations', () => {
     assert.deepEqual(hurried, ['vault:k', 'vault:k']);
   });
 
-  it('tells each rule its own location, and lets go of what a rule uses no more', () => {
+  it('returns the location of each rule, and drops locations that are no longer used', () => {
     const { locations } = make();
     locations.set('mirrors:a/one', [use(180)]);
     locations.set('mirrors:a/two', [use(180, otherAuth), { ...use(180), key: 'vault:l' }]);
@@ -149,7 +149,7 @@ describe('VaultLocations', () => {
     assert.deepEqual([...locations.users('vault:l')], ['mirrors:a/two']);
   });
 
-  describe('calls a place by the path that Vault has told of', () => {
+  describe('the key of a target', () => {
     const kv2 = (dataPath: string): EntryPath => ({
       mount: { path: 'secret/', kind: 'kv2' },
       known: true,
@@ -169,7 +169,7 @@ describe('VaultLocations', () => {
       return locations;
     };
 
-    it('and tells all rules that name it, once', () => {
+    it('has the path in Vault when it is known, and its rules are evaluated once', () => {
       const locations = named();
       assert.equal(locations.placeOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), true);
@@ -180,7 +180,7 @@ describe('VaultLocations', () => {
       assert.equal(moved.length, 2);
     });
 
-    it('and by what is written where Vault does not tell, or something else is mounted there', () => {
+    it('has the path of the spec if Vault does not show the mount, or it is not a KV store', () => {
       const locations = named();
       assert.equal(locations.learn(short, { ...kv2('secret/data/app'), known: false }), false);
       assert.equal(
@@ -190,14 +190,14 @@ describe('VaultLocations', () => {
       assert.equal(locations.placeOf(short), vaultTargetKey(short));
     });
 
-    it('and otherwise when the mount has changed', () => {
+    it('changes when the mount changes', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       assert.equal(locations.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
       assert.equal(locations.placeOf(short), vaultTargetKey(short));
     });
 
-    it('and forgets that when no rule names it any more', () => {
+    it('has the path of the spec again after no rule used it', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set('mirrors:a/one', []);

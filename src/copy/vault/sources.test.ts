@@ -41,7 +41,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('a poll whose entry is let go meanwhile keeps no session, and is told to nobody', async () => {
+test('a poll whose source is forgotten meanwhile keeps no session and reports no error', async () => {
   let onRead = (): void => undefined;
   const watched: KubeApi = {
     cluster: api.cluster,

@@ -23,7 +23,7 @@ const LOCATION: VaultLocation = {
 };
 const TARGET = vaultTargetKey(LOCATION);
 
-test('an entry is written again when it is not the version that was written last, though it has its number', async () => {
+test('an entry is written again if it was recreated, though it has the same version number', async () => {
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
   let updates = 0;

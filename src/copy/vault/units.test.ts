@@ -133,7 +133,7 @@ describe('a source in Vault', () => {
     return view.state === 'present' ? view.version : undefined;
   };
 
-  it('in a KV store is read once for all rules, and looked at once a period', async () => {
+  it('in a KV store is read once for all rules, and polled once a period', async () => {
     const keys = [want(ONE), want(TWO)];
     assert.notEqual(keys[0], keys[1]);
     await settle();
@@ -143,7 +143,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 1]);
   });
 
-  it('that its rule gives up while it is read is no failure', async () => {
+  it('reports no failure when its rule stops using it during a read', async () => {
     onRead = () => {
       locations.set(ONE, []);
     };
@@ -155,7 +155,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([errors, reads, looks], [[], 1, 0]);
   });
 
-  it('in a KV store stays with those who are left, and is forgotten with the last', async () => {
+  it('in a KV store stays for the remaining rules, and is forgotten with the last', async () => {
     const [one, two] = [want(ONE), want(TWO)];
     await settle();
     sources.forget(one);
@@ -167,7 +167,7 @@ describe('a source in Vault', () => {
     assert.equal(looks, 1);
   });
 
-  it('of dynamic credentials is each rule’s own, and none are made before that is known', async () => {
+  it('of dynamic credentials is one for each rule, and no credentials are requested before that is known', async () => {
     kind = 'other';
     const keys = [want(ONE), want(TWO)];
     await settle();
@@ -176,7 +176,7 @@ describe('a source in Vault', () => {
     assert.equal([...leases.of(ONE)].length, 1);
   });
 
-  it('whose mount Vault does not tell gives the credentials of its first answer to a rule', async () => {
+  it('with an unknown mount gives the first credentials to one of the rules', async () => {
     [kind, known] = ['other', false];
     const keys = [want(ONE), want(TWO)];
     await settle();
@@ -184,7 +184,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, revoked], [2, []]);
   });
 
-  it('of which a lease is written down is looked after by that, whether Vault tells the mount or not', async () => {
+  it('with a recorded lease is one for each rule, also if the mount is unknown', async () => {
     [kind, known] = ['other', false];
     traces = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
     const keys = [want(ONE), want(TWO)];
@@ -193,7 +193,7 @@ describe('a source in Vault', () => {
     assert.equal(reads, 2);
   });
 
-  it('that is no KV store is not read as base64', async () => {
+  it('outside of a KV store is not read as base64', async () => {
     kind = 'other';
     const key = want(ONE, locationOf('base64'));
     await settle(10 * POLL_MS);
@@ -203,7 +203,7 @@ describe('a source in Vault', () => {
   });
 
   for (const told of [true, false]) {
-    it(`whose credentials nobody can use ends them, and waits longer each time (${told ? 'told' : 'not told'})`, async () => {
+    it(`with unusable credentials revokes them, and waits longer each time (mount ${told ? 'known' : 'unknown'})`, async () => {
       [kind, known, field] = ['other', told, 'no/key'];
       const key = want(ONE);
       await settle();
@@ -222,7 +222,7 @@ describe('a source in Vault', () => {
       assert.equal(revoked.length, 3);
     });
 
-    it(`that is forgotten while credentials are made ends them (${told ? 'told' : 'not told'})`, async () => {
+    it(`that is forgotten during a read revokes its new credentials (mount ${told ? 'known' : 'unknown'})`, async () => {
       [kind, known] = ['other', told];
       const key = want(ONE);
       onRead = () => {
@@ -239,7 +239,7 @@ describe('a source in Vault', () => {
     ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
     ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
   ] as const) {
-    it(`whose server answers with ${what} larger than any Vault makes does not hold them`, async () => {
+    it(`does not hold ${what} of an unusual size`, async () => {
       kind = 'other';
       enlarge();
       const key = want(ONE);
@@ -252,7 +252,7 @@ describe('a source in Vault', () => {
     });
   }
 
-  it('that is forgotten leaves its lease to its rule', async () => {
+  it('that is forgotten leaves its lease to its rule, as dropped', async () => {
     kind = 'other';
     const key = want(ONE);
     await settle();
@@ -264,7 +264,7 @@ describe('a source in Vault', () => {
     assert.deepEqual(revoked, []);
   });
 
-  it('whose lease Vault cannot tell of is looked at again soon, but not before the time that Vault asks for', async () => {
+  it('whose lease Vault cannot check is polled again soon, but honours a requested wait', async () => {
     kind = 'other';
     want(ONE);
     await settle();
