@@ -55,7 +55,7 @@ describe('tokens', () => {
         const name = `entry-${index}`;
         await scene.put(`secret/data/${name}`, { type, [ACCOUNT]: 'robot', annotations: JSON.stringify(annotations) });
         await fromVault(name, type);
-        await mirrors.ready(name, 'InvalidSpec', /spec\.destination\.secretType: .*never created/);
+        await mirrors.ready(name, 'InvalidSpec', /spec\.destination\.secretType: .*are not allowed/);
         await staysTrue(async () => (await mirrors.find('target', name)) === undefined, SETTLE_MS, 'no copy');
       });
 

@@ -91,7 +91,7 @@ it('a settled mirror is not written again, also after a restart', async () => {
   await scene.ready('applied', 'Synced');
   const { resourceVersion } = (await scene.api.get(mirrorPath('applied'))).metadata;
   const again = await scene.operator();
-  await waitFor(() => again.output.includes('"working"'), { message: () => again.output });
+  await waitFor(() => again.output.includes('"controllers started"'), { message: () => again.output });
   await scene.secret(HOME, 'later', { a: '1' });
   await scene.mirror('later', ['team-a']);
   await scene.copied('team-a', 'later', { a: '1' });

@@ -40,7 +40,7 @@ function* cases(): Iterable<readonly [string, Case]> {
       const spec = ref({ name: 'theirs', namespace: THEIRS });
       yield [`${title}-${method}-namespace`, { spec, says, admitted: true }];
       for (const [n, name] of CLIMBING.entries()) {
-        const refused = new RegExp(`^${escaped(field)}\\.name: .*no name of an object`);
+        const refused = new RegExp(`^${escaped(field)}\\.name: .* is not a valid object name`);
         yield [`${title}-${method}-name-${n}`, { spec: ref({ name }), says: refused, admitted: false }];
       }
       const upwards = { spec: ref({ name: 'theirs', namespace: `../${THEIRS}` }), says: /namespace/, admitted: false };
@@ -48,7 +48,9 @@ function* cases(): Iterable<readonly [string, Case]> {
     }
     const login = (serviceAccountRef: Json): Json => at({ kubernetes: { role: 'r', serviceAccountRef } });
     for (const [n, name] of CLIMBING.entries()) {
-      const says = new RegExp(`^spec\\.${part}\\.vault\\.auth\\.kubernetes\\.serviceAccountRef\\.name: .*no name`);
+      const says = new RegExp(
+        `^spec\\.${part}\\.vault\\.auth\\.kubernetes\\.serviceAccountRef\\.name: .* is not a valid object name`,
+      );
       yield [`${title}-account-name-${n}`, { spec: login({ name }), says, admitted: false }];
     }
     const theirs = { name: 'theirs', namespace: THEIRS, audiences: ['vault'] };
