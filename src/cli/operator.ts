@@ -64,7 +64,7 @@ export class Operator {
       },
     });
     const { engine } = this.#manager;
-    const { cluster } = this.#manager.addBackend(this.#clusterBackend(api, extraKinds));
+    const cluster = this.#manager.addBackend(this.#clusterBackend(api, extraKinds));
     const vault = this.#manager.addBackend(
       new VaultBackend({
         engine,

@@ -1,4 +1,5 @@
 /** The objects of one cluster: its namespaces, a store for each kind, and every watch, those of controllers included. */
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
@@ -68,34 +69,25 @@ export class Cluster {
   constructor(options: ClusterOptions) {
     this.api = options.api;
     this.#options = options;
-    this.namespaces = new Namespaces((...change) => {
-      options.events.namespaceChanged(...change);
-    });
+    this.namespaces = new Namespaces((...change) => options.events.namespaceChanged(...change));
   }
 
   /** The store of a kind; created at the first call. */
   store(kind: Kind): KubeStore {
-    let store = this.#stores.get(kind.kind);
-    if (store === undefined) {
-      const { api, events, isRead } = this.#options;
-      const made = new KubeStore({
+    const { api, events, isRead, onRollback } = this.#options;
+    return getOrCreate(this.#stores, kind.kind, () => {
+      const store = new KubeStore({
         api,
         kind,
-        onChange: (...change) => {
-          events.objectChanged(...change);
-        },
-        onKnown: (key) => {
-          events.objectKnown(key);
-        },
+        onChange: (...change) => events.objectChanged(...change),
+        onKnown: (key) => events.objectKnown(key),
         isRead,
         watcher: this.#watcherOptions(kind.plural),
-        onLate: (sinceMs) => this.#reopenSilent(kind, made, sinceMs),
-        onRollback: (key) => this.#options.onRollback(key),
+        onLate: (sinceMs) => this.#reopenSilent(kind, store, sinceMs),
+        onRollback,
       });
-      this.#stores.set(kind.kind, made);
-      store = made;
-    }
-    return store;
+      return store;
+    });
   }
 
   /** Opens a watch that stays open until `stop`. */

@@ -10,6 +10,7 @@
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { resourceKey, type ResourceKey } from '../model/keys.ts';
@@ -230,8 +231,7 @@ export class ObjectIndex {
 
   #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean, own: boolean): void {
     const record = observe(meta, this.#observing);
-    let names = this.#slots.get(namespace);
-    if (names === undefined) this.#slots.set(namespace, (names = new Map()));
+    const names = getOrCreate(this.#slots, namespace, () => new Map());
     names.set(this.#observing.lists.text(meta.name), { record, feeds: bit });
     if (bit === SELF) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
     this.#onChange(this.#key(namespace, meta.name), undefined, record, initial, own);

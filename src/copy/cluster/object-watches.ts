@@ -15,15 +15,15 @@
  *                                    ▲ │ the wide watch brings its deletion meanwhile: the response may be older
  *                                    └─┘
  */
-import { type KubeApi, type KubeObject, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
-import { isObjectGone, retryAfterMs } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
+import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
+import { retryAfterMs } from '../../kube/errors.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
 import { Watcher, type WatchHealth, type WatcherOptions } from '../../kube/watch/watcher.ts';
-import type { Kind } from '../model/kind.ts';
+import { collectionPath, type Kind } from '../model/kind.ts';
+import { getObject } from './get-object.ts';
 import type { ObjectFeed, ObjectIndex } from './object-index.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
 
 export interface ObjectWatchesOptions {
   readonly api: KubeApi;
@@ -145,7 +145,7 @@ export class ObjectWatches {
       api,
       target: {
         name: `${kind.plural}/${namespace}/${name}`,
-        path: `${kind.groupPath}/namespaces/${namespace}/${kind.plural}`,
+        path: collectionPath(kind, key),
         fieldSelector: `metadata.name=${name}`,
         metadataOnly: true,
       },
@@ -179,7 +179,7 @@ export class ObjectWatches {
 
   #keyOf({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): ResourceKey {
     const { index, kind } = this.#options;
-    return `${index.cluster}:${kind.kind}/${namespace}/${name}`;
+    return resourceKey(index.cluster, kind.kind, namespace, name);
   }
 
   /** Gets an object that the wide watch may have skipped. */
@@ -207,12 +207,14 @@ export class ObjectWatches {
   }
 
   async #getWithRetries(key: ResourceKey, lookUp: { stale: boolean }): Promise<void> {
-    const backoff = new Backoff({ ...RECONNECT, ...this.#options.watcher?.reconnect });
+    const { api, kind, watcher } = this.#options;
+    const { signal } = this.#stop;
+    const backoff = new Backoff({ ...RECONNECT, ...watcher?.reconnect });
     try {
       for (;;) {
         lookUp.stale = false;
         try {
-          const object = await this.#get(key);
+          const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
           // Either single-object watches follow it by now, or a list is under way, after which it is looked up again.
           if (this.#wide?.isListed !== true) return;
           if (lookUp.stale) continue;
@@ -220,28 +222,15 @@ export class ObjectWatches {
           this.#becomeKnown(key);
           return;
         } catch (error) {
-          this.#stop.signal.throwIfAborted();
+          signal.throwIfAborted();
           const retryInMs = backoff.next(retryAfterMs(error));
-          this.#options.watcher?.onTrouble?.(error, retryInMs);
-          await sleep(retryInMs, this.#stop.signal);
+          watcher?.onTrouble?.(error, retryInMs);
+          await sleep(retryInMs, signal);
         }
       }
     } finally {
       // At once, because an object that is wanted from here on needs another GET.
       this.#lookUps.delete(key);
-    }
-  }
-
-  async #get(key: ResourceKey): Promise<KubeObject | undefined> {
-    const { api, kind } = this.#options;
-    const { namespace, name } = parseResourceKey(key);
-    const path = `${kind.groupPath}/namespaces/${namespace}/${kind.plural}/${name}`;
-    try {
-      const { body } = await api.request({ method: 'GET', path, accept: METADATA_ONLY, signal: this.#stop.signal });
-      return parseJson(body, `the answer to GET ${path}`) as KubeObject;
-    } catch (error) {
-      if (isObjectGone(error, name)) return undefined;
-      throw error;
     }
   }
 

@@ -9,7 +9,7 @@ import { parseJson } from '../../kube/json.ts';
 import type { FieldPatch } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
-import { isForbiddenType } from '../model/kind.ts';
+import { collectionPath, isForbiddenType, objectPath } from '../model/kind.ts';
 import type { KubeStore } from './store.ts';
 import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
 import type { DesiredObject } from '../plan/desired.ts';
@@ -69,7 +69,7 @@ export class ObjectWriter {
     pieces.push(Buffer.from('}'));
     const request = {
       method: 'POST',
-      path: this.#store.path(key, 'collection'),
+      path: collectionPath(kind, key),
       contentType: 'application/json',
       query: dryRun ? { ...QUERY, dryRun: 'All' } : QUERY,
     } as const;
@@ -88,6 +88,7 @@ export class ObjectWriter {
     signal: AbortSignal,
     { proof = false }: Pick<CreateOptions, 'proof'> = {},
   ): Promise<Written> {
+    const { kind } = this.#store;
     // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
     // guards the uid as well.
     const operations: unknown[] = [
@@ -102,7 +103,7 @@ export class ObjectWriter {
     const text = JSON.stringify(operations);
     const pieces: Buffer[] = [Buffer.from(text.slice(0, -1))];
     if (content !== undefined) {
-      for (const { name } of this.#store.kind.fields) {
+      for (const { name } of kind.fields) {
         const json = content.pieces.find(({ field }) => field === name)?.json.bytes() ?? Buffer.from('{}');
         pieces.push(Buffer.from(`,{"op":"add","path":"/${name}","value":`), json, Buffer.from('}'));
       }
@@ -110,7 +111,7 @@ export class ObjectWriter {
     pieces.push(Buffer.from(']'));
     const request = {
       method: 'PATCH',
-      path: this.#store.path(key),
+      path: objectPath(kind, key),
       contentType: 'application/json-patch+json',
       query: QUERY,
     } as const;
@@ -125,7 +126,13 @@ export class ObjectWriter {
   async delete(key: ResourceKey, observed: Observed, signal: AbortSignal): Promise<boolean> {
     const preconditions = { uid: observed.uid, resourceVersion: observed.resourceVersion };
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
-    const request = { method: 'DELETE', path: this.#store.path(key), body, accept: METADATA_ONLY, signal } as const;
+    const request = {
+      method: 'DELETE',
+      path: objectPath(this.#store.kind, key),
+      body,
+      accept: METADATA_ONLY,
+      signal,
+    } as const;
     try {
       const answer = await this.#send(key, request, undefined, true);
       // The object itself while it exists, otherwise a Status.

@@ -3,17 +3,18 @@
  * No other file reads contents.
  */
 import { ByteCache } from '../../runtime/byte-cache.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { ConnectionError, isObjectGone } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
+import { ConnectionError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
 import { resourceKey, parseResourceKey, type ResourceKey } from '../model/keys.ts';
-import type { Kind } from '../model/kind.ts';
+import { type Kind, objectPath } from '../model/kind.ts';
+import { getObject } from './get-object.ts';
 import { ObjectIndex, type ObjectIndexOptions, type OnChange } from './object-index.ts';
 import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
 
@@ -55,13 +56,13 @@ export class KubeStore implements SourceProvider {
   readonly #fingerprints = new Map<ResourceKey, Map<string, Fingerprint>>();
 
   constructor(options: KubeStoreOptions) {
-    const { onLate, isRead, onRollback = () => undefined } = options;
-    this.kind = options.kind;
-    this.api = options.api;
+    const { api, kind, onKnown, onLate, isRead, watcher, onRollback = () => undefined } = options;
+    this.kind = kind;
+    this.api = api;
     this.#onRollback = onRollback;
     this.index = new ObjectIndex(
-      options.api.cluster,
-      options.kind.kind,
+      api.cluster,
+      kind.kind,
       (key, before, after, initial, own) => {
         // `forget` is called for followed sources only.
         if (after === undefined) this.#fingerprints.delete(key);
@@ -69,13 +70,7 @@ export class KubeStore implements SourceProvider {
       },
       { onRollback, onLate, isRead },
     );
-    this.watches = new ObjectWatches({
-      api: options.api,
-      kind: options.kind,
-      index: this.index,
-      onKnown: options.onKnown,
-      watcher: options.watcher,
-    });
+    this.watches = new ObjectWatches({ api, kind, index: this.index, onKnown, watcher });
   }
 
   get cachedBytes(): number {
@@ -101,12 +96,8 @@ export class KubeStore implements SourceProvider {
     const { namespace, name } = parseResourceKey(key);
     const record = this.index.get(namespace, name);
     if (record !== undefined) {
-      return {
-        state: 'present',
-        version: record.resourceVersion,
-        labels: record.labels,
-        annotations: record.annotations,
-      };
+      const { resourceVersion: version, labels, annotations } = record;
+      return { state: 'present', version, labels, annotations };
     }
     if (!this.watches.isKnown(key)) return { state: 'unknown' };
     const what = this.kind.kind.toLowerCase();
@@ -158,37 +149,20 @@ export class KubeStore implements SourceProvider {
   async read(key: ResourceKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
     const { namespace, name } = parseResourceKey(key);
     const before = this.index.get(namespace, name);
-    try {
-      const { body } = await this.api.request({
-        method: 'GET',
-        path: this.path(key),
-        ...(signal === undefined ? {} : { signal }),
-      });
-      const object = parseJson(body, `the answer to GET ${this.path(key)}`) as KubeObject &
-        Readonly<Record<string, unknown>>;
-      const { metadata } = object;
-      if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
-        this.#onRollback(key);
-        const text = 'the server has an older version than before, as after an etcd restore';
-        throw new ConnectionError('EROLLBACK', `GET ${this.path(key)}: ${text}`);
-      }
-      return {
-        key,
-        content: Content.ofObject(this.kind, object, metadata.resourceVersion),
-        immutable: object['immutable'] === true,
-        object: { metadata },
-      };
-    } catch (error) {
-      if (isObjectGone(error, name)) return undefined;
-      throw error;
+    const object = await getObject(this.api, this.kind, key, signal === undefined ? {} : { signal });
+    if (object === undefined) return undefined;
+    const { metadata } = object;
+    if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
+      this.#onRollback(key);
+      const text = 'the server has an older version than before, as after an etcd restore';
+      throw new ConnectionError('EROLLBACK', `GET ${objectPath(this.kind, key)}: ${text}`);
     }
-  }
-
-  /** Path of an object; of its collection without a name. */
-  path(key: ResourceKey, part: 'object' | 'collection' = 'object'): string {
-    const { namespace, name } = parseResourceKey(key);
-    const collection = `${this.kind.groupPath}/namespaces/${namespace}/${this.kind.plural}`;
-    return part === 'object' ? `${collection}/${name}` : collection;
+    return {
+      key,
+      content: Content.ofObject(this.kind, object, metadata.resourceVersion),
+      immutable: object['immutable'] === true,
+      object: { metadata },
+    };
   }
 
   async stop(): Promise<void> {
@@ -206,8 +180,7 @@ export class KubeStore implements SourceProvider {
     const { namespace, name } = parseResourceKey(key);
     // Deleted while it was read: its fingerprint would never be dropped.
     if (this.index.get(namespace, name) === undefined) return;
-    let versions = this.#fingerprints.get(key);
-    if (versions === undefined) this.#fingerprints.set(key, (versions = new Map()));
+    const versions = getOrCreate(this.#fingerprints, key, () => new Map());
     versions.set(content.version, fingerprintOf(content));
     for (const oldest of versions.keys()) {
       if (versions.size <= FINGERPRINTS_KEPT) break;

@@ -10,6 +10,7 @@
  *
  * A target without any of these has no entry.
  */
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { Content } from '../model/content.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import { fingerprintOf } from '../model/fingerprint.ts';
@@ -34,9 +35,7 @@ export class TargetMemory {
 
   /** For changes. Call `tidy` after removing a field. */
   of(target: ResourceKey): Memory {
-    let memory = this.#targets.get(target);
-    if (memory === undefined) this.#targets.set(target, (memory = {}));
-    return memory;
+    return getOrCreate(this.#targets, target, () => ({}));
   }
 
   /** @param type the target's, which may differ from the content's; '': not known */

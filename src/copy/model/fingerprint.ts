@@ -1,4 +1,5 @@
 /** The part of a content that stays in memory when its values are dropped: enough to compare it with another one. */
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { Content } from './content.ts';
 
 export interface Fingerprint {
@@ -13,10 +14,6 @@ const FINGERPRINTS = new WeakMap<Content, Fingerprint>();
 
 /** The same object for all copies of a content. */
 export function fingerprintOf(content: Content): Fingerprint {
-  let fingerprint = FINGERPRINTS.get(content);
-  if (fingerprint === undefined) {
-    const { digest, keys, type } = content;
-    FINGERPRINTS.set(content, (fingerprint = { digest, keys, type }));
-  }
-  return fingerprint;
+  const { digest, keys, type } = content;
+  return getOrCreate(FINGERPRINTS, content, () => ({ digest, keys, type }));
 }

@@ -1,5 +1,6 @@
 /** The kinds of objects that the engine copies, and where their content is. Everything else is metadata, which is the same for all kinds. */
 import { randomInt } from 'node:crypto';
+import { parseResourceKey, type ResourceKey } from './keys.ts';
 
 /** A field of the object that holds content: a map of keys to values. */
 export interface ContentField {
@@ -20,6 +21,15 @@ export interface Kind {
   readonly typed: boolean;
   /** The least content that the API server accepts for a type: by field, then by key. */
   minimal(type: string): Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+/** The path of the objects of a kind in the namespace of `key`. */
+export function collectionPath({ groupPath, plural }: Kind, key: ResourceKey): string {
+  return `${groupPath}/namespaces/${parseResourceKey(key).namespace}/${plural}`;
+}
+
+export function objectPath(kind: Kind, key: ResourceKey): string {
+  return `${collectionPath(kind, key)}/${parseResourceKey(key).name}`;
 }
 
 const utf8 = (text: string): string => Buffer.from(text).toString('base64');

@@ -17,6 +17,7 @@ import {
   placeOf,
   sameOutcome,
 } from '../model/claim.ts';
+import { SetMap } from '../../runtime/maps.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 
 /** A claim in the book. `outcome` is set by `ClaimBook.settle` only. */
@@ -48,11 +49,11 @@ type Claims = Entry | Set<Entry>;
 export class ClaimBook {
   readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
   readonly #byTarget = new Map<ResourceKey, Claims>();
-  readonly #bySource = new Map<ResourceKey, Set<Entry>>();
+  readonly #bySource = new SetMap<ResourceKey, Entry>();
   /** Claims whose source has another key as a target, by that key. */
-  readonly #byPlace = new Map<ResourceKey, Set<Entry>>();
+  readonly #byPlace = new SetMap<ResourceKey, Entry>();
   readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
-  readonly #rulesOn = new Map<ResourceKey, Set<RuleKey>>();
+  readonly #rulesOn = new SetMap<ResourceKey, RuleKey>();
   /** Number of a rule's claims that are under way. */
   readonly #pending = new Map<RuleKey, number>();
 
@@ -102,34 +103,17 @@ export class ClaimBook {
    * from `holder` is no reason to keep it: any user who may annotate an object could name any other one.
    */
   userOf(holder: ResourceKey): string | undefined {
-    for (const { claim } of this.#bySource.get(holder) ?? []) if (claim.mode === 'own') return claim.owner.title;
+    for (const { claim } of this.#bySource.get(holder)) if (claim.mode === 'own') return claim.owner.title;
     // A rule that has no target yet.
-    for (const rule of this.#rulesOn.get(holder) ?? []) if (!this.#byRule.has(rule)) return rule;
+    for (const rule of this.#rulesOn.get(holder)) if (!this.#byRule.has(rule)) return rule;
     return undefined;
   }
 
   #depend(rule: RuleKey, sources: readonly ResourceKey[]): Pick<BookChange, 'addedSources' | 'droppedSources'> {
     const before = this.#sourcesOf.get(rule) ?? [];
     const kept = new Set(sources);
-    const addedSources: ResourceKey[] = [];
-    const droppedSources: ResourceKey[] = [];
-    for (const source of sources) {
-      const rules = this.#rulesOn.get(source);
-      if (rules !== undefined) rules.add(rule);
-      else {
-        this.#rulesOn.set(source, new Set([rule]));
-        addedSources.push(source);
-      }
-    }
-    for (const source of before) {
-      if (kept.has(source)) continue;
-      const rules = this.#rulesOn.get(source);
-      rules?.delete(rule);
-      if (rules?.size === 0) {
-        this.#rulesOn.delete(source);
-        droppedSources.push(source);
-      }
-    }
+    const addedSources = sources.filter((source) => this.#rulesOn.add(source, rule));
+    const droppedSources = before.filter((source) => !kept.has(source) && this.#rulesOn.delete(source, rule));
     if (sources.length > 0) this.#sourcesOf.set(rule, sources);
     else this.#sourcesOf.delete(rule);
     return { addedSources, droppedSources };
@@ -137,7 +121,7 @@ export class ClaimBook {
 
   /** Rules that depend on `source`. */
   rulesOn(source: ResourceKey): Iterable<RuleKey> {
-    return this.#rulesOn.get(source) ?? [];
+    return this.#rulesOn.get(source);
   }
 
   /** Claims on `target`, in no order. */
@@ -165,13 +149,13 @@ export class ClaimBook {
 
   /** Targets of claims on `source`. */
   *targetsOf(source: ResourceKey): Iterable<ResourceKey> {
-    for (const entry of this.#bySource.get(source) ?? []) yield entry.claim.target;
+    for (const entry of this.#bySource.get(source)) yield entry.claim.target;
   }
 
   /** Claims that copy from `place`: a source, by the key that it has as a target. */
   *from(place: ResourceKey): Iterable<Entry> {
-    for (const entry of this.#bySource.get(place) ?? []) if (placeOf(entry.claim) === place) yield entry;
-    yield* this.#byPlace.get(place) ?? [];
+    for (const entry of this.#bySource.get(place)) if (placeOf(entry.claim) === place) yield entry;
+    yield* this.#byPlace.get(place);
   }
 
   /** Whether a claim copies from `place`. */
@@ -231,8 +215,8 @@ export class ClaimBook {
     else this.#byTarget.set(target, new Set([others, entry]));
     this.#count(entry, Number(isUnderWay(entry.outcome)));
     const place = placeOf(entry.claim);
-    if (source !== undefined) addTo(this.#bySource, source, entry);
-    if (place !== undefined && place !== source) addTo(this.#byPlace, place, entry);
+    if (source !== undefined) this.#bySource.add(source, entry);
+    if (place !== undefined && place !== source) this.#byPlace.add(place, entry);
   }
 
   #remove(entry: Entry): void {
@@ -246,21 +230,9 @@ export class ClaimBook {
     }
     this.#count(entry, -Number(isUnderWay(entry.outcome)));
     const place = placeOf(entry.claim);
-    if (source !== undefined) takeFrom(this.#bySource, source, entry);
-    if (place !== undefined && place !== source) takeFrom(this.#byPlace, place, entry);
+    if (source !== undefined) this.#bySource.delete(source, entry);
+    if (place !== undefined && place !== source) this.#byPlace.delete(place, entry);
   }
-}
-
-function addTo(index: Map<ResourceKey, Set<Entry>>, key: ResourceKey, entry: Entry): void {
-  const entries = index.get(key);
-  if (entries === undefined) index.set(key, new Set([entry]));
-  else entries.add(entry);
-}
-
-function takeFrom(index: Map<ResourceKey, Set<Entry>>, key: ResourceKey, entry: Entry): void {
-  const entries = index.get(key);
-  entries?.delete(entry);
-  if (entries?.size === 0) index.delete(key);
 }
 
 const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];

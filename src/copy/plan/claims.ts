@@ -4,6 +4,7 @@
  */
 import type { Claim, SourceView } from '../model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import { SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Evaluation, RuleReconciler, RuleState } from '../rule-reconciler.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
@@ -25,7 +26,7 @@ export class Claims {
   readonly cycles: Cycles;
   readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #versions = new Map<RuleKey, string>();
-  readonly #owned = new Map<RuleKey, Set<ResourceKey>>();
+  readonly #owned = new SetMap<RuleKey, ResourceKey>();
 
   constructor(options: Omit<CyclesOptions, 'book'>) {
     this.cycles = new Cycles({ ...options, book: this.book });
@@ -65,23 +66,14 @@ export class Claims {
     const was = before && placedOwner(this.#reconcilers.values(), before, key);
     const is = after && placedOwner(this.#reconcilers.values(), after, key);
     if (was === is) return { was, is };
-    if (was !== undefined) {
-      const owned = this.#owned.get(was);
-      owned?.delete(key);
-      if (owned?.size === 0) this.#owned.delete(was);
-    }
-    if (is !== undefined) {
-      const owned = this.#owned.get(is);
-      const own = this.book.keyOf(key);
-      if (owned === undefined) this.#owned.set(is, new Set([own]));
-      else owned.add(own);
-    }
+    if (was !== undefined) this.#owned.delete(was, key);
+    if (is !== undefined) this.#owned.add(is, this.book.keyOf(key));
     return { was, is };
   }
 
   /** Targets that carry the rule's mark, and were marked in their place. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey> {
-    return this.#owned.get(rule) ?? [];
+    return this.#owned.get(rule);
   }
 
   /** The rule whose mark on the object counts, whichever controller made it. */

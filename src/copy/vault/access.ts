@@ -4,6 +4,7 @@
  * A location holds at most one session. A changed credential is another identity, so another session: the new one is acquired before the
  * old one is released. A lease holds its session itself.
  */
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { VaultEntries } from '../../vault/entries.ts';
 import { isVaultError, type VaultError } from '../../vault/errors.ts';
@@ -52,7 +53,7 @@ export class VaultAccess {
    * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidTarget` and `closed`
    */
   async open(key: ResourceKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection> {
-    const { credentials, sessions } = this.#options;
+    const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
     const identity = await credentials.identity(location.auth, signal);
     const known = this.#open.get(key);
     if (known?.identity === identity) return known.connection;
@@ -60,7 +61,7 @@ export class VaultAccess {
     const { session } = hold;
     const connection: VaultConnection = {
       session,
-      entries: this.#entriesOf(session),
+      entries: getOrCreate(this.#entries, session, () => new VaultEntries(session, { clock, credentialsTimeoutMs })),
       hold: () => sessions.acquire(location.target, identity),
     };
     this.#open.set(key, { identity, hold, connection });
@@ -72,16 +73,6 @@ export class VaultAccess {
   close(key: ResourceKey): void {
     this.#open.get(key)?.hold.release();
     this.#open.delete(key);
-  }
-
-  #entriesOf(session: VaultSession): VaultEntries {
-    let entries = this.#entries.get(session);
-    if (entries === undefined) {
-      const { clock, credentialsTimeoutMs } = this.#options;
-      entries = new VaultEntries(session, { clock, credentialsTimeoutMs });
-      this.#entries.set(session, entries);
-    }
-    return entries;
   }
 }
 

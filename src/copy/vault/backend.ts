@@ -79,9 +79,7 @@ export class VaultBackend implements Backend {
         this.sources.refresh(key);
         if (engine.book.isClaimed(key)) engine.touchTarget(key);
       },
-      (rule) => {
-        engine.touchRule(rule);
-      },
+      (rule) => engine.touchRule(rule),
     );
     this.#sessions = new VaultSessions({
       client: environment.client,
@@ -110,18 +108,14 @@ export class VaultBackend implements Backend {
       tracesOf: (key) => this.#keeper?.tracesOf(key) ?? [],
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#keeper?.onLease(key, event),
-      onDoubt: (key) => {
-        this.sources.refresh(key);
-      },
+      onDoubt: (key) => this.sources.refresh(key),
       onLeft: options.onLeftLease,
     });
     const common = { locations, access, credentials, clock, random };
     this.sources = new VaultSources({
       ...common,
       leases: this.leases,
-      onChange: (key) => {
-        engine.touchSource(key);
-      },
+      onChange: (key) => engine.touchSource(key),
       onError: options.onError,
     });
     this.targets = new VaultTargets({
@@ -130,9 +124,7 @@ export class VaultBackend implements Backend {
       sources: engine.sources,
       cycleOf: (claim) => engine.cycles.of(claim),
       now: () => clock.now(),
-      onOutcome: (entry, wrote) => {
-        engine.outcomeChanged(entry, wrote);
-      },
+      onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,
     });
   }

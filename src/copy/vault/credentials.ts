@@ -4,6 +4,7 @@
  * Credential Secrets are followed like sources (a watch of their metadata) and read when their version changes. The identity from one
  * version is always the same object, so comparing objects shows a change. It is kept only while a location is followed.
  */
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultIdentity } from '../../vault/session/identity.ts';
 import type { Content } from '../model/content.ts';
@@ -40,11 +41,10 @@ export class VaultCredentials {
   /** Follows the credential for the location `user`, until `unfollow` was called as often. */
   follow(user: ResourceKey, auth: VaultAuthRef): void {
     const holder = this.#holderOf(auth);
-    let users = this.#users.get(holder);
-    if (users === undefined) {
-      this.#users.set(holder, (users = new Map()));
+    const users = getOrCreate(this.#users, holder, () => {
       if (auth.method !== 'kubernetes') this.#store.want(holder);
-    }
+      return new Map();
+    });
     users.set(user, (users.get(user) ?? 0) + 1);
   }
 

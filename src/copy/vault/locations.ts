@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 
 import type { EntryPath } from '../../vault/mounts.ts';
+import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { normalizePath } from '../../vault/path.ts';
 import { parseTarget } from '../../vault/target.ts';
 import type { VaultTargetOptions } from '../../vault/target.ts';
@@ -131,7 +132,7 @@ export class VaultLocations {
   readonly #users = new Map<ResourceKey, Users>();
   readonly #usesOf = new Map<RuleKey, readonly VaultUse[]>();
   /** Rules that use a path, by the target key with the path of the spec. */
-  readonly #rulesAt = new Map<ResourceKey, Set<RuleKey>>();
+  readonly #rulesAt = new SetMap<ResourceKey, RuleKey>();
   /** The path in Vault of a target key, if it differs from the spec. Only for paths that a rule uses. */
   readonly #paths = new Map<ResourceKey, string>();
   readonly #onHurry: (key: ResourceKey) => void;
@@ -159,14 +160,13 @@ export class VaultLocations {
    */
   learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {
     const written = vaultTargetKey(location);
-    const rules = this.#rulesAt.get(written);
     // Only KV stores can be written to.
-    if (!known || mount.kind === 'other' || rules === undefined) return false;
+    if (!known || mount.kind === 'other' || !this.#rulesAt.has(written)) return false;
     const path = dataPath === normalizePath(location.path) ? undefined : dataPath;
     if (path === this.#paths.get(written)) return false;
     if (path === undefined) this.#paths.delete(written);
     else this.#paths.set(written, path);
-    for (const rule of rules) this.#onMoved(rule);
+    for (const rule of this.#rulesAt.get(written)) this.#onMoved(rule);
     return true;
   }
 
@@ -174,8 +174,7 @@ export class VaultLocations {
   set(rule: RuleKey, uses: readonly VaultUse[]): void {
     const sooner: ResourceKey[] = [];
     for (const use of uses) {
-      let users = this.#users.get(use.key);
-      if (users === undefined) this.#users.set(use.key, (users = new Map()));
+      const users = getOrCreate(this.#users, use.key, () => new Map());
       const before = users.get(rule);
       const more = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
       const otherwise = before !== undefined && JSON.stringify(before.location) !== JSON.stringify(use.location);
@@ -198,19 +197,10 @@ export class VaultLocations {
 
   #index(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {
     const written = new Set(uses.map(({ location }) => vaultTargetKey(location)));
-    for (const place of written) {
-      const rules = this.#rulesAt.get(place);
-      if (rules === undefined) this.#rulesAt.set(place, new Set([rule]));
-      else rules.add(rule);
-    }
+    for (const place of written) this.#rulesAt.add(place, rule);
     for (const { location } of before) {
       const place = vaultTargetKey(location);
-      if (written.has(place)) continue;
-      const rules = this.#rulesAt.get(place);
-      rules?.delete(rule);
-      if (rules?.size !== 0) continue;
-      this.#rulesAt.delete(place);
-      this.#paths.delete(place);
+      if (!written.has(place) && this.#rulesAt.delete(place, rule)) this.#paths.delete(place);
     }
   }
 

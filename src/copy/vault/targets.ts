@@ -5,6 +5,7 @@
  * of the last write or read (`held`) save reading: while both are unchanged, one read of the metadata every poll period is enough. `held`
  * may be lost at any time; then the entry is read and compared.
  */
+import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
 import {
@@ -243,8 +244,7 @@ export class VaultTargets implements TargetWriter {
   }
 
   #follow(target: ResourceKey, auth: VaultAuthRef): Memory {
-    let memory = this.#memory.get(target);
-    if (memory === undefined) this.#memory.set(target, (memory = {}));
+    const memory = getOrCreate(this.#memory, target, (): Memory => ({}));
     if (JSON.stringify(memory.auth) === JSON.stringify(auth)) return memory;
     this.#options.credentials.follow(target, auth);
     if (memory.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);

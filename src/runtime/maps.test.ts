@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { getOrCreate, SetMap } from './maps.ts';
+
+test('getOrCreate creates the value of a key once', () => {
+  const map = new Map<string, { readonly n: number }>();
+  let n = 0;
+  const make = (): { readonly n: number } => ({ n: ++n });
+  assert.deepEqual([getOrCreate(map, 'a', make), getOrCreate(map, 'a', make)], [{ n: 1 }, { n: 1 }]);
+});
+
+test('SetMap reports the first and the last value of a key, and keeps no key without values', () => {
+  const map = new SetMap<string, number>();
+  assert.deepEqual([map.add('a', 1), map.add('a', 2), map.add('a', 2)], [true, false, false]);
+  assert.deepEqual([...map.get('a')], [1, 2]);
+  assert.deepEqual(
+    [map.delete('a', 3), map.delete('a', 1), map.delete('a', 2), map.delete('a', 2)],
+    [false, false, true, false],
+  );
+  assert.ok(!map.has('a'));
+  assert.deepEqual([...map.get('a')], []);
+});
