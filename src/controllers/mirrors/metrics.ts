@@ -5,9 +5,7 @@
  * Invariant: `#series` contains exactly the label sets that were used for a mirror since it was last removed.
  */
 import type { Counter, Gauge, MetricRegistry } from '../../observe/metric-registry.ts';
-
-export type MirrorSourceType = 'secret' | 'vault';
-export type MirrorDestinationType = 'namespaces' | 'vault';
+import type { DestinationType, SourceType } from './api.ts';
 
 export class MirrorMetrics {
   readonly #sync: Counter<'mirror' | 'source_type' | 'destination_type'>;
@@ -39,14 +37,14 @@ export class MirrorMetrics {
   }
 
   /** A successful sync, also without a write. @param mirror `<namespace>/<name>` */
-  synced(mirror: string, sourceType: MirrorSourceType, destinationType: MirrorDestinationType): void {
+  synced(mirror: string, sourceType: SourceType, destinationType: DestinationType): void {
     const labels = { mirror, source_type: sourceType, destination_type: destinationType };
     this.#sync.inc(labels);
     this.#keep(mirror, `s/${sourceType}/${destinationType}`, () => this.#sync.remove(labels));
   }
 
   /** The number of namespaces that the mirror matches, after a successful sync. */
-  setNamespaces(mirror: string, sourceType: MirrorSourceType, count: number): void {
+  setNamespaces(mirror: string, sourceType: SourceType, count: number): void {
     const labels = { mirror, source_type: sourceType };
     this.#namespaces.set(labels, count);
     this.#keep(mirror, `n/${sourceType}`, () => this.#namespaces.remove(labels));
@@ -73,8 +71,8 @@ export class MirrorMetrics {
   }
 
   #keep(mirror: string, key: string, remove: () => void): void {
-    let series = this.#series.get(mirror);
-    if (series === undefined) this.#series.set(mirror, (series = new Map()));
-    if (!series.has(key)) series.set(key, remove);
+    const series = this.#series.get(mirror);
+    if (series === undefined) this.#series.set(mirror, new Map([[key, remove]]));
+    else series.set(key, remove);
   }
 }

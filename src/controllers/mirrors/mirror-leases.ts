@@ -20,17 +20,16 @@ import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeStore } from '../../copy/cluster/store.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import { isVaultKey, type VaultLocation } from '../../copy/vault/locations.ts';
-import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus, type VaultBlock } from './api.ts';
+import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { LeaseNews } from './lease-records.ts';
 import { mirrorName } from './mirror-store.ts';
-import type { EffectiveSpec } from './spec.ts';
+import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from './spec.ts';
 
 export interface MirrorLeasesOptions {
   readonly engine: Engine;
   readonly backend: VaultBackend;
   readonly secrets: KubeStore;
-  /** The location of a `vault` block of a mirror; `undefined` if it has problems. */
-  readonly locationOf: (mirror: SecretMirror, block: VaultBlock) => VaultLocation | undefined;
+  readonly specOptions: SpecOptions;
   /** A lease could not be revoked; it expires. */
   readonly onLeftLease: (mirror: string, leaseId: string, error: unknown) => void;
   /** Wall clock, ms. */
@@ -97,7 +96,7 @@ export class MirrorLeases {
       return undefined;
     }
     this.#endings.set(rule, endings);
-    const { locationOf } = this.#options;
+    const { specOptions } = this.#options;
     const now = this.#options.now();
     let next = Infinity;
     for (const { leaseID, vault, expirationTime = '' } of replaced) {
@@ -106,7 +105,7 @@ export class MirrorLeases {
       const ending = endings.get(leaseID) ?? { state: 'waiting', failures: 0, retryAt: 0 };
       endings.set(leaseID, ending);
       if (ending.state === 'waiting' && ending.retryAt <= now) {
-        void this.#end(rule, leaseID, locationOf(mirror, vault), ending);
+        void this.#end(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), ending);
       } else if (ending.state === 'waiting') next = Math.min(next, ending.retryAt);
     }
     // One second more, so that a lease has expired by then.
@@ -136,7 +135,7 @@ export class MirrorLeases {
     mirror: SecretMirror,
     { deletePolicy, sourceLocation }: EffectiveSpec,
   ): Map<string, VaultLocation | undefined> {
-    const { backend, locationOf } = this.#options;
+    const { backend, specOptions } = this.#options;
     const retain = deletePolicy === 'retain';
     const ends = new Map<string, VaultLocation | undefined>();
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
@@ -144,7 +143,7 @@ export class MirrorLeases {
     if (!retain && vaultSource?.leaseID !== undefined) ends.set(vaultSource.leaseID, sourceLocation);
     for (const { leaseID, vault, expirationTime } of vaultLeases) {
       if (retain && (expirationTime === undefined || this.#isOnCopies(rule, leaseID))) continue;
-      ends.set(leaseID, locationOf(mirror, vault));
+      ends.set(leaseID, sourceLocationOf(mirror, vault, specOptions));
     }
     return ends;
   }

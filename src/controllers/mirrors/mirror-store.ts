@@ -6,9 +6,6 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import { MIRRORS_CONTROLLER, type SecretMirror } from './api.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 
-/** A mirror was added, deleted or changed, except its status. */
-export type OnMirror = (rule: RuleKey, initial: boolean) => void;
-
 export function mirrorRule(namespace: string, name: string): RuleKey {
   return `${MIRRORS_CONTROLLER}:${namespace}/${name}`;
 }
@@ -25,9 +22,10 @@ export class MirrorStore {
   /** Lengths of lists that are too long to store. */
   readonly #tooLong = new Map<RuleKey, number>();
   readonly #mirrors = new Map<RuleKey, SecretMirror>();
-  readonly #onChange: OnMirror;
+  readonly #onChange: (rule: RuleKey, initial: boolean) => void;
 
-  constructor(onChange: OnMirror) {
+  /** @param onChange a mirror was added, deleted or changed, except its status */
+  constructor(onChange: (rule: RuleKey, initial: boolean) => void) {
     this.#onChange = onChange;
   }
 

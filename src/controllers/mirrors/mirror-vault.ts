@@ -1,10 +1,8 @@
 /** Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events and metrics of their leases. */
-import type { Engine } from '../../copy/engine.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
-import type { KubeStore } from '../../copy/cluster/store.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
-import type { LeaseKeeper, VaultBackend } from '../../copy/vault/backend.ts';
+import type { LeaseKeeper } from '../../copy/vault/backend.ts';
 import {
   isVaultKey,
   vaultLeaseOrigin,
@@ -19,21 +17,13 @@ import type { MirrorMetrics } from './metrics.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
 import { mirrorName, type MirrorStore } from './mirror-store.ts';
 import { LEASE_ORIGIN_ANNOTATION } from './shape.ts';
-import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from './spec.ts';
+import { type EffectiveSpec, sourceLocationOf } from './spec.ts';
 import type { MirrorEvent } from './status.ts';
 
-export interface MirrorVaultOptions {
-  readonly engine: Engine;
-  readonly backend: VaultBackend;
-  readonly secrets: KubeStore;
+export interface MirrorVaultOptions extends MirrorLeasesOptions {
   readonly mirrors: MirrorStore;
   readonly metrics: MirrorMetrics;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
-  /** A lease could not be revoked; it expires. */
-  readonly onLeftLease: MirrorLeasesOptions['onLeftLease'];
-  readonly specOptions: SpecOptions;
-  /** Wall clock, ms. */
-  readonly now: () => number;
 }
 
 export class MirrorVault implements LeaseKeeper {
@@ -42,10 +32,7 @@ export class MirrorVault implements LeaseKeeper {
 
   constructor(options: MirrorVaultOptions) {
     this.#options = options;
-    const { specOptions } = options;
-    const locationOf: MirrorLeasesOptions['locationOf'] = (mirror, block) =>
-      sourceLocationOf(mirror, block, specOptions);
-    this.leases = new MirrorLeases({ ...options, locationOf });
+    this.leases = new MirrorLeases(options);
     options.backend.setKeeper(this);
   }
 
@@ -53,13 +40,9 @@ export class MirrorVault implements LeaseKeeper {
     return sourceLocation === undefined ? undefined : vaultSourceKey(sourceLocation, rule);
   }
 
-  targetOf({ destinationLocation }: EffectiveSpec): ResourceKey | undefined {
-    return destinationLocation === undefined ? undefined : this.#options.backend.locations.placeOf(destinationLocation);
-  }
-
-  /** The key of the source as a target. */
-  placeOf({ sourceLocation }: EffectiveSpec): ResourceKey | undefined {
-    return sourceLocation === undefined ? undefined : this.#options.backend.locations.placeOf(sourceLocation);
+  /** The key of an entry as a target. */
+  placeOf(location: VaultLocation | undefined): ResourceKey | undefined {
+    return location === undefined ? undefined : this.#options.backend.locations.placeOf(location);
   }
 
   trouble(source: ResourceKey): VaultTrouble | undefined {

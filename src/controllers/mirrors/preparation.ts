@@ -1,15 +1,16 @@
 /** Adds the finalizer to a SecretMirror and writes its defaults, before anything is copied for it. */
+import type { KubeApi } from '../../kube/api.ts';
 import { isInvalid } from '../../kube/errors.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { SECRET_MIRROR_FINALIZER } from './api.ts';
-import type { MirrorClient } from './mirror-client.ts';
+import { patchMirror } from './mirror-client.ts';
 import type { MirrorStore } from './mirror-store.ts';
 import { missingDefaults, type SpecCache } from './spec.ts';
 import { withoutOurSpec } from './spec-owner.ts';
 
 export interface MirrorPreparationOptions {
-  readonly client: MirrorClient;
+  readonly api: KubeApi;
   readonly mirrors: MirrorStore;
   readonly specs: SpecCache;
   /** Settles when the mirrors and all copies have been listed. */
@@ -66,10 +67,10 @@ export class MirrorPreparation {
   }
 
   async #patch(rule: RuleKey, marks: object, spec: object | undefined, signal: AbortSignal): Promise<void> {
-    const { client, mirrors } = this.#options;
+    const { api, mirrors } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) return;
     const { resourceVersion } = mirror.metadata;
-    mirrors.learn(await client.patch(mirror, { metadata: { resourceVersion, ...marks }, spec }, signal));
+    mirrors.learn(await patchMirror(api, mirror, { metadata: { resourceVersion, ...marks }, spec }, signal));
   }
 }

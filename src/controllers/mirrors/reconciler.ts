@@ -2,7 +2,6 @@
  * The rule reconciler of SecretMirrors: prepares a mirror (`preparation.ts`), turns it into claims (`evaluation.ts`) and writes its
  * status (`status-update.ts`).
  */
-import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
@@ -15,7 +14,7 @@ import type { EngineView, Evaluation, RuleNews, RuleState, RuleReconciler } from
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
-import { MirrorClient } from './mirror-client.ts';
+import { getMirror } from './mirror-client.ts';
 import { mirrorName, mirrorRule, ruleVersion } from './mirror-store.ts';
 import { MirrorPreparation, type MirrorPreparationOptions } from './preparation.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
@@ -24,8 +23,7 @@ import { type MirrorStatusOptions, MirrorStatusUpdate } from './status-update.ts
 
 type PartOptions = MirrorEvaluationOptions & MirrorPreparationOptions & MirrorStatusOptions;
 
-export interface MirrorReconcilerOptions extends Omit<PartOptions, 'client' | 'specs' | 'sourceOf' | 'refusalOf'> {
-  readonly api: KubeApi;
+export interface MirrorReconcilerOptions extends Omit<PartOptions, 'specs' | 'evaluation'> {
   readonly patterns: PatternCache;
   readonly specOptions?: SpecOptions | undefined;
   /** A mirror was deleted. */
@@ -40,7 +38,6 @@ const NOT_EVALUATED = '';
 export class MirrorReconciler implements RuleReconciler {
   readonly name = MIRRORS_CONTROLLER;
   readonly #options: MirrorReconcilerOptions;
-  readonly #client: MirrorClient;
   readonly #specs: SpecCache;
   readonly #preparation: MirrorPreparation;
   readonly #evaluation: MirrorEvaluation;
@@ -49,16 +46,11 @@ export class MirrorReconciler implements RuleReconciler {
 
   constructor(options: MirrorReconcilerOptions) {
     this.#options = options;
-    this.#client = new MirrorClient(options.api);
     this.#specs = new SpecCache(options.patterns, options.specOptions);
-    const common = { ...options, client: this.#client, specs: this.#specs };
+    const common = { ...options, specs: this.#specs };
     this.#preparation = new MirrorPreparation(common);
     this.#evaluation = new MirrorEvaluation(common);
-    this.#status = new MirrorStatusUpdate({
-      ...common,
-      sourceOf: (...args) => this.#evaluation.sourceOf(...args),
-      refusalOf: (rule) => this.#evaluation.refusalOf(rule),
-    });
+    this.#status = new MirrorStatusUpdate({ ...common, evaluation: this.#evaluation });
   }
 
   /** The mirrors that select a namespace. */
@@ -126,7 +118,7 @@ export class MirrorReconciler implements RuleReconciler {
   async #getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
     const [, name = ''] = mirrorName(rule).split('/');
     try {
-      const version = ruleVersion(await this.#client.get(rule, signal));
+      const version = ruleVersion(await getMirror(this.#options.api, rule, signal));
       return { state: 'there', version: this.#options.isNamespacePending?.() === true ? NOT_EVALUATED : version };
     } catch (error) {
       if (isObjectGone(error, name)) return { state: 'gone' };

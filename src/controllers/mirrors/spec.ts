@@ -55,7 +55,7 @@ export interface SpecOptions {
 
 /** The name of the source Secret without reading the rest of the spec; `undefined` if the name is invalid. */
 export function sourceSecretOf({ metadata, spec }: SecretMirror): string | undefined {
-  const name = nonEmpty(spec?.source?.name) ?? metadata.name;
+  const name = spec?.source?.name || metadata.name;
   return nameProblems('spec.source.name', name).length === 0 ? name : undefined;
 }
 
@@ -117,7 +117,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   }
   const sourceType = source?.type ?? MIRROR_DEFAULTS.sourceType;
   const common = blockContext(mirror, options);
-  const copyType = destinationType === 'vault' ? undefined : (nonEmpty(secretType) ?? 'Opaque');
+  const copyType = destinationType === 'vault' ? undefined : secretType || 'Opaque';
   const from = { ...common, field: 'spec.source.vault', secretType: copyType };
   const sourceLocation = sourceType === 'vault' ? vaultLocation(source?.vault, from, problems) : undefined;
   const to = { ...common, field: 'spec.destination.vault', secretType: undefined };
@@ -129,7 +129,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     }
   }
   const poll = mirror.spec?.pollPeriodSeconds ?? 0;
-  const name = nonEmpty(source?.name) ?? mirror.metadata.name;
+  const name = source?.name || mirror.metadata.name;
   const misnamed = nameProblems('spec.source.name', name);
   problems.push(...misnamed);
   return {
@@ -186,8 +186,4 @@ export function missingDefaults(mirror: SecretMirror, spec: EffectiveSpec): Reco
     deletePolicy === complete.deletePolicy &&
     pollPeriodSeconds === complete.pollPeriodSeconds;
   return isComplete ? undefined : complete;
-}
-
-function nonEmpty(text: string | undefined): string | undefined {
-  return text === '' ? undefined : text;
 }

@@ -5,6 +5,7 @@
  *   waiting for its copies ──all gone, or marked to stay──▶ ending its leases ──ended, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
  */
+import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
@@ -14,9 +15,10 @@ import type { Entry } from '../../copy/plan/claim-book.ts';
 import { SPARED } from '../../copy/plan/plan.ts';
 import type { RuleNews } from '../../copy/rule-reconciler.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
+import type { MirrorEvaluation } from './evaluation.ts';
 import type { LeftBehind } from './left-behind.ts';
 import { misreadPatterns } from './misread-patterns.ts';
-import type { MirrorClient } from './mirror-client.ts';
+import { patchMirror } from './mirror-client.ts';
 import { mirrorName, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
@@ -25,15 +27,12 @@ import { foldStatus, type MirrorEvent, sameStatus, type StatusInput, type Status
 import { judgeDeletion, places, tallyOf } from './verdict.ts';
 
 export interface MirrorStatusOptions {
-  readonly client: MirrorClient;
+  readonly api: KubeApi;
   readonly mirrors: MirrorStore;
   readonly namespaces: Namespaces;
   readonly specs: SpecCache;
   readonly viewOf: (source: ResourceKey) => SourceView;
-  /** The key of a mirror's source, if its spec names a valid one. */
-  readonly sourceOf: (rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec) => ResourceKey | undefined;
-  /** Why nothing is copied for a mirror with a correct spec. */
-  readonly refusalOf: (rule: RuleKey) => string | undefined;
+  readonly evaluation: MirrorEvaluation;
   readonly vault?: MirrorVault | undefined;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
   /** All copies of a mirror are up to date. */
@@ -67,7 +66,7 @@ export class MirrorStatusUpdate {
     news: RuleNews,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { namespaces, specs, sourceOf, viewOf, vault } = this.#options;
+    const { namespaces, specs, evaluation, viewOf, vault } = this.#options;
     // The claims are of an earlier version. The evaluation of this one will touch the status again.
     const outdated = news.evaluated !== ruleVersion(mirror);
     if (outdated && news.failure === undefined) return undefined;
@@ -75,7 +74,7 @@ export class MirrorStatusUpdate {
       return outdated ? undefined : await this.#updateDeletion(rule, mirror, claims, signal);
     }
     const spec = specs.get(mirror);
-    const key = sourceOf(rule, mirror, spec);
+    const key = evaluation.sourceOf(rule, mirror, spec);
     const result = await this.#write(rule, mirror, claims, signal, {
       source: key === undefined ? { state: 'unknown' } : viewOf(key),
       trouble: key === undefined ? undefined : vault?.trouble(key),
@@ -130,11 +129,11 @@ export class MirrorStatusUpdate {
     signal: AbortSignal,
     facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
   ): Promise<StatusOutput | undefined> {
-    const { specs, refusalOf, vault, now } = this.#options;
+    const { specs, evaluation, vault, now } = this.#options;
     const written = this.#written.get(rule);
     // Another mirror of the same name may have been created since the last status.
     const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
-    const refusal = refusalOf(rule);
+    const refusal = evaluation.refusalOf(rule);
     const spec = specs.get(mirror);
     const result = foldStatus({
       ...facts,
@@ -161,7 +160,7 @@ export class MirrorStatusUpdate {
   }
 
   async #patch(rule: RuleKey, mirror: SecretMirror, status: SecretMirrorStatus, signal: AbortSignal): Promise<void> {
-    const { client, mirrors } = this.#options;
+    const { api, mirrors } = this.#options;
     const { uid } = mirror.metadata;
     // A merge patch removes only the fields that it sets to null.
     const { vaultSource } = status;
@@ -171,7 +170,7 @@ export class MirrorStatusUpdate {
       }),
       ...(mirror.status?.vaultLeases !== undefined && { vaultLeases: status.vaultLeases ?? null }),
     };
-    const object = await client.patch(mirror, { metadata: { uid }, status: { ...status, ...removed } }, signal);
+    const object = await patchMirror(api, mirror, { metadata: { uid }, status: { ...status, ...removed } }, signal);
     this.#written.set(rule, { uid, status });
     mirrors.learn(object);
   }
@@ -181,7 +180,7 @@ export class MirrorStatusUpdate {
     if (!finalizers.includes(SECRET_MIRROR_FINALIZER)) return;
     const rest = finalizers.filter((finalizer) => finalizer !== SECRET_MIRROR_FINALIZER);
     try {
-      await this.#options.client.patch(mirror, { metadata: { uid, resourceVersion, finalizers: rest } }, signal);
+      await patchMirror(this.#options.api, mirror, { metadata: { uid, resourceVersion, finalizers: rest } }, signal);
     } catch (error) {
       if (!isObjectGone(error, mirror.metadata.name)) throw error;
     }

@@ -56,11 +56,11 @@ export function vaultLocation(
 
 /** With its own certificates, a block is always verified, whatever the environment says. */
 function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
-  const caBundle = nonEmpty(block.caBundle);
+  const caBundle = block.caBundle || undefined;
   return {
     caBundle: caBundle ?? defaults.caBundle,
-    tlsServerName: nonEmpty(block.tlsServerName) ?? defaults.tlsServerName,
-    namespace: nonEmpty(block.namespace) ?? defaults.namespace,
+    tlsServerName: block.tlsServerName || defaults.tlsServerName,
+    namespace: block.namespace || defaults.namespace,
     insecureSkipVerify: caBundle === undefined && defaults.insecureSkipVerify === true,
   };
 }
@@ -94,27 +94,27 @@ function pathProblems(field: string, path: string): string[] {
 function authOf(block: VaultBlock, context: BlockContext, problems: string[]): VaultAuthRef | undefined {
   const { approle, token, kubernetes } = block.auth ?? {};
   const field = `${context.field}.auth`;
-  if (nonEmpty(approle?.secretRef?.name) !== undefined) {
+  if (approle?.secretRef?.name) {
     const secret = spotOf(`${field}.approle`, approle?.secretRef, context, problems);
     return secret === undefined
       ? undefined
       : {
           method: 'approle',
           secret,
-          mount: nonEmpty(approle?.appRolePath) ?? MIRROR_DEFAULTS.appRolePath,
-          roleIdKey: nonEmpty(approle?.roleIDKey) ?? MIRROR_DEFAULTS.roleIDKey,
-          secretIdKey: nonEmpty(approle?.secretIDKey) ?? MIRROR_DEFAULTS.secretIDKey,
+          mount: approle?.appRolePath || MIRROR_DEFAULTS.appRolePath,
+          roleIdKey: approle?.roleIDKey || MIRROR_DEFAULTS.roleIDKey,
+          secretIdKey: approle?.secretIDKey || MIRROR_DEFAULTS.secretIDKey,
         };
   }
   if (token !== undefined) {
     const secret = spotOf(`${field}.token`, token.secretRef, context, problems);
-    const tokenKey = nonEmpty(token.tokenKey) ?? MIRROR_DEFAULTS.tokenKey;
+    const tokenKey = token.tokenKey || MIRROR_DEFAULTS.tokenKey;
     return secret === undefined ? undefined : { method: 'token', secret, tokenKey };
   }
   if (kubernetes !== undefined) {
     const { role, mountPath, serviceAccountRef } = kubernetes;
-    const name = nonEmpty(serviceAccountRef?.name);
-    if (nonEmpty(role) === undefined) problems.push(`${field}.kubernetes.role: must be specified`);
+    const name = serviceAccountRef?.name || undefined;
+    if (!role) problems.push(`${field}.kubernetes.role: must be specified`);
     problems.push(...nameProblems(`${field}.kubernetes.serviceAccountRef.name`, name));
     const audiences = (serviceAccountRef?.audiences ?? []).filter((audience) => audience !== '');
     const apiTokens = mayGetApiTokens(block, context);
@@ -126,7 +126,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
     }
     return {
       method: 'kubernetes',
-      mount: nonEmpty(mountPath) ?? MIRROR_DEFAULTS.kubernetesMountPath,
+      mount: mountPath || MIRROR_DEFAULTS.kubernetesMountPath,
       role,
       serviceAccount: { namespace: context.home, name: name ?? '' },
       audiences,
@@ -154,11 +154,11 @@ function spotOf(
   { home, crossNamespaceAuth }: BlockContext,
   problems: string[],
 ): SecretSpot | undefined {
-  const name = nonEmpty(ref?.name);
+  const name = ref?.name || undefined;
   const bad = nameProblems(`${field}.secretRef.name`, name);
   problems.push(...bad);
   if (name === undefined || bad.length > 0) return undefined;
-  const namespace = nonEmpty(ref?.namespace) ?? home;
+  const namespace = ref?.namespace || home;
   if (namespace !== home && !crossNamespaceAuth) {
     problems.push(
       `${field}.secretRef.namespace: ${JSON.stringify(namespace)} is not the namespace of the SecretMirror; ` +
@@ -173,8 +173,4 @@ function spotOf(
     return undefined;
   }
   return { namespace, name };
-}
-
-function nonEmpty(text: string | undefined): string | undefined {
-  return text === '' ? undefined : text;
 }
