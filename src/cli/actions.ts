@@ -1,10 +1,10 @@
 /** The actions of the commands. They are passed in, so that tests can replace them. */
 import type { Config, MirrorsConfig, ReplicatorConfig, Surroundings } from '../config/config.ts';
 
-/** The cluster of a command; `undefined` as in Config. */
+/** The cluster of a command. @see Config */
 export interface ClusterOptions {
-  readonly kubeconfig: string | undefined;
-  readonly context: string | undefined;
+  readonly kubeconfig?: string;
+  readonly context?: string;
 }
 
 /** The flags of the replicator that define how annotations are read. */

@@ -188,8 +188,6 @@ describe('exit codes', () => {
 });
 
 describe('the argument of the actions', () => {
-  const nowhere = { kubeconfig: undefined, context: undefined };
-
   it('has the options of the short commands', async () => {
     const replicator = {
       annotationsPrefix: 'k8s-replicator',
@@ -201,7 +199,7 @@ describe('the argument of the actions', () => {
     const plain = { regexMode: 'full', recursive: false, all: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
-      [['status'], ['status', { ...nowhere, ...everything, output: 'table', replicator }]],
+      [['status'], ['status', { ...everything, output: 'table', replicator }]],
       [
         [
           'status',
@@ -213,7 +211,6 @@ describe('the argument of the actions', () => {
         [
           'status',
           {
-            ...nowhere,
             ...everything,
             output: 'table',
             replicator: {
@@ -227,7 +224,7 @@ describe('the argument of the actions', () => {
       ],
       [
         ['status', '-n', 'a', '-ojson'],
-        ['status', { ...nowhere, ...everything, namespace: 'a', output: 'json', replicator }],
+        ['status', { ...everything, namespace: 'a', output: 'json', replicator }],
       ],
       [
         ['status', '--kubeconfig', 'k', '--context=c', '--namespace=a', '--output=json'],
@@ -235,23 +232,20 @@ describe('the argument of the actions', () => {
       ],
       [
         ['plan', 'a', '-', '--kubeconfig=k'],
-        ['plan', { ...nowhere, ...plain, kubeconfig: 'k', files: ['a', '-'], output: 'table', replicator }],
+        ['plan', { ...plain, kubeconfig: 'k', files: ['a', '-'], output: 'table', replicator }],
       ],
       [
         ['plan', '-R', '--all', '--mirrors-regex=search', 'a', '-oyaml'],
-        [
-          'plan',
-          { ...nowhere, files: ['a'], output: 'yaml', regexMode: 'search', recursive: true, all: true, replicator },
-        ],
+        ['plan', { files: ['a'], output: 'yaml', regexMode: 'search', recursive: true, all: true, replicator }],
       ],
       [
         ['status', '-n', 'a', '-A', '--failed', '--mirrors-regex', 'search'],
-        ['status', { ...nowhere, ...everything, output: 'table', regexMode: 'search', failed: true, replicator }],
+        ['status', { ...everything, output: 'table', regexMode: 'search', failed: true, replicator }],
       ],
-      [['demo'], ['demo', { ...nowhere, once: false }]],
+      [['demo'], ['demo', { once: false }]],
       [
         ['demo', '--once', '--kubeconfig', 'k'],
-        ['demo', { ...nowhere, kubeconfig: 'k', once: true }],
+        ['demo', { kubeconfig: 'k', once: true }],
       ],
     ] as const) {
       const { code, stderr, called } = await cli(argv);

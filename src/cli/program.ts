@@ -4,7 +4,7 @@ import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import { mirrorsFlags } from '../config/mirrors-flags.ts';
 import { replicatorFlags } from '../config/replicator-flags.ts';
-import type { CliContext, ClusterOptions, Outcome, ReadingOptions, StatusOptions } from './actions.ts';
+import type { CliContext, ClusterOptions, DemoOptions, Outcome, StatusOptions } from './actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
 
 const STATUS_EXAMPLES = [
@@ -83,15 +83,8 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     )
     .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)', false)
     .option('--failed', 'only objects with problems, with every failing namespace', false)
-    .action(({ namespace, allNamespaces, failed, ...flags }: StatusFlags) =>
-      finish(
-        actions.status({
-          ...clusterOf(flags),
-          ...readingOf(flags),
-          namespace: allNamespaces ? undefined : namespace,
-          failed,
-        }),
-      ),
+    .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
+      finish(actions.status({ ...readingOf(flags), namespace: allNamespaces ? undefined : namespace })),
     );
   withReading(
     withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
@@ -100,44 +93,32 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage, 3 something would be lost or refused.')
-    .action((files: string[], { recursive, all, ...flags }: PlanFlags) =>
-      finish(actions.plan({ ...clusterOf(flags), ...readingOf(flags), files, recursive, all })),
-    );
+    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...readingOf(flags), files })));
   withCluster(
     command(program, 'demo', 'run the examples on real servers on this machine', ['keyferry demo --once']),
     'use this cluster (else start local servers)',
   )
     .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
-    .action(({ once, ...cluster }: ClusterFlags & { once: boolean }) =>
-      finish(actions.demo({ ...clusterOf(cluster), once })),
-    );
+    .action((options: DemoOptions) => finish(actions.demo(options)));
   return program;
 }
 
-/** As the library returns them: absent instead of `undefined`. */
-interface ClusterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
-}
-
-interface ReplicatorFlags {
+/** The values of `withReading`, under the library's names. */
+interface ReadingFlags extends ClusterOptions {
+  readonly mirrorsRegex: StatusOptions['regexMode'];
+  readonly output: StatusOptions['output'];
   readonly replicatorAnnotationsPrefix: string;
   readonly replicatorAllowAll: boolean;
   readonly replicatorIgnoreUnknown: boolean;
   readonly replicatorRunReplicators: StatusOptions['replicator']['runReplicators'];
 }
 
-interface ReadingFlags extends ReplicatorFlags {
-  readonly mirrorsRegex: StatusOptions['regexMode'];
-  readonly output: StatusOptions['output'];
-}
-
-interface PlanFlags extends ClusterFlags, ReadingFlags {
+interface PlanFlags extends ReadingFlags {
   readonly recursive: boolean;
   readonly all: boolean;
 }
 
-interface StatusFlags extends ClusterFlags, ReadingFlags {
+interface StatusFlags extends ReadingFlags {
   readonly namespace?: string;
   readonly allNamespaces: boolean;
   readonly failed: boolean;
@@ -159,17 +140,16 @@ function withReading(target: Command): Command {
     );
 }
 
-function readingOf(flags: ReadingFlags): ReadingOptions {
-  return {
-    regexMode: flags.mirrorsRegex,
-    output: flags.output,
-    replicator: {
-      annotationsPrefix: flags.replicatorAnnotationsPrefix,
-      allowAll: flags.replicatorAllowAll,
-      ignoreUnknown: flags.replicatorIgnoreUnknown,
-      runReplicators: flags.replicatorRunReplicators,
-    },
-  };
+function readingOf<Flags extends ReadingFlags>(flags: Flags) {
+  const {
+    mirrorsRegex: regexMode,
+    replicatorAnnotationsPrefix: annotationsPrefix,
+    replicatorAllowAll: allowAll,
+    replicatorIgnoreUnknown: ignoreUnknown,
+    replicatorRunReplicators: runReplicators,
+    ...others
+  } = flags;
+  return { ...others, regexMode, replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } };
 }
 
 /** A flag of the running replicator, which `status` and `plan` need to read annotations in the same way. */
@@ -185,10 +165,6 @@ function replicatorOption(key: keyof StatusOptions['replicator']): Option {
       throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
     }
   });
-}
-
-function clusterOf(flags: ClusterFlags): ClusterOptions {
-  return { kubeconfig: flags.kubeconfig, context: flags.context };
 }
 
 function withCluster(

@@ -6,7 +6,7 @@ import { Look } from './look/look.ts';
 import { reachNotes, requireReach } from './look/reach-notes.ts';
 import { mirrorsStatus } from './status/mirrors.ts';
 import { replicatorStatus } from './status/replicator.ts';
-import { reportOf, type StatusReport } from './status/report.ts';
+import { reportOf, type RuleStatus, type StatusReport } from './status/report.ts';
 import { textTable } from './text-table.ts';
 
 /**
@@ -33,10 +33,13 @@ export async function status(
 function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions, 'failed' | 'namespace'>): string {
   const { rules, orphans, systems, notes } = report;
   const parts: string[][] = [];
+  const addTable = (header: readonly string[], rows: readonly (readonly string[])[]): void => {
+    if (rows.length > 0) parts.push(textTable(header, rows));
+  };
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
-  if (rules.length > 0) {
-    const header = ['SYSTEM', 'NAMESPACE', 'NAME', 'SOURCE', 'STATE', 'READY', 'COPIES', 'LAST SYNC', 'WHY'];
-    const rows = rules.map((rule) => [
+  addTable(
+    ['SYSTEM', 'NAMESPACE', 'NAME', 'SOURCE', 'STATE', 'READY', 'COPIES', 'LAST SYNC', 'WHY'],
+    rules.map((rule) => [
       rule.system,
       rule.namespace,
       rule.name,
@@ -46,39 +49,38 @@ function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions,
       String(rule.copies.length),
       rule.lastSyncTime ?? 'never',
       `${rule.reason}: ${rule.message}`,
-    ]);
-    parts.push(textTable(header, rows));
-  } else if (missing.length < systems.length) {
+    ]),
+  );
+  if (rules.length === 0 && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    parts.push([
-      failed
-        ? `Nothing is failing${place}.`
-        : `No SecretMirrors and no Secrets or ConfigMaps with replicator annotations${place}.`,
-    ]);
+    const none = failed
+      ? 'Nothing is failing'
+      : 'No SecretMirrors and no Secrets or ConfigMaps with replicator annotations';
+    parts.push([`${none}${place}.`]);
   }
   const failing = rules.flatMap((rule) =>
     rule.failing.map(({ kind, namespace, name, reason, message }) => {
-      return [kind, namespace, name, `${rule.kind} ${rule.namespace}/${rule.name}`, `${reason}: ${message}`];
+      return [kind, namespace, name, titleOf(rule), `${reason}: ${message}`];
     }),
   );
-  if (failed && failing.length > 0) {
-    parts.push(textTable(['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], failing));
-  }
-  const copies = (failed ? [] : rules).flatMap((rule) =>
+  if (failed) addTable(['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], failing);
+  const copies = rules.flatMap((rule) =>
     rule.copies.map(({ kind, namespace, name, sourceVersion }) => {
-      return [kind, namespace, name, `${rule.kind} ${rule.namespace}/${rule.name}`, rule.source, sourceVersion];
+      return [kind, namespace, name, titleOf(rule), rule.source, sourceVersion];
     }),
   );
-  if (copies.length > 0) {
-    parts.push(textTable(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies));
-  }
-  if (orphans.length > 0) {
-    const rows = orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]);
-    parts.push(textTable(['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'], rows));
-  }
+  if (!failed) addTable(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies);
+  addTable(
+    ['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'],
+    orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]),
+  );
   if (notes.length > 0) parts.push([...notes]);
   for (const system of missing) {
     parts.push([`The CRD of ${system} is not installed: keyferry crds | kubectl apply --server-side -f -`]);
   }
   return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+function titleOf({ kind, namespace, name }: RuleStatus): string {
+  return `${kind} ${namespace}/${name}`;
 }

@@ -1,5 +1,4 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
-import { isVaultKey } from '../../copy/vault/locations.ts';
 import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Watcher } from '../../kube/watch/watcher.ts';
@@ -48,11 +47,12 @@ class MirrorsController implements Controller {
     const { engine, cluster, clock, config, log, vault: backend } = context;
     const metrics = new MirrorMetrics(context.metrics.registry);
     const { regexMode } = config.mirrors;
-    const now = (): number => clock.now();
     const secrets = cluster.store(SECRET);
     const patterns = new PatternCache(regexMode);
-    const recordEvent = (mirror: SecretMirror, event: MirrorEvent): void => {
-      this.#recordEvent(mirror, event);
+    const recordEvent = ({ metadata }: SecretMirror, event: MirrorEvent): void => {
+      const { name, namespace = '', uid } = metadata;
+      const subject = { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid };
+      context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });
     };
     this.#mirrors = new MirrorStore((rule, initial) => {
       engine.expectSources(rule, this.reconciler.secretsOf(rule));
@@ -71,7 +71,7 @@ class MirrorsController implements Controller {
       metrics,
       recordEvent,
       specOptions,
-      now,
+      now: () => clock.now(),
       onLeftLease: (mirror, lease, error) => {
         log.warn('cannot revoke a lease, it ends when it expires', { mirror, lease, error });
       },
@@ -82,7 +82,7 @@ class MirrorsController implements Controller {
       namespaces: cluster.namespaces,
       patterns,
       secretKey: (namespace, name) => secrets.key(namespace, name),
-      viewOf: (source) => (isVaultKey(source) ? backend.sources.view(source) : secrets.view(source)),
+      viewOf: (source) => engine.sources.view(source),
       vault,
       specOptions,
       // The original's way of matching leaves no copies behind.
@@ -99,7 +99,7 @@ class MirrorsController implements Controller {
       deletionTimeoutMs: config.deletionTimeoutMs,
       onLimitChange: (rule) => engine.touchRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
-      now,
+      now: () => clock.now(),
     });
     const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
@@ -165,11 +165,5 @@ class MirrorsController implements Controller {
         log.warn('cannot search for copies that the original has left behind', { mirror, error });
       },
     });
-  }
-
-  #recordEvent({ metadata }: SecretMirror, event: MirrorEvent): void {
-    const { name, namespace = '', uid } = metadata;
-    const subject = { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid };
-    this.#context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });
   }
 }

@@ -31,7 +31,7 @@ export interface MirrorStatusOptions {
   readonly mirrors: MirrorStore;
   readonly namespaces: Namespaces;
   readonly specs: SpecCache;
-  readonly viewOf: (source: ResourceKey) => SourceView;
+  readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   readonly evaluation: MirrorEvaluation;
   readonly vault?: MirrorVault | undefined;
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
@@ -76,7 +76,7 @@ export class MirrorStatusUpdate {
     const spec = specs.get(mirror);
     const key = evaluation.sourceOf(rule, mirror, spec);
     const result = await this.#write(rule, mirror, claims, signal, {
-      source: key === undefined ? { state: 'unknown' } : viewOf(key),
+      source: viewOf(key),
       trouble: key === undefined ? undefined : vault?.trouble(key),
       failure: news.failure,
       misread: misreadPatterns(spec.suspects, namespaces.names()),

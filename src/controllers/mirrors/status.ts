@@ -11,7 +11,7 @@ import type { VaultTrouble } from '../../copy/vault/access.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import { foldLeases, type LeaseNews, type LeaseStatus, sameLeases } from './lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';
-import { isOutdated, judge, judgeDeletion, tallyOf } from './verdict.ts';
+import { isOutdated, judge, judgeDeletion, tallyOf, type Verdict } from './verdict.ts';
 
 export interface MirrorEvent {
   readonly type: 'Normal' | 'Warning';
@@ -48,6 +48,7 @@ export interface StatusOutput {
   readonly namespaces: number;
 }
 
+const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'copies are being made' } as const;
 const NOTHING_YET = { events: [], synced: false, namespaces: 0 } as const;
 
 /** @returns `undefined` while nothing new is known */
@@ -59,44 +60,33 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
   const leases = foldLeases(input.source, spec, previous, input.leases, now);
   const unsettled = tally.isUnderWay || input.source.state === 'unknown' || isOutdated(tally, input.source);
   if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined) {
-    if (previous?.conditions === undefined) return firstStatus(mirror, leases, now);
+    if (previous?.conditions === undefined)
+      return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
     // A lease is recorded at once, so that it is known after a crash.
     const { vaultSource: _, vaultLeases: __, ...rest } = previous;
     return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
   }
   const verdict = deleting ? judgeDeletion(tally, previous?.mirrorStatus ?? 'Pending') : judge(tally, spec, input);
-  const before = previous?.conditions?.find(({ type }) => type === 'Ready');
+  const before = readyCondition(previous);
   const fresh =
     verdict.synced &&
     (input.writes > 0 ||
       previous?.mirrorStatus !== verdict.mirrorStatus ||
       previous.observedGeneration !== mirror.metadata.generation);
   const lastSyncTime = fresh ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
-  const ready: MirrorCondition = {
-    type: 'Ready',
-    status: verdict.reason === 'Synced' ? 'True' : 'False',
-    ...generationOf(mirror),
-    lastTransitionTime: rfc3339(now),
-    reason: verdict.reason,
-    message: [verdict.message, ...misread].join('; '),
-  };
-  const status: SecretMirrorStatus = {
-    ...leases,
-    mirrorStatus: verdict.mirrorStatus,
-    lastSyncTime,
-    ...generationOf(mirror),
-    conditions: [before?.status === ready.status ? { ...ready, lastTransitionTime: before.lastTransitionTime } : ready],
-  };
+  const message = [verdict.message, ...misread].join('; ');
+  const status = statusOf(input, leases, { ...verdict, message }, lastSyncTime);
   const events: MirrorEvent[] = [];
   // A status of the original has no conditions.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
-  if (ready.status === 'True' && !wasReady) {
+  if (verdict.reason === 'Synced' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
   }
-  const news = before?.reason !== ready.reason || before.message !== ready.message;
+  const news = before?.reason !== verdict.reason || before.message !== message;
   if (news && verdict.event !== undefined) events.push(verdict.event);
-  for (const message of misread) {
-    if (before?.message.includes(message) !== true) events.push({ type: 'Warning', reason: 'MisreadPattern', message });
+  for (const warning of misread) {
+    if (before?.message.includes(warning) === true) continue;
+    events.push({ type: 'Warning', reason: 'MisreadPattern', message: warning });
   }
   return { status, events, synced: verdict.synced, namespaces: spec.destinationType === 'vault' ? 0 : tally.total };
 }
@@ -112,27 +102,21 @@ function comparable(status: SecretMirrorStatus): unknown {
   return [mirrorStatus, lastSyncTime, observedGeneration, lines];
 }
 
-function firstStatus(mirror: SecretMirror, leases: LeaseStatus, now: number): StatusOutput {
-  const status: SecretMirrorStatus = {
-    ...leases,
-    mirrorStatus: 'Pending',
-    lastSyncTime: NEVER_SYNCED,
-    ...generationOf(mirror),
-    conditions: [
-      {
-        type: 'Ready',
-        status: 'False',
-        ...generationOf(mirror),
-        lastTransitionTime: rfc3339(now),
-        reason: 'Pending',
-        message: 'copies are being made',
-      },
-    ],
-  };
-  return { ...NOTHING_YET, status };
+function statusOf(
+  { mirror, previous, now }: StatusInput,
+  leases: LeaseStatus,
+  { mirrorStatus, reason, message }: Pick<Verdict, 'mirrorStatus' | 'reason' | 'message'>,
+  lastSyncTime: string,
+): SecretMirrorStatus {
+  const { generation } = mirror.metadata;
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
+  const status = reason === 'Synced' ? 'True' : 'False';
+  const before = readyCondition(previous);
+  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : rfc3339(now);
+  const ready = { type: 'Ready', status, ...observed, lastTransitionTime, reason, message } as const;
+  return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready] };
 }
 
-function generationOf(mirror: SecretMirror): { observedGeneration?: number } {
-  const { generation } = mirror.metadata;
-  return generation === undefined ? {} : { observedGeneration: generation };
+function readyCondition(status: SecretMirrorStatus | undefined): MirrorCondition | undefined {
+  return status?.conditions?.find(({ type }) => type === 'Ready');
 }

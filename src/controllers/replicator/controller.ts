@@ -48,13 +48,7 @@ class ReplicatorController implements Controller {
     this.#kinds = [...config.runReplicators.map((name) => REPLICATED_KINDS[name]), ...extraKinds];
     this.reconciler = new ReplicatorReconciler({
       api: cluster.api,
-      settings: {
-        names: annotationNames(config.annotationsPrefix),
-        allowAll: config.allowAll,
-        ignoreUnknown: config.ignoreUnknown,
-        createWithLabels: config.createWithLabels,
-        patterns: new PatternCache('full'),
-      },
+      settings: { ...config, names: annotationNames(config.annotationsPrefix), patterns: new PatternCache('full') },
       kinds: this.#kinds,
       namespaces: cluster.namespaces,
       observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
@@ -65,11 +59,9 @@ class ReplicatorController implements Controller {
       onLimitChange: (rule) => engine.touchRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
     });
-    this.#concerned = new Bursts<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => {
-      engine.touchRule(rule);
-    });
+    const concerned = new Bursts<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => engine.touchRule(rule));
+    this.#concerned = concerned;
     const { reconciler } = this;
-    const concerned = this.#concerned;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
       const rules = yield* reconciler.rulesFor(name);
       for (const rule of rules) reconciler.outdated(rule);

@@ -122,23 +122,17 @@ function intersection(patterns: PatternCache, left: readonly string[], right: re
     [right, left],
   ] as const) {
     const names = new Set(items.filter((item) => isName(item) && !both.has(item)));
-    const tried = new Set(others.filter((item) => !isName(item)));
-    if (names.size * tried.size > MAX_TRIALS) continue;
-    for (const name of names) if (some(tried, (other) => matchesPattern(patterns, other, name))) both.add(name);
+    const tried = [...new Set(others.filter((item) => !isName(item)))];
+    if (names.size * tried.length > MAX_TRIALS) continue;
+    for (const name of names) if (tried.some((other) => matchesPattern(patterns, other, name))) both.add(name);
   }
   return both.size === 0 ? NOWHERE : [...both].join(',');
 }
 
-function some<T>(items: Iterable<T>, condition: (item: T) => boolean): boolean {
-  for (const item of items) if (condition(item)) return true;
-  return false;
-}
-
 function matchesPattern(patterns: PatternCache, item: string, namespace: string): boolean {
   const pattern = patterns.get(item);
-  if (!('matches' in pattern)) return false;
   // Not cached: the name may not be an existing namespace, whose deletion would drop the cached result.
-  return pattern.matchesName(namespace);
+  return !('error' in pattern) && pattern.matchesName(namespace);
 }
 
 function denied(message: string): Permission {

@@ -7,7 +7,7 @@ import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { MIRROR_OWNER } from '../common/never-copied.ts';
-import { type Annotations, readBool, type Refusal, sourcePath } from './annotations.ts';
+import { type Annotations, readBool, sourcePath } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import { isFilled, isFrozen, versionMark } from './bookkeeping.ts';
 import { inheritance, permission, type Place } from './permission.ts';
@@ -19,6 +19,8 @@ const PENDING: DesiredState = {
   reason: 'Pending',
   message: 'the source has not been read yet',
 };
+/** Labels and type are the user's. */
+const OF_USER = { kind: 'be', labels: {}, type: '' } as const;
 
 export class PullShape implements Shape {
   readonly id: string;
@@ -45,11 +47,7 @@ export class PullShape implements Shape {
       case 'failed':
         return { kind: 'fail', reason: source.reason, message: source.message };
       case 'missing':
-        return this.#without(
-          this.#discreet({ state: 'waiting', for: 'source', reason: source.reason, message: source.message }),
-          observed,
-          now,
-        );
+        return this.#without(this.#discreet({ ...source, state: 'waiting', for: 'source' }), observed, now);
       case 'present':
         return this.#from(source.annotations, source.version, observed, now);
       default:
@@ -90,40 +88,27 @@ export class PullShape implements Shape {
     if (may.result === 'denied')
       return this.#without(this.#discreet({ state: 'error', ...may.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
-      return this.#without(
-        { state: 'waiting', for: 'content', reason: 'SourceEmpty', message: `${where} has no data` },
-        observed,
-        now,
-      );
+      const message = `${where} has no data`;
+      return this.#without({ state: 'waiting', for: 'content', reason: 'SourceEmpty', message }, observed, now);
     }
     const once = readBool(observed.annotations, names.once);
-    const frozen = typeof once === 'object' ? once : isFrozen(names, source, observed.annotations);
-    const problem = [once, frozen, readBool(source, names.once)].find(
-      (value): value is Refusal => typeof value === 'object',
-    );
-    if (problem !== undefined) return { kind: 'fail', ...problem };
+    if (typeof once === 'object') return { kind: 'fail', ...once };
+    const bySource = readBool(source, names.once);
+    if (typeof bySource === 'object') return { kind: 'fail', ...bySource };
+    const frozen = isFrozen(names, source, observed.annotations);
+    if (typeof frozen === 'object') return { kind: 'fail', ...frozen };
     const passedOn: FieldPatch = {
       [names.inherited]: inheritance(this.#settings, source),
-      [names.origin]: once === true ? null : this.#originOf(source),
+      [names.origin]: once ? null : this.#originOf(source),
     };
-    if (frozen === true) {
-      return {
-        kind: 'be',
-        labels: {},
-        annotations: passedOn,
-        bookkeeping: { [names.at]: rfc3339(now) },
-        data: 'keep',
-        type: '',
-      };
-    }
+    const at = { [names.at]: rfc3339(now) };
+    if (frozen) return { ...OF_USER, annotations: passedOn, bookkeeping: at, data: 'keep' };
     const mark = versionMark(names, observed, version);
     return {
-      kind: 'be',
-      labels: {},
+      ...OF_USER,
       annotations: { ...passedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
-      bookkeeping: { ...mark.bookkeeping, [names.at]: rfc3339(now) },
+      bookkeeping: { ...mark.bookkeeping, ...at },
       data: 'source',
-      type: '',
     };
   }
 

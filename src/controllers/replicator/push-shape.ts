@@ -71,12 +71,11 @@ export class PushShape implements Shape {
       if (typeof frozen === 'object') return { kind: 'fail', ...frozen };
       if (frozen) {
         const annotations = { ...kept(names, observed), ...common.annotations };
-        return { kind: 'be', ...common, annotations, bookkeeping: {}, data: 'keep' };
+        return { ...common, annotations, bookkeeping: {}, data: 'keep' };
       }
     }
     const mark = versionMark(names, observed, version);
     return {
-      kind: 'be',
       ...common,
       annotations: {
         ...common.annotations,
@@ -97,7 +96,7 @@ export class PushShape implements Shape {
     const common = this.#common(source, observed);
     const annotations: FieldPatch = { ...common.annotations, [names.from]: from };
     if (observed === undefined) {
-      return { kind: 'be', ...common, annotations, bookkeeping: { [names.at]: rfc3339(now) }, data: 'minimal' };
+      return { ...common, annotations, bookkeeping: { [names.at]: rfc3339(now) }, data: 'minimal' };
     }
     const mine = this.#isMine(observed);
     const isChanged =
@@ -105,18 +104,11 @@ export class PushShape implements Shape {
       observed.annotations[names.from] !== from ||
       (annotations[names.once] !== undefined && (observed.annotations[names.once] ?? null) !== annotations[names.once]);
     if (!isChanged) {
-      return {
-        kind: 'be',
-        ...common,
-        annotations: { ...kept(names, observed), ...annotations },
-        bookkeeping: {},
-        data: 'keep',
-      };
+      return { ...common, annotations: { ...kept(names, observed), ...annotations }, bookkeeping: {}, data: 'keep' };
     }
     // The data stay until the new source is copied.
     const dropped = { [names.version]: null, [names.onceVersion]: null, [names.inherited]: null, [names.origin]: null };
     return {
-      kind: 'be',
       ...common,
       annotations: { ...annotations, ...dropped },
       bookkeeping: { [names.at]: rfc3339(now) },
@@ -128,7 +120,7 @@ export class PushShape implements Shape {
   #common(
     source: Annotations,
     observed: Observed | undefined,
-  ): { readonly labels: FieldPatch; readonly annotations: FieldPatch } {
+  ): { readonly kind: 'be'; readonly labels: FieldPatch; readonly annotations: FieldPatch } {
     const { names, createWithLabels } = this.#settings;
     const labels: Record<string, string> = observed === undefined ? { ...createWithLabels } : {};
     for (const key of observed?.ownLabels ?? []) {
@@ -143,7 +135,7 @@ export class PushShape implements Shape {
     const once = source[names.once];
     if (once !== undefined) annotations[names.once] = once;
     else if (observed !== undefined && !this.#isUsersOnce(observed)) annotations[names.once] = null;
-    return { labels, annotations };
+    return { kind: 'be', labels, annotations };
   }
 
   /** The annotations of the target, without a replicate-once that was copied from the source before. */

@@ -31,7 +31,7 @@ import { PullShape } from './pull-shape.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import { PushShape } from './push-shape.ts';
 import { eventsOf, type ReplicatorEvent } from './report.ts';
-import { isRule, pushedBy, readRule, type RuleSettings, ruleTitle, ruleVersion, unknownOn } from './rule.ts';
+import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn } from './rule.ts';
 import { namespacesOf, type Targets, targetsIn } from './targets.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
@@ -160,11 +160,8 @@ export class ReplicatorReconciler implements RuleReconciler {
       this.#refusals.delete(rule);
       return undefined;
     }
-    const owner: Owner = {
-      key: rule,
-      title: ruleTitle(kind.kind, place),
-      rank: `${observed.created} ${observed.uid}`,
-    };
+    const title = `${kind.kind} ${place.namespace}/${place.name}`;
+    const owner: Owner = { key: rule, title, rank: `${observed.created} ${observed.uid}` };
     const replication = readRule(settings, place, observed.annotations);
     const pushed =
       replication?.kind === 'push' ? yield* this.#room(rule, place, owner, replication.targets) : undefined;
@@ -172,16 +169,16 @@ export class ReplicatorReconciler implements RuleReconciler {
       this.#interest.set(rule, []);
       this.#ledger.release(rule);
     }
+    const nothing = { owner, version, claims: [], sources: [] };
     const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
     const refusal = replication?.kind === 'broken' ? replication.refusal : refused;
-    if (refusal === undefined) this.#refusals.delete(rule);
-    else this.#refusals.set(rule, refusal);
-    const nothing = { owner, version, claims: [], sources: [] };
     if (refusal !== undefined) {
+      this.#refusals.set(rule, refusal);
       return { ...nothing, claims: leavingClaims(owner, view.ownedBy(rule), refusal.reason, refusal.message) };
     }
+    this.#refusals.delete(rule);
+    const self = resourceKey(api.cluster, kind.kind, place.namespace, place.name);
     if (pushed !== undefined && !('reason' in pushed)) {
-      const self = resourceKey(api.cluster, kind.kind, place.namespace, place.name);
       const shape = this.#shapeOf(rule, place);
       const claims: Claim[] = [];
       for (const path of pushed) {
@@ -196,8 +193,7 @@ export class ReplicatorReconciler implements RuleReconciler {
     const [namespace = '', name = ''] = replication.from.split('/');
     const source = resourceKey(api.cluster, kind.kind, namespace, name);
     const shape = new PullShape(settings, { ...place, kind: kind.kind }, { namespace, name });
-    const target = resourceKey(api.cluster, kind.kind, place.namespace, place.name);
-    return { ...nothing, claims: [{ owner, target, mode: 'fill', source, shape }], sources: [source] };
+    return { ...nothing, claims: [{ owner, target: self, mode: 'fill', source, shape }], sources: [source] };
   }
 
   /** The targets, or a refusal if they exceed a limit. */

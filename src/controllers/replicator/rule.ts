@@ -1,5 +1,4 @@
 /** Reads a rule from the annotations of an object. Pure. */
-import type { Claim } from '../../copy/model/claim.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { RulePatterns } from '../common/namespace-patterns.ts';
 import {
@@ -105,9 +104,4 @@ export function ruleVersion(settings: RuleSettings, uid: string, annotations: An
   const { names } = settings;
   const parts = [...userNames(names), names.by, PLACE_ANNOTATION].map((name) => annotations[name] ?? null);
   return JSON.stringify([uid, parts, settings.ignoreUnknown ? [] : unknownAnnotations(names, annotations).sort()]);
-}
-
-/** The name of a claim's owner in messages. */
-export function ruleTitle(kind: string, { namespace, name }: Place): Claim['owner']['title'] {
-  return `${kind} ${namespace}/${name}`;
 }

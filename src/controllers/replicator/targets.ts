@@ -77,22 +77,13 @@ export function readTargets(
   }
   const product = plain.length * literal.size;
   const named = product + pinned.size;
-  const annotation = [
-    to === undefined ? names.toNamespaces : names.to,
-    to === undefined ? (toNamespaces ?? '') : to,
-  ] as const;
+  const annotation: Targets['annotation'] =
+    to === undefined ? [names.toNamespaces, toNamespaces ?? ''] : [names.to, to];
   if (named > MAX_TARGETS) {
     const how = pinned.size > 0 ? '' : ` (${plain.length} names × ${literal.size} namespaces)`;
     return illFormed(...annotation, `${named} targets${how} are more than the limit of ${MAX_TARGETS} for one object`);
   }
-  return {
-    names: plain,
-    namespaces: new NamespaceSet(literal, common),
-    pinned,
-    qualified,
-    named,
-    annotation,
-  };
+  return { names: plain, namespaces: new NamespaceSet(literal, common), pinned, qualified, named, annotation };
 }
 
 /**
