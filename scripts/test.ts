@@ -1,9 +1,9 @@
 /**
- * `npm test [-- PATH-SUBSTRING…]`: gets the servers, builds the bundle, runs the test files and ends with the one line
+ * `npm test [-- PATH-SUBSTRING…]`: makes the servers available, builds the bundle, runs the test files, and prints as its last line
  * `N passed, N failed[, N skipped]`. Exit code 0 when all passed and there was at least one.
  *
- * Each file runs in a process of its own and is reported when it has ended. At least `LEAST_AT_ONCE` files run side by
- * side, and more as long as the processors are idle. A file that crashes counts as failed; so does one that hangs, and it
+ * Each file runs in its own process and is reported when it has ended. At least `LEAST_AT_ONCE` files run
+ * concurrently, and more while the processors are idle. A file that crashes counts as failed. A file that hangs also counts as failed and
  * is killed.
  */
 import { spawnSync } from 'node:child_process';
@@ -18,16 +18,16 @@ import { DEFAULT_SERVERS } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-/** The folders with the slowest files first: a run must not end with one slow file. */
+/** The folders with the slowest files, which start first: a run must not end with one slow file. */
 const PATTERNS = ['test/faults/**', 'test/bench/**', 'test/scenarios/**', 'test/**', 'scripts/**', 'src/**'];
 const LEAST_AT_ONCE = 3;
-/** A file with its servers takes less than 1 GiB of memory. */
+/** A file and its servers use less than 1 GiB of memory. */
 const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(3 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
-/** Another file starts when the processors were idle for this share of `INTERVAL_MS`: tests wait most of the time. */
+/** Another file starts if the processors were idle for this share of `INTERVAL_MS`: tests mostly wait. */
 const IDLE_SHARE = 0.3;
-/** Long enough to see the processor time that the servers of the last file take to start. */
+/** Long enough to include the processor time with which the servers of the last file start. */
 const INTERVAL_MS = 2000;
-/** For one file: the slowest takes three minutes, and several times that on a busy machine. */
+/** Time limit of one file: the slowest takes three minutes, and several times that on a busy machine. */
 const FILE_TIMEOUT_MS = 15 * 60_000;
 const COMPILE_CACHE = new URL('compile-cache.ts', import.meta.url).href;
 
@@ -50,7 +50,7 @@ function findFiles(wanted: readonly string[]): string[] {
   );
 }
 
-/** Tests of pure code run without a build of the servers. */
+/** Tests of pure code run without the servers. */
 function needsServers(file: string): boolean {
   if (file.startsWith('test/')) return !file.startsWith('test/structure/');
   return /\/test\/servers\/(?!certificates)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
@@ -69,7 +69,7 @@ function buildBundle(): void {
 }
 
 /**
- * The events of one file, when it has ended. The time limit of `run` would end the tests, but not a process with open handles.
+ * The events of one file, after its end. The time limit of `run` would end the tests, but not a process with open handles.
  */
 async function runFile(file: string): Promise<TestEvent[]> {
   const timeout = AbortSignal.timeout(FILE_TIMEOUT_MS);
@@ -83,7 +83,7 @@ async function runFile(file: string): Promise<TestEvent[]> {
     events.push(event as TestEvent);
   }
   if (timeout.aborted) process.stderr.write(`test: ${file} did not end within ${FILE_TIMEOUT_MS / 1000} s\n`);
-  // Each run ends with its own counts; the counts of all files are in `Counter`.
+  // Each run ends with its own counts; `Counter` has the counts of all files.
   return events.filter(
     ({ type, data }) => type !== 'test:summary' && !(type === 'test:diagnostic' && data.nesting === 0),
   );
@@ -120,7 +120,7 @@ function runFiles(files: readonly string[]): Readable {
   return events;
 }
 
-/** Of all processors since the machine started, in ms. */
+/** Sums over all processors since the machine started, in ms. */
 function processorTimes(): { idle: number; total: number } {
   const times = cpus().map((cpu) => cpu.times);
   const sum = (values: number[]): number => values.reduce((all, value) => all + value, 0);
@@ -146,7 +146,7 @@ class Counter {
   }
 }
 
-/** `skip: true`, and `skip: 'because'`; an empty reason counts too. */
+/** `skip: true`, or `skip: 'because'`; an empty reason counts too. */
 function isSet(mark: string | boolean | undefined): boolean {
   return mark !== undefined && mark !== false;
 }
@@ -155,7 +155,7 @@ async function main(): Promise<number> {
   const wanted = process.argv.slice(2);
   const files = findFiles(wanted);
   if (files.some((file) => needsServers(file))) await getServers();
-  // For the servers, which are written in Go: an API server takes an eighth less processor time, and 110 MiB more memory.
+  // For the servers, which are Go programs: an API server uses an eighth less processor time, and 110 MiB more memory.
   process.env['GOGC'] ??= '400';
   if (files.length > 0) buildBundle();
   else process.stderr.write(`test: no test file matches ${wanted.join(' ')}\n`);

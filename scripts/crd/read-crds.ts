@@ -7,6 +7,6 @@ const FOLDER = path.join(import.meta.dirname, '..', '..', 'deploy', 'crds');
 /** All of them as YAML documents, ready for `kubectl apply -f -`. */
 export function readCrds(): string {
   const names = globSync('*.yaml', { cwd: FOLDER }).toSorted();
-  // Without the first line: it tells editors of the file where it comes from.
+  // Without the first line, which names the source for editors of the file.
   return names.map((name) => readFileSync(path.join(FOLDER, name), 'utf8').replace(/^# .*\n/, '')).join('---\n');
 }

@@ -20,7 +20,7 @@ const namespacePatterns = z
     description: 'Regular expressions (RE2) for the names of destination namespaces, for type namespaces.',
     ...rules({
       // matches() fails for a pattern that does not compile. `type()` passes this error on, while `||` would hide it, and the API server
-      // adds the compiler's message to ours. Ratcheting applies to rules that return false, not to rules that fail. So the rule
+      // adds the compiler's message to the message of the rule. Ratcheting applies to rules that return false, not to rules that fail. So the rule
       // compares with the old list, which is available for the list but not for its items.
       rule: "(oldSelf.hasValue() && oldSelf.value() == self) || self.all(pattern, type(''.matches(pattern)) == bool)",
       optionalOldSelf: true,

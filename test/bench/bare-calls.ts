@@ -1,4 +1,4 @@
-/** What the bare client is told to send: the rows' writes, into namespaces that no rule matches. */
+/** The calls that the bare client sends: the writes of the rows, into namespaces that no rule matches. */
 import type { BareCall } from './bare-client.ts';
 import { bareNamespaces, generationPatch, secretsPath, sourceNames, sourceSecret } from './workload.ts';
 

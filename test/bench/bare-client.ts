@@ -1,6 +1,6 @@
 /**
- * The least that any program must spend on the same writes: plain node:https, 16 kept connections, in a process of its own,
- * no watch and nothing to decide. Figures of two machines can be compared by their ratio to it.
+ * The minimum that any program needs for the same writes: plain node:https, 16 kept connections, in a process of its own,
+ * without watches and decisions. The ratio to it makes figures of two machines comparable.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
@@ -29,7 +29,7 @@ export class BareClient implements Disposable {
     this.#child = fork(path.join(import.meta.dirname, 'bare-worker.ts'));
   }
 
-  /** Sends all calls. @returns ms from the first one sent to the last one answered, and the CPU time of that */
+  /** Sends all calls. @returns ms from the first request to the last response, and the CPU time of that */
   async run(calls: readonly BareCall[]): Promise<{ ms: number; cpuSeconds: number }> {
     const result = await new Promise<BareResult>((resolve, reject) => {
       const ended = (code: number | null): void => reject(new Error(`the bare client ended with ${code}`));

@@ -1,4 +1,4 @@
-/** The process of the bare client (bare-client.ts). Sends what it is told over 16 kept connections, and says how long it took. */
+/** The process of the bare client (bare-client.ts). Sends the given calls over 16 kept connections, and reports how long that took. */
 import { Agent, request } from 'node:https';
 
 import type { BareCall, BareJob, BareResult } from './bare-client.ts';

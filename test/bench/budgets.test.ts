@@ -1,6 +1,6 @@
 /**
- * Budgets that must not slip: sizes, counts and private memory, never times, so that they hold on any machine and under any load.
- * Where one fails for a good reason, raise it in the commit that says why.
+ * Budgets for sizes, counts and private memory, never for times, so that they hold on any machine and under any load.
+ * If one must be raised, the commit gives the reason.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

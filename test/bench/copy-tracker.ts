@@ -1,14 +1,14 @@
 /**
- * Which copies stand in the cluster, by an independent watch of all Secrets from its opening on, and when they came to.
+ * Records which copies exist in the cluster, and when they appeared, with an independent watch of all Secrets.
  *
- * One expectation runs at a time: a set of copies, what each should hold, and from when on. A copy fulfils it by the first
- * event after that time that shows it so.
+ * One expectation runs at a time: a set of copies, the generation that each should have, and a start time. A copy fulfils it with
+ * the first event after that time that shows this generation.
  */
 import type { TestApi } from '../support/api.ts';
 import type { Watcher } from '../support/watcher.ts';
 import { copyKey, generationOf } from './workload.ts';
 
-/** Times from the beginning of the change to the event that showed it at one copy, ms; sorted. */
+/** Times from the start of the change to the event that showed it at one copy, ms; sorted. */
 export class Latencies {
   readonly sorted: readonly number[];
 
@@ -25,14 +25,14 @@ export class Latencies {
   }
 }
 
-/** Not all copies came in time. */
+/** Some copies did not appear in time. */
 export class OverdueError extends Error {
   override readonly name = 'OverdueError';
 }
 
 interface Expectation {
   readonly remaining: Set<string>;
-  /** `undefined`: gone. */
+  /** `undefined`: deleted. */
   readonly generation: string | undefined;
   readonly since: number;
   readonly arrived: number[];
@@ -54,8 +54,8 @@ export class CopyTracker implements AsyncDisposable {
   }
 
   /**
-   * Settles when each of `keys` has held `generation` (`undefined`: was gone) at some moment after `since`.
-   * Call it before the change: what arrives earlier is not remembered.
+   * Settles when each of `keys` had `generation` (`undefined`: was deleted) at some moment after `since`.
+   * Call it before the change: earlier events are not recorded.
    * @throws OverdueError
    */
   async expect(

@@ -1,4 +1,4 @@
-/** Everything that a row works with: the control plane, the program under measurement, and the instruments around it. */
+/** The environment of a row: the control plane, the program under measurement, and the instruments. */
 import path from 'node:path';
 import { startControlPlane, type ControlPlane } from '../servers/control-plane.ts';
 import { freePort } from '../servers/ports.ts';
@@ -16,11 +16,11 @@ import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
 
 const USER = 'bench-controller';
-/** Settled: no request but watches for so long, ms. */
+/** Settled: no request except watches for this long, ms. */
 const QUIET_MS = 2500;
 const POLL_MS = 50;
 
-/** One is made for each run: it may have servers of its own. */
+/** A new one for each run, because it may have its own servers. */
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   mirrors: mirrorsSystem,
   replicator: replicatorSystem,
@@ -83,7 +83,7 @@ export class Ground implements AsyncDisposable {
     }
   }
 
-  /** The program under measurement. @throws Error if none runs, or it has ended by itself */
+  /** The program under measurement. @throws Error if none runs, or if it has exited */
   get subject(): Subject {
     const subject = this.#subject;
     if (subject?.running !== true) {
@@ -114,7 +114,7 @@ export class Ground implements AsyncDisposable {
     this.#subject = undefined;
   }
 
-  /** Waits until the program asks for nothing any more. */
+  /** Waits until the program sends no more requests. */
   async settled(): Promise<void> {
     const deadline = performance.now() + this.options.timeoutMs;
     const from = performance.now();

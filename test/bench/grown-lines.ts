@@ -1,4 +1,4 @@
-/** The lines that were added to a file since the last look: an audit log that a server is writing. */
+/** The lines added to a file since the last read: an audit log that a server is writing. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -13,7 +13,7 @@ export class GrownLines {
     this.#file = file;
   }
 
-  /** Whole lines, in order. What stands in an audit log besides ASCII is no concern here. @throws where it cannot be read */
+  /** Complete lines, in order. The log is read as ASCII. @throws if the file cannot be read */
   *read(): Generator<string, void, undefined> {
     const descriptor = openSync(this.#file, 'r');
     try {

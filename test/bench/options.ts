@@ -1,4 +1,4 @@
-/** What `npm run bench` was asked to do. */
+/** The options of `npm run bench`. */
 import { parseArgs } from 'node:util';
 
 import type { SystemName } from './system.ts';
@@ -12,9 +12,9 @@ export interface BenchOptions {
   /** Ids of the rows to measure; `undefined`: all. */
   readonly rows: ReadonlySet<string> | undefined;
   readonly jsonFile: string | undefined;
-  /** How long one row may take, ms. */
+  /** Time limit of one row, ms. */
   readonly timeoutMs: number;
-  /** Passed to our own program in place of nothing: `--cpu-prof` and the like, for profiling. */
+  /** Node flags for Keyferry, for profiling: `--cpu-prof` and others. */
   readonly nodeOptions: string | undefined;
 }
 
@@ -34,7 +34,7 @@ ROWS
   --json FILE          writes all figures there as well
   --help               this text`;
 
-/** @throws RangeError or TypeError for what makes no sense, in words for the user */
+/** @throws RangeError or TypeError for invalid options, with a message for the user */
 export function parseOptions(
   args: readonly string[],
   rowsOf: Readonly<Record<SystemName, readonly string[]>>,

@@ -1,13 +1,13 @@
 /**
- * CPU time and memory of a process and its descendants, from /proc (Linux). A process that has ended still counts in the CPU
- * time of its parent, if that waited for it.
+ * CPU time and memory of a process and its descendants, from /proc (Linux). The CPU time of an exited process counts for its
+ * parent, if the parent waited for it.
  *
  * Private memory (RssAnon) is what the program itself allocates; RSS also counts pages of its binary, which all processes of
- * that binary share. The peak of the one is sampled, that of the other kept by the kernel (VmHWM).
+ * that binary share. The peak of RssAnon is sampled; the kernel keeps the peak of RSS (VmHWM).
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** USER_HZ, as `getconf CLK_TCK` has it on every Linux that Node runs on. */
+/** USER_HZ: the value of `getconf CLK_TCK` on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 const SAMPLE_MS = 20;
 
@@ -32,7 +32,7 @@ export class ProcessMeter implements Disposable {
   cpuSeconds(): number {
     let ticks = 0;
     for (const pid of this.#tree()) {
-      // After the command name, which is in brackets and may hold anything: state is the 3rd field, utime the 14th.
+      // After the command name, which is in brackets and can contain any character: state is the 3rd field, utime the 14th.
       const fields = read(`/proc/${pid}/stat`)
         .replace(/^.*\) /su, '')
         .split(' ');
@@ -85,7 +85,7 @@ function kibOf(status: string, field: string): number {
   return Number(found?.[1] ?? 0);
 }
 
-/** Empty for a process that has ended meanwhile. */
+/** Empty for a process that has exited meanwhile. */
 function read(file: string): string {
   return ifThere(() => readFileSync(file, 'utf8'), '');
 }

@@ -1,24 +1,24 @@
 /**
- * What the originals took for the same work, as it was measured once on a real control plane (2 cores, 20 sources × 50
- * namespaces), and what Keyferry must keep to.
+ * The figures of the originals for the same work, measured once on a real control plane (2 cores, 20 sources × 50
+ * namespaces), and the limits for Keyferry.
  */
 import type { BenchOptions } from './options.ts';
 import type { Figure } from './rows.ts';
 
-/** By the number of unrelated Secrets from which on it holds; the largest that applies counts. */
+/** By the minimum number of unrelated Secrets; the largest that applies counts. */
 type Steps<T> = Readonly<Record<number, T>>;
 
 interface Recorded {
-  /** At most. */
+  /** The maximum. */
   readonly must?: Steps<number>;
-  /** At most so many times what the bare client takes. */
+  /** The maximum, as a multiple of the bare client's time. */
   readonly mustOfBare?: number;
   readonly mirrors?: string | Steps<string>;
   readonly replicator?: string | Steps<string>;
   readonly mittwald?: string | Steps<string>;
 }
 
-/** What grows with unrelated Secrets, and was measured among 10,000 only. */
+/** Figures that grow with unrelated Secrets. They were measured among 10,000 only. */
 const among10k = (figure: string): Steps<string> => ({ 0: figure, 100_000: '' });
 
 /** By `Figure.id`. */
@@ -60,7 +60,7 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
   'removed.time': { must: { 0: 2 }, mirrors: '49 s', replicator: '202 s', mittwald: '206 s' },
 };
 
-/** Where the bar depends on the system: the replicator's sources cannot be selected by the server. */
+/** The limit depends on the system: the server cannot select the replicator's sources. */
 const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<string, Steps<number>>>>> = {
   mirrors: { 'nothing.read': { 0: 4 }, 'restart.read': { 0: 2, 100_000: 4 } },
   replicator: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
@@ -84,7 +84,7 @@ const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<st
   },
 };
 
-/** The most that a figure may be; `undefined` where there is no bar. */
+/** The limit of a figure; `undefined` if it has none. */
 export function mustOf(
   { id, bare }: Pick<Figure, 'id' | 'bare'>,
   { system, unrelated }: Pick<BenchOptions, 'system' | 'unrelated'>,
@@ -94,7 +94,7 @@ export function mustOf(
   return stepAt(MUST_BY_SYSTEM[system][id] ?? RECORDED[id]?.must ?? {}, unrelated);
 }
 
-/** What an original took for it, for people to read; empty where nobody measured. */
+/** The figure of an original, as text; empty if it was not measured. */
 export function recordedOf(
   id: string,
   original: 'mirrors' | 'replicator' | 'mittwald',

@@ -1,11 +1,11 @@
-/** What one user asked of the API server, from its audit log. */
+/** The requests of one user to the API server, from its audit log. */
 import { GrownLines } from './grown-lines.ts';
 
 /** Requests by `verb resource[/subresource]`. */
 export type RequestCounts = ReadonlyMap<string, number>;
 
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
-/** Where elections and their heartbeats go: not counted as writes. */
+/** Leader elections and their renewals: not counted as writes. */
 const LEASES = 'leases';
 
 interface AuditEvent {
@@ -28,7 +28,7 @@ export class RequestLog {
     this.#user = user;
   }
 
-  /** Counts from here on. */
+  /** Starts to count. */
   reset(): void {
     this.#read();
     this.#counts = new Map();
@@ -39,7 +39,7 @@ export class RequestLog {
     return this.#counts;
   }
 
-  /** `performance.now()` when a request that is no watch was last noticed. */
+  /** `performance.now()` of the last request that is not a watch. */
   lastCallAt(): number {
     this.#read();
     return this.#lastCallAt;
@@ -50,11 +50,11 @@ export class RequestLog {
   }
 
   #take(line: string): void {
-    // Most lines are somebody else's, and not worth parsing.
+    // Most lines belong to other users. This test is cheaper than parsing them.
     if (!line.includes(`"username":"${this.#user}"`)) return;
     const { stage, verb, user, objectRef, requestURI } = JSON.parse(line) as AuditEvent;
     if (user?.username !== this.#user) return;
-    // A watch is counted when it opens: it may be open still.
+    // A watch is counted when it opens, because it may never end.
     if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return;
     const { resource, subresource } = objectRef ?? {};
     const what =
@@ -65,12 +65,12 @@ export class RequestLog {
   }
 }
 
-/** Requests that change something, leases left out. */
+/** Requests that change something, without Leases. */
 export function writesIn(counts: RequestCounts): number {
   return sum(counts, (verb, what) => WRITES.has(verb) && what !== LEASES);
 }
 
-/** Requests that are no watch, leases left out. */
+/** Requests that are not watches, without Leases. */
 export function callsIn(counts: RequestCounts): number {
   return sum(counts, (verb, what) => verb !== 'watch' && what !== LEASES);
 }

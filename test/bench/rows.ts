@@ -1,6 +1,6 @@
 /**
- * The rows of the table, in the order in which they are measured: each finds the cluster as the one before it left it, with
- * 1,000 copies in place and the program running.
+ * The rows of the table, in the order of measurement. Each row starts with the cluster as the previous one left it, with
+ * 1,000 copies and the program running.
  */
 import type { TestApi } from '../support/api.ts';
 import { bareCreate, bareCreateInto, bareRemove, bareUpdate } from './bare-calls.ts';
@@ -23,7 +23,7 @@ export type Unit = 's' | 'ms' | 'MiB' | 'MB' | 'kB' | '';
 
 /** One figure of a row. */
 export interface Figure {
-  /** Names it in recorded.ts and in the JSON: `nothing.time`. */
+  /** Its name in recorded.ts and in the JSON: `nothing.time`. */
   readonly id: string;
   readonly title: string;
   readonly value: number;
@@ -35,15 +35,15 @@ export interface Figure {
 
 export interface Row {
   readonly id: string;
-  /** Leaves the cluster in a state that later rows need: runs even if it is not asked for. */
+  /** Leaves the cluster in a state that later rows need: runs even if it is not selected. */
   readonly always?: boolean;
-  /** Takes long: measured only where it is asked for. */
+  /** Takes long: measured only if it is selected. */
   readonly onlyIfNamed?: boolean;
   /** @param before figures of the rows before it */
   measure(ground: Ground, before: readonly Figure[]): Promise<readonly Figure[]>;
 }
 
-/** How often the small rows are repeated. */
+/** How often the short rows are repeated. */
 const ROUNDS = 5;
 const BY_HAND = 20;
 const IDLE_MS = 20_000;
@@ -187,7 +187,7 @@ async function newNamespace(ground: Ground): Promise<Figure[]> {
   ];
 }
 
-/** Sees to it that all sources are of one generation, which rows that were left out may not have done. */
+/** Gives all sources the same generation. Rows that were left out may not have done that. */
 async function levelled(ground: Ground, generations: ReadonlyMap<string, string>): Promise<string> {
   const [first = ''] = generations.values();
   if ([...generations.values()].every((generation) => generation === first)) return first;
@@ -290,7 +290,7 @@ export async function removed(ground: Ground): Promise<Figure[]> {
   ];
 }
 
-/** The same updates by the bare client, on copies of its own. */
+/** The same updates by the bare client, on its own copies. */
 async function bareUpdateMs(ground: Ground, names: readonly string[]): Promise<number> {
   await ground.bare.run(bareCreate(names));
   const { ms } = await ground.bare.run(bareUpdate(names));

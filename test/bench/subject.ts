@@ -1,6 +1,6 @@
 /**
- * The program under measurement: Keyferry as it is shipped, or any other command. Its log goes to a file, its connections
- * through a proxy that counts bytes, its requests under a user name of its own.
+ * The program under measurement: the bundle of Keyferry, or any other command. Its log goes to a file, its connections
+ * through a proxy that counts bytes, and it has a user name of its own.
  *
  * States: running → stopped. A new start is a new Subject.
  */
@@ -13,7 +13,7 @@ const LAUNCHER = path.join(import.meta.dirname, '../../bin/keyferry.cjs');
 const READY_POLL_MS = 10;
 
 export interface SubjectOptions {
-  /** Arguments of Keyferry, or the command line of another program with `{kubeconfig}` in it. */
+  /** Arguments of Keyferry, or the command line of another program that contains `{kubeconfig}`. */
   readonly command: readonly string[] | string;
   readonly kubeconfigPath: string;
   readonly statusPort: number;
@@ -49,7 +49,7 @@ export class Subject implements AsyncDisposable {
     return this.#process.running;
   }
 
-  /** Ms from the start until /readyz said so; `undefined` for a program of which we do not know where it says so. */
+  /** Ms from the start until /readyz answered 200; `undefined` for a program whose probe address is not known. */
   async ready(timeoutMs: number): Promise<number | undefined> {
     if (this.#statusPort === undefined) return undefined;
     const client = new HttpClient(`http://127.0.0.1:${this.#statusPort}`);
@@ -66,7 +66,7 @@ export class Subject implements AsyncDisposable {
     }
   }
 
-  /** The end of its log, for when something is amiss. */
+  /** The end of its log, for errors. */
   logTail(): string {
     return this.#process.logTail();
   }

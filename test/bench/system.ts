@@ -1,4 +1,4 @@
-/** A system as the benchmark sees it: how copies are asked for, how it is started, and what is measured of it. */
+/** A system for the benchmark: how users request copies, how the controller is started, and which rows are measured. */
 import type { TestApi } from '../support/api.ts';
 import type { Row } from './rows.ts';
 import type { Fleet } from './workload.ts';
@@ -7,14 +7,14 @@ export type SystemName = 'mirrors' | 'replicator' | 'vault';
 
 export interface BenchSystem extends Partial<AsyncDisposable> {
   readonly name: SystemName;
-  /** In the order in which they are measured. */
+  /** In the order of measurement. */
   readonly rows: readonly Row[];
-  /** Arguments of `keyferry` beside the kubeconfig and the status address. */
+  /** Arguments of `keyferry`, besides the kubeconfig and the status address. */
   readonly args: readonly string[];
-  /** APIs and servers that have to be there. */
+  /** Creates the APIs and servers that it needs. */
   install(api: TestApi, crds: string, onProgress: (line: string) => void): Promise<void>;
-  /** Makes the sources of this generation, and asks for their copies. */
+  /** Creates the sources of this generation, and the rules that copy them. */
   createSources(api: TestApi, generation: string, fleet?: Fleet): Promise<void>;
-  /** Takes away what owns the copies. */
+  /** Deletes the owners of the copies. */
   removeOwners(api: TestApi): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * What one identity asked of Vault, from the audit log: each call when it was answered. Paths stand there as they are, values only
+ * The calls of one identity to Vault, from the audit log: each call at the time of its response. The log has paths in clear text, and values only
  * as HMACs.
  */
 import { GrownLines } from './grown-lines.ts';
@@ -28,13 +28,13 @@ export class VaultLog {
   readonly #policy: string;
   #calls: VaultCall[] = [];
 
-  /** @param policy of the identity whose calls count; all logins do */
+  /** @param policy of the identity whose calls count; all logins count */
   constructor(file: string, policy: string) {
     this.#lines = new GrownLines(file);
     this.#policy = policy;
   }
 
-  /** Counts from here on. */
+  /** Starts to count. */
   reset(): void {
     this.#read();
     this.#calls = [];
@@ -53,12 +53,12 @@ export class VaultLog {
     return this.#matching(({ operation, path }) => operation === 'read' && path.includes(METADATA));
   }
 
-  /** Of anything but logins and tokens. */
+  /** All calls except logins and token calls. */
   get writes(): readonly VaultCall[] {
     return this.#matching(({ operation, path }) => operation !== 'read' && !path.startsWith('auth/'));
   }
 
-  /** All calls as `count operation mount/kind`, most first. */
+  /** All calls as `count operation mount/kind`, the most frequent first. */
   describe(): string {
     const counts = new Map<string, number>();
     for (const { operation, path } of this.#matching(() => true)) {
@@ -89,7 +89,7 @@ export class VaultLog {
   }
 }
 
-/** The most calls that one path had; within any `windowMs` if given. */
+/** The largest number of calls for one path; within any `windowMs` if given. */
 export function mostOfOnePath(calls: readonly VaultCall[], windowMs = Number.POSITIVE_INFINITY): number {
   let most = 0;
   for (const ofPath of Map.groupBy(calls, ({ path }) => path).values()) {

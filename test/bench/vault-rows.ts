@@ -1,4 +1,4 @@
-/** The rows for SecretMirrors with Vault, in the order in which they are measured. Figures about Vault are from its audit log. */
+/** The rows for SecretMirrors with Vault, in the order of measurement. The figures about Vault are from its audit log. */
 import { bareCreate, bareRemove } from './bare-calls.ts';
 import { OverdueError } from './copy-tracker.ts';
 import type { Ground } from './ground.ts';
@@ -8,19 +8,19 @@ import { writesIn } from './request-log.ts';
 import { mostOfOnePath } from './vault-log.ts';
 import { mirroredKeys, outNames, POLL_SECONDS, type VaultWork } from './vault-work.ts';
 
-/** Some polls. */
+/** Long enough for some polls. */
 const QUIET_MS = 3 * POLL_SECONDS * 1000;
-/** Polls come up to a tenth early, so that they spread. */
+/** Polls come up to a tenth early, so that they are spread. */
 const SHORTEST_POLL_MS = 0.88 * POLL_SECONDS * 1000;
 const LOOK_MS = 20;
 
 interface WithoutVault extends Memory {
   readonly seconds: number;
-  /** Of the bare client, for a quarter of the copies: how fast the cluster is. */
+  /** Of the bare client, for a quarter of the copies: the speed of the cluster. */
   readonly bareSeconds: number;
 }
 
-/** Rows share what the first found: how much memory the same work takes without Vault. */
+/** The first row measures the same work without Vault; the others report its memory. */
 export function vaultRows(work: VaultWork): Row[] {
   let plain: WithoutVault | undefined;
   return [
@@ -236,7 +236,7 @@ async function lastWritten({ log }: VaultWork, ground: Ground, since: number): P
     if (Date.now() - since > ground.options.timeoutMs) {
       throw new OverdueError(`${wanted - first.size} of ${wanted} entries were not written`);
     }
-    // Says why, if it has ended.
+    // Throws the reason if the program has exited.
     void ground.subject;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }

@@ -1,5 +1,5 @@
 /**
- * SecretMirrors from and to a real Vault: 50 entries that 200 mirrors carry into 20 namespaces each, four mirrors to an entry; and 500
+ * SecretMirrors from and to a real Vault: 50 entries, which 200 mirrors copy into 20 namespaces each (four mirrors for each entry); and 500
  * Secrets, each with a mirror into an entry of its own. One AppRole for all.
  */
 import { startVault, type VaultServer } from '../servers/vault.ts';
@@ -17,7 +17,7 @@ const IDENTITY = 'bench-keyferry';
 const POLICY = `
 path "secret/data/bench/*" { capabilities = ["read", "create", "update"] }
 path "secret/metadata/bench/*" { capabilities = ["read"] }`;
-/** Short, so that a run sees some polls. */
+/** Short, so that a run includes some polls. */
 export const POLL_SECONDS = 10;
 
 const numbered = (prefix: string, count: number): string[] =>
@@ -27,7 +27,7 @@ export const mirrorNames = (): string[] => numbered('bench-vault-', MIRRORS);
 export const entryNames = (): string[] => numbered('bench-entry-', ENTRIES);
 export const outNames = (): string[] => numbered('bench-out-', OUT);
 
-/** Every mirror's copies. */
+/** The copies of all mirrors. */
 export function mirroredKeys(): string[] {
   return mirrorNames().flatMap((name, index) =>
     numbered('bench-target-', 10 * groupOf(index) + NAMESPACES_EACH)
@@ -36,7 +36,7 @@ export function mirroredKeys(): string[] {
   );
 }
 
-/** Which of the four mirrors of an entry: each has other namespaces. */
+/** The four mirrors of an entry: each has other namespaces. */
 function groupOf(index: number): number {
   return Math.floor(index / ENTRIES);
 }
@@ -46,7 +46,7 @@ function namespacesOf(index: number): string[] {
   return [`bench-target-0[${group}${group + 1}].`];
 }
 
-/** What an entry holds, and a Secret that is to become one: text. */
+/** The values of an entry, and of a Secret that is written to an entry: text. */
 function textData(name: string, generation: string): Record<string, string> {
   return { ...sourceData(name, generation), generation };
 }
@@ -93,7 +93,7 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(mirrorNames().map(async (name) => await api.delete(`${MIRRORS_PATH}/${name}`)));
   }
 
-  /** The same mirrors, each of a Secret instead of an entry. */
+  /** The same mirrors with Secrets as sources. */
   async createPlainSources(api: TestApi, generation: string): Promise<void> {
     await api.createMany(mirrorNames().map((name) => secret(name, generation)));
     await api.createMany(
@@ -130,7 +130,7 @@ export class VaultWork implements AsyncDisposable {
     await Promise.all(Array.from({ length: 16 }, worker));
   }
 
-  /** The highest version that one of the 500 entries has; and of how many the values are of that generation. */
+  /** The highest version of the 500 entries, and the number of entries whose values have that generation. */
   async outState(generation: string): Promise<{ readonly highest: number; readonly right: number }> {
     let highest = 0;
     let right = 0;

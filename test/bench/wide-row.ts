@@ -1,4 +1,4 @@
-/** The row with 20,000 copies: 20 sources into 1,000 namespaces. Begins and ends without the copies of the other rows. */
+/** The row with 20,000 copies: 20 sources into 1,000 namespaces. It starts and ends without the copies of the other rows. */
 import { bareCreateInto, bareUpdate } from './bare-calls.ts';
 import type { Ground } from './ground.ts';
 import { writesIn } from './request-log.ts';
@@ -16,7 +16,7 @@ import {
 } from './workload.ts';
 
 const KIB_PER_MIB = 1024;
-/** Copies of the row `nothing`, whose peak of memory is taken off. */
+/** Copies of the row `nothing`, whose peak memory is subtracted. */
 const COPIES_BEFORE = 1000;
 
 export const WIDE_ROW: Row = { id: 'wide', onlyIfNamed: true, measure: wide };
@@ -68,7 +68,7 @@ interface BareTime {
   readonly cpuSeconds: number;
 }
 
-/** The same writes by the bare client, in namespaces of its own. */
+/** The same writes by the bare client, in its own namespaces. */
 async function bareTimes({ bare, plane }: Ground): Promise<{ readonly create: BareTime; readonly update: BareTime }> {
   const [namespaces, names] = [wideBareNamespaces(), wideBareNames()];
   const create = await bare.run(bareCreateInto(namespaces, names));

@@ -1,9 +1,9 @@
 /**
- * What stands in the cluster: unrelated Secrets in 200 namespaces, and 20 sources that are to be copied into 50 of these. The row
- * `wide` adds 1,000 namespaces, and 20 sources that are to be copied into all of them.
+ * The content of the cluster: unrelated Secrets in 200 namespaces, and 20 sources to be copied into 50 of these. The row
+ * `wide` adds 1,000 namespaces, and 20 sources to be copied into all of them.
  *
- * Nothing is random but by a fixed seed, so that two runs measure the same. A source carries its generation as a data key:
- * by it a watch sees which content a copy holds, whatever controller made it.
+ * Random numbers have a fixed seed, so that two runs measure the same. A source has its generation as a data key,
+ * which shows a watch the version of the content in a copy, for any controller.
  */
 import type { Json, TestApi } from '../support/api.ts';
 
@@ -34,7 +34,7 @@ export const targetNamespaces = (): string[] => numbered('bench-target-', TARGET
 export const otherNamespaces = (): string[] => numbered('bench-other-', OTHER_NAMESPACES);
 export const wideNamespaces = (): string[] => numbered('bench-wide-', WIDE_NAMESPACES);
 
-/** Where sources are, and the namespaces that they are to be copied into. */
+/** The namespace of the sources, and the namespaces of their copies. */
 export interface Fleet {
   readonly sourceNamespace: string;
   readonly pattern: string;
@@ -43,17 +43,17 @@ export interface Fleet {
 export const FLEET: Fleet = { sourceNamespace: SOURCE_NAMESPACE, pattern: TARGET_PATTERN };
 export const WIDE_FLEET: Fleet = { sourceNamespace: 'bench-sources-wide', pattern: 'bench-wide-.*' };
 
-/** Where the bare client writes as many Secrets as `wide` makes copies: 400 in each of these. */
+/** The namespaces in which the bare client writes as many Secrets as `wide` has copies: 400 in each. */
 export const wideBareNamespaces = (): string[] => numbered('bench-bare-', TARGET_NAMESPACES);
 export const wideBareNames = (): string[] => numbered('bench-source-', (SOURCES * WIDE_NAMESPACES) / TARGET_NAMESPACES);
 
-/** Where the bare client writes: as many as the targets, and none of them matches. */
+/** The namespaces of the bare client: as many as there are targets. No rule matches them. */
 export const bareNamespaces = (): string[] => otherNamespaces().slice(0, TARGET_NAMESPACES);
 
 export const secretsPath = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
 export const copyKey = (namespace: string, name: string): string => `${namespace}/${name}`;
 
-/** All copies that are wanted. */
+/** All expected copies. */
 export function copyKeys(
   namespaces: readonly string[] = targetNamespaces(),
   names: readonly string[] = sourceNames(),
@@ -70,7 +70,7 @@ export class Payloads {
     for (let at = 0; at < this.#noise.length; at += 4) this.#noise.writeUInt32LE((this.#random() * 2 ** 32) >>> 0, at);
   }
 
-  /** Base64 of so many bytes that do not compress. */
+  /** Base64 of this many bytes that do not compress. */
   base64(bytes: number): string {
     const start = Math.floor(this.#random() * (this.#noise.length - bytes));
     return this.#noise.subarray(start, start + bytes).toString('base64');
@@ -84,7 +84,7 @@ export class Payloads {
   }
 }
 
-/** Without labels, as those were among which the recorded figures were measured: each label travels twice in the metadata. */
+/** Without labels, as in the recorded measurements: each label is sent twice in the metadata. */
 export function* unrelatedSecrets(count: number): Generator<Json> {
   const payloads = new Payloads();
   const namespaces = [...targetNamespaces(), ...otherNamespaces()];
@@ -120,7 +120,7 @@ export function generationPatch(generation: string): Json {
   return { data: { [GENERATION_KEY]: encode(generation) } };
 }
 
-/** Which generation of its source a Secret holds. */
+/** The generation of the source that a Secret holds. */
 export function generationOf(secret: Json): string {
   return Buffer.from(secret.data?.[GENERATION_KEY] ?? '', 'base64').toString();
 }

@@ -36,7 +36,7 @@ test('the operator exits with the reason after an etcd restore, and its copies a
   const first = await scene.operator({ args: ['--watch-idle-timeout=2s'] });
   await scene.copied('target', 'source', { key: 'old' });
   await offline((folder) => cp(folder, backup, { recursive: true }));
-  // An API server writes as well when it starts: the versions after the backup must be far from what it comes to.
+  // The versions after the backup must be far above those of the restored server, because an API server also writes at its start.
   await scene.namespaces(...Array.from({ length: LATER_WRITES }, (_, n) => `later-${n}`));
   await scene.change('default', 'source', { key: 'new' });
   await scene.copied('target', 'source', { key: 'new' });

@@ -11,11 +11,11 @@ import { COPIES, FaultScene, namespaceNames } from './scene.ts';
 const WRITES = new Set(['POST', 'PATCH', 'PUT', 'DELETE']);
 const isWrite = ({ method, path }: ProxyRequest): boolean => WRITES.has(method) && /\/secrets(\/|$)/.test(path);
 
-/** Of each write that fails. */
+/** Failures of each write. */
 const TRIES = 6;
-/** The pauses begin with 50 to 100 ms, and each is twice the one before; less what timers may be early. */
+/** The pauses start at 50 to 100 ms and double each time; less a tolerance for early timers. */
 const LAST_PAUSE_MS = 50 * 2 ** (TRIES - 2) - 5;
-/** Less than the pauses after other failures add up to. */
+/** Shorter than the sum of the pauses after other failures. */
 const AT_ONCE_MS = 3000;
 
 let scene: FaultScene;
@@ -31,13 +31,13 @@ after(async () => {
   await scene.close();
 });
 
-/** All of a kind of request, or each n-th of them. */
+/** All requests of a kind, or every n-th of them. */
 function every(nth: number, wanted: (request: ProxyRequest) => boolean): (request: ProxyRequest) => boolean {
   let count = 0;
   return (request) => wanted(request) && (count += 1) % nth === 0;
 }
 
-/** When each write since `from` arrived that was answered with this, by the path of its copy. */
+/** The times since `from` of the writes that got this answer, by the path of the copy. */
 function failedTries(from: number, code: number): ReadonlyMap<string, readonly number[]> {
   const tries = new Map<string, number[]>();
   for (const { at, status, url } of scene.proxy.requests) {
@@ -186,7 +186,7 @@ test('namespaces created while every connection is refused for 5 s get their cop
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, from + 5000 - performance.now())));
   await scene.proxy.accept();
   t.diagnostic(`right after ${Math.round(await scene.converged(10_000, [...namespaceNames(), ...names]))} ms`);
-  // The namespaces may be heard of before the sources: then their copies are made as the sources were, and follow.
+  // The namespaces may be observed before the sources. Then their copies have the sources' first content, and are updated.
   const writes = await scene.writesSince(from);
   writes.forEach((n, key) =>
     assert.ok(n === 1 || (n === 2 && names.includes(key.split('/')[0] ?? '')), `${key}: ${n}`),

@@ -1,7 +1,7 @@
 /** The controllers in the fault tests: each has five rules that copy `default/source-<n>` into every `team-<number>`. */
 import type { FaultScene } from './scene.ts';
 
-/** How many rules there are. */
+/** The number of rules. */
 export const RULES = 5;
 
 export interface FaultController {
@@ -10,7 +10,7 @@ export interface FaultController {
   readonly copyLabel: string;
   /** Key of the annotation that names the owner of a copy. */
   readonly mark: string;
-  /** How many watches are open when all is well. */
+  /** The number of open watches of a settled operator. */
   readonly watches: number;
   /** Creates the source and the rule. */
   make(scene: FaultScene, n: number): Promise<void>;

@@ -1,4 +1,4 @@
-/** Unrelated objects cause no requests, and copies cause no more than their writes: counted by every request, for every controller. */
+/** Unrelated objects cause no requests, and copies only their writes, for every controller. Every request is counted. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -44,7 +44,7 @@ for (const controller of CONTROLLERS) {
 
     const calls = (): Call[] =>
       scene.proxy.requests.filter(({ isWatch }) => !isWatch).map(({ method, url }) => ({ method, url }));
-    /** Waits until no more requests arrive, and forgets those before. */
+    /** Waits until no more requests arrive, and drops the records of earlier ones. */
     async function quiet(): Promise<void> {
       let count = -1;
       let since = performance.now();
@@ -98,10 +98,10 @@ for (const controller of CONTROLLERS) {
 
     test('100 namespaces that no rule selects cause no request', async () => {
       await scene.namespaces(...Array.from({ length: 100 }, (_, n) => `other-${n}`));
-      // Events come in order: when this namespace has its copies the others were looked at.
+      // Events come in order: when this namespace has its copies, the others have been evaluated.
       await scene.namespaces('team-499');
       await scene.converged(RECOVERY_MS, [...namespaceNames(), 'team-499']);
-      // A mirror's status names the number of its copies.
+      // The status of a mirror has the number of its copies.
       const expected =
         /\/namespaces\/team-499\/secrets|\/namespaces\/default\/secrets\/source-\d$|\/secretmirrors\/mirror-\d\/status/;
       assert.deepEqual(
@@ -120,7 +120,7 @@ for (const controller of CONTROLLERS) {
         ({ method, url }) => method === 'POST' && /\/namespaces\/team-\d+\/secrets/.test(url),
       );
       assert.equal(creations.length, names.length * RULES);
-      // What the cache of contents has dropped is read again, once.
+      // Content that the cache has dropped is read once more.
       const reads = asked.filter(({ method }) => method === 'GET');
       assert.ok(reads.length <= RULES, reads.map(({ url }) => url).join(' '));
       assert.ok(reads.every(({ url }) => /\/namespaces\/default\/secrets\/source-\d$/.test(url)));

@@ -10,11 +10,11 @@ import { currentStretch } from '../support/yardstick.ts';
 import { FaultScene } from './scene.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** Times for a machine with nothing else to do: on a busy one even renewals that nothing holds up take longer. */
+/** Times for an idle machine: on a busy one, even undisturbed renewals take longer. */
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const LEASE_S = 3 * slower;
 const RENEW_DEADLINE_S = 2 * slower;
-/** Longer than the deadline, and shorter than that and the time that writes under way have to end. */
+/** Longer than the renew deadline, and shorter than the deadline plus the time that writes in flight have to end. */
 const HOLD_S = RENEW_DEADLINE_S + 2;
 
 let scene: FaultScene;

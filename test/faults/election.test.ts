@@ -1,4 +1,4 @@
-/** Two replicas: only one works, and never one whose Lease another may hold. */
+/** Two replicas: only one works, and never while another may hold the Lease. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -79,7 +79,7 @@ test('a leader that was suspended longer than its Lease lasts writes nothing whe
   t.diagnostic(`the other took over after ${Math.round(performance.now() - from)} ms`);
   await scene.changeSources();
   await scene.converged();
-  // What the sleeper would write is seen by the version of the copies that it does not know yet.
+  // A version of the copies that the suspended leader does not have shows any write of it.
   await scene.changeSources();
   leader.signal('SIGCONT');
   await scene.converged();

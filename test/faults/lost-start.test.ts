@@ -1,4 +1,4 @@
-/** The Lease is lost while the first reconcile runs: the process ends as it does later. */
+/** The Lease is lost during the first reconcile: the process exits, as it does later. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { within } from '../support/yardstick.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/keyferry';
-/** Longer than it takes to hear of the loss, and the end of the process; less than the limit of the call that is held. */
+/** Longer than detecting the loss and exiting take; shorter than the time limit of the held call. */
 const LIMIT_MS = 20_000;
 
 let scene: MirrorScene;

@@ -1,4 +1,4 @@
-/** A busy server, watches that break at random, and a process that is killed: no copy is lost or left behind, for every controller. */
+/** A busy server, watches that break at random, and a killed process: no copy is lost or left behind, for every controller. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
@@ -13,7 +13,7 @@ import { mirrorPath, RULES, CONTROLLERS } from './controllers.ts';
 const WATCHING = { isWatch: true };
 const THROTTLED_MS = 8000;
 const RETRY_AFTER_S = 1;
-/** Clocks and timers of two processes. */
+/** Difference between the clocks and timers of two processes. */
 const TOLERANCE_MS = 50;
 
 for (const controller of CONTROLLERS) {

@@ -1,17 +1,17 @@
-/** The answers of a running operator to its probes, ten times a second. State: looking → stopped. */
+/** The answers of a running operator to its probes, ten times a second. State: running → stopped. */
 import assert from 'node:assert/strict';
 
 import type { Keyferry } from '../support/keyferry.ts';
 import { PATIENCE_MS, waitFor } from '../support/wait-for.ts';
 import { assertWithin, Yardstick } from '../support/yardstick.ts';
 
-/** How soon /healthz answers. The kubelet waits a second by default; here as many processes as in a cluster share the machine. */
+/** Time limit of /healthz. The kubelet's default is a second; here the processes of a whole cluster share the machine. */
 const ALIVE_MS = 2000;
 
 interface Look {
   /** `performance.now()`, ms. */
   readonly at: number;
-  /** Until both had answered. */
+  /** When both probes had answered. */
   readonly ms: number;
   /** 0: no answer. */
   readonly ready: number;
@@ -23,7 +23,7 @@ export class ProbeLog {
   readonly #looks: Look[] = [];
   readonly #yardstick = new Yardstick();
   #timer: NodeJS.Timeout | undefined;
-  /** The test stopped or paused the operator, so that probes fail. */
+  /** The test stopped or paused the operator, so failing probes are expected. */
   excused = false;
 
   constructor(keyferry: Keyferry) {
@@ -52,7 +52,7 @@ export class ProbeLog {
     return performance.now() - from;
   }
 
-  /** @throws AssertionError if /healthz ever failed or took too long, or the process is gone */
+  /** @throws AssertionError if /healthz ever failed or took too long, or the process has exited */
   assertAlive(): void {
     if (this.excused) return;
     assert.deepEqual(
@@ -78,7 +78,7 @@ export class ProbeLog {
     try {
       return (await this.#keyferry.probe(path)).status;
     } catch {
-      // No answer is what 0 stands for.
+      // Status 0 stands for it.
       return 0;
     }
   }

@@ -1,4 +1,4 @@
-/** Another client writes between our read and our write: its object stays as it is. For every controller. */
+/** Another client writes between a read and a write of the operator: its object stays unchanged. For every controller. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
@@ -10,7 +10,7 @@ import { within } from '../support/yardstick.ts';
 import { FaultScene, namespaceNames } from './scene.ts';
 import { mirrorPath, CONTROLLERS } from './controllers.ts';
 
-/** Less than the pauses after other failures than conflicts add up to. */
+/** Shorter than the sum of the pauses after failures other than conflicts. */
 const SOON_MS = 8000;
 const SETTLE_MS = 1000;
 
@@ -37,7 +37,7 @@ for (const controller of CONTROLLERS) {
         JSON.stringify(await scene.api.get(secretPath(object.metadata.namespace, n))) === JSON.stringify(object);
       await staysTrue(same, SETTLE_MS, 'what is theirs');
     };
-    /** Holds up the first of our requests of this kind until it is released. */
+    /** Holds the operator's first request of this kind until it is released. */
     const held = (method: string, path: string): { arrives: () => Promise<unknown>; release: () => void } => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const rule = scene.proxy.rule({
@@ -48,7 +48,7 @@ for (const controller of CONTROLLERS) {
       const arrives = (): Promise<unknown> => waitFor(() => rule.hits === 1, { message: `our ${method} of ${path}` });
       return { arrives, release: resolve };
     };
-    /** Waits until the copies of a rule are gone, and a mirror itself. */
+    /** Waits until the copies of a rule are deleted, and the rule itself if it is a mirror. */
     const dropped = async (n: number): Promise<void> => {
       const none = async (): Promise<boolean> => {
         const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel });

@@ -1,4 +1,4 @@
-/** The replicator's watches of whole kinds: broken, silent, expired, without a server; and two replicas. */
+/** The replicator's watches of whole kinds: broken, silent, expired, without a server. And two replicas. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
@@ -14,7 +14,7 @@ const SECRETS_WATCH = { isWatch: true, path: '/api/v1/secrets' };
 const COPY = '/api/v1/namespaces/team-3/secrets/source-1';
 const IDLE_MS = 4000;
 
-/** Each copy is written once; the one that was deleted by hand is deleted, made again, and perhaps written before that. */
+/** Each copy is written once. The one deleted by hand is deleted, created again, and perhaps written before that. */
 async function assertNothingTwice(scene: FaultScene, from: number): Promise<void> {
   const writes = await scene.writesSince(from);
   writes.forEach((n, key) => assert.ok(n === 1 || (key === 'team-3/source-1' && n <= 3), `${key}: ${n}`));

@@ -1,7 +1,7 @@
 /**
- * Shared by the fault tests: a control plane, a proxy before it that makes faults, five rules that copy five sources into ten
- * namespaces, and Keyferry as a process behind the proxy. Users act past the proxy, and so do the observers: a watch that
- * counts what really happened to every copy, and a look at the probes ten times a second.
+ * Shared by the fault tests: a control plane, a proxy before it that injects faults, five rules that copy five sources into ten
+ * namespaces, and Keyferry as a process behind the proxy. Users and observers bypass the proxy. The observers are a watch that
+ * records the real events of every copy, and a request to the probes ten times a second.
  */
 import assert from 'node:assert/strict';
 
@@ -20,7 +20,7 @@ import { type FaultController, MIRRORING, RULES } from './controllers.ts';
 
 export const NAMESPACES = 10;
 export const COPIES = RULES * NAMESPACES;
-/** The limit that every test holds: from the end of the fault until all is as it should be, ms on an idle machine. */
+/** The limit in every test: from the end of the fault until all copies are up to date, ms on an idle machine. */
 export const RECOVERY_MS = 10_000;
 
 const EVENTS = '/api/v1/events';
@@ -84,7 +84,7 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Stops the operators and starts another, without faults. @throws AssertionError if one was not alive to the end */
+  /** Stops the operators and starts another, without faults. @throws AssertionError if one has exited before */
   async restart(...args: readonly string[]): Promise<{ keyferry: Keyferry; probes: ProbeLog }> {
     for (const probes of this.#probes.splice(0)) {
       probes.stop();
@@ -120,7 +120,7 @@ export class FaultScene implements AsyncDisposable {
     return keyferry;
   }
 
-  /** Watches the probes from now on. */
+  /** Starts to observe the probes. */
   watchProbes(keyferry: Keyferry): ProbeLog {
     const log = new ProbeLog(keyferry);
     this.#probes.push(log);
@@ -168,7 +168,7 @@ export class FaultScene implements AsyncDisposable {
     return wanted.filter((key) => held.get(key)?.['value'] !== this.value());
   }
 
-  /** Waits until every copy is right, and holds that to a limit. @returns ms that it took */
+  /** Waits until every copy is up to date, within a limit. @returns ms that it took */
   async converged(limitMs = RECOVERY_MS, namespaces?: readonly string[]): Promise<number> {
     const from = performance.now();
     let missing: string[] = [];
@@ -182,7 +182,7 @@ export class FaultScene implements AsyncDisposable {
     return performance.now() - from;
   }
 
-  /** How often each copy was written since `at`, deletions included. Waits until the observer has seen it all. */
+  /** How often each copy was written since `at`, deletions included. Waits until the observer has received all events. */
   async writesSince(at: number): Promise<ReadonlyMap<string, number>> {
     await this.#caughtUp();
     const counts = new Map<string, number>();
@@ -194,7 +194,7 @@ export class FaultScene implements AsyncDisposable {
     return counts;
   }
 
-  /** Each of `count` copies was written exactly `times`, and no other. */
+  /** Checks that each of `count` copies was written exactly `times`, and no other. */
   async assertWrites(at: number, times: number, count = COPIES): Promise<void> {
     const writes = await this.writesSince(at);
     const others = [...writes].filter(([, n]) => n !== times);
@@ -202,7 +202,7 @@ export class FaultScene implements AsyncDisposable {
     assert.equal(writes.size, times === 0 ? 0 : count);
   }
 
-  /** The requests that arrived at the proxy since `at`, in the second with the most of them. */
+  /** The largest number of requests in one second that arrived at the proxy since `at`. */
   busiestSecond(at: number, filter: (request: { isWatch: boolean; method: string }) => boolean = () => true): number {
     const times = this.proxy.requests.filter((request) => request.at >= at && filter(request)).map(({ at }) => at);
     let most = 0;
@@ -257,7 +257,7 @@ export class FaultScene implements AsyncDisposable {
     }
   }
 
-  /** Creates a labeled marker object, whose event comes after all earlier ones. */
+  /** Creates a labeled marker object; its event arrives after all earlier ones. */
   async #caughtUp(): Promise<void> {
     if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');
     const name = `marker-${performance.now().toFixed(3)}`;

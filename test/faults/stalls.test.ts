@@ -8,7 +8,7 @@ import { FaultScene } from './scene.ts';
 
 const WATCHES = { isWatch: true };
 const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
-/** How soon a silent watch is taken for dead here; in use it is 90 s, because servers send a bookmark a minute. */
+/** The idle timeout of watches in this test. The default is 90 s, because servers send a bookmark each minute. */
 const IDLE_MS = 4000;
 
 let scene: FaultScene;

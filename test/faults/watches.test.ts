@@ -10,11 +10,11 @@ import type { ProbeLog } from './probe-log.ts';
 import { COPIES, FaultScene, namespaceNames, RECOVERY_MS } from './scene.ts';
 
 const WATCHING = { isWatch: true };
-/** Copies in the namespaces that the second test makes. */
+/** Copies in the namespaces that the second test creates. */
 const MORE = 100;
 const COPIES_WATCH = { isWatch: true, path: /labelSelector=keyferry/ };
 
-/** A watch that is broken for longer makes Keyferry unready; on a busy machine that may be. */
+/** Keyferry becomes unready when a watch is broken for longer. On a busy machine that can happen. */
 const SHORT_GAP_MS = 3000;
 
 let scene: FaultScene;
@@ -31,7 +31,7 @@ after(async () => {
   await scene.close();
 });
 
-/** The number of watches, when it has settled. */
+/** The number of watches after it has settled. */
 async function watchesOpen(): Promise<number> {
   const expected = 3 + 5;
   await waitFor(() => scene.proxy.live(WATCHING).filter(({ status }) => status === 200).length === expected, {

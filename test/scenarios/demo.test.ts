@@ -1,4 +1,4 @@
-/** Runs the demo like a user, checks its output, and that no process or file is left. */
+/** Runs the demo as a user does, and checks its output and that no process or file is left behind. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +34,7 @@ class DemoRun {
   /** @param command the program itself, or npm */
   static async start(args: readonly string[], command = [process.execPath, PROGRAM, 'demo']): Promise<DemoRun> {
     const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-demo-test-'));
-    // PostgreSQL has its folder in it and runs as another user if we are root.
+    // PostgreSQL has its folder in it, and runs as another user if the test runs as root.
     await chmod(folder, 0o755);
     const mark = randomUUID();
     const [program = '', ...first] = command;

@@ -1,10 +1,10 @@
 /**
- * One build at a time on this machine: a lock file that survives its holder's sudden death.
+ * One build at a time on this machine: a lock file, which is recovered when its holder was killed.
  *
  * States: free (no file) → held (file with the holder's pid and host, its mtime moved every HEARTBEAT_MS) → free.
- * A held lock is stale when its holder runs on this host and is gone, or when its mtime stands still for STALE_MS (another
- * host or container that shares the cache). The lock only saves work: a binary is put in place by rename, so that two
- * builders at once, should a stale lock be taken twice, still leave a whole one.
+ * A held lock is stale when its holder's process on this host has exited, or when its mtime is older than STALE_MS (another
+ * host or container that shares the cache). The lock only saves work. A binary is renamed into place, so the cache is correct even
+ * if a stale lock is taken twice and two builds run.
  */
 import { randomUUID } from 'node:crypto';
 import { link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -43,7 +43,7 @@ export async function withLock<T>(
   }
 }
 
-/** Creates the file with its content in one step, so that no one ever reads an empty lock. */
+/** Creates the file with its content in one step, so that a reader never sees an empty lock. */
 async function take(file: string): Promise<boolean> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, JSON.stringify({ pid: process.pid, host: hostname() }));
@@ -76,7 +76,7 @@ async function discard(file: string): Promise<void> {
   try {
     await rename(file, aside);
   } catch (error) {
-    // Someone else discarded it first.
+    // Another process removed it first.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }

@@ -1,8 +1,8 @@
 /**
  * The servers of the tests, the demo and the benchmark, and their builds.
  *
- * The versions are in `<module>/go.mod`; everything that determines the binary (go.mod, go.sum, the build's
- * arguments, the platform) goes into the key of its place in the cache, so that each change leads to a new build.
+ * The versions are in `<module>/go.mod`. The cache key contains everything that determines the binary (go.mod, go.sum, the build's
+ * arguments, the platform), so each change leads to a new build.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,22 +10,22 @@ import path from 'node:path';
 
 export type ServerName = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'vault' | 'helm';
 
-/** In the order of use: a caller can start the first two while the others are being built. */
+/** In the order of use: a caller can start the first two while the others are built. */
 export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
 
 export interface ServerRecipe {
   readonly name: ServerName;
   /** Folder of the pinned Go module. */
   readonly moduleDir: string;
-  /** The version of the server as go.mod pins it: `v1.36.3`. */
+  /** The version of the server in go.mod: `v1.36.3`. */
   readonly version: string;
-  /** The version of Go that go.mod asks for: `1.26.0`. */
+  /** The version of Go that go.mod requires: `1.26.0`. */
   readonly goVersion: string;
-  /** Arguments of `go build` but for `-o FILE`. */
+  /** Arguments of `go build`, without `-o FILE`. */
   readonly buildArgs: readonly string[];
-  /** Environment of `go build`, over the caller's own. */
+  /** Environment of `go build`; overrides the caller's. */
   readonly buildEnv: Readonly<Record<string, string>>;
-  /** Folder below the cache: name, version and a hash of all that decides the binary. */
+  /** Folder below the cache: name, version and a hash of everything that determines the binary. */
   readonly cacheKey: string;
 }
 
@@ -76,7 +76,7 @@ export function isServerName(name: string): name is ServerName {
   return Object.hasOwn(SOURCES, name);
 }
 
-/** How the server is built. @throws Error if go.mod does not pin its module. */
+/** The build of a server. @throws Error if go.mod does not pin its module. */
 export function serverRecipe(name: ServerName): ServerRecipe {
   const source = SOURCES[name];
   const moduleDir = path.join(import.meta.dirname, source.dir);

@@ -1,4 +1,4 @@
-/** A certificate authority for one test run, and certificates from it. Keys are P-256: made in milliseconds. */
+/** A certificate authority for one test run, and its certificates. Keys are P-256, which are generated in milliseconds. */
 import { generate } from 'selfsigned';
 
 export interface Certificate {
@@ -71,7 +71,7 @@ export class CertificateAuthority {
 
 type Options = NonNullable<Parameters<typeof generate>[1]>;
 
-/** Valid from yesterday, so that a clock that is a little off does not matter, for a month. */
+/** Valid from yesterday, because clocks can differ a little, for a month. */
 function common(): Pick<Options, 'keyType' | 'curve' | 'algorithm' | 'notBeforeDate' | 'notAfterDate'> {
   const now = Date.now();
   return {

@@ -1,7 +1,7 @@
 /** The command lines of a control plane's servers. */
 import path from 'node:path';
 
-/** Where a control plane keeps its files, and its ports. */
+/** The folder of a control plane's files, and its ports. */
 export interface Layout {
   readonly folder: string;
   readonly etcdPort: number;
@@ -30,7 +30,7 @@ export function etcdArgs(layout: Layout): string[] {
     `--listen-peer-urls=${peer}`,
     `--initial-advertise-peer-urls=${peer}`,
     `--initial-cluster=default=${peer}`,
-    // The data need not survive a power cut, and an fsync for each write would be what the tests measure.
+    // The data need not survive a power cut, and with an fsync for each write the tests would measure the disk.
     '--unsafe-no-fsync',
     '--log-level=warn',
     '--quota-backend-bytes=8589934592',
@@ -56,7 +56,7 @@ export function apiServerArgs(layout: Layout, audit: boolean): string[] {
     // The Service `kubernetes` would need an address that is not loopback; no test uses it.
     '--endpoint-reconciler-type=none',
     '--shutdown-delay-duration=0s',
-    // Else an open watch holds up a SIGTERM for a minute.
+    // Otherwise an open watch delays a SIGTERM for a minute.
     '--shutdown-watch-termination-grace-period=1s',
     ...(audit
       ? [

@@ -11,7 +11,7 @@ export interface UserOptions {
   readonly groups?: readonly string[];
 }
 
-/** One line for each request, when it is answered; a watch also when it opens. */
+/** One line for each request when it is answered; for a watch also one when it opens. */
 const AUDIT_POLICY = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -20,7 +20,7 @@ rules:
     omitManagedFields: true
 `;
 
-/** Writes them all. `tokens` is by user name. */
+/** Writes all files. `tokens` is by user name. */
 export async function writeControlPlaneFiles(
   layout: Layout,
   users: readonly UserOptions[],

@@ -1,9 +1,9 @@
 /**
- * A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if wanted, kube-controller-manager.
+ * A real Kubernetes control plane on loopback: etcd, kube-apiserver and optionally kube-controller-manager.
  *
- * States of each server: running ⇄ stopped, over the same port and (etcd) the same data. `stop` ends all for good and
+ * States of each server: running ⇄ stopped, with the same port and (etcd) the same data. `stop` ends all servers for good and
  * removes their folder. The API server is usable when `startControlPlane` resolves: /readyz answers ok and the namespace
- * `default` is there.
+ * `default` exists.
  */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -27,15 +27,15 @@ export interface ControlPlaneOptions {
   readonly controllerManager?: boolean;
   /** Every request in `auditLogPath`, a JSON line each, without bodies. Default false. */
   readonly audit?: boolean;
-  /** Users beside `admin`, each with a token; RBAC objects give them permissions. */
+  /** Users besides `admin`, each with a token; RBAC objects give them permissions. */
   readonly users?: readonly UserOptions[];
-  /** Further flags of kube-apiserver: `['--max-requests-inflight=10']`. They win over ours. */
+  /** More flags of kube-apiserver: `['--max-requests-inflight=10']`. They override the default ones. */
   readonly apiServerFlags?: readonly string[];
-  /** Further flags of kube-controller-manager. */
+  /** More flags of kube-controller-manager. */
   readonly controllerManagerFlags?: readonly string[];
   /** Gets progress lines when a server must be built first. */
   readonly onProgress?: (line: string) => void;
-  /** Ends a running build. */
+  /** Aborts a running build. */
   readonly signal?: AbortSignal;
 }
 
@@ -129,12 +129,12 @@ export class ControlPlane {
     await this.#etcd?.stop(2_000);
   }
 
-  /** SIGKILL. The data stay: etcd runs without fsync, which matters only for a power cut. */
+  /** SIGKILL. The data stay: etcd runs without fsync, which is needed only for a power cut. */
   async killEtcd(): Promise<void> {
     await this.#etcd?.kill();
   }
 
-  /** Starts the API server and waits until it is ready. Nothing happens if it runs. */
+  /** Starts the API server and waits until it is ready. Does nothing if it runs. */
   async startApiServer(): Promise<void> {
     if (this.#apiServer?.running === true) return;
     const command = await ensureServer('kube-apiserver', this.#options);
@@ -146,7 +146,7 @@ export class ControlPlane {
     await this.apiServerReady();
   }
 
-  /** Waits until /readyz answers ok and the namespace `default` is there. */
+  /** Waits until /readyz answers ok and the namespace `default` exists. */
   async apiServerReady(timeoutMs = READY_TIMEOUT_MS): Promise<void> {
     const probe = async (): Promise<boolean> => {
       const ready = await this.api.raw('GET', '/readyz', { timeoutMs: 5_000 });
@@ -166,13 +166,13 @@ export class ControlPlane {
     await this.#apiServer?.kill();
   }
 
-  /** Kill (or with `graceful` stop) and start, on the same port; resolves when it is ready. */
+  /** Kills (or with `graceful` stops) and starts it, on the same port; resolves when it is ready. */
   async restartApiServer(options: { readonly graceful?: boolean } = {}): Promise<void> {
     await (options.graceful === true ? this.stopApiServer() : this.killApiServer());
     await this.startApiServer();
   }
 
-  /** SIGSTOP: connections stay open and nothing is answered until `resumeApiServer`. */
+  /** SIGSTOP: connections stay open, and no request is answered until `resumeApiServer`. */
   pauseApiServer(): void {
     this.#apiServer?.pause();
   }
@@ -212,8 +212,8 @@ export class ControlPlane {
 }
 
 /**
- * Starts a control plane; servers that are not there are built first.
- * @throws Error with the end of the log of a server that did not start, ServerUnavailableError where one cannot be had.
+ * Starts a control plane; missing servers are built first.
+ * @throws Error with the end of the log of a server that did not start, ServerUnavailableError if one cannot be built.
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const folder = await Reaper.shared().temporaryFolder('keyferry-control-plane-');

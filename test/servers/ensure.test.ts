@@ -15,7 +15,7 @@ import { buildError, findGo, ServerUnavailableError } from './go-build.ts';
 const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
 after(() => rm(folder, { recursive: true }));
 
-/** A cache of its own and a `go` that is this shell script; `GOVERSION` it knows. */
+/** A cache of its own, and this shell script as `go`. `GOVERSION` is its version. */
 async function world(name: string, build: string): Promise<NodeJS.ProcessEnv> {
   const home = path.join(folder, name);
   await mkdir(path.join(home, 'bin'), { recursive: true });
@@ -29,7 +29,7 @@ async function cached(env: NodeJS.ProcessEnv): Promise<string[]> {
   return (await readdir(cacheFolder(env), { recursive: true })).filter((name) => name.includes('/'));
 }
 
-/** Whether a process does anything: one that has ended may wait for its parent to hear of it. */
+/** Whether a process still runs. An exited one may be a zombie until its parent reads the exit code. */
 async function runs(pid: string): Promise<boolean> {
   try {
     return !/^State:\s+Z/m.test(await readFile(`/proc/${pid}/status`, 'utf8'));
@@ -172,7 +172,7 @@ describe('npm run servers', () => {
 
   it('reports a missing network with the message of Go', async (t) => {
     const home = path.join(folder, 'offline');
-    // Nothing listens at port 1; its own module cache is empty.
+    // Nothing listens on port 1, and its module cache is empty.
     const offline = { GOPROXY: 'http://127.0.0.1:1', GOMODCACHE: path.join(home, 'mod'), GOFLAGS: '-modcacherw' };
     const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: path.join(home, 'cache'), ...offline };
     try {

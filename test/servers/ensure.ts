@@ -1,5 +1,5 @@
 /**
- * Makes real servers available: from a folder the user names, from the cache, else by a build from pinned Go modules.
+ * Makes real servers available: from a folder that the user names, from the cache, or by a build from pinned Go modules.
  */
 import { createHash } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
@@ -39,8 +39,8 @@ export function findServer(name: ServerName, env: NodeJS.ProcessEnv = process.en
 }
 
 /**
- * The path of one server, built if necessary.
- * @throws ServerUnavailableError naming what is missing: Go, the network, room on the disk.
+ * The path of one server, which is built if necessary.
+ * @throws ServerUnavailableError naming what is missing: Go, the network, disk space.
  */
 export async function ensureServer(name: ServerName, options: EnsureOptions = {}): Promise<string> {
   const env = options.env ?? process.env;
@@ -67,8 +67,8 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
 }
 
 /**
- * Several servers, built one after another in the given order; each promise settles as soon as its server is there, so
- * that a control plane can start while Vault is still being built. One failure does not stop the next.
+ * Several servers, built one after another in the given order. Each promise settles as soon as its server is available, so
+ * that a control plane can start while Vault is still being built. A failure does not stop the next build.
  */
 export function ensureServers<N extends ServerName>(
   names: readonly N[],
@@ -82,7 +82,7 @@ export function ensureServers<N extends ServerName>(
       () => ensureServer(name, options),
       () => ensureServer(name, options),
     );
-    // The caller may await this promise only after an earlier one failed: that is no unhandled rejection.
+    // The caller may await this promise only after an earlier one has failed; Node must not report it as unhandled.
     mine.catch(() => undefined);
     paths[name] = mine;
     previous = mine;
@@ -91,8 +91,8 @@ export function ensureServers<N extends ServerName>(
 }
 
 /**
- * All of these servers: the first failure ends the builds of the others, which would take
- * minutes and scroll the reason off the screen.
+ * All of these servers. The first failure ends the builds of the others, which would take
+ * minutes and move the reason off the screen.
  * @throws ServerUnavailableError as `ensureServer`
  */
 export async function ensureAll(
@@ -113,7 +113,7 @@ export async function ensureAll(
 }
 
 /**
- * One folder that holds all of these servers under their own names: theirs if they share one, else a folder of links in
+ * One folder that holds all of these servers under their own names: their own folder if they share one, else a folder of links in
  * the cache.
  */
 export async function serversFolder(
@@ -145,7 +145,7 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch (error) {
-    // It is missing or not executable: the search continues.
+    // Missing or not executable: the search continues.
     void error;
     return false;
   }

@@ -1,7 +1,7 @@
 /**
  * One request through the fault proxy, from its head to the end of the answer.
  *
- * States: held (delayed) → forwarding → answering → ended; from each of them → stalled (nothing more is passed either way,
+ * States: held (delayed) → forwarding → answering → ended; from each of them → stalled (no more bytes pass in either direction,
  * the sockets stay) or → ended by a cut. `ended` is final, and both sides are closed.
  */
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -19,19 +19,19 @@ export interface RequestRecord {
   readonly vaultNamespace?: string;
   /** `performance.now()` of the request's head, in ms. */
   readonly at: number;
-  /** Of the answer that the client got; 0 while there is none and where there never was. */
+  /** Status of the answer that the client got; 0 without an answer. */
   status: number;
-  /** Bytes of the answer's body that the client was sent, as encoded on the wire. */
+  /** Bytes of the answer's body that were sent to the client, as encoded on the wire. */
   bytesIn: number;
   /** Bytes of the request's body. */
   bytesOut: number;
   /** When the exchange ended; undefined while it runs. */
   endedAt?: number;
-  /** The fault that met it. */
+  /** The fault that was applied. */
   fault?: Fault['kind'];
 }
 
-/** What a proxy keeps of all its requests, in bytes of HTTP bodies, from the client's point of view. */
+/** The record of all requests of a proxy, in bytes of HTTP bodies, as seen by the client. */
 export interface ProxyCounters {
   requests: number;
   bytesIn: number;
@@ -43,7 +43,7 @@ export interface Upstream {
   readonly agent: Agent;
 }
 
-/** They concern one connection, and there are two. */
+/** These headers apply to one connection, and a proxy has two. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te']);
 
 export class Exchange {
@@ -59,7 +59,7 @@ export class Exchange {
   #timer: NodeJS.Timeout | undefined;
   #stalled = false;
   #ended = false;
-  /** Whole lines still to pass before the cut; undefined where the answer is to arrive whole. */
+  /** Complete lines that still pass before the cut; `undefined` if the whole answer passes. */
   #linesLeft: number | undefined;
 
   constructor(
@@ -87,7 +87,7 @@ export class Exchange {
     this.#upstream = upstream;
     this.#counters = counters;
     this.#onEnd = onEnd;
-    // Both ends of an exchange report here that it is over, however it came to that.
+    // Every end of an exchange, on either side, is reported here.
     response.once('close', () => this.#end());
     response.on('error', () => this.#end());
     incoming.on('error', () => this.#end());
@@ -117,13 +117,13 @@ export class Exchange {
     }
   }
 
-  /** Breaks the client's connection in the middle of what it does, and the server's. */
+  /** Breaks the connections to the client and to the server. */
   cut(): void {
     this.#incoming.socket.destroy();
     this.#end();
   }
 
-  /** From now on not a byte is passed, either way. */
+  /** From now on no byte passes in either direction. */
   stall(): void {
     this.#stalled = true;
     clearTimeout(this.#timer);
@@ -131,7 +131,7 @@ export class Exchange {
     this.#answer?.pause();
   }
 
-  /** Passes so many more whole lines of the answer, then half a line, then cuts. */
+  /** Passes this many more complete lines of the answer, then half a line, then cuts. */
   truncate(lines: number): void {
     this.#linesLeft = lines;
   }
@@ -150,7 +150,7 @@ export class Exchange {
       agent,
     });
     this.#outgoing = outgoing;
-    // A server that breaks off or is missing: the connection of the client breaks, too.
+    // The server broke the connection or does not run: the client's connection breaks, too.
     outgoing.on('error', () => this.cut());
     outgoing.on('response', (answer) => this.#receive(answer));
     this.#incoming.on('data', (chunk: Buffer) => {
@@ -172,10 +172,10 @@ export class Exchange {
     if (this.#stalled) return undefined;
     this.record.status = answer.statusCode ?? 0;
     this.#response.writeHead(this.record.status, endToEnd(answer.headers));
-    // The head of a watch must not wait for its first event.
+    // Send the head of a watch without waiting for its first event.
     this.#response.flushHeaders();
     answer.on('data', (chunk: Buffer) => this.#pass(chunk));
-    // An answer that is being cut must not come to its regular end before that.
+    // An answer that is to be cut must not end normally before that.
     answer.on('end', () => {
       if (!this.#stalled) this.#response.end();
     });
@@ -198,7 +198,7 @@ export class Exchange {
     if (cutAt !== undefined) this.#stalled = true;
   }
 
-  /** Where in this chunk the answer is to be cut: in the middle of the line after the last whole one. */
+  /** The position in this chunk at which the answer is cut: in the middle of the line after the last complete one. */
   #cutAt(chunk: Buffer): number | undefined {
     if (this.#linesLeft === undefined) return undefined;
     let start = 0;
@@ -236,7 +236,7 @@ export class Exchange {
     this.#ended = true;
     this.record.endedAt = performance.now();
     clearTimeout(this.#timer);
-    // A finished answer leaves its connection in the pool; an unfinished one is broken off at the server too.
+    // A finished answer leaves its connection in the pool. An unfinished one is aborted at the server too.
     if (this.#answer?.complete !== true) this.#outgoing?.destroy();
     this.#onEnd();
   }

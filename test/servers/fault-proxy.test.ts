@@ -14,7 +14,7 @@ import { startTcpProxy } from './tcp-proxy.ts';
 
 const SECRETS = '/api/v1/namespaces/default/secrets';
 
-/** A watch without any reconnecting: what arrived, and how it ended. */
+/** A watch without reconnects: its lines, and how it ended. */
 interface RawWatch {
   readonly text: () => string;
   readonly end: () => 'open' | 'ended' | 'broken';

@@ -1,11 +1,11 @@
 /**
- * A reverse proxy on loopback between a client and a real server (Kubernetes or Vault), which makes the faults of a
- * network and of a busy server: for requests to come by rules, for those that run by `cutAll` and `stallAll`.
+ * A reverse proxy on loopback between a client and a real server (Kubernetes or Vault), which injects the faults of a
+ * network and of a busy server: into new requests by rules, into running ones by `cutAll` and `stallAll`.
  *
- * It ends TLS itself, with a certificate of its own: tokens pass, client certificates do not.
+ * It terminates TLS with a certificate of its own: tokens pass, client certificates do not.
  *
  * States of the listener: open ⇄ refusing (`refuse`: nothing listens on the port) and open ⇄ partitioned (`partition`:
- * connections are taken and nothing is ever said). `stop` is final.
+ * connections are accepted and no byte is sent). `stop` is final.
  */
 import { createServer as createHttpServer, Agent as HttpAgent } from 'node:http';
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
@@ -25,16 +25,16 @@ export interface FaultProxyOptions {
   readonly upstream: string;
   /** PEM of the authority of the real server's certificate. */
   readonly upstreamCaPem?: string;
-  /** Whether the client speaks TLS to the proxy. Default: as the upstream's URL. */
+  /** Whether the client uses TLS to the proxy. Default: as in the upstream's URL. */
   readonly tls?: boolean;
 }
 
 export class FaultProxy {
-  /** What the client is given in place of the upstream's URL. */
+  /** The URL for the client, instead of the upstream's. */
   readonly url: string;
   /** PEM of the authority of the proxy's own certificate; empty without TLS. */
   readonly caPem: string;
-  /** Since the start or the last `reset`, in bytes of HTTP bodies as encoded on the wire, from the client's point of view. */
+  /** Since the start or the last `reset`, in bytes of HTTP bodies as encoded on the wire, as seen by the client. */
   readonly counters: ProxyCounters = { requests: 0, bytesIn: 0, bytesOut: 0 };
   readonly #requests: RequestRecord[] = [];
   readonly #rules = new RuleSet();
@@ -46,7 +46,7 @@ export class FaultProxy {
   #listener: Server | undefined;
   #partitioned = false;
 
-  /** Not to be called: `startFaultProxy` is. */
+  /** Use `startFaultProxy`. */
   constructor(port: number, tls: { certPem: string; keyPem: string; caPem: string } | undefined, upstream: Upstream) {
     this.#port = port;
     this.#upstream = upstream;
@@ -57,12 +57,12 @@ export class FaultProxy {
       tls === undefined
         ? createHttpServer(handler)
         : createHttpsServer({ cert: tls.certPem, key: tls.keyPem, ALPNProtocols: ['http/1.1'] }, handler);
-    // A watch may say nothing for as long as it likes.
+    // No idle timeout: a watch can be silent for any time.
     this.#http.requestTimeout = 0;
     this.#http.timeout = 0;
   }
 
-  /** Every request in the order of arrival. The records of running ones still change. */
+  /** Every request in the order of arrival. The records of running requests still change. */
   get requests(): readonly RequestRecord[] {
     return this.#requests;
   }
@@ -72,7 +72,7 @@ export class FaultProxy {
     return this.#matching(match).map(({ record }) => record);
   }
 
-  /** Puts a fault in force for requests to come. The oldest rule that matches meets a request. */
+  /** Applies a fault to new requests. If several rules match, the oldest applies. */
   rule(rule: FaultRule): ActiveRule {
     return this.#rules.add(rule);
   }
@@ -81,27 +81,27 @@ export class FaultProxy {
     this.#rules.clear();
   }
 
-  /** Sets the counters to zero and forgets the requests that have ended. */
+  /** Sets the counters to zero and drops the records of ended requests. */
   reset(): void {
     Object.assign(this.counters, { requests: 0, bytesIn: 0, bytesOut: 0 });
     this.#requests.splice(0, this.#requests.length, ...this.#matching().map(({ record }) => record));
   }
 
-  /** Breaks the connections of running requests now; returns how many. */
+  /** Breaks the connections of running requests. @returns how many */
   cutAll(match?: Matcher): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.cut();
     return exchanges.length;
   }
 
-  /** Running requests pass not a byte from now on, and their connections stay: half-open. Ended by a cut of either side. */
+  /** Running requests pass no more bytes, and their connections stay: half-open. A cut by either side ends them. */
   stallAll(match?: Matcher): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.stall();
     return exchanges.length;
   }
 
-  /** Running requests get `lines` more whole lines, half of the next one, and their connections break. */
+  /** Running requests pass `lines` more complete lines and half of the next one, then their connections break. */
   truncateAll(match?: Matcher, lines = 0): number {
     const exchanges = this.#matching(match);
     for (const exchange of exchanges) exchange.truncate(lines);
@@ -127,13 +127,13 @@ export class FaultProxy {
     this.#listener = listener;
   }
 
-  /** The cable is pulled: all connections, old and new, stay silent until `heal`. */
+  /** All connections, old and new, stay open and silent until `heal`. */
   partition(): void {
     this.#partitioned = true;
     this.stallAll();
   }
 
-  /** The cable is back; connections from before and during the partition are broken, as their state is lost. */
+  /** Ends a partition. Connections from before and during it are broken, as their state is lost. */
   heal(): void {
     this.#partitioned = false;
     for (const socket of this.#sockets) socket.destroy();
@@ -154,7 +154,7 @@ export class FaultProxy {
     this.#sockets.add(socket);
     socket.setNoDelay(true);
     socket.once('close', () => this.#sockets.delete(socket));
-    // A client that hangs up in an unfriendly way; its exchanges notice by themselves.
+    // A client that resets its connection. Its exchanges notice by themselves.
     socket.on('error', () => socket.destroy());
     if (!this.#partitioned) this.#http.emit('connection', socket);
   }
@@ -175,7 +175,7 @@ export class FaultProxy {
   }
 }
 
-/** Starts a proxy before `upstream`; it listens when this resolves. */
+/** Starts a proxy before `upstream`. It listens when this resolves. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const url = new URL(options.upstream);
   const pool = { keepAlive: true, maxSockets: Infinity };

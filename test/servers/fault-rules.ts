@@ -1,6 +1,6 @@
 /** Faults, and the requests that they apply to. */
 
-/** What a rule sees of a request; never its body or its credentials. */
+/** The parts of a request that a rule can match; never its body or its credentials. */
 export interface ProxyRequest {
   readonly method: string;
   /** As sent, with the query: `/api/v1/secrets?watch=true`. */
@@ -12,7 +12,7 @@ export interface ProxyRequest {
   readonly isWatch: boolean;
 }
 
-/** All that are given must hold. A string in `path` is a part of it, a RegExp is searched for in path and query. */
+/** All given fields must match. A string in `path` is a part of it; a RegExp is searched for in path and query. */
 export interface RequestMatch {
   readonly method?: string | readonly string[];
   readonly path?: string | RegExp;
@@ -22,37 +22,37 @@ export interface RequestMatch {
 export type Matcher = RequestMatch | ((request: ProxyRequest) => boolean);
 
 export type Fault =
-  /** The connection breaks before the server hears of the request. */
+  /** The connection breaks before the server receives the request. */
   | { readonly kind: 'cut' }
-  /** The server does it, and the connection breaks before its answer: the client cannot know. */
+  /** The server carries the request out, and the connection breaks before its answer. The client cannot know which of both happened. */
   | { readonly kind: 'lose-answer' }
-  /** The connection stays and never says anything; the server does not hear of the request. */
+  /** The connection stays open and silent; the server does not receive the request. */
   | { readonly kind: 'stall' }
   /** The request is held for this time, then forwarded. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** The request is held until the test lets it go on. */
+  /** The request is held until the test releases it. */
   | { readonly kind: 'hold'; readonly until: Promise<void> }
-  /** Answered by the proxy; an object as body is sent as JSON. */
+  /** The proxy answers; a body that is an object is sent as JSON. */
   | {
       readonly kind: 'respond';
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
       readonly body?: unknown;
     }
-  /** So many whole lines of the answer (default 0), half of the next, and the connection breaks. */
+  /** This many complete lines of the answer (default 0), half of the next, and the connection breaks. */
   | { readonly kind: 'truncate'; readonly lines?: number };
 
 export interface FaultRule {
   /** Default: every request. */
   readonly match?: Matcher;
   readonly fault: Fault;
-  /** Ends by itself after so many requests. Default: until cleared. */
+  /** Ends after this many requests. Default: until cleared. */
   readonly times?: number;
 }
 
-/** A rule in force. */
+/** An active rule. */
 export interface ActiveRule {
-  /** How many requests it has met. */
+  /** How many requests it was applied to. */
   readonly hits: number;
   clear(): void;
 }
@@ -78,7 +78,7 @@ export function matches(matcher: Matcher | undefined, request: ProxyRequest): bo
   return isWatch === undefined || isWatch === request.isWatch;
 }
 
-/** The rules in force: the first that matches meets the request. */
+/** The active rules: the first that matches applies. */
 export class RuleSet {
   readonly #rules = new Set<{ readonly rule: FaultRule; hits: number }>();
 
@@ -99,7 +99,7 @@ export class RuleSet {
     this.#rules.clear();
   }
 
-  /** The fault for this request, which is counted as met by it. */
+  /** The fault for this request, which the rule then counts. */
   take(request: ProxyRequest): Fault | undefined {
     for (const entry of this.#rules) {
       if (!matches(entry.rule.match, request)) continue;
@@ -111,7 +111,7 @@ export class RuleSet {
   }
 }
 
-/** What Kubernetes answers with these codes, as a `respond` fault. */
+/** A `respond` fault with the answer of Kubernetes for these codes. */
 export function kubernetesFault(status: 409 | 410 | 429 | 500 | 503 | 504, retryAfterSeconds?: number): Fault {
   const reasons = {
     409: 'Conflict',

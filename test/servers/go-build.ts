@@ -12,7 +12,7 @@ const PROGRESS_MS = 5_000;
 const NO_NETWORK =
   /no such host|dial tcp|i\/o timeout|TLS handshake timeout|connection refused|proxyconnect|network is unreachable|server misbehaving|module lookup disabled/i;
 
-/** A server is not available; the message names the missing prerequisite and the fix. */
+/** A server is not available; the message names the missing prerequisite and the solution. */
 export class ServerUnavailableError extends Error {
   override readonly name = 'ServerUnavailableError';
 }
@@ -24,9 +24,9 @@ export interface BuildOptions {
 }
 
 /**
- * Builds into `target`. The compiler writes to a name of its own beside it, which becomes `target` by a rename only when
- * the build has succeeded: an interrupted build leaves no broken binary.
- * @throws ServerUnavailableError where Go, the network or room on the disk is missing, or the build fails.
+ * Builds into `target`. The compiler writes to a temporary name beside it, which is renamed only when
+ * the build has succeeded, so an interrupted build leaves no broken binary.
+ * @throws ServerUnavailableError if Go, the network or disk space is missing, or the build fails.
  */
 export async function goBuild(recipe: ServerRecipe, target: string, options: BuildOptions): Promise<void> {
   const go = await findGo(recipe, options.env);
@@ -43,7 +43,7 @@ export async function goBuild(recipe: ServerRecipe, target: string, options: Bui
   }
 }
 
-/** Removes the files of builds that were killed. Called under the build lock: no running build owns one. */
+/** Removes the files of killed builds. Called under the build lock, so no running build owns them. */
 async function removePartials(folder: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name.includes('.partial-'));
   await Promise.all(names.map((name) => rm(path.join(folder, name), { force: true })));
@@ -95,7 +95,7 @@ function endGroup(group: number): void {
   try {
     process.kill(group, 'SIGKILL');
   } catch (error) {
-    // After a complete build the group has no process left.
+    // After a complete build the group has no process.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
@@ -119,7 +119,7 @@ export function buildError(recipe: ServerRecipe, stderr: string, code: number | 
 }
 
 /**
- * A Go that can build this: in the path, in $GOROOT, or in the folder of its installer.
+ * A Go that can build this: in the path, in $GOROOT, or in the default folder of its installer.
  * @throws ServerUnavailableError that names the required version of Go
  */
 export async function findGo(

@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 export interface KubeconfigOptions {
   /** URL of the API server, or of a proxy before it. */
   readonly server: string;
-  /** Without it the server's certificate must be signed by a public authority. */
+  /** Without it, a public authority must have signed the server's certificate. */
   readonly caPem?: string;
   readonly token?: string;
   readonly clientCertPem?: string;
@@ -55,7 +55,7 @@ export function kubeconfigYaml(options: KubeconfigOptions): string {
   });
 }
 
-/** Writes it to a new file in `folder`, readable by its owner alone, and returns the path. */
+/** Writes it to a new file in `folder` that only its owner can read. @returns the path */
 export async function writeKubeconfigFile(folder: string, options: KubeconfigOptions): Promise<string> {
   const file = path.join(folder, `kubeconfig-${randomUUID().slice(0, 8)}.yaml`);
   await writeFile(file, kubeconfigYaml(options), { mode: 0o600 });

@@ -3,13 +3,13 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Below the ephemeral ports of outgoing connections (from 32768 on Linux, 49152 elsewhere): a port of a
- * stopped server must not be taken by a client before the server is back.
+ * Below the ephemeral ports of outgoing connections (from 32768 on Linux, 49152 elsewhere): no client may take the port of a
+ * stopped server before it starts again.
  */
 const FIRST = 20_000;
 const LAST = 32_000;
 
-/** A port that nothing listens on. @throws Error when none was found in 100 tries. */
+/** A free port. @throws Error if none was found in 100 tries. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {
     const port = randomInt(FIRST, LAST);

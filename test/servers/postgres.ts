@@ -21,13 +21,13 @@ export interface PostgresServer {
   readonly user: 'keyferry';
   readonly password: string;
   readonly database: 'postgres';
-  /** For Vault's `connection_url`, with the places that Vault fills in. */
+  /** For Vault's `connection_url`, with Vault's placeholders. */
   readonly vaultConnectionUrl: string;
-  /** Runs SQL as the superuser (or as `login`) by psql; answers rows as lines, columns split by `|`. */
+  /** Runs SQL as the superuser (or as `login`) with psql. @returns rows as lines, columns separated by `|` */
   sql(text: string, login?: { readonly user: string; readonly password: string }): Promise<string>;
-  /** SIGQUIT: ends at once, the data stay; `start` brings it back. */
+  /** SIGQUIT: ends at once, the data stay; `start` starts it again. */
   halt(): Promise<void>;
-  /** Starts it where it was halted, on the same port. */
+  /** Starts it after `halt`, on the same port. */
   start(): Promise<void>;
   /** Ends it and removes its folder. */
   stop(): Promise<void>;
@@ -42,7 +42,7 @@ interface Identity {
 const PASSWORD = 'keyferry-test';
 const PROGRAMS = ['initdb', 'postgres', 'psql'];
 
-/** Where PostgreSQL's programs are, or why it cannot be used: what a test gives as the reason of its skip. */
+/** The folder of PostgreSQL's programs, or the reason for skipping a test. */
 export function findPostgres(): { readonly bin: string } | { readonly missing: string } {
   const installed = globSync('/usr/lib/postgresql/*/bin').toSorted((a, b) => majorOf(b) - majorOf(a));
   const onPath = (process.env['PATH'] ?? '').split(path.delimiter).filter((folder) => folder !== '');
@@ -54,7 +54,7 @@ export function findPostgres(): { readonly bin: string } | { readonly missing: s
   };
 }
 
-/** @throws Error when PostgreSQL is not installed (ask `findPostgres` first) or does not start, with the end of its log. */
+/** @throws Error if PostgreSQL is not installed (call `findPostgres` first) or does not start, with the end of its log. */
 export async function startPostgres(): Promise<PostgresServer> {
   const found = findPostgres();
   if ('missing' in found) throw new Error(found.missing);
@@ -159,13 +159,13 @@ function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return true;
   } catch (error) {
-    // Not there, which is the answer.
+    // The program does not exist.
     void error;
     return false;
   }
 }
 
-/** Whom to run as: ourselves, but for root. @throws Error when there is no one. */
+/** The user to run as: the own one, except for root. @throws Error if there is no suitable user. */
 function unprivileged(): Identity {
   if (process.getuid?.() !== 0) return {};
   const users = readFileSync('/etc/passwd', 'utf8')

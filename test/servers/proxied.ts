@@ -1,9 +1,9 @@
-/** The way to an API server through a fault proxy. */
+/** A fault proxy before an API server, and a kubeconfig for it. */
 import type { ControlPlane } from './control-plane.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 /**
- * Starts a proxy before the API server; stop it after whatever uses it.
+ * Starts a proxy before the API server; stop it after its users.
  * @param user one of the control plane's; default `admin`
  * @returns the proxy, and the path of a kubeconfig that leads through it
  */

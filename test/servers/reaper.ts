@@ -1,9 +1,9 @@
 /**
- * Nothing outlives this process: a small shell holds the read end of a pipe and a list of our processes and temporary
- * folders. It ends them when the pipe closes, whatever ended this process (exit, crash, kill -9).
+ * Nothing outlives this process: a small shell holds the read end of a pipe and a list of the processes and temporary
+ * folders of this process. It ends them when the pipe closes, however this process ended (exit, crash, kill -9).
  *
  * Protocol, a line each: `+PID`, `-PID`, `+/folder`, `-/folder`. The shell is in a session of its own so that Ctrl-C in a
- * terminal does not end it first, and nothing waits for it.
+ * terminal does not end it first, and no process waits for it.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -62,12 +62,12 @@ export class Reaper {
     this.#pipe.write(`+${pid}\n`);
   }
 
-  /** Call it when the process has ended: another process may get the id from then on. */
+  /** Call it when the process has ended: another process may get its id. */
   removeProcess(pid: number): void {
     this.#pipe.write(`-${pid}\n`);
   }
 
-  /** A new temporary folder that is removed when this process ends. */
+  /** A new temporary folder, which is removed when this process ends. */
   async temporaryFolder(prefix: string): Promise<string> {
     const folder = await mkdtemp(path.join(tmpdir(), prefix));
     this.#pipe.write(`+${folder}\n`);

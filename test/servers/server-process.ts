@@ -13,7 +13,7 @@ export interface ServerProcessOptions {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Added to our own environment. */
+  /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly logFile: string;
   readonly cwd?: string;
@@ -37,7 +37,7 @@ export class ServerProcess {
     try {
       this.#child = spawn(options.command, options.args, {
         env: { ...process.env, ...options.env },
-        // A process group of its own: Ctrl-C in a terminal reaches us alone, and we stop servers in the right order.
+        // In a process group of its own: Ctrl-C in a terminal reaches only the test, which stops the servers in the right order.
         detached: true,
         stdio: ['ignore', log, log],
         ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -69,7 +69,7 @@ export class ServerProcess {
     return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** SIGTERM (or `signal`), and SIGKILL where that does not end it within `timeoutMs`. */
+  /** SIGTERM (or `signal`), and SIGKILL if it has not ended within `timeoutMs`. */
   async stop(timeoutMs = STOP_TIMEOUT_MS, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.running) return this.#ended;
     this.#child.kill(signal);
@@ -78,13 +78,13 @@ export class ServerProcess {
     clearTimeout(timer);
   }
 
-  /** SIGKILL; resolves when the process is gone. */
+  /** SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     if (this.running) this.#child.kill('SIGKILL');
     await this.#ended;
   }
 
-  /** SIGSTOP: the server keeps its sockets and answers nothing. */
+  /** SIGSTOP: the server keeps its sockets and sends no answers. */
   pause(): void {
     this.#child.kill('SIGSTOP');
   }
@@ -99,8 +99,8 @@ export class ServerProcess {
   }
 
   /**
-   * Waits until `probe` answers true; a probe that throws is taken for "not yet".
-   * @throws Error with the log's tail when the server ended or `timeoutMs` has passed.
+   * Waits until `probe` returns true. An error of the probe counts as "not yet".
+   * @throws Error with the end of the log if the server ended or `timeoutMs` has passed.
    */
   async ready(probe: () => Promise<boolean>, timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;

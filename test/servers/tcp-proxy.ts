@@ -1,13 +1,13 @@
 /**
- * Passes TCP connections on unchanged (TLS, HTTP/2 and client certificates included) and counts the bytes on the wire: what
- * the benchmark measures any controller with. The server's certificate must hold for 127.0.0.1.
+ * Passes TCP connections on unchanged (TLS, HTTP/2 and client certificates included) and counts the bytes on the wire, so that
+ * the benchmark can measure any controller. The server's certificate must be valid for 127.0.0.1.
  */
 import { connect, createServer } from 'node:net';
 import type { Socket } from 'node:net';
 
 import { freePort } from './ports.ts';
 
-/** From the client's point of view: `bytesIn` is what it read. TLS is counted with its overhead. */
+/** As seen by the client: `bytesIn` is what it read. TLS is counted with its overhead. */
 export interface WireCounters {
   connections: number;
   bytesIn: number;

@@ -1,11 +1,11 @@
-/** Vault's database secrets engine on a PostgreSQL of ours. */
+/** Vault's database secrets engine on the test's PostgreSQL. */
 import type { PostgresServer } from './postgres.ts';
 import type { VaultServer } from './vault.ts';
 
-/** The name under which Vault knows the PostgreSQL. */
+/** The name of the PostgreSQL in Vault. */
 const CONNECTION = 'main';
 
-/** Mounts the engine at `mount` and lets it make users of `database`. @throws VaultServerError */
+/** Mounts the engine at `mount`, so that it creates users of `database`. @throws VaultServerError */
 export async function mountDatabase(vault: VaultServer, mount: string, database: PostgresServer): Promise<void> {
   await vault.request('POST', `sys/mounts/${mount}`, { type: 'database' });
   await vault.request('POST', `${mount}/config/${CONNECTION}`, {
@@ -18,13 +18,13 @@ export async function mountDatabase(vault: VaultServer, mount: string, database:
 }
 
 export interface DatabaseRole {
-  /** Life of a lease until it is renewed: `1h`. */
+  /** TTL of a lease until its renewal: `1h`. */
   readonly ttl: string;
-  /** Longest life of a lease. Default: Vault's. */
+  /** Maximum TTL of a lease. Default: Vault's. */
   readonly maxTtl?: string;
 }
 
-/** A role whose credentials are read at `<mount>/creds/<name>`. @throws VaultServerError */
+/** Creates a role whose credentials are read at `<mount>/creds/<name>`. @throws VaultServerError */
 export async function databaseRole(
   vault: VaultServer,
   mount: string,

@@ -2,7 +2,7 @@
  * A real Vault on loopback, initialised, unsealed, with KV version 2 at `secret/` as in Vault's development mode.
  *
  * States: running and unsealed ⇄ running and sealed; running ⇄ halted, on the same port; `stop` is final. With storage `file` everything
- * survives a restart. With `memory` (the default) a restart is a new Vault that knows only the same root token: all
+ * survives a restart. With `memory` (the default) a restart gives a new Vault with only the same root token: all
  * secrets, mounts, tokens and leases are gone.
  */
 import { randomBytes } from 'node:crypto';
@@ -22,11 +22,11 @@ export interface VaultOptions {
   readonly storage?: 'memory' | 'file';
   /** Default false: plain HTTP. */
   readonly tls?: boolean;
-  /** A file audit device, values as HMACs. Default false. */
+  /** A file audit device, with values as HMACs. Default false. */
   readonly auditLog?: boolean;
-  /** Default: a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** More of Vault's configuration file: `{ default_lease_ttl: '10s' }`. */
+  /** More fields of Vault's configuration file: `{ default_lease_ttl: '10s' }`. */
   readonly config?: Readonly<Record<string, unknown>>;
   /** Gets progress lines when Vault must be built first. */
   readonly onProgress?: (line: string) => void;
@@ -54,7 +54,7 @@ export class VaultServer {
   readonly addr: string;
   /** PEM of the authority of Vault's certificate; empty without TLS. */
   readonly caPem: string;
-  /** Stays the same over restarts. */
+  /** It stays the same over restarts. */
   readonly rootToken: string;
   /** Exists only with the option `auditLog`. */
   readonly auditLogPath: string;
@@ -77,7 +77,7 @@ export class VaultServer {
     this.#http = new HttpClient(this.addr, caPem === '' ? {} : { caPem });
   }
 
-  /** One call below `/v1/`, whatever it answers: `raw('GET', 'secret/data/app')`. An empty token sends none. */
+  /** One call below `/v1/`, with any status: `raw('GET', 'secret/data/app')`. An empty token is not sent. */
   async raw(
     method: string,
     path: string,
@@ -108,7 +108,7 @@ export class VaultServer {
       name: 'vault',
       command,
       args: ['server', `-config=${path.join(this.folder, 'config.json')}`],
-      // A certificate built into one of its libraries has a negative serial number, which newer Go refuses at the start.
+      // One of its libraries has a built-in certificate with a negative serial number, which newer Go refuses at the start.
       env: { GODEBUG: 'x509negativeserial=1', VAULT_ADDR: this.addr },
       cwd: this.folder,
       logFile: this.logFile,
@@ -118,23 +118,23 @@ export class VaultServer {
     else if (options.unseal !== false) await this.unseal();
   }
 
-  /** SIGTERM; `start` brings it back. */
+  /** SIGTERM; `start` starts it again. */
   async halt(): Promise<void> {
     await this.#process?.stop();
   }
 
-  /** SIGKILL; `start` brings it back. */
+  /** SIGKILL; `start` starts it again. */
   async kill(): Promise<void> {
     await this.#process?.kill();
   }
 
-  /** Kills and starts it. For the loss with storage `memory` see above. */
+  /** Kills and starts it. With storage `memory` its data are lost, see above. */
   async restart(options: { readonly unseal?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.start(options);
   }
 
-  /** SIGSTOP: connections stay open and nothing is answered until `resume`. */
+  /** SIGSTOP: connections stay open, and no request is answered until `resume`. */
   pause(): void {
     this.#process?.pause();
   }
@@ -185,7 +185,7 @@ export class VaultServer {
     if (this.#options.auditLog === true) {
       await this.request('PUT', 'sys/audit/file', { type: 'file', options: { file_path: this.auditLogPath } });
     }
-    // A new mount of version 2 refuses requests until it has set itself up.
+    // A new mount of version 2 refuses requests until it is initialised.
     await waitFor(async () => (await this.raw('GET', 'secret/config')).status === 200, {
       message: 'secret/ to be usable',
     });
@@ -194,7 +194,7 @@ export class VaultServer {
 
 /**
  * Starts Vault, and builds it first if it is missing.
- * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError where it cannot be had.
+ * @throws Error with the end of Vault's log if it did not start, ServerUnavailableError if it cannot be built.
  */
 export async function startVault(options: VaultOptions = {}): Promise<VaultServer> {
   const folder = await Reaper.shared().temporaryFolder('keyferry-vault-');

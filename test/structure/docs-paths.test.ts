@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { anchors, prose } from '../support/markdown.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
-/** Paths in the text start at one of these. */
+/** Paths in the text start with one of these. */
 const BASES = ['.', 'src'];
 const ARCHITECTURE = 'docs/architecture.md';
 const SOURCE_FILE = /^[\w./-]+\.ts$/;
@@ -36,7 +36,7 @@ function isBroken(page: string, link: string): boolean {
   return anchor !== undefined && !anchors(read(target)).has(anchor);
 }
 
-/** `Class.member` of the page, in no source that declares the class. */
+/** `Class.member` on the page that no source of the class has. */
 function missingMembers(page: string): string[] {
   const sources = globSync('src/**/*.ts', { cwd: ROOT }).map(read);
   return [...prose(read(page)).matchAll(/`([A-Z]\w+)\.(\w+)`/g)]

@@ -1,4 +1,4 @@
-/** Finds the imports of the sources and holds them against the rule of docs/architecture.md. */
+/** Finds the imports of the sources and compares them with the rule of docs/architecture.md. */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -10,11 +10,11 @@ export interface SourceFile {
 
 interface Import {
   readonly specifier: string;
-  /** `import type …`: gone when the program runs. */
+  /** `import type …`: absent at run time. */
   readonly isType: boolean;
 }
 
-/** What each folder of src/ may import beside itself, and what only as types. */
+/** What each folder of src/ may import besides itself, and what only as types. */
 interface Layer {
   readonly imports: readonly string[];
   readonly types?: readonly string[];
@@ -32,13 +32,13 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   cli: { imports: ['runtime', 'observe', 'kube', 'vault', 'copy', 'controllers', 'config'] },
 };
 
-/** What one part of a folder may not import; tests are free. */
+/** The imports that a part of a folder must not have; tests are exempt. */
 interface Seam {
   readonly of: RegExp;
   readonly forbidden: RegExp;
-  /** May be imported all the same. */
+  /** Exceptions that may be imported. */
   readonly but?: RegExp;
-  /** May be imported as types. */
+  /** Exceptions that may be imported as types. */
   readonly types?: RegExp;
   readonly why: string;
 }
@@ -78,7 +78,7 @@ const SEAMS: readonly Seam[] = [
   },
 ];
 
-/** They are no part of the program: types, and oracles in tests. */
+/** Not part of the program: types, and oracles in tests. */
 const DEVELOPMENT_ONLY = ['@kubernetes/client-node', 'zod'];
 
 export function readSources(root: string): SourceFile[] {
@@ -111,9 +111,9 @@ export function importsOf(text: string): Import[] {
 
 function judgeOwn(file: string, { specifier, isType }: Import): string | undefined {
   const target = path.posix.join(path.posix.dirname(file), specifier);
-  // Unit tests may use what all tests share; the program may not.
+  // Unit tests may import the shared helpers of tests; the program may not.
   if (target.startsWith('test/')) return file.endsWith('.test.ts') ? undefined : 'src never imports test/';
-  // package.json is no code, and where the build scripts are the program is not.
+  // package.json is not code, and neither are the build scripts at run time.
   if (!target.startsWith('src/')) return 'outside src/';
   const [from, to] = [folderOf(file), folderOf(target)];
   const layer = LAYERS[from];
@@ -136,7 +136,7 @@ function isForbidden({ forbidden, but, types }: Seam, target: string, isType: bo
   return !(isType && types?.test(target) === true);
 }
 
-/** `controllers/a/…` imports `controllers/b/…`; everybody may import `controllers/common/…`. */
+/** `controllers/a/…` imports `controllers/b/…`. All may import `controllers/common/…`. */
 function isOtherController(file: string, target: string): boolean {
   const [from, to] = [controllerOf(file), controllerOf(target)];
   return from !== undefined && to !== undefined && to !== 'common' && from !== to;

@@ -1,6 +1,6 @@
 /**
- * A small Kubernetes client for tests. It stands on plain node:https and imports nothing of the program it tests, so that
- * a fault of the one does not hide in the other.
+ * A small Kubernetes client for tests. It uses plain node:https and imports nothing of the program, so that
+ * an error in one does not hide an error in the other.
  */
 import { parseAllDocuments } from 'yaml';
 
@@ -22,7 +22,7 @@ export interface TestApiOptions {
   readonly token?: string;
   readonly clientCertPem?: string;
   readonly clientKeyPem?: string;
-  /** Connections at once. Default 16. */
+  /** Concurrent connections. Default 16. */
   readonly maxSockets?: number;
 }
 
@@ -113,7 +113,7 @@ export class TestApi {
     return this.call('GET', path, options);
   }
 
-  /** As `get`, but undefined where there is none (404). @throws TestApiError for any other refusal. */
+  /** As `get`, but `undefined` if the object does not exist (404). @throws TestApiError for any other refusal. */
   async find(path: string): Promise<Json> {
     const { status, body } = await this.raw('GET', path);
     if (status === 404) return undefined;
@@ -139,7 +139,7 @@ export class TestApi {
     return this.call('POST', collection, { body: object });
   }
 
-  /** Creates many, at most `parallelism` at once (default 16). @throws the first failure, when those under way have ended. */
+  /** Creates many objects, at most `parallelism` at once (default 16). @throws the first failure, after all running calls have ended. */
   async createMany(objects: Iterable<Json>, parallelism = 16): Promise<void> {
     const source = objects[Symbol.iterator]();
     let failed = false;
@@ -166,7 +166,7 @@ export class TestApi {
     return this.call('PATCH', path, { body: patch, contentType: PATCH_TYPES[type] });
   }
 
-  /** Deletes; true if there was something to delete. */
+  /** Deletes an object. @returns whether it existed */
   async delete(path: string, query: Readonly<Record<string, string>> = {}): Promise<boolean> {
     const { status, body } = await this.raw('DELETE', path, { query });
     if (status === 404) return false;
@@ -175,7 +175,7 @@ export class TestApi {
   }
 
   /**
-   * Does the same as `kubectl apply --server-side` with these manifests (YAML text, or objects), one after another; waits until a
+   * Applies manifests (YAML text, or objects) as `kubectl apply --server-side` does, one after another; waits until a
    * CustomResourceDefinition is established. An object without a namespace is created in `default` if its kind is namespaced.
    */
   async apply(manifests: Json, fieldManager = 'test'): Promise<Json[]> {
@@ -199,8 +199,8 @@ export class TestApi {
   }
 
   /**
-   * Watches a collection from now on (or from `resourceVersion`), reconnecting until stopped; resolves when the watch is
-   * open. Every event comes with the time at which its line arrived (`performance.now()`, ms).
+   * Watches a collection from now on (or from `resourceVersion`), reconnecting until stopped. Resolves when the watch is
+   * open. Every event has the time at which its line arrived (`performance.now()`, ms).
    */
   watch(path: string, onEvent: WatchHandler, query: Readonly<Record<string, string>> = {}): Promise<Watcher> {
     return Watcher.open(this.#http, this.#auth, path, query, onEvent);

@@ -10,7 +10,7 @@ import { withLock } from '../servers/build-lock.ts';
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const BUNDLE = path.join(ROOT, 'dist', 'keyferry.cjs');
 
-/** The path of a bundle that is up to date. Test files in parallel build it once. */
+/** The path of an up-to-date bundle. Parallel test files build it once. */
 export async function ensureBundle(): Promise<string> {
   if (!isStale()) return BUNDLE;
   await mkdir(path.dirname(BUNDLE), { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Canary values: secrets that a test invents, uses like real ones, and searches for afterwards in all output that may be
- * read by people who must not see them (logs, events, metrics, statuses, errors).
+ * Canary values: secrets that a test invents, uses like real ones, and searches for afterwards in all output that
+ * unauthorized people may read (logs, events, metrics, statuses, errors).
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -17,14 +17,14 @@ export interface CanaryFinding {
 }
 
 /**
- * A value that cannot come about by chance, with a quote, a backslash and a letter outside ASCII, so that JSON, URLs and
- * base64 each show it in a form of their own.
+ * A value that does not occur by chance, with a quote, a backslash and a letter outside ASCII, so that JSON, URLs and
+ * base64 each encode it in a different form.
  */
 export function makeCanary(name: string): string {
   return `canary"${name}\\ü${randomBytes(12).toString('hex')}`;
 }
 
-/** The forms in which a value may stand in a text. @throws Error for a value too short to tell from chance. */
+/** The forms in which a value may appear in a text. @throws Error for a value so short that it could occur by chance. */
 export function canaryForms(value: string): readonly (readonly [Form, string])[] {
   if (Buffer.byteLength(value) < 8)
     throw new Error(`a canary needs 8 bytes at least, this has ${Buffer.byteLength(value)}`);
@@ -49,7 +49,7 @@ export function findCanaries(where: string, text: string, values: Readonly<Recor
   );
 }
 
-/** @throws AssertionError naming where and in which form, never the value. `texts` is by a name for the message. */
+/** @throws AssertionError naming place and form, never the value. `texts` is by a name for the message. */
 export function assertNoCanaries(
   texts: Readonly<Record<string, string>>,
   values: Readonly<Record<string, string>>,
@@ -59,8 +59,8 @@ export function assertNoCanaries(
 }
 
 /**
- * What of the value's base64 does not depend on what stands before and after it: in a longer text it begins at one of three
- * places within a group of three bytes, and shares its first and last characters with its neighbours.
+ * The part of the value's base64 that does not depend on the text around it: in a longer text it starts at one of three
+ * positions within a group of three bytes, and shares its first and last characters with the text around it.
  */
 function base64Cores(value: string): string[] {
   return [0, 1, 2].map((offset) => {

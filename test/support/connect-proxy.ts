@@ -1,4 +1,4 @@
-/** A real HTTP proxy that knows CONNECT only. States: listening → closed. */
+/** A real HTTP proxy that supports only CONNECT. States: listening → closed. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -23,7 +23,7 @@ export class ConnectProxy implements AsyncDisposable {
     });
   }
 
-  /** @param allows whether there is a way to `host:port`; to all others it answers 407 */
+  /** @param allows whether it opens a tunnel to `host:port`; otherwise it answers 407 */
   static async open(allows: (target: string) => boolean): Promise<ConnectProxy> {
     const server = createServer((_request, response) => response.writeHead(405).end());
     server.listen(0, '127.0.0.1');
@@ -47,7 +47,7 @@ export class ConnectProxy implements AsyncDisposable {
     socket.on('error', () => beyond.destroy());
     socket.on('close', () => {
       this.#sockets.delete(socket);
-      // A tunnel left open would keep the test's process alive.
+      // An open tunnel would keep the test's process alive.
       beyond.destroy();
     });
     this.#sockets.add(socket);

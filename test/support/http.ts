@@ -1,4 +1,4 @@
-/** One HTTP(S) call on plain node:http(s): what the test clients stand on. Imports nothing of the program it tests. */
+/** One HTTP(S) call with plain node:http(s), for the test clients. Imports nothing of the program. */
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { IncomingMessage, IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -7,7 +7,7 @@ export interface HttpOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Default 30,000, until the response's head, and then between two pieces of it. 0 = none. */
+  /** Default 30,000: until the response's head, and then between two chunks of it. 0: none. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -45,7 +45,7 @@ export class HttpClient {
     this.#agent.destroy();
   }
 
-  /** The response's head; its body is still to be read. `path` may hold a query. */
+  /** The response's head; its body is not read yet. `path` may contain a query. */
   open(path: string, options: HttpOptions = {}): Promise<IncomingMessage> {
     const { method = 'GET', headers = {}, body, timeoutMs = 30_000, signal } = options;
     const send = this.#base.protocol === 'https:' ? httpsRequest : httpRequest;

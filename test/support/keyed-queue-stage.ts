@@ -1,4 +1,4 @@
-/** What the tests of the queue stand on: a queue with its clock, and a worker whose runs end when the test says so. */
+/** Shared by the tests of the queue: a queue with its clock, and a worker whose runs end when the test decides. */
 import assert from 'node:assert/strict';
 import { KeyedQueue } from '../../src/runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, OnError } from '../../src/runtime/queue/keyed-queue-options.ts';
@@ -10,11 +10,11 @@ const unexpected: OnError = (key, error) => {
 
 export function makeQueue(options: Partial<KeyedQueueOptions> = {}): { clock: ManualClock; queue: KeyedQueue } {
   const clock = new ManualClock();
-  // random 0 makes every back-off half its ceiling.
+  // With random 0 every back-off is half its ceiling.
   return { clock, queue: new KeyedQueue({ name: 'test', clock, random: () => 0, onError: unexpected, ...options }) };
 }
 
-/** A worker whose runs end when the test says so. */
+/** A worker whose runs end when the test decides. */
 export class Stage {
   readonly ran: string[] = [];
   readonly open = new Map<string, PromiseWithResolvers<{ requeueAfterMs?: number } | undefined>>();

@@ -1,7 +1,7 @@
 /**
  * Keyferry as users run it: the bundle in a process of its own.
  *
- * States: running → ended (by `stop`, `kill9` or by itself). Reading logs is possible in both, probes and figures while it
+ * States: running → ended (by `stop`, `kill9` or by itself). Logs can be read in both states, probes and figures only while it
  * runs.
  */
 import { spawn } from 'node:child_process';
@@ -24,9 +24,9 @@ export interface KeyferryOptions {
   readonly command?: string;
   /** Further arguments. */
   readonly args?: readonly string[];
-  /** Added to our own environment. */
+  /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Flags of node, after those that Keyferry is always started with. */
+  /** More flags of Node, after the default ones. */
   readonly nodeArgs?: readonly string[];
   /** Default: a free port on loopback. */
   readonly statusAddress?: string;
@@ -37,7 +37,7 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Tests of the shutdown time measure it themselves. */
+/** Tests of the stop measure their own time. */
 const STOP_TIMEOUT_MS = PATIENCE_MS;
 
 export class Keyferry {
@@ -130,7 +130,7 @@ export class Keyferry {
     return (await this.probe('/readyz')).status === 200;
   }
 
-  /** Resolves when /readyz answers 200. @throws Error with the end of its log when it has ended or the time is up. */
+  /** Resolves when /readyz answers 200. @throws Error with the end of its log if it has exited or the time is up. */
   async ready(timeoutMs = PATIENCE_MS): Promise<void> {
     const given = new AbortController();
     void this.#ended.then(() => given.abort(new Error(`Keyferry ended before it was ready:\n${this.#tail()}`)));
@@ -146,7 +146,7 @@ export class Keyferry {
     return (await this.probe('/metrics')).text;
   }
 
-  /** The sum over the series of this name that have these labels; undefined where there is none. */
+  /** The sum of the series of this name with these labels; `undefined` if there are none. */
   async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number | undefined> {
     return metricValue(await this.metrics(), name, labels);
   }
@@ -161,7 +161,7 @@ export class Keyferry {
     return readCpuSeconds(this.pid);
   }
 
-  /** SIGTERM or another signal that stops it; SIGKILL after a minute, which shows in the answer. */
+  /** SIGTERM or another signal that stops it; SIGKILL after a minute, which the result shows. */
   stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ending> {
     return this.#end(signal);
   }

@@ -1,4 +1,4 @@
-/** The operator's own client of the API server, for tests of parts that take one. */
+/** The operator's own client of the API server, for tests of parts that need one. */
 import { createKubeApi, type HttpKubeApi } from '../../src/kube/http.ts';
 import { loadKubeconfig } from '../../src/kube/auth/kubeconfig.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 
-/** These end by themselves within the turn, or are the pipes of the test runner. */
+/** They end by themselves in the same turn, or are the pipes of the test runner. */
 const HARMLESS = new Set([
   'Immediate',
   'TickObject',
@@ -16,15 +16,15 @@ const HARMLESS = new Set([
 const GRACE_MS = 15_000;
 
 /**
- * To be called at the top level of a test file, below its own hooks: hooks run in the order of their registration, and what
- * a later one cleans up would be taken for a leak.
+ * Call it at the top level of a test file, below its own hooks. Hooks run in the order of their registration, and handles that
+ * a later hook closes would count as leaks.
  */
 export function failOnLeaks(): void {
   const atStart = activeResources();
   after(() => assertNoLeaks(atStart));
 }
 
-/** Which handles keep the process alive, by type and number. */
+/** The handles that keep the process alive, by type and number. */
 export function activeResources(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const type of process.getActiveResourcesInfo()) {
@@ -33,7 +33,7 @@ export function activeResources(): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** Waits a little for handles that are closing. @throws AssertionError that names the handles beyond `baseline`. */
+/** Waits a short time for handles that are closing. @throws AssertionError that names the handles beyond `baseline`. */
 export async function assertNoLeaks(baseline: ReadonlyMap<string, number>, graceMs = GRACE_MS): Promise<void> {
   const deadline = performance.now() + graceMs;
   let leaked = leakedBeyond(baseline);

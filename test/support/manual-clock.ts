@@ -21,7 +21,7 @@ export class ManualClock implements Clock {
     this.#wall = startMs;
   }
 
-  /** How many timers wait; a test that ends with more than 0 has leaked one. */
+  /** The number of pending timers; a test that ends with more than 0 has leaked one. */
   get pendingTimers(): number {
     return this.#pending.size;
   }
@@ -43,7 +43,7 @@ export class ManualClock implements Clock {
     return { cancel, [Symbol.dispose]: cancel };
   }
 
-  /** Moves both readings forward by `ms` and fires what becomes due on the way. */
+  /** Moves both readings forward by `ms` and fires the timers that become due. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
     await turn();
@@ -56,7 +56,7 @@ export class ManualClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Sets the wall clock as an administrator or NTP would: timers and `monotonic` do not notice. */
+  /** Sets the wall clock, as an administrator or NTP does: timers and `monotonic` do not change. */
   jump(ms: number): void {
     this.#wall += ms;
   }
@@ -75,7 +75,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Two turns: one for what was scheduled, one for what that scheduled in its own promises. */
+/** Two turns: one for scheduled callbacks, one for callbacks that their promises scheduled. */
 async function turn(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

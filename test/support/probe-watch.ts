@@ -1,8 +1,8 @@
 /**
- * How long the operator takes to answer its probes, compared with an idle process at the same moments: a delay of the machine, or of
- * the test itself, delays both.
+ * The time that the operator takes to answer its probes, compared with an idle process at the same moments: a delay of the machine, or of
+ * the test itself, affects both.
  *
- * State: looking → stopped.
+ * State: running → stopped.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -18,11 +18,11 @@ import { waitFor } from './wait-for.ts';
 const IDLER = `const server = require('node:http').createServer((_, answer) => answer.end('ok'));
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
 const EVERY_MS = 50;
-/** A probe that is not answered within this fails for the kubelet as well: its own limit is 1 s by default. */
+/** The kubelet's default limit is 1 s: a probe without an answer in this time also fails there. */
 const LIMIT_MS = 1000;
 /** Longer than any answer takes. */
 const TIMEOUT_MS = 60_000;
-/** The peak of resident memory that no user may exceed. */
+/** The limit of resident memory. */
 const MAX_MIB = 100;
 
 interface Look {
@@ -45,7 +45,7 @@ class ProbeWatch implements AsyncDisposable {
     this.#looking = this.#look();
   }
 
-  /** Looks from the first answer on. */
+  /** Starts with the first answer. */
   static async start(keyferry: Keyferry): Promise<ProbeWatch> {
     await waitFor(async () => (await keyferry.probe('/healthz')).status > 0, {
       timeoutMs: TIMEOUT_MS,
@@ -57,7 +57,7 @@ class ProbeWatch implements AsyncDisposable {
     return new ProbeWatch(keyferry, idler, port.toString().trim());
   }
 
-  /** The longest that an answer took longer than that of the idle process, ms. */
+  /** The maximum difference between an answer and that of the idle process, ms. */
   get worstMs(): number {
     return Math.max(0, ...this.#looks.map(({ ms, idleMs }) => ms - idleMs));
   }
@@ -65,7 +65,7 @@ class ProbeWatch implements AsyncDisposable {
   /** @throws AssertionError if a probe took too long */
   assertQuick(): void {
     assert.ok(this.#looks.length > 0, 'it was looked at');
-    // On a machine that makes even an idle process wait, all that computes waits several times as long.
+    // On a machine that delays even an idle process, a busy process is delayed several times as long.
     const idleMs = Math.max(...this.#looks.map((look) => look.idleMs));
     assert.ok(
       this.worstMs <= LIMIT_MS + 5 * idleMs,
@@ -110,7 +110,7 @@ async function time(client: HttpClient, path: string): Promise<number> {
   try {
     await client.send(path, { timeoutMs: TIMEOUT_MS });
   } catch (error) {
-    // A kept connection that the server has closed in the same moment; the kubelet opens a new one for each probe.
+    // The server closed the kept connection at this moment. The kubelet opens a new one for each probe.
     if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
     await client.send(path, { timeoutMs: TIMEOUT_MS });
   }

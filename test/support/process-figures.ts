@@ -1,11 +1,11 @@
-/** What a running process uses, from /proc (Linux; elsewhere these throw). */
+/** Memory and CPU time of a running process, from /proc (Linux; on other systems these functions throw). */
 import { readFile } from 'node:fs/promises';
 
 /** In bytes. */
 export interface MemoryFigures {
   /** Resident set, shared pages included (VmRSS). */
   readonly rss: number;
-  /** Private anonymous memory (RssAnon): what the process costs beside others of its kind. */
+  /** Private anonymous memory (RssAnon): the memory that only this process uses. */
   readonly private: number;
   /** The largest resident set so far (VmHWM). */
   readonly peakRss: number;
@@ -27,7 +27,7 @@ export async function readMemory(pid: number): Promise<MemoryFigures> {
 /** User and system time since the start, all threads, in seconds. */
 export async function readCpuSeconds(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The second field is the command in brackets and may hold anything; the fields after it are numbers.
+  // The second field is the command in brackets and can contain any character; the fields after it are numbers.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }

@@ -1,4 +1,4 @@
-/** From an object's apiVersion and kind to its collection's path, by the server's own discovery. */
+/** Maps the apiVersion and kind of an object to the path of its collection, with the server's discovery. */
 import { waitFor } from './wait-for.ts';
 
 export interface Reference {
@@ -23,12 +23,12 @@ export class ResourceMap {
     this.#discover = discover;
   }
 
-  /** To be called when the server has learned a new kind. */
+  /** Call it when the server has a new kind. */
   forget(): void {
     this.#known.clear();
   }
 
-  /** @throws Error when the server does not know the kind within 5 s (a new CRD takes a moment). */
+  /** @throws Error if the server does not serve the kind within 5 s (a new CRD takes a moment). */
   async collection({ apiVersion, kind, metadata }: Reference): Promise<string> {
     const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const resource = await waitFor(() => this.#find(base, kind), {

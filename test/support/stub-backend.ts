@@ -1,11 +1,11 @@
 import type { Backend } from '../../src/copy/backend.ts';
 
-/** A backend without sources, whose targets are always right. */
+/** A backend without sources, whose targets are always synced. */
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
 ): Backend & {
-  /** The targets that were reconciled. */
+  /** The reconciled targets. */
   readonly reconciled: string[];
 } {
   const reconciled: string[] = [];

@@ -1,27 +1,27 @@
-/** Waits for a condition with a deadline, which tests use instead of a sleep. */
+/** Waits for a condition with a deadline. Tests use it instead of a sleep. */
 import { Yardstick } from './yardstick.ts';
 
 /**
- * How long a test waits for an expected condition: more than twice as long as on a busy machine. It only bounds a failure;
- * a test that is about speed uses `within`.
+ * How long a test waits for an expected condition: more than twice the time on a busy machine. It only limits a failure;
+ * a test of speed uses `within`.
  */
 export const PATIENCE_MS = 60_000;
 
-/** The most that a busy machine prolongs a wait. */
+/** The maximum factor by which a busy machine prolongs a wait. */
 const LONGEST_STRETCH = 4;
 
 export interface WaitOptions {
   /** Default `PATIENCE_MS`. */
   readonly timeoutMs?: number;
-  /** Pause between two looks. Default: a tenth of the time waited so far, 20 to 100 ms. */
+  /** Pause between two calls of `condition`. Default: a tenth of the time waited so far, 20 to 100 ms. */
   readonly intervalMs?: number;
-  /** The condition, for the error. A function is called when the deadline has passed. */
+  /** Names the condition in the error. A function is called when the deadline has passed. */
   readonly message?: string | (() => string);
   readonly signal?: AbortSignal;
 }
 
 /**
- * Resolves with the first truthy result of `condition`. A condition that throws counts as not yet true.
+ * Resolves with the first truthy result of `condition`. An error of `condition` counts as "not yet".
  * @throws Error after `timeoutMs`, with the last error of `condition` as cause.
  */
 export async function waitFor<T>(
@@ -52,8 +52,8 @@ export async function waitFor<T>(
 }
 
 /**
- * Waits until `look` has returned the same for `quietMs`, which is longer on a busy machine.
- * @throws Error when that is not so within `PATIENCE_MS`
+ * Waits until `look` has returned the same value for `quietMs`, which is longer on a busy machine.
+ * @throws Error if that does not happen within `PATIENCE_MS`
  */
 export async function comesToRest(look: () => Promise<string>, quietMs: number, message: string): Promise<void> {
   using yardstick = new Yardstick();
@@ -69,8 +69,8 @@ export async function comesToRest(look: () => Promise<string>, quietMs: number, 
 }
 
 /**
- * Checks that `condition` stays true for `durationMs`: for "and nothing more happens". On a busy machine it takes longer, by as
- * much as the machine is slower, because an unwanted effect would appear later there.
+ * Checks that `condition` stays true for `durationMs`, for "nothing more happens". On a busy machine it takes longer, in
+ * proportion to its speed, because an unwanted effect would appear later there.
  * @throws Error as soon as it is false.
  */
 export async function staysTrue(

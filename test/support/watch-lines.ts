@@ -1,7 +1,7 @@
-/** Lines of a watch as an API server writes them. */
+/** Lines of a watch as an API server sends them. */
 import type { KubeObject } from '../../src/kube/api.ts';
 
-/** A thing in the namespace `n`. */
+/** An object in the namespace `n`. */
 export function object(name: string, resourceVersion: number, annotations?: Record<string, string>): KubeObject {
   return {
     metadata: {

@@ -1,7 +1,7 @@
 /**
  * An independent watch for tests that records the arrival time of every event, to measure latencies.
  *
- * States: opening → open → (broken → opening)* → stopped. A broken watch resumes where it was; when the server no longer
+ * States: opening → open → (broken → opening)* → stopped. A broken watch continues from its last version. If the server no longer
  * has that version (410), it starts again from now, after an event of type `GAP`.
  */
 import type { IncomingMessage } from 'node:http';
@@ -75,7 +75,7 @@ export class Watcher {
         response ??= await this.#connect();
         await this.#read(response);
       } catch (error) {
-        // A broken connection is what this loop is for; on stop the abort ends the loop.
+        // A broken connection leads to the next round of this loop. On stop the abort ends the loop.
         void error;
         if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }

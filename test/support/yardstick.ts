@@ -1,18 +1,18 @@
 /**
- * How slow the machine is right now: a fixed piece of work in the test's own process, beside the work that the test measures.
+ * The current speed of the machine: a fixed piece of work in the test's own process, beside the measured work.
  *
- * Time limits in tests are stated for a machine with nothing else to do. They are stretched by the factor by which the piece takes
- * longer than on such a machine, so that they hold under load and still fail when the program becomes slow.
+ * Time limits in tests are for an idle machine. They are multiplied by the factor by which the piece takes
+ * longer than on that machine, so they hold under load and still fail when the program becomes slow.
  */
 import assert from 'node:assert/strict';
 
-/** Of the piece. */
+/** Rounds of the piece. */
 const STEPS = 5_000_000;
 /** The time of the piece on an idle core of the machine on which the limits were set, ms. */
 const PIECE_MS = 7;
 /**
  * Pause after the first piece. Each further pause is longer, up to `LONGEST_PAUSE_MS`: a short measurement gets many pieces,
- * and a long one takes a fiftieth of a core.
+ * and a long one uses a fiftieth of a core.
  */
 const PAUSE_MS = 80;
 const PAUSE_GROWTH = 1.2;
@@ -28,7 +28,7 @@ let isWarm = false;
 
 /** Measures from its construction until it is disposed of. */
 export class Yardstick implements Disposable {
-  /** Each piece counts as much as the pause before it is long. */
+  /** Each piece counts in proportion to the pause before it. */
   #weights = 0;
   #tookMs = 0;
   #worstMs = 0;
@@ -40,12 +40,12 @@ export class Yardstick implements Disposable {
     measure(performance.now());
   }
 
-  /** How many times longer work takes than on an idle machine; at least 1. The mean of all pieces so far. */
+  /** The factor by which work takes longer than on an idle machine; at least 1. The mean of all pieces so far. */
   get stretch(): number {
     return Math.max(1, this.#tookMs / (this.#weights * PIECE_MS));
   }
 
-  /** As `stretch`, of the slowest piece: for the slowest of many measurements. */
+  /** As `stretch`, but of the slowest piece: for the slowest of many measurements. */
   get worst(): number {
     return Math.max(1, this.#worstMs / PIECE_MS);
   }
@@ -62,7 +62,7 @@ export class Yardstick implements Disposable {
   }
 }
 
-/** @param due when this piece should have begun: the wait for a processor counts, too */
+/** @param due when this piece should have started: the wait for a processor counts, too */
 function measure(due: number): void {
   clearTimeout(timer);
   piece();
@@ -78,7 +78,7 @@ function warmUp(): void {
   isWarm = true;
 }
 
-/** How slow the machine is now, for durations in a test's configuration, such as that of a Lease. Takes half a second. */
+/** The current stretch of the machine, for durations in a test's configuration, such as that of a Lease. Takes half a second. */
 export async function currentStretch(): Promise<number> {
   using yardstick = new Yardstick();
   await new Promise((resolve) => setTimeout(resolve, 6 * PAUSE_MS));
@@ -86,9 +86,9 @@ export async function currentStretch(): Promise<number> {
 }
 
 /**
- * Does `work`, and holds it to a time limit.
- * @param limitMs on a machine with nothing else to do
- * @throws AssertionError when the work took longer, by as much as the machine was slower meanwhile
+ * Runs `work` with a time limit.
+ * @param limitMs on an idle machine
+ * @throws AssertionError if the work took longer than the limit times the stretch
  */
 export async function within<T>(limitMs: number, what: string, work: () => T | Promise<T>): Promise<T> {
   using yardstick = new Yardstick();
@@ -99,7 +99,7 @@ export async function within<T>(limitMs: number, what: string, work: () => T | P
 }
 
 /**
- * For a time that was measured beside a yardstick.
+ * Checks a time that was measured beside a yardstick.
  * @throws AssertionError as `within`
  */
 export function assertWithin(tookMs: number, limitMs: number, what: string, stretch: number): void {
@@ -108,9 +108,9 @@ export function assertWithin(tookMs: number, limitMs: number, what: string, stre
 }
 
 /**
- * Does `work`, which computes without a pause, and holds it to a limit of CPU time: other processes do not count.
+ * Runs `work`, which computes without a pause, with a limit of CPU time: other processes do not count.
  * @param limitMs on the machine on which the limits were set
- * @throws AssertionError when the work took longer, in proportion to the fixed piece of work
+ * @throws AssertionError if the work took longer, in proportion to the fixed piece of work
  */
 export function withinCpu<T>(limitMs: number, what: string, work: () => T): T {
   warmUp();
@@ -127,7 +127,7 @@ function cpu<T>(work: () => T): [ms: number, result: T] {
   return [(user + system) / 1000, result];
 }
 
-/** The compiler cannot skip this: each step needs the one before. */
+/** The compiler cannot skip this: each step depends on the one before. */
 function piece(): number {
   let state = 1;
   for (let step = 0; step < STEPS; step += 1) {

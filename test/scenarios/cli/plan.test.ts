@@ -126,7 +126,7 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows(calm, '--all'), [['nothing to-a/one SecretMirror default/calm'], 0]);
     const asYaml = await run(['-', '-o', 'yaml', '--all'], yaml(calm));
     assert.equal(planSchema.parse(parse(asYaml.stdout)).unchanged, 1);
-    // Lost: a copy that is no longer wanted.
+    // Lost: a copy that no rule claims any more.
     assert.deepEqual(await rows([mirror('calm', 'one', ['to-b'])]), [
       ['delete to-a/one SecretMirror default/calm', 'create to-b/one SecretMirror default/calm'],
       3,
@@ -174,7 +174,7 @@ describe('keyferry plan', () => {
       JSON: JSON.stringify(mirror('m', 'one', ['to-a'])),
     };
     for (const [name, text] of Object.entries(cases)) assert.deepEqual((await rows(text))[0], created, name);
-    // What all of these are, the server says.
+    // The server accepts them, too.
     for (const name of ['empty annotations and labels', 'a merge key']) {
       const object: Json = parse(cases[name] ?? '', { merge: true });
       object.metadata.namespace = 'default';
@@ -288,7 +288,7 @@ describe('keyferry plan', () => {
     const [shown] = await rows(wide);
     assert.equal(shown.filter((row) => row.startsWith('update ')).length, MANY);
     assert.equal(shown.filter((row) => row.startsWith('create ')).length, MANY);
-    // A page of 500 each of four kinds, pages of 40 with the content of the copies and of a namespace, and one source.
+    // Pages of 500 of four kinds, pages of 40 with the content of the copies and of a namespace, and one source.
     const asked = (await requests()) - before;
     assert.ok(asked <= 10, `${asked} requests`);
   });

@@ -1,4 +1,4 @@
-/** deploy/rbac.yaml grants enough for the whole first scenario, and nothing that is never used. */
+/** deploy/rbac.yaml grants enough for the whole first scenario, and no permission that is never used. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,10 +14,10 @@ import { startOperator } from './operator-process.ts';
 const RBAC = path.join(import.meta.dirname, '../../../deploy/rbac.yaml');
 const USER = 'system:serviceaccount:keyferry:keyferry';
 const MIRROR = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mysecret-mirror';
-/** Events that repeat after minutes are patched; servers before Kubernetes 1.34, which cannot stream the first list, get list requests. */
+/** Repeated events are patched only after minutes. Lists are used only on servers before Kubernetes 1.34, which cannot stream the first list. */
 const SELDOM = new Set(['events patch', 'namespaces list', 'secrets list', 'secretmirrors list']);
 
-/** Every right that deploy/rbac.yaml gives. A change of it is to be seen in a diff, and to be explained. */
+/** Every permission in deploy/rbac.yaml. A change must be visible in a diff, with its reason. */
 const GOLDEN: Readonly<Record<string, readonly string[]>> = {
   'ClusterRole keyferry': [
     'core/namespaces: list watch',
@@ -39,7 +39,7 @@ const BOUND = [
 /** Verbs that allow privilege escalation. */
 const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
 
-/** For more than SecretMirrors between namespaces, which has its own test. */
+/** For other scenarios than SecretMirrors between namespaces; they have their own tests. */
 const OPTIONAL = new Set(['keyferry-replicator', 'keyferry-vault-kubernetes-auth']);
 
 interface Rule {
@@ -122,7 +122,7 @@ describe('deploy/rbac.yaml', () => {
         rules.filter(({ verbs }) => verbs.some((verb) => POWERS.has(verb))),
         [],
       );
-      // What every authenticated user may: ask what it may.
+      // Permissions of every authenticated user: reviews of its own access.
       return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
     };
     const everywhere = [
@@ -157,7 +157,7 @@ describe('deploy/rbac.yaml', () => {
     assert.equal(await api.find(copy('project-a-main')), undefined);
   }
 
-  /** What our user has done, as `resource verb`, and what it was refused. */
+  /** The calls of the test's user as `resource verb`, and the refused ones. */
   async function requests(): Promise<{ used: ReadonlySet<string>; refused: readonly string[] }> {
     const used = new Set<string>();
     const refused: string[] = [];
@@ -172,7 +172,7 @@ describe('deploy/rbac.yaml', () => {
   }
 });
 
-/** `group/resource: verbs`, for each resource. @throws AssertionError where a rule is about anything else */
+/** `group/resource: verbs`, for each resource. @throws AssertionError if a rule is not about resources */
 function rightsOf(rules: readonly Rule[] = []): string[] {
   return rules.flatMap(({ apiGroups = [], resources = [], verbs, nonResourceURLs }) => {
     assert.equal(nonResourceURLs, undefined);

@@ -35,7 +35,7 @@ describe('keyferry status and plan', () => {
     }
     return result;
   };
-  /** What `plan` shows with `--all`. It exits with 3 where something is lost or refused. */
+  /** The output of `plan --all`. Exit code 3 if a copy would be lost or refused. */
   const plan = async (...objects: object[]): Promise<string[]> => {
     const input = objects.map((object) => stringify(object)).join('---\n');
     const { code, stdout, stderr } = await run(['plan', '-', '-o', 'json', '--all'], input);
@@ -95,7 +95,7 @@ describe('keyferry status and plan', () => {
     assert.deepEqual(await plan(secret('default', 'one', 'changed')), ['update to-a/one', 'update to-b/one']);
     const tls = { type: 'kubernetes.io/basic-auth' };
     assert.deepEqual(await plan(secret('default', 'one', CANARY, tls)), ['replace to-a/one', 'replace to-b/one']);
-    // A younger mirror gives way.
+    // The younger mirror has a conflict.
     assert.deepEqual(await plan(mirror('younger', 'one', ['to-a'])), ['nothing to-a/one', 'conflict to-a/one']);
   });
 

@@ -123,7 +123,7 @@ describe('keyferry status of the replicator', () => {
     await users.change('team-a/push', { a: 'by hand' });
     await users.change('source/open', { a: '2' });
     await scene.of(KINDS[1]!).delete('source/map');
-    // A source whose data stay the same moves its version only.
+    // A change of a source that leaves its data unchanged changes only its version.
     const labels = { metadata: { labels: { some: 'label' } } };
     await users.create('source/calm', { a: '1' }, { 'replicate-to': 'team-a/calm' });
     const operator = await scene.operator(['-run-replicators=secret']);

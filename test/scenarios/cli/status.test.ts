@@ -33,7 +33,7 @@ describe('keyferry status', () => {
   });
   after(() => plane.stop());
 
-  /** A copy as the original makes it: no label, and nothing of ours. */
+  /** A copy of the original: without Keyferry's label and annotations. */
   const original = (where: string, owner: string) =>
     secret(where, 'one', 'x', {
       metadata: {
@@ -108,7 +108,7 @@ describe('keyferry status', () => {
       rules[0]?.failing.map((target) => `${target.state} ${target.reason} ${target.namespace}`),
       names.map((name) => `conflict Conflict ${name}`),
     );
-    // One is there but of the original, one belongs to a mirror that is gone.
+    // One copy was made by the original, one belongs to a deleted mirror.
     assert.deepEqual(
       rules[1]?.failing.map((target) => `${target.state} ${target.namespace}`),
       ['pending team-a', 'conflict team-b'],
@@ -176,7 +176,7 @@ describe('keyferry status', () => {
     ] as const) {
       const cluster = args[0] === 'crds' ? [] : ['--kubeconfig', plane.kubeconfigPath];
       const child = spawn(process.execPath, [BUNDLE, ...args, ...cluster], { stdio: ['pipe', 'pipe', 'pipe'] });
-      // Closed before anything is written, so that every write meets a closed pipe.
+      // Closed before any output, so that every write fails with EPIPE.
       child.stdout.destroy();
       child.stdin.end(input);
       const [stderr, code] = await Promise.all([

@@ -1,6 +1,6 @@
 /**
- * The manifests of README and docs on a real API server, with Keyferry running. Each page is followed from top to bottom, as a reader would: its YAML is
- * applied, or saved where it is marked `file=NAME`. Its console commands are carried out and must show what the page shows. `yaml fragment` is no manifest.
+ * The manifests of README and docs on a real API server, with Keyferry running. The test follows each page from top to bottom, as a reader does: it
+ * applies the YAML, or saves it if it is marked `file=NAME`, and runs the console commands, whose output must be that of the page. Blocks marked `yaml fragment` are skipped.
  */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -20,20 +20,20 @@ import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
 import { Shell, stepsOf } from './shell.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-/** Their order matters: pages after the one on SecretMirrors use its Secret `mysecret`. */
+/** The order matters: pages after the one on SecretMirrors use its Secret `mysecret`. */
 const PAGES = [
   ...new Set(['README.md', 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),
 ];
-/** README does not show the Secrets that its example finds: the source, and one that is not a copy. */
+/** README does not show these two Secrets of its example: the source, and one that is not managed by Keyferry. */
 const README_SECRETS = ['default', 'project-b-main'];
-/** The pages show narrow policies; test/scenarios/mirrors-vault/policies.test.ts holds that they suffice. */
+/** The pages show narrow policies; test/scenarios/mirrors-vault/policies.test.ts tests that they suffice. */
 const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
   .map((path) => `path "${path}" { capabilities = ["create", "read", "update"] }`)
   .join('\n');
 
 const postgres = findPostgres();
 const resources = new AsyncDisposableStack();
-/** What the pages leave to the reader: addresses and credentials. */
+/** Values that a reader replaces: addresses and credentials. */
 const replacements: Record<string, string> = {};
 let plane: ControlPlane;
 let shell: Shell;
@@ -128,7 +128,7 @@ async function apply(manifests: string): Promise<void> {
   await plane.api.apply(objects);
 }
 
-/** Whether a block asks for copies. */
+/** Whether a block creates copies. */
 function isRule({ text }: CodeBlock): boolean {
   return text.includes('kind: SecretMirror') || text.includes('k8s-replicator/');
 }

@@ -1,5 +1,5 @@
 /**
- * The few forms of commands that the documentation uses: `kubectl` and `vault`, carried out by a test's own clients, and `npx keyferry`, which runs the
+ * The few command forms in the documentation: the test's own clients run `kubectl` and `vault` commands, and `npx keyferry` runs the
  * bundle.
  */
 import { execFile } from 'node:child_process';
@@ -19,7 +19,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   secretmirrors: '/apis/mirrors.kts.studio/v1alpha2',
 };
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
-/** Different in every run. */
+/** They differ in every run. */
 const VARIABLE_COLUMNS = new Set(['AGE', 'LAST SYNC TIME']);
 
 /** Times, and versions at the end of a line. */
@@ -33,7 +33,7 @@ export interface Step {
   readonly shown: string;
 }
 
-/** The steps of a console block: lines with `$ ` are commands. */
+/** The steps of a console block: lines that start with `$ ` are commands. */
 export function stepsOf(text: string): Step[] {
   return text
     .split(/^\$ /m)
@@ -63,7 +63,7 @@ export class Shell {
     writeFileSync(path.join(this.#folder, name), text);
   }
 
-  /** Carries a command out, and waits until its output is as shown. @throws Error for a command of another form */
+  /** Runs a command, and waits until its output is as shown. @throws Error for an unknown command */
   async run({ command, shown }: Step): Promise<void> {
     const [call = '', filter = ''] = command.split(' | ', 2);
     const [program, verb, ...args] = call.split(/ +/);

@@ -1,4 +1,4 @@
-/** Admission policies of a cluster, which the API server itself evaluates. */
+/** Admission policies, which the API server itself evaluates. */
 import type { Json, TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -7,15 +7,15 @@ const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 export interface Refusal {
   /** Default: `secrets`. */
   readonly resource?: string;
-  /** CEL: which writes are refused. */
+  /** CEL: the writes to refuse. */
   readonly when: string;
   /** Default: creations and changes. */
   readonly operations?: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
-  /** CEL: what the server says of it. Default: `refused by <name>`. */
+  /** CEL: the server's message. Default: `refused by <name>`. */
   readonly words?: string;
 }
 
-/** Refuses these writes until it is disposed of. Settles when it is in force. */
+/** Refuses these writes until it is disposed. Settles when the policy is in force. */
 export async function refuse(api: TestApi, name: string, refusal: Refusal): Promise<AsyncDisposable> {
   const { when, resource = 'secrets', operations = ['CREATE', 'UPDATE'], words = `'refused by ${name}'` } = refusal;
   const probe = `probe-of-${name}`;
@@ -68,8 +68,8 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
 }
 
 /**
- * Makes the server store another text than what is written to the Secrets of a namespace, until it is disposed of. Settles when it is in force.
- * @param path JSON pointer of what is changed in them
+ * Makes the server change a text in each written Secret of a namespace, until it is disposed. Settles when the policy is in force.
+ * @param path JSON pointer of the changed field
  */
 export async function overwrite(
   api: TestApi,

@@ -8,12 +8,12 @@ import { annotations, HOME, labels, MirrorScene, PARENT_VERSION, secretPath } fr
 import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts';
 
 const FIGHT_MS = 4000;
-/** Ten at once, and those that the pauses of 1, 2 and 4 s leave room for. */
+/** Ten at once, and those between the pauses of 1, 2 and 4 s. */
 const MOST_WRITES = 14;
-/** After so many the next one waits for 2 s, long enough for the status to say so. */
+/** After this many, the next pause is 2 s, long enough for the status to report it. */
 const FEWEST_WRITES = 11;
 
-/** Undoes each repair as fast as possible for a while. */
+/** Undoes each repair as fast as possible for some time. */
 async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean, undo: () => unknown): Promise<void> {
   let rounds = 0;
   const end = performance.now() + FIGHT_MS;
@@ -23,7 +23,7 @@ async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean
       rounds += 1;
       await undo();
     }
-    // On a busy machine the first, which nothing holds up, take longer.
+    // On a busy machine the first retries take longer, although they have no pause.
     return performance.now() > end && rounds > FEWEST_WRITES;
   };
   await waitFor(round, { intervalMs: 5, message: () => `a repair after ${rounds} rounds` });
@@ -98,7 +98,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });
-    // As a client that replaces it by the manifest in a repository.
+    // As a client that replaces it with the manifest from a repository.
     const bare = {
       apiVersion: 'v1',
       kind: 'Secret',

@@ -16,7 +16,7 @@ it('the log of a crash shows type, message and stack frames of the error, and no
   try {
     const server = `http://127.0.0.1:${await freePort()}`;
     const kubeconfig = await writeKubeconfigFile(folder, { server });
-    // As node's own errors of a malformed answer have it.
+    // As in Node's own errors for a malformed response.
     const fault = path.join(folder, 'fault.cjs');
     const thrown = `Object.assign(new Error('Parse Error'), { body: process.env.CANARY })`;
     await writeFile(fault, `setTimeout(() => Promise.reject(${thrown}), 500)`);

@@ -1,4 +1,4 @@
-/** Rules whose copies would come back to their source: nothing is written for them, and each status names the others. */
+/** Rules whose copies would return to their source: nothing is written for them, and each status names the others. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -23,14 +23,14 @@ const rooms = (prefix: string, count: number): string[] => Array.from({ length: 
 const next = (namespaces: readonly string[], index: number): string =>
   namespaces[(index + 1) % namespaces.length] ?? '';
 
-/** One mirror in each namespace, into the next one; the last leads to the first. */
+/** One mirror in each namespace, into the next one; the last copies into the first. */
 async function mirrorsAlong(namespaces: readonly string[], name = NAME): Promise<void> {
   for (const [index, namespace] of namespaces.entries()) {
     await scene.mirror(name, [next(namespaces, index)], {}, namespace);
   }
 }
 
-/** The ring closes when the Secret that its first user made is deleted: the ring makes it again, as a copy. */
+/** The ring closes when the Secret of its first user is deleted: the ring creates it again, as a copy. */
 async function closed(prefix: string, count: number): Promise<string[]> {
   const namespaces = rooms(prefix, count);
   await scene.namespaces(...namespaces);
@@ -72,7 +72,7 @@ describe('a ring of SecretMirrors', () => {
         { message: `the event in ${namespace}` },
       );
     }
-    // Two edits at once would chase each other round the ring.
+    // Two edits at the same time would overwrite each other all around the ring.
     await change('named-0', { a: 'x' });
     await change('named-1', { a: 'y' });
     await rest(namespaces);
@@ -96,7 +96,7 @@ describe('a ring of SecretMirrors', () => {
     await change('named-1', { a: 'z' });
     await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
     await scene.ready(NAME, 'Synced', /0 copies/, 'named-0');
-    // What the first mirror had made stays, because the next one copies from it; its edits flow on by now.
+    // The copy of the first mirror stays, because the next mirror copies from it. From now on its edits are copied.
     await scene.copied('named-2', NAME, { a: 'z' });
     await scene.copied('named-0', NAME, { a: 'z' });
     await change('named-1', { a: 'new' });
@@ -139,7 +139,7 @@ describe('chains and diamonds', () => {
     await scene.mirror(NAME, ['left', 'right'], {}, 'top');
     const { metadata } = await scene.mirror(NAME, ['bottom'], {}, 'left');
     await scene.copied('bottom', NAME, { a: '1' });
-    // Of two of the same second either may come first.
+    // Rules created in the same second can be in either order.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await scene.mirror(NAME, ['bottom'], {}, 'right');
     await scene.ready(NAME, 'Conflict', /(?:)/, 'right');

@@ -1,4 +1,4 @@
-/** A mirror is deleted, and the next claim of its copy cannot take over: a failed takeover never blocks deletion, and no copy is left behind. */
+/** A mirror is deleted, and the next mirror cannot take over its copy: a failed takeover never blocks deletion, and no copy is left behind. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -24,13 +24,13 @@ after(async () => {
   await proxy.stop();
 });
 
-/** A target that the mirror in HOME has, and the one in `<name>-home` waits for. */
+/** A target that the mirror in HOME has, and that the one in `<name>-home` waits for. */
 async function twoClaims(name: string): Promise<void> {
   await scene.namespaces(`${name}-home`, `${name}-target`);
   await scene.secret(HOME, name, { a: '1' });
   const { metadata } = await scene.mirror(name, [`${name}-target`]);
   await scene.copied(`${name}-target`, name, { a: '1' });
-  // Of two of the same second either may come first.
+  // Rules created in the same second can be in either order.
   await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
   await scene.secret(`${name}-home`, name, { b: '2' });
   await scene.mirror(name, [`${name}-target`], {}, `${name}-home`);

@@ -1,4 +1,4 @@
-/** The deletion of a rule, and of an object in the way of a copy: no deletion is blocked for ever, and retained copies stay. */
+/** The deletion of a rule, and of an object that blocks a copy: no deletion is blocked forever, and retained copies stay. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Longer than everything that follows a deletion by itself. */
+/** Longer than all automatic effects of a deletion take. */
 const SETTLE_MS = 1500;
 
 describe('a mirror whose target another mirror claims too', () => {

@@ -1,4 +1,4 @@
-/** Invalid answers of an API server or a proxy: the operator logs them once in its own words and retries. */
+/** Invalid answers of an API server or a proxy: the operator logs them once with its own message and retries. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -9,7 +9,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { HOME, mirrorPath, MirrorScene, secretPath } from '../mirrors/support.ts';
 
-/** Looks at the API that the test waits for. */
+/** Discovery requests for the API that the test waits for. */
 const LOOKS = 4;
 
 let scene: MirrorScene;
@@ -67,7 +67,7 @@ it('an answer that is not JSON is not quoted', async () => {
   await operator.stop();
 });
 
-/** What stands before an API server, or one that has just started, says of a path that it does not know (yet). */
+/** Answers of a proxy before an API server, or of a server that has just started, for an unknown path. */
 const NO_SUCH_PAGE = {
   kind: 'respond',
   status: 404,

@@ -7,7 +7,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { COPY_LABEL, HOME, MirrorScene, OWNED_BY, secretPath } from '../mirrors/support.ts';
 import { annotate } from '../replicator/support.ts';
 
-/** Slowly is so that each step has its consequences before the next. */
+/** The slow pace lets each step take effect before the next. */
 const PAUSES = { fast: 0, slowly: 250 } as const;
 const SETTLE_MS = 500;
 
@@ -16,7 +16,7 @@ type Step = () => Promise<unknown>;
 const comesAfter = (order: readonly string[], step: string, other: string): boolean =>
   !order.includes(step) || order.indexOf(other) < order.indexOf(step);
 
-/** All orders of the steps in which what stands in a namespace, or on an object, comes after that. */
+/** All orders of the steps in which the namespace of an object, or the object that is changed, is created first. */
 function orders(steps: readonly string[]): string[][] {
   if (steps.length === 0) return [[]];
   return steps
@@ -32,7 +32,7 @@ before(async () => {
 after(() => scene.close());
 
 let count = 0;
-/** One test for each order and pace. `steps` and `check` get the name of everything in it. */
+/** One test for each order and pace. `steps` and `check` get the name of all its objects. */
 function each(
   list: readonly string[][],
   steps: (name: string) => Readonly<Record<string, Step>>,
@@ -67,7 +67,7 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
       namespace: () => namespace(name),
       source: () => source(name),
       mirror: () => mirror(name),
-      // Where the rest was faster the copy is there already.
+      // In the fast case the copy may exist already.
       target: () =>
         scene.secret(name, name, { a: 'old' }, restored(name)).catch((error: Json) => assert.equal(error.status, 409)),
     }),
@@ -81,7 +81,7 @@ describe('a mirror, and a copy that is restored from a backup', { concurrency: 8
 describe('a mirror, and an object of a user', { concurrency: 8 }, () => {
   const theirs = new Map<string, Json>();
   each(
-    // If it came last there would be a copy already.
+    // If this step came last, a copy would exist already.
     orders(['namespace', 'target', 'source', 'mirror']).filter((order) => order.at(-1) !== 'target'),
     (name) => ({
       namespace: () => namespace(name),
@@ -107,7 +107,7 @@ describe('a push', { concurrency: 8 }, () => {
     (name) => ({
       namespace: () => namespace(name),
       source: () => source(name, { annotations: annotate({ 'replicate-to-namespaces': `(${name})` }) }),
-      // Restored from a backup: it has the mark.
+      // Restored from a backup, with the mark.
       target: () =>
         scene
           .secret(

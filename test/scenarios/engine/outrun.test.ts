@@ -1,4 +1,4 @@
-/** Status and deletion of a mirror rest on its current generation, also when that has not been reconciled yet. */
+/** Status and deletion of a mirror depend on its current generation, also while that has not been reconciled yet. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, it } from 'node:test';
 
@@ -8,9 +8,9 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
 import { HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from '../mirrors/support.ts';
 
-/** As many as are looked at together. */
+/** The number of mirrors that the operator reconciles at the same time. */
 const BLOCKERS = 8;
-/** How long the others keep the operator from looking at a mirror. */
+/** How long the other mirrors block the reconcile of a mirror. */
 const BLOCKED_MS = 3000 * Math.min(4, await currentStretch());
 
 let scene: MirrorScene;
@@ -28,7 +28,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** From now on no mirror is looked at for a while: all that may be are waiting for the server. */
+/** From now on no mirror is reconciled for some time: all slots wait for the server. */
 async function block(name: string): Promise<void> {
   const rule = proxy.rule({
     match: { method: 'PATCH', path: new RegExp(`/secretmirrors/${name}-\\d+\\?`) },

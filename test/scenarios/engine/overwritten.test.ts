@@ -9,9 +9,9 @@ import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
 import { overwrite } from './admission.ts';
 
 const MARK = 'keyferry.dev/overwritten';
-/** Two at once, then after 5, 10, 20, 40 s …: no test takes longer. */
+/** Two at once, then after 5, 10, 20, 40 s …: no test takes longer than that. */
 const MOST_WRITES = 7;
-/** A pause that may have begun just before a policy went. */
+/** A pause that may have started just before the policy was deleted. */
 const HEAL_MS = 100_000;
 
 let scene: MirrorScene;
@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Lines of the operators' log about writes to a Secret. */
+/** Log lines of the operators about writes to a Secret. */
 const writesTo = (namespace: string): string[] =>
   operator.output
     .split('\n')

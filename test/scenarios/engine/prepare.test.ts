@@ -1,4 +1,4 @@
-/** A mirror that the operator may not write: it reports that wherever the server permits it. */
+/** A mirror that the operator may not write: the operator reports it in every way that the server permits. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,7 +17,7 @@ const USER = 'system:serviceaccount:keyferry:keyferry';
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
-/** As it is delivered. */
+/** The role of deploy/rbac.yaml. */
 let roles: Json[];
 
 before(async () => {
@@ -38,7 +38,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** Takes the verb on a resource away from us. */
+/** Removes the operator's permission for this verb on a resource. */
 async function forbid(verb: string, resource: string): Promise<void> {
   const without = structuredClone(roles).map((role) => {
     for (const rule of role.rules ?? []) {

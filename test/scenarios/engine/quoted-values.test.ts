@@ -1,4 +1,4 @@
-/** Admission policies that quote values of the Secret they refuse: the operator reports the refusal and none of the values. */
+/** Admission policies that quote values of the Secret that they refuse: the operator reports the refusal and none of the values. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -7,7 +7,7 @@ import { type KindScene, KINDS, ReplicatorScene } from '../replicator/support.ts
 import { refuse } from './admission.ts';
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
-/** Where most is said. */
+/** The level with the most output. */
 const ARGS = ['--log-level=debug'];
 
 const quoting = (object: 'object' | 'oldObject', name: string): { readonly when: string; readonly words: string } => ({
@@ -21,12 +21,12 @@ describe('the report of a refusal that quotes a value', () => {
     scene = await MirrorScene.open();
     await scene.operator({ args: ARGS });
   });
-  // Looks for the values in all that the operator has said and written.
+  // Searches the values in all output and all writes of the operator.
   after(() => scene.close());
 
   async function settled(name: string): Promise<void> {
     await scene.namespaces(name);
-    // As `kubectl apply` leaves it.
+    // As after `kubectl apply`.
     const applied = { [LAST_APPLIED]: JSON.stringify({ data: scene.data({ a: '1' }) }) };
     await scene.secret(HOME, name, { a: '1' }, { metadata: { annotations: applied } });
     await scene.mirror(name, [name]);

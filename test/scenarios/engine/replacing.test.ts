@@ -1,4 +1,4 @@
-/** A copy that cannot be changed is deleted and created again. Also when the server refuses the new one, the namespace keeps a copy. */
+/** A copy that cannot be changed is deleted and created again. The namespace keeps a copy also when the server refuses the new one. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -33,7 +33,7 @@ after(async () => {
   await proxy.stop();
 });
 
-/** A mirror with one copy of the type Opaque, in the namespace of the mirror's name. */
+/** A mirror with one copy of the type Opaque, in a namespace with the mirror's name. */
 async function mirrored(name: string): Promise<Json> {
   await scene.namespaces(name);
   await scene.secret(HOME, name, OLD);
@@ -43,7 +43,7 @@ async function mirrored(name: string): Promise<Json> {
   return copy;
 }
 
-/** The source comes back with another type and another value. */
+/** Creates the source again with another type and another value. */
 async function retype(name: string): Promise<void> {
   await scene.api.delete(secretPath(HOME, name));
   await scene.secret(HOME, name, NEW, { type: BASIC });
@@ -56,13 +56,13 @@ async function replaced(name: string, old: Json, timeoutMs = 70_000): Promise<vo
 }
 
 const withType = (name: string): string => `request.namespace == '${name}' && object.?type.orValue('') == '${BASIC}'`;
-/** What a policy refuses that lets a dry run pass. */
+/** A CEL rule that refuses a write and accepts its dry run. */
 const onlyForReal = (when: string): string => `!request.?dryRun.orValue(false) && ${when}`;
 const isCreation =
   (namespace: string) =>
   ({ method, query, path }: ProxyRequest): boolean =>
     method === 'POST' && !query.has('dryRun') && path === `/api/v1/namespaces/${namespace}/secrets`;
-/** What has been asked of Secrets in a namespace. */
+/** The requests for Secrets in a namespace. */
 const requestsIn = (namespace: string): ProxyRequest[] =>
   proxy.requests
     .map(({ method, url }) => describeRequest(method, url))
@@ -86,7 +86,7 @@ describe('a copy whose source has changed its type', () => {
     const few = { hard: { secrets: '1' } };
     await scene.api.create({ ...quota, spec: few });
     const path = '/api/v1/namespaces/quota/resourcequotas/few';
-    // The tests' controller manager does not count.
+    // Without the requests of the controller manager.
     await scene.api.patch(`${path}/status`, { status: { ...few, used: few.hard } });
     const another = { metadata: { name: 'another', namespace: 'quota' } };
     const isFull = async (): Promise<boolean> => {
@@ -123,7 +123,7 @@ describe('a copy whose source has changed its type', () => {
 
   it('is missing for no longer than two requests, without waiting for a watch', async () => {
     const old = await mirrored('silent');
-    // From now on nothing is heard of copies.
+    // From now on no watch event about copies arrives.
     const copies = (request: ProxyRequest): boolean => request.isWatch && request.query.has('labelSelector');
     assert.ok(proxy.stallAll(copies) > 0, 'the watch of copies');
     await retype('silent');

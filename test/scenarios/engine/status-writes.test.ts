@@ -1,4 +1,4 @@
-/** The status of a mirror that is about to be settled takes one write, also right after the start. */
+/** A mirror whose copies are made soon gets one status write, also right after the start. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
@@ -9,12 +9,12 @@ import { HOME, MirrorScene } from '../mirrors/support.ts';
 
 const MIRRORS = 50;
 const NAMESPACES = 5;
-/** Well below what is waited for copies that are being made; on a machine with nothing else to do. */
+/** Well below the time that the engine waits for copies in progress; on an idle machine. */
 const SOON_MS = 1000;
-/** For so long the engine waits for copies that are being made, before it says that they are. */
+/** The time that the engine waits for copies in progress before the status reports them. */
 const PATIENCE_MS = 2000;
 
-/** What a start takes before the first look at a mirror, at least. */
+/** The minimum time from the start to the first reconcile of a mirror. */
 const START_MS = 500;
 
 let scene: MirrorScene;
@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Statuses that were written so far. */
+/** The number of status writes so far. */
 const writes = (): number =>
   readFileSync(scene.plane.auditLogPath, 'utf8')
     .split('\n')
@@ -35,7 +35,7 @@ const writes = (): number =>
         verb === 'patch' && objectRef?.resource === 'secretmirrors' && objectRef.subresource === 'status',
     ).length;
 
-/** How many statuses of one mirror may say that copies are being made: one for each time that the engine waited since `from`. */
+/** The maximum number of status writes of one mirror that report copies in progress: one for each time that the engine waited since `from`. */
 const interim = (from: number): number => Math.floor(Math.max(0, performance.now() - from) / PATIENCE_MS);
 
 it('each of many mirrors gets one status write at the start', async () => {

@@ -11,7 +11,7 @@ import { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 
-/** A stop that waits for nothing takes a few ms; one that is forced takes 4,500. */
+/** A stop without waiting takes a few ms; a forced one takes 4,500. */
 const STOP_MS = 2000;
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {

@@ -1,6 +1,6 @@
 /**
- * No input makes the operator write a Secret that the control plane takes for a token: one of a ServiceAccount, which it would fill with
- * the power of that account, or one that lets nodes join. The CRD checks nothing here.
+ * No input makes the operator write a Secret that the control plane treats as a token: one of a ServiceAccount, which it fills with a
+ * token of that account, or a bootstrap token, with which nodes join. The CRD checks nothing here.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -14,7 +14,7 @@ import { policy, VaultScene } from '../mirrors-vault/support.ts';
 import { annotate } from '../replicator/support.ts';
 
 const ACCOUNT = 'kubernetes.io/service-account.name';
-/** With what the API server wants of them. */
+/** With the annotations and keys that the API server requires. */
 const TYPES: readonly (readonly [string, Json])[] = [
   ['kubernetes.io/service-account-token', { [ACCOUNT]: 'robot' }],
   ['bootstrap.kubernetes.io/token', {}],
@@ -40,7 +40,7 @@ describe('tokens', () => {
     const destination = { namespaces: ['target'], secretType };
     await scene.fromVault(name, scene.block(`secret/data/${name}`, 'reader'), [], { destination });
   };
-  /** An event on an object that is a rule of the replicator. */
+  /** Waits for an event on an object that is a rule of the replicator. */
   const reported = async (name: string, namespace = HOME): Promise<void> => {
     const isIt = ({ involvedObject, reason }: Json): boolean =>
       involvedObject.name === name && reason === 'RefusedType';

@@ -1,4 +1,4 @@
-/** A target keeps its own type, whatever it was filled from. */
+/** A target keeps its own type, whatever source filled it. */
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 

@@ -48,10 +48,10 @@ async function plugin(name: string, status: string): Promise<void> {
   await chmod(at(name), 0o700);
 }
 
-/** How a kubeconfig names it. */
+/** The `exec` block of a kubeconfig. */
 const exec = (name: string): object => ({ apiVersion: V1, command: `./${name}`, interactiveMode: 'Never' });
 
-/** A kubeconfig with one cluster and one user, in the JSON that is YAML too. */
+/** A kubeconfig with one cluster and one user, as JSON, which is valid YAML. */
 async function kubeconfig(cluster: object, user: object): Promise<string> {
   const config = {
     'current-context': 'c',
@@ -62,7 +62,7 @@ async function kubeconfig(cluster: object, user: object): Promise<string> {
   return await file(`config-${(count += 1)}`, JSON.stringify(config));
 }
 
-/** The name that the API server knows us by. */
+/** The user name that the API server reports. */
 async function whoAmI(connection: Connection): Promise<string | undefined> {
   await using api = createKubeApi(connection);
   const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' });
@@ -157,7 +157,7 @@ test('a credential plugin runs again when its credential is refused, and not bef
   await plugin('renewed.sh', JSON.stringify({ token: 'no-longer-good' }));
   await assert.rejects(whoAmI(login), { status: 401 });
   await plugin('renewed.sh', JSON.stringify({ token: plane.tokenFor('bob') }));
-  // Once it was asked it is left alone for some seconds, whatever the server says.
+  // After one run the plugin is not run again for some seconds, whatever the server answers.
   await waitFor(async () => (await whoAmI(login)) === 'bob', { message: 'the plugin to be asked again' });
 });
 

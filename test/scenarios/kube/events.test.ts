@@ -29,7 +29,7 @@ function recorder(more: Partial<EventRecorderOptions> = {}): EventRecorder {
   return new EventRecorder({ api, component: 'mirrors.kts.studio', instance: 'keyferry-0', ...more });
 }
 
-/** A ConfigMap stands for the object; the API server does not look whether it is there. */
+/** A ConfigMap is the object of the event; the API server does not check that it exists. */
 function subject(name: string, more: Partial<EventSubject> = {}): EventSubject {
   return { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'shop', name, uid: `uid-of-${name}`, ...more };
 }
@@ -38,7 +38,7 @@ function noSecret(of: EventSubject, message = 'secret shop/db not found'): Event
   return { subject: of, type: 'Warning', reason: 'NoSecret', message };
 }
 
-/** As `kubectl describe` asks for them. */
+/** The request of `kubectl describe`. */
 async function eventsOf({ uid, namespace = 'default' }: EventSubject): Promise<Json[]> {
   return plane.api.list(`/api/v1/namespaces/${namespace}/events`, { fieldSelector: `involvedObject.uid=${uid}` });
 }
@@ -75,7 +75,7 @@ test('eleven equal messages become one Event with count eleven', async () => {
   assert.deepEqual([event.type, event.reason, event.message], ['Warning', 'NoSecret', 'secret shop/db not found']);
   assert.equal(event.involvedObject.kind, 'ConfigMap');
   assert.ok(Date.parse(event.firstTimestamp) <= Date.parse(event.lastTimestamp));
-  // Events that come at once are written at once.
+  // The first events are written without a delay.
   assert.deepEqual(methods, ['POST', 'PATCH']);
 });
 

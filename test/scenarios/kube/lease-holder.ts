@@ -1,6 +1,6 @@
 /**
- * A process that takes part in an election with the default times until it is killed: `KUBECONFIG IDENTITY`.
- * Prints `leading` once it leads.
+ * A process that takes part in an election with the default durations until it is killed: `KUBECONFIG IDENTITY`.
+ * Prints `leading` when it leads.
  */
 import { LeaderElector } from '../../../src/kube/leader-election/elector.ts';
 import { kubeApi } from './api.ts';

@@ -14,7 +14,7 @@ import { PATIENCE_MS, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { assertWithin, currentStretch, within, Yardstick } from '../../support/yardstick.ts';
 import { kubeApi } from './api.ts';
 
-/** Times for a machine with nothing else to do: on a busy one even renewals that nothing holds up take longer. */
+/** Durations for an idle machine: on a busy one, even undisturbed renewals take longer. */
 const slower = Math.min(4, Math.ceil(await currentStretch()));
 const SHORT = { leaseDurationMs: 3000 * slower, renewDeadlineMs: 2000 * slower, retryMs: 400 };
 /** The default. */
@@ -33,13 +33,13 @@ after(async () => {
   await plane.stop();
 });
 
-/** One replica: runs until `stop`, and keeps what happened. */
+/** One replica: runs until `stop`, and records its events. */
 class Replica {
   readonly log: string[] = [];
   readonly errors: unknown[] = [];
   readonly reasons: unknown[] = [];
   readonly elector: LeaderElector;
-  /** The work ends only when this is settled, after its signal. */
+  /** After its signal the work ends only when this is settled. */
   drained: Promise<void> = Promise.resolve();
   working = false;
   readonly #stop = new AbortController();
@@ -155,7 +155,7 @@ test('when the API server hangs the work is aborted before the Lease expires, an
   plane.pauseApiServer();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
-    // The limit itself is real time, the rest is what the machine needs to notice.
+    // The limit itself is real time. The rest is the time that the machine needs to notice.
     assertWithin(performance.now() - begin - SHORT.renewDeadlineMs, 200, 'the abort', yardstick.worst);
     assert.ok(replica.reasons[0] instanceof LeadershipLostError);
     assert.equal(replica.elector.isLeader, false);
@@ -200,7 +200,7 @@ test('the Lease is renewed until the work has ended, and released only then', as
   const [leader, follower] = replica.working ? [replica, standby] : [standby, replica];
   leader.drained = drained.promise;
   const stopped = leader.stop();
-  // Longer than the lease: only renewals keep the other away.
+  // Longer than the Lease lasts: only renewals prevent a takeover.
   await staysTrue(() => leader.working && !follower.working, SHORT.leaseDurationMs + 500, 'the leader drains');
   drained.resolve();
   await stopped;

@@ -14,7 +14,7 @@ import { policy, VaultScene } from './support.ts';
 const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const ARGS = ['--controllers=mirrors,replicator'];
 const QUIET_MS = 1500;
-/** Namespaces are emptied by the control plane, which looks again some seconds after it has found a finalizer. */
+/** The namespace controller tries again only some seconds after it has found a finalizer. */
 const READS = new Set(['get', 'list', 'watch']);
 
 describe('while Keyferry or Vault is down', () => {
@@ -36,7 +36,7 @@ describe('while Keyferry or Vault is down', () => {
     lines(scene.mirrors.plane.auditLogPath)
       .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !READS.has(verb))
       .map(({ verb, requestURI }) => `${verb} ${requestURI}`);
-  /** By anybody. */
+  /** Writes of any user. */
   const vaultCalls = (operation: RegExp): string[] =>
     lines(scene.vault.auditLogPath)
       .filter(({ type, request }) => type === 'request' && operation.test(request.operation))
@@ -48,7 +48,7 @@ describe('while Keyferry or Vault is down', () => {
     });
   };
 
-  /** Mirrors of a tenant to two namespaces, from Vault and to Vault, and a push and a pull. Settled. */
+  /** Creates mirrors of a tenant to two namespaces, from Vault and to Vault, and a push and a pull, and waits until they are settled. */
   async function tenant(name: string): Promise<void> {
     const { mirrors } = scene;
     const target = `${name}-target`;
@@ -87,7 +87,7 @@ describe('while Keyferry or Vault is down', () => {
       const before = [clusterWrites().length, vaultCalls(/create|update|delete/).length];
       const reads = vaultCalls(/read/).length;
       operator = await mirrors.operator({ args: ARGS });
-      // Both sides of Vault have been looked at, and more than once.
+      // Both sides were polled more than once.
       await waitFor(() => vaultCalls(/read/).length >= reads + 6, { message: 'Vault to be asked' });
       const quiet = (): boolean =>
         clusterWrites().length === before[0] && vaultCalls(/create|update|delete/).length === before[1];

@@ -19,7 +19,7 @@ const ALL = policy({ '*': ['create', 'read', 'update', 'list'] });
 const TOKEN = { token: { secretRef: { name: 'all' } } };
 const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 
-/** `vault` blocks that our CRD refuses, from a time when nothing was checked, and what is said after the name of the block. */
+/** `vault` blocks that the CRD refuses, stored with an older CRD, and the message after the name of the block. */
 const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-block': [undefined, /: must be specified for type vault/],
   'empty-block': [{}, /\.addr: must be specified; .*\.path: must be specified; .*\.auth: must hold one of approle/],
@@ -80,7 +80,7 @@ describe('a vault block', () => {
       );
     });
 
-  /** The condition and a Warning event say it, and the operator lives. */
+  /** The condition and a Warning event have the message, and the operator keeps running. */
   async function says(name: string, reason: string, message: RegExp, mirrorStatus = 'Error'): Promise<string> {
     const status = await scene.mirrors.ready(name, reason, message);
     assert.equal(status.mirrorStatus, mirrorStatus);
@@ -103,7 +103,7 @@ describe('a vault block', () => {
     });
   }
 
-  /** Mirrors from and to an entry, by way of the proxy, in sync. */
+  /** Mirrors from and to an entry through the proxy, synced. */
   async function pair(name: string, values: Readonly<Record<string, string>> = { a: '1' }): Promise<void> {
     const { mirrors } = scene;
     const block = (path: string): Json => scene.block(path, 'all', { addr: proxy.url });

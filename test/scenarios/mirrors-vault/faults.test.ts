@@ -16,7 +16,7 @@ const MIRRORS = 10;
 describe('a Vault', () => {
   let scene: VaultScene;
   let operator: Keyferry;
-  /** Before the Vault that has the trouble. */
+  /** The proxy before the Vault with the fault. */
   let proxy: FaultProxy;
   let round = 0;
 
@@ -56,7 +56,7 @@ describe('a Vault', () => {
     for (const name of ['from', 'to']) await scene.mirrors.ready(`${name}-0`, 'Synced');
   }
 
-  /** Changes everything; it arrives. */
+  /** Changes all sources, and waits for the copies. */
   async function moves(): Promise<void> {
     const text = String(++round);
     await scene.mirrors.change(HOME, 'written', { a: text });
@@ -64,7 +64,7 @@ describe('a Vault', () => {
     await inSync(text);
   }
 
-  /** While there is trouble: copies are as they were, it is said, and mirrors can be deleted. */
+  /** During the fault: copies are unchanged, the status reports it, and mirrors can be deleted. */
   async function holdsOn(message: RegExp, text = String(round)): Promise<void> {
     const { mirrors } = scene;
     await mirrors.ready('from-0', 'VaultError', message);

@@ -15,9 +15,9 @@ import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-/** Times for a machine with nothing else to do: on a busy one even renewals that nothing holds up take longer. */
+/** Durations for an idle machine: on a busy one, even undisturbed renewals take longer. */
 const slower = Math.min(3, Math.ceil(await currentStretch()));
-/** Of the credentials: longer than it takes until another leads. */
+/** Duration of the credentials: longer than a change of the leader takes. */
 const LEASE_S = 20 * slower;
 const ELECTION = [
   '--leader-elect',
@@ -38,7 +38,7 @@ describe('another leader', { skip }, () => {
     await scene.approle('vault-approle', await documentedPolicy('Dynamic credentials to namespaces'));
   });
   after(async () => {
-    // A Vault that did not start leaves no scene, and a database that runs would keep this process alive.
+    // If Vault did not start there is no scene, but the database must be stopped: it would keep this process alive.
     try {
       await scene.close();
     } finally {

@@ -20,7 +20,7 @@ const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 const audiencesOf = (jwt: string): string[] =>
   JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()).aud;
 
-/** A server that is no Vault, and keeps the tokens that it is sent. */
+/** A server that is not Vault, and records the tokens that it receives. */
 async function startThief(got: string[]): Promise<{ url: string } & AsyncDisposable> {
   const server = createServer((request, response) => {
     let body = '';
@@ -141,7 +141,7 @@ describe('logins by a ServiceAccount', () => {
       /accepts tokens for the audience .*cluster\.local.*--vault-addresses/,
     );
     assert.deepEqual(got, []);
-    // What Vault alone accepts may be had by the server that the author names.
+    // A token that only Vault accepts is sent to any server.
     await scene.fromVault('other', named(['vault']), ['target']);
     await waitFor(() => got.length > 0, { message: 'a login' });
     assert.ok(got.every((jwt) => !audiencesOf(jwt).includes(ISSUER)));

@@ -32,9 +32,9 @@ describe('a lease', { skip }, () => {
   let scene: VaultScene;
   let database: PostgresServer;
   let operator: Keyferry;
-  /** Before the API server. */
+  /** The proxy before the API server. */
   let cluster: FaultProxy;
-  /** Before Vault. */
+  /** The proxy before Vault. */
   let proxy: FaultProxy;
   let kubeconfig: string;
 
@@ -51,7 +51,7 @@ describe('a lease', { skip }, () => {
     await mirrors.namespaces('target');
     operator = await start();
   });
-  /** What a test that failed left behind is no other test's business. */
+  /** Objects of a failed test must not affect the next one. */
   beforeEach(async () => {
     cluster.clearRules();
     proxy.clearRules();
@@ -196,7 +196,7 @@ describe('a lease', { skip }, () => {
     await scene.fromVault('moment', block('admin'), ['target'], { pollPeriodSeconds: 600 });
     let current = await login('moment');
     await mirrors.ready('moment', 'Synced');
-    // What is let through before the kill: nothing, the copy, the copy and the status.
+    // The requests before the kill: none, the copy, the copy and the status.
     for (const [index, stalled] of [/\/secrets\//, /\/secretmirrors\/.*status$/, /\/revoke$/].entries()) {
       cluster.rule({
         match: ({ method, path }) => method !== 'GET' && stalled.test(path),
@@ -211,7 +211,7 @@ describe('a lease', { skip }, () => {
       const next = await login('moment', current);
       assert.ok(await works(next));
       await waitFor(async () => !(await works(current)), { timeoutMs: 20_000, message: 'the old one to end' });
-      // Credentials that were made and not yet written down anywhere are lost with the process: they end with its token.
+      // Credentials that are not recorded anywhere yet are lost with the process. They expire with their token.
       if (index === 0) for (const lost of (await made()).filter((name) => name !== next.user)) await drop(lost);
       await users(1);
       await mirrors.ready('moment', 'Synced');
@@ -263,7 +263,7 @@ describe('a lease', { skip }, () => {
     for (let i = 0; i < 4; i++) {
       const name = `brief-${i}`;
       await scene.fromVault(name, block('ro'), ['target', 'nowhere-.+']);
-      // In turn: as soon as there is a user, and without waiting for one.
+      // Alternates: waits for the user, or does not.
       if (i % 2 === 0) await users(1);
       await mirrors.api.delete(mirrorPath(name));
       await mirrors.gone(mirrorPath(name), secretPath('target', name));
@@ -298,7 +298,7 @@ describe('a lease', { skip }, () => {
     await users(0);
     const asked = (): number => proxy.requests.filter(({ url }) => url === '/v1/database/creds/ro').length;
     assert.equal(asked(), 2);
-    // Polls go on meanwhile.
+    // Polls continue.
     const polls = proxy.counters.requests;
     await mirrors.change(HOME, 'blind', { a: '2' });
     await waitFor(() => proxy.counters.requests > polls, { message: 'another try' });
@@ -337,7 +337,7 @@ describe('a lease', { skip }, () => {
     assert.equal((await there()).data.username, other);
     await mirrors.api.delete(mirrorPath('carried'));
     await mirrors.gone(mirrorPath('carried'));
-    // A destination in Vault is retained, with its credentials.
+    // Entries in Vault are retained, and so are their credentials.
     assert.deepEqual(await made(), [other]);
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });

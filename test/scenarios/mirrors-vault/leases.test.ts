@@ -38,7 +38,7 @@ describe('dynamic credentials', { skip }, () => {
     operator = await scene.mirrors.operator();
   });
   after(async () => {
-    // A Vault that did not start leaves no scene, and a database that runs would keep this process alive.
+    // If Vault did not start there is no scene, but the database must be stopped: it would keep this process alive.
     try {
       await scene.close();
     } finally {
@@ -67,13 +67,13 @@ describe('dynamic credentials', { skip }, () => {
       () => true,
       () => false,
     );
-  /** The credentials in the copy work at every look. @returns those of the last look */
+  /** The credentials in the copy work each time they are read. @returns the last ones */
   async function worksUntil(name: string, condition: (now: Credentials) => Promise<boolean>): Promise<Credentials> {
     let dead: Credentials | undefined;
     const look = async (): Promise<Credentials | false> => {
       const now = await credentials('default', name);
       if (await works(now)) return (await condition(now)) && now;
-      // Those that were replaced after the look may have ended since.
+      // Credentials that were replaced after the read may have ended since.
       const isOld = (await credentials('default', name)).leaseId !== now.leaseId;
       return isOld ? false : (dead = now);
     };

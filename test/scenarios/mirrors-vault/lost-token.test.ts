@@ -13,9 +13,9 @@ import { documentedPolicy, LEASE_ID, VaultScene } from './support.ts';
 
 const postgres = findPostgres();
 const skip = 'missing' in postgres ? postgres.missing : false;
-/** Lives are real time: on a busy machine all that is done during one takes longer. */
+/** Durations are real time: on a busy machine, everything done during one takes longer. */
 const slower = Math.min(3, Math.ceil(await currentStretch()));
-/** Of the token, and then until the lease is looked up next. */
+/** The token's duration, and the interval after which the lease is looked up next. */
 const LONGEST_MS = 5000 + 10_000;
 
 describe('credentials whose token is not renewed after a restart', { skip }, () => {
@@ -30,7 +30,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
   afterEach(() => scene.close());
   after(() => database[Symbol.asyncDispose]());
 
-  /** A mirror that has made its copy. @returns the copy, and what ends the operator with nothing put in order */
+  /** Creates a mirror and waits for its copy. @returns the copy, and a function that kills the operator */
   async function set(tokenTtl: string, leaseTtl: string): Promise<{ copy: Json; crash: () => Promise<unknown> }> {
     const { mirrors, vault } = scene;
     await mountDatabase(vault, 'mongodb', database);
@@ -81,7 +81,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     const leftMs = end - Date.now();
     assert.ok(await works(copy), 'the old ones are still good');
     assert.ok(await works(fresh));
-    // A third of the lease before, and no earlier.
+    // A third of the lease before its end, and not earlier.
     assert.ok(leftMs > 0 && leftMs < 8000 * slower, `${leftMs} ms before its end`);
   });
 

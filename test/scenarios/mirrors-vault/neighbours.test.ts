@@ -47,7 +47,7 @@ describe('one mirror', () => {
   const at = (addr: string, path: string, auth: Json): Json => ({ addr, path, auth });
   const token = (name: string): Json => ({ token: { secretRef: { name } } });
 
-  /** The entry changes several times, and each change arrives within the time that one took before. */
+  /** The entry changes several times, and each change arrives within the usual time. */
   async function goesOn(): Promise<void> {
     for (let i = 0; i < 4; i++) {
       const text = String(++round);
@@ -99,7 +99,7 @@ describe('one mirror', () => {
     const before = (await operator.metric('process_resident_memory_bytes')) ?? 0;
     const addresses = await Promise.all(
       Array.from({ length: MANY }, async (_, i) => {
-        // Every other does not say how much comes.
+        // Every other response has no Content-Length.
         const server = createServer((request, response) => {
           request.resume();
           if (i % 2 === 0) response.setHeader('content-length', numbers.byteLength);

@@ -39,7 +39,7 @@ describe('the documented policy', () => {
   const block = (path: string, name: string, vault = scene.vault): Json =>
     scene.block(path, '', { auth: { approle: { secretRef: { name } } } }, vault);
 
-  /** What the policy's holder did: `read secret/data/app`. Fails where Vault refused something. */
+  /** The calls of the policy's holder: `read secret/data/app`. Fails if Vault refused one. */
   async function done(name: string, vault = scene.vault): Promise<ReadonlySet<string>> {
     const lines = (await readFile(vault.auditLogPath, 'utf8')).trimEnd().split('\n');
     const answers = lines.map((line) => JSON.parse(line) as AuditLine).filter(({ type }) => type === 'response');
@@ -53,14 +53,14 @@ describe('the documented policy', () => {
     return new Set(own.map(({ request }) => `${request.operation} ${request.path}`));
   }
 
-  /** What a policy permits, in the same form. */
+  /** The permissions of a policy, in the same form. */
   function permitted(hcl: string): string[] {
     return [...hcl.matchAll(/path "([^"]+)" \{ capabilities = \[([^\]]+)\]/g)].flatMap(([, path = '', list = '']) =>
       list.split(',').map((capability) => `${capability.trim().replaceAll('"', '')} ${path}`),
     );
   }
 
-  /** Everything that it permits is used. */
+  /** Checks that every permission is used. */
   async function noMore(name: string, hcl: string, vault = scene.vault): Promise<void> {
     assert.ok(permitted(hcl).length > 1, hcl);
     await waitFor(
@@ -164,7 +164,7 @@ describe('the documented policy', () => {
       const secretId = Buffer.from(data['secret-id'], 'base64').toString();
       assert.ok(secretId.length > 30 && !said.includes(secretId), name);
     }
-    // As the tokens of this Vault begin.
+    // The prefixes of this Vault's tokens.
     assert.doesNotMatch(said, /hv[sb]\./);
   });
 });

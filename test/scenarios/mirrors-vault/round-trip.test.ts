@@ -29,7 +29,7 @@ const AWKWARD = {
   large: 'x'.repeat(100 * 1024),
 };
 const KEY = stringMatching(/^[-._a-zA-Z0-9]{1,40}$/).filter((key) => key !== '.' && !key.startsWith('..'));
-/** Text that has a form in UTF-8, hence no lone surrogates. */
+/** Text that UTF-8 can encode, so without lone surrogates. */
 const TEXT = oneof(string({ unit: 'binary', maxLength: 200 }), string({ unit: 'grapheme', maxLength: 50 }));
 
 interface AuditLine {

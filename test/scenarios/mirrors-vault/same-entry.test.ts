@@ -1,4 +1,4 @@
-/** One entry with two paths, and mirrors that lead back to their source entry. */
+/** One entry with two paths, and mirrors whose copies return to their source entry. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -42,7 +42,7 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await mirrors.secret(HOME, 'two', { b: '2' });
     const { metadata } = await scene.toVault('one', { name: 'one' }, block('secret/data/both'));
     await scene.holds('secret/data/both', { a: '1' });
-    // Of two of the same second either may come first.
+    // Rules created in the same second can be in either order.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await scene.toVault('two', { name: 'two' }, block('secret/both'));
     await mirrors.ready('two', 'Conflict', /SecretMirror default\/one/);

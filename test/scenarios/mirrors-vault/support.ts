@@ -40,20 +40,20 @@ export class VaultScene {
     }
   }
 
-  /** Values of KV 2 in Vault, each with the canary before it. Answers the version. */
+  /** Writes values to KV 2, each with the canary before it. @returns the version */
   async put(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<number> {
     const data = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
     const answer = await vault.request('POST', path, { data });
     return answer.data.version;
   }
 
-  /** The entry with its metadata; undefined where there is none. */
+  /** The entry with its metadata; `undefined` if it does not exist. */
   async entry(path: string, vault = this.vault): Promise<VaultJson> {
     const { status, body } = await vault.raw('GET', path);
     return status === 200 ? body.data : undefined;
   }
 
-  /** Waits until the entry holds exactly these values, each with the canary before it; answers it. */
+  /** Waits until the entry holds exactly these values, each with the canary before it. @returns the entry */
   async holds(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<VaultJson> {
     const wanted = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
     return await waitFor(
@@ -65,7 +65,7 @@ export class VaultScene {
     );
   }
 
-  /** A Secret that holds a token with a policy of its own. */
+  /** Creates a Secret with a token that has a policy of its own. */
   async tokenSecret(name: string, hcl: string, vault = this.vault, ttl = '1h', key = 'token'): Promise<string> {
     await vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
     const { auth } = await vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl });
@@ -73,7 +73,7 @@ export class VaultScene {
     return auth.client_token;
   }
 
-  /** An AppRole with a policy of its own, and the Secret that holds its ids. */
+  /** Creates an AppRole with a policy of its own, and a Secret with its ids. */
   async approle(name: string, hcl: string, options: Json = {}, vault = this.vault): Promise<void> {
     const mount = options.mount ?? 'approle';
     const { body } = await vault.raw('GET', 'sys/auth');
@@ -104,7 +104,7 @@ export class VaultScene {
     }
   }
 
-  /** A manifest of the article with our servers' addresses in it. */
+  /** Applies a manifest of the article, with the addresses of the test's servers. */
   async manifest(file: string, addresses: Readonly<Record<string, string>>): Promise<Json[]> {
     const url = new URL(`../mirrors/manifests/${file}`, import.meta.url);
     let text = await readFile(url, 'utf8');
@@ -112,7 +112,7 @@ export class VaultScene {
     return await this.mirrors.api.apply(text);
   }
 
-  /** A `vault` block by a token Secret. */
+  /** A `vault` block that logs in with the token in a Secret. */
   block(path: string, secret: string, more: Json = {}, vault = this.vault): Json {
     const caBundle = vault.caPem === '' ? {} : { caBundle: vault.caPem };
     return { addr: vault.addr, path, auth: { token: { secretRef: { name: secret } } }, ...caBundle, ...more };

@@ -131,7 +131,7 @@ describe('a mirror with Vault', () => {
     await Promise.all([across('circle-there', one, two), across('circle-back', two, one)]);
     const entries = async (): Promise<Json[]> => Promise.all([one, two].map((path) => scene.entry(path)));
     const versions = async (): Promise<string> => (await entries()).map(({ metadata }) => metadata.version).join();
-    // The first of them may have written before the other was there.
+    // The first mirror may have written before the second existed.
     for (const name of ['circle-there', 'circle-back']) await mirrors.ready(name, 'Cycle');
     const seen = await versions();
     await staysTrue(async () => (await versions()) === seen, 3000, 'no more versions for three periods');
@@ -180,7 +180,7 @@ describe('a mirror with Vault', () => {
     await mirrors.change(HOME, 'shut', { a: 'meanwhile' });
     const failures = (): number =>
       operator.logs().filter(({ queue, target }) => queue === 'targets' && String(target).includes(closed.addr)).length;
-    // So many tries that waits which grow without end are longer than what is waited for below.
+    // After so many retries, pauses that grow without a limit would be longer than the timeout below.
     await waitFor(() => failures() >= 9, { timeoutMs: 120_000, message: 'it to be tried in vain' });
     await closed.unseal();
     await within(20_000, 'the change', async () => {

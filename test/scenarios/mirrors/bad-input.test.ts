@@ -12,7 +12,7 @@ import { COPY_LABEL, HOME, mirrorPath, MirrorScene, secretPath } from './support
 let scene: MirrorScene;
 let operator: Keyferry;
 
-/** Objects that our CRD refuses, from a time when nothing was checked: spec, and what is said about it. */
+/** Objects that the CRD refuses, stored with an older CRD: the spec and the message. */
 const INVALID: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-spec': [undefined, /spec\.destination\.namespaces/],
   'no-destination': [{ source: { name: 'a' } }, /spec\.destination\.namespaces/],
@@ -39,7 +39,7 @@ const stored = (name: string, spec: Json): Json => ({
   ...(spec === undefined ? {} : { spec }),
 });
 
-/** A changed CRD is in force a moment after it is written; only ours refuses a mirror without spec. */
+/** A changed CRD is in force a moment after it is written. Only the CRD of deploy/ refuses a mirror without spec. */
 const inForce = (status: number): Promise<boolean> =>
   waitFor(
     async () => {
@@ -66,12 +66,12 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Nothing is wrong with this one; it must be served whatever the others are. */
+/** A valid mirror: invalid mirrors must not affect it. */
 const healthy = async (name: string): Promise<void> => {
   await scene.namespaces(name);
   await scene.secret(HOME, name, { a: '1' });
   await scene.mirror(name, [name]);
-  // Far less than it takes to write thousands of copies.
+  // Far less than thousands of writes take.
   await scene.copied(name, name, { a: '1' }, 4000);
 };
 
@@ -268,7 +268,7 @@ it('a pattern that matches 5,000 namespaces copies to all and deletes all, and o
   await scene.mirror('many', ['many-.*']);
   await healthy('meanwhile');
   t.diagnostic(`another mirror served ${seconds()} after the wide one`);
-  // Seconds on a machine of its own; this one may be shared with other test files.
+  // Seconds on an idle machine; other test files may run on this one.
   const status = await scene.ready('many', 'Synced', /^5000 copies/, HOME, 120_000);
   t.diagnostic(`${many} copies in ${seconds()}`);
   assert.equal(status.mirrorStatus, 'Active');

@@ -73,7 +73,7 @@ describe('the article’s first scenario', () => {
     });
     const { cells } = table.rows[0];
     assert.equal(cells.at(-1), 'True');
-    // Without the age, and what is ours.
+    // Without the age and the column Ready, which the original does not have.
     assert.deepEqual(cells.slice(0, -2), [
       'mysecret-mirror',
       'secret',

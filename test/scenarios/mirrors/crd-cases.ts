@@ -1,6 +1,6 @@
 /** Specs of SecretMirrors that the API server accepts, and those that it refuses, with the expected message. */
 
-/** A spec as a user could write it: right or wrong. */
+/** A spec as a user could write it, valid or not. */
 export type AnySpec = Readonly<Record<string, unknown>> | undefined;
 
 const NAMED_TOKEN = { token: { secretRef: { name: 'vault-token' } } };
@@ -22,7 +22,7 @@ const ADDR =
 const NAME =
   "must be a valid object name: lower case letters, digits, '-' and '.', with a letter or digit at both ends";
 
-/** Title, spec, and what the refusal must contain. */
+/** Title, spec, and texts that the refusal must contain. */
 export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
   ['no spec', undefined, 'spec: Required value: spec must be specified'],
   ['no destination', {}, 'spec.destination.namespaces: Required value: destination namespaces are empty'],

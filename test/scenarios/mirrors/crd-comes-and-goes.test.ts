@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { HOME, MirrorScene } from './support.ts';
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
-/** To be noticed within 5 s; the rest is for a machine that has other work. */
+/** A change must be noticed within 5 s; the rest is for a busy machine. */
 const NOTICED_MS = 15_000;
 const ADVICE = /keyferry crds \| kubectl apply --server-side -f -/;
 
@@ -49,7 +49,7 @@ it('a running operator notices each change of the CRD, and does its other work w
   await mirrors();
   for (const round of ['first', 'second']) {
     await scene.api.delete(DEFINITION);
-    // Its objects go with it, and their copies with them.
+    // Its objects are deleted with it, and then their copies.
     await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
     assert.equal(await scene.find('team-a', 'mirrored'), undefined);
     await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz?verbose')).text), {

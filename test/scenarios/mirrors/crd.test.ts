@@ -34,7 +34,7 @@ const mirror = (name: string, spec: AnySpec, version = 'v1alpha2'): Json => ({
   ...(spec === undefined ? {} : { spec }),
 });
 
-/** What the API server says to a new mirror that is not kept; by default as strict with unknown fields as kubectl is. */
+/** The API server's answer to a new mirror, which is not stored. By default unknown fields are errors, as with kubectl. */
 const offer = (spec: AnySpec, fieldValidation = 'Strict'): Promise<{ status: number; body: Json }> =>
   api.raw('POST', MIRRORS, { body: mirror('offered', spec), query: { dryRun: 'All', fieldValidation } });
 
@@ -44,14 +44,14 @@ const taken = async (spec: AnySpec, fieldValidation = 'Strict'): Promise<Json> =
   return body;
 };
 
-/** A changed CRD is in force a moment after it is written; ours is the one that refuses a mirror without spec. */
+/** A changed CRD is in force a moment after it is written. Only the strict CRD refuses a mirror without spec. */
 const inForce = (definition: 'ours' | 'permissive'): Promise<boolean> =>
   waitFor(async () => (await offer(undefined)).status === (definition === 'ours' ? 422 : 201), {
     message: `the ${definition} CRD to be in force`,
   });
 
 describe('a permissive CRD that is replaced in place', () => {
-  /** Objects that the permissive CRD takes and ours would refuse, by name. */
+  /** Objects that the permissive CRD accepts and the strict one refuses, by name. */
   const invalid: Record<string, AnySpec> = {
     'no-spec': undefined,
     'no-destination': { source: { name: 'a' } },

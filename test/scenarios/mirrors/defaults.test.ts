@@ -27,7 +27,7 @@ const apply = async (name: string, spec: Json): Promise<{ status: number; body: 
     query: { fieldManager: 'kubectl' },
   });
 
-/** Waits until the spec is as given, with no part of it ours; answers the mirror. */
+/** Waits until the spec is as given, and Keyferry owns no field of it. @returns the mirror */
 async function settled(name: string, spec: Json): Promise<Json> {
   const wanted = {
     source: { type: 'secret', name },

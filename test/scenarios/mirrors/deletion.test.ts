@@ -9,7 +9,7 @@ import { FINALIZER, HOME, mirrorPath, MirrorScene, RETAIN, secretPath } from './
 
 const TIMEOUT_MS = 5000;
 const THEIRS = 'example.com/tenant';
-/** A refused deletion is tried again after a minute at most. */
+/** A refused deletion is retried after a minute at most. */
 const RETRY_MS = 90_000;
 
 let scene: MirrorScene;
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** A mirror with one copy, in the namespace of the same name. */
+/** Creates a mirror with one copy, in a namespace with the mirror's name. */
 async function copied(name: string, home = HOME): Promise<void> {
   await scene.namespaces(name);
   await scene.secret(home, name, { a: '1' });
@@ -132,7 +132,7 @@ describe('a mirror that retains a copy with no room for the retain mark', () => 
     const { [RETAIN]: _, ...annotations } = metadata.annotations;
     let room = 256 * 1024;
     for (const [key, value] of Object.entries<string>(annotations)) room -= key.length + value.length;
-    // Under a prefix that Keyferry reads, and of characters of more bytes than one.
+    // Under a prefix that Keyferry reads, and with characters of two bytes.
     const key = 'keyferry.dev/stuffing';
     const text = 'é'.repeat(Math.floor((room - key.length) / 2));
     await scene.api.patch(secretPath('full', 'full'), { metadata: { annotations: { [RETAIN]: null, [key]: text } } });

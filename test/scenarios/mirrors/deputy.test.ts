@@ -1,6 +1,6 @@
 /**
- * No field of a mirror makes the operator read another namespace for its author: the CRD refuses what it can, and nothing relies on
- * it. Every reference is tried on a CRD that permits everything, and the audit log says what was read.
+ * No field of a mirror makes the operator read another namespace for its author. The CRD refuses what it can, but the operator does not
+ * depend on that: every reference is tried on a CRD that permits everything, and the audit log shows the reads.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,15 +11,15 @@ import { permitEverything } from './permit-everything.ts';
 import { HOME, mirrorPath, MirrorScene } from './support.ts';
 
 const THEIRS = 'secrets-of-others';
-/** Names that lead elsewhere where a path is put together from them, or where something on the way resolves it. */
+/** Names that would change a path that is built from them, or that a server on the way would resolve. */
 const CLIMBING = [`../../${THEIRS}/secrets/theirs`, '..', 'a/b', 'a?b', 'a#b', `..%2f..%2f${THEIRS}`];
 const PLACE = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 
 interface Case {
   readonly spec: Json;
-  /** What the condition says; `undefined`: the field does not exist, and is passed over. */
+  /** The expected message of the condition; `undefined`: the field does not exist and is ignored. */
   readonly says: RegExp | undefined;
-  /** Whether our CRD takes it: whether a namespace is too far is up to a flag of the operator. */
+  /** Whether the CRD accepts it. For other namespaces a flag of the operator decides. */
   readonly admitted: boolean;
 }
 
@@ -116,7 +116,7 @@ describe('a reference on a permissive CRD', () => {
       .filter(({ userAgent }) => /keyferry/i.test(userAgent))
       .map(({ requestURI }): string => requestURI);
     assert.ok(asked.some((uri) => uri.includes(`/namespaces/${HOME}/secretmirrors/`)));
-    // A selector may have a slash of its own.
+    // The query of a request may contain a slash.
     const strange = asked.filter((uri) => uri.includes(THEIRS) || /^[^?]*(?:\.\.|%)/.test(uri));
     assert.deepEqual(strange, []);
     assert.deepEqual(await scene.api.list('/api/v1/namespaces/target/secrets'), []);

@@ -20,14 +20,14 @@ const ALL = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const FIRST = `/apis/mirrors.kts.studio/v1alpha1/namespaces/${HOME}/secretmirrors`;
 const HELM = { fieldManager: 'helm' };
 const ours: Json = parse(readCrds());
-/** As docs/mirrors.md has it. */
+/** The patch in docs/mirrors.md. */
 const UNHOOK = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }];
 
 let scene: MirrorScene;
 let proxy: FaultProxy;
 let kubeconfig: string;
 
-/** How a user may put our CRD in the place of the other: `kubectl apply --server-side --force-conflicts`, `kubectl apply`. */
+/** How a user can replace the other CRD: `kubectl apply --server-side --force-conflicts`, `kubectl apply`. */
 const WAYS: Readonly<Record<string, () => Promise<{ status: number; body: Json }>>> = {
   'server-side apply': () =>
     scene.api.raw('PATCH', DEFINITION, {

@@ -14,7 +14,7 @@ describe('copies that the original left behind', () => {
     scene = await MirrorScene.open({ audit: true });
     await scene.namespaces('part-a', 'not-part-a', 'not-part-b', 'whole-a');
     for (const where of ['part-a', 'not-part-a']) await original(where, 'part', 'part');
-    // Of another mirror.
+    // A copy of another mirror.
     await original('not-part-b', 'part', 'other');
     for (const name of ['part', 'whole']) {
       await scene.secret(HOME, name, { a: '1' });
@@ -26,7 +26,7 @@ describe('copies that the original left behind', () => {
   const original = async (where: string, name: string, mirror: string): Promise<Json> =>
     await scene.secret(where, name, { a: 'old' }, { metadata: { annotations: { [OWNED_BY]: `${HOME}/${mirror}` } } });
   const lines = (operator: Keyferry): Json[] => operator.logs().filter(({ msg }) => /left behind/.test(msg ?? ''));
-  /** Lists of Secrets of one name, which nothing else asks for. */
+  /** Lists of Secrets of one name, which only the search for such copies sends. */
   const lists = async (name: string): Promise<number> => {
     const log = await readFile(scene.plane.auditLogPath, 'utf8');
     const ours = log.split('\n').filter((line) => line.includes('"/api/v1/secrets?limit=500'));
@@ -43,7 +43,7 @@ describe('copies that the original left behind', () => {
       [['warn', `${HOME}/part`, 'part', 1]],
     );
     assert.match(lines(operator)[0].msg, /left behind in namespace not-part-a: .*--mirrors-regex=search/);
-    // Its status is written again, and its version stays.
+    // Writing its status again does not change its generation.
     await scene.change(HOME, 'part', { a: '2' });
     await scene.copied('part-a', 'part', { a: '2' });
     const edited = await scene.api.patch(mirrorPath('part'), {

@@ -206,7 +206,7 @@ describe('a namespace', { concurrency: 4 }, () => {
     await scene.mirror('tenant', ['tenant-target'], {}, 'tenant');
     await scene.copied('tenant-target', 'tenant', { a: '1' });
     await scene.api.delete('/api/v1/namespaces/tenant');
-    // The namespace itself follows: its controller looks again some seconds after something was held by a finalizer.
+    // The namespace is deleted later: its controller tries again only some seconds after a finalizer held something.
     await scene.gone(secretPath('tenant-target', 'tenant'), mirrorPath('tenant', 'tenant'));
   });
 });

@@ -33,7 +33,7 @@ const untouched = async (object: Json): Promise<boolean> => {
   return JSON.stringify(now) === JSON.stringify(object);
 };
 
-/** A namespace, a source and a mirror of the same name that is settled. */
+/** Creates a namespace, a source and a mirror of the same name, and waits until the mirror is settled. */
 const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   await scene.namespaces(name);
   await scene.secret(HOME, name, { a: '1' });
@@ -43,12 +43,12 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   return copy;
 };
 
-/** One second is the time between two statuses; whatever is to follow an event has followed by then. */
+/** Status writes are one second apart. All effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
 describe('a Secret of the same name that is not ours', { concurrency: 8 }, () => {
   const marked = (mark: string): Json => ({ metadata: { annotations: { [OWNED_BY]: mark } } });
-  /** `%` stands for the mirror's name. */
+  /** `%` is replaced by the mirror's name. */
   const marks: Readonly<Record<string, Json>> = {
     'without any mark': {},
     'without any data': { data: {} },
@@ -113,7 +113,7 @@ describe('a Secret of the same name that is not ours', { concurrency: 8 }, () =>
   });
 
   it('with the full marks of a mirror that does not claim it is cleared by that mirror, and not written by another', async () => {
-    // `bystander` exists and does not claim this target: its copy must be deleted first.
+    // `bystander` exists and does not claim this target, so its copy must be deleted first.
     await settled('bystander');
     await scene.namespaces('forged');
     const forged = await scene.secret(
@@ -200,7 +200,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.secret('twice-other', 'twice', { from: 'younger' });
     const older = await scene.mirror('twice', ['twice']);
     await scene.copied('twice', 'twice', { from: 'older' });
-    // Creation times are in whole seconds; the younger one must be younger by them, not by its random uid.
+    // Creation times have whole seconds; the younger mirror must be younger by at least one, because the uid decides otherwise.
     await waitFor(() => Date.now() >= Date.parse(older.metadata.creationTimestamp) + 1000, { message: 'a second' });
     await scene.mirror('twice-b', ['twice'], { source: { name: 'twice' } }, 'twice-other');
     const lost = await scene.ready('twice-b', 'Conflict', /SecretMirror default\/twice\b/, 'twice-other');
@@ -271,7 +271,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.api.delete(mirrorPath('blocked', 'blocked-other'));
     const taken = await scene.copied('blocked', 'blocked', { from: 'older' });
     assert.equal(taken.metadata.uid, metadata.uid);
-    // Free again, and both sources exist: the oldest gets it.
+    // The target is free again, and both sources exist: the oldest mirror gets it.
     await scene.ready('blocked', 'Synced');
   });
 
@@ -312,7 +312,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     await scene.mirror('ring', ['ring-1'], {}, 'ring-2');
     await scene.ready('ring', 'Conflict', /ring-1/, 'ring-2');
     await scene.api.delete(secretPath('ring-1', 'ring'));
-    // The way back fills the hole, and from then on both are copies of each other.
+    // The mirror back creates the missing Secret, and from then on both are copies of each other.
     await scene.copied('ring-1', 'ring', { a: '1' });
     await scene.ready('ring', 'Cycle', /ring-1\/ring → SecretMirror ring-2/, 'ring-2');
     await scene.ready('ring', 'Cycle', /ring-1\/ring → SecretMirror ring-2/, 'ring-1');

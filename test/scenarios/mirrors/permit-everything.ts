@@ -6,7 +6,7 @@ import type { TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirrorPath } from './support.ts';
 
-/** Puts our CRD into force without anything that looks at a spec or drops a field. */
+/** Installs the CRD without its validation, and without dropping unknown fields. */
 export async function permitEverything(api: TestApi): Promise<void> {
   const crd = parse(readCrds());
   for (const version of crd.spec.versions) {

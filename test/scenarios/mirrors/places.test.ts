@@ -1,5 +1,5 @@
 /**
- * A mark counts only in the place it was written for: objects that users clone, restore and mark by hand are theirs, and the source of a copy
+ * A mark counts only in the place it was written for: objects that users clone, restore and mark by hand belong to users, and the source of a copy
  * is never deleted.
  */
 import assert from 'node:assert/strict';
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Whatever follows an event has followed by then. */
+/** All effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
 const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
@@ -37,7 +37,7 @@ const untouched = async (...objects: readonly Json[]): Promise<boolean> => {
   return JSON.stringify(now) === JSON.stringify(objects);
 };
 
-/** What `kubectl get -o yaml | kubectl apply` makes of an object elsewhere. */
+/** The result of `kubectl get -o yaml | kubectl apply` in another place. */
 const clone = async ({ metadata, data, type }: Json, namespace: string, name: string = metadata.name): Promise<Json> =>
   await scene.api.create({
     apiVersion: 'v1',
@@ -47,7 +47,7 @@ const clone = async ({ metadata, data, type }: Json, namespace: string, name: st
     metadata: { namespace, name, labels: metadata.labels, annotations: metadata.annotations },
   });
 
-/** A mirror with a copy in `<name>-a`; the namespace `<name>-b` is there, too. */
+/** Creates a mirror with a copy in `<name>-a`; the namespace `<name>-b` exists, too. */
 const settled = async (name: string, spec: Json = {}): Promise<Json> => {
   await scene.namespaces(`${name}-a`, `${name}-b`);
   await scene.secret(HOME, name, { a: '1' });
@@ -65,7 +65,7 @@ const chain = async (name: string): Promise<void> => {
   await scene.ready('next', 'Synced', /(?:)/, `${name}-a`);
 };
 
-/** Something that Keyferry deletes after it has heard of all that happened before. */
+/** Waits until Keyferry has handled all earlier events: it deletes an orphan that is created last. */
 const allIsHeard = async (name: string): Promise<void> => {
   await scene.secret(
     `${name}-a`,
@@ -313,7 +313,7 @@ it('a ConfigMap with the marks of a mirror’s copy is no copy', async () => {
           namespace: 'maps-a',
           name,
           labels: { [COPY_LABEL]: 'mirrors' },
-          // The replicator follows it, so that the engine hears of it.
+          // The replicator watches objects with this annotation, so the engine receives its events.
           annotations: {
             [OWNED_BY]: `${HOME}/${mirror}`,
             [PLACE]: `maps-a/${name}`,

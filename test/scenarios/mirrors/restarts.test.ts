@@ -9,7 +9,7 @@ import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { annotations, COPY_LABEL, HOME, mirrorPath, MirrorScene, OWNED_BY, secretPath } from './support.ts';
 
-/** Less than the kubelet waits, by far. */
+/** Far below the time limit of the kubelet. */
 const STOP_MS = 5000;
 
 let scene: MirrorScene;
@@ -29,7 +29,7 @@ const copiesOf = async (mirror: string): Promise<Json[]> =>
     ({ metadata }) => metadata.annotations?.[OWNED_BY] === `${HOME}/${mirror}`,
   );
 
-/** Writes (and their codes) of the operator since the audit log had `from` characters: `create secrets default/x`. */
+/** Writes (and their codes) of the operator after the first `from` characters of the audit log: `create secrets default/x`. */
 const writes = (from: number): string[] =>
   readFileSync(scene.plane.auditLogPath, 'utf8')
     .slice(from)
@@ -107,7 +107,7 @@ describe('an operator that is killed', () => {
 });
 
 it('an operator restarted on a settled cluster writes nothing', async () => {
-  // The control plane takes some seconds to empty a namespace; what it deletes meanwhile is not ours.
+  // The control plane takes some seconds to empty a namespace; its own deletions do not count.
   const gone = async (): Promise<boolean> => (await scene.api.find('/api/v1/namespaces/down-gone')) === undefined;
   await waitFor(gone, { message: 'the namespace to be gone' });
   await operator.stop();

@@ -17,7 +17,7 @@ export const FINALIZER = 'mirrors.kts.studio/finalizer';
 export const COPY_LABEL = 'keyferry.dev/copy';
 export const PLACE = 'keyferry.dev/target';
 export const RETAIN = 'keyferry.dev/retain';
-/** Where sources and mirrors live unless a test says otherwise. */
+/** The default namespace of sources and mirrors. */
 export const HOME = 'default';
 
 type Data = Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ export const mirrorPath = (name: string, namespace = HOME): string =>
 export class MirrorScene {
   readonly plane: ControlPlane;
   readonly api: TestApi;
-  /** Stands at the beginning of every value of a source. */
+  /** Every value of a source starts with it. */
   readonly canary = makeCanary('source');
   readonly #operators: Keyferry[] = [];
 
@@ -39,7 +39,7 @@ export class MirrorScene {
     this.api = plane.api;
   }
 
-  /** A control plane with the CRD. No operator runs yet. */
+  /** Starts a control plane with the CRD. No operator runs yet. */
   static async open(options: ControlPlaneOptions = {}): Promise<MirrorScene> {
     const scene = new MirrorScene(await startControlPlane(options));
     await scene.api.apply(readCrds());
@@ -54,7 +54,7 @@ export class MirrorScene {
     return keyferry;
   }
 
-  /** All that were started, in order. */
+  /** All operators, in the order of their start. */
   get operators(): readonly Keyferry[] {
     return this.#operators;
   }
@@ -64,7 +64,7 @@ export class MirrorScene {
     return (this.#operators.at(-1)?.output ?? '').trimEnd().split('\n').slice(-12).join('\n');
   }
 
-  /** Checks that the operators leaked no canary, then stops all. */
+  /** Checks that the operators leaked no canary, then stops all of them. */
   async close(): Promise<void> {
     try {
       await this.assertNothingLeaked();
@@ -87,7 +87,7 @@ export class MirrorScene {
     assertNoCanaries(texts, { source: this.canary });
   }
 
-  /** A value as Kubernetes holds it, with the canary. */
+  /** A value with the canary, encoded for `data`. */
   value(text: string): string {
     return Buffer.from(`${this.canary}${text}`).toString('base64');
   }
@@ -100,7 +100,7 @@ export class MirrorScene {
     await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
   }
 
-  /** Creates a Secret whose values carry the canary. `more` may set anything, `metadata` and `data` included. */
+  /** Creates a Secret whose values start with the canary. `more` can set any field, `metadata` and `data` included. */
   async secret(namespace: string, name: string, values: Data, more: Json = {}): Promise<Json> {
     return await this.api.create({
       apiVersion: 'v1',
@@ -138,8 +138,8 @@ export class MirrorScene {
   }
 
   /**
-   * Waits until the Secret is a copy that holds exactly these values; answers it.
-   * @param limitMs where it matters how soon that is: on a machine with nothing else to do
+   * Waits until the Secret is a copy that holds exactly these values. @returns the copy
+   * @param limitMs fails if it takes longer, ms on an idle machine
    */
   async copied(namespace: string, name: string, values: Data, limitMs?: number): Promise<Json> {
     const wanted = this.data(values);
@@ -161,7 +161,7 @@ export class MirrorScene {
     }
   }
 
-  /** Waits until the condition Ready of a mirror has this reason (and message); answers the whole status. */
+  /** Waits until the condition Ready of a mirror has this reason (and message). @returns the status */
   async ready(
     name: string,
     reason: string,

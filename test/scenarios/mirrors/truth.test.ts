@@ -1,4 +1,4 @@
-/** The state of a mirror is reported truthfully in its condition, columns and events and in the log. */
+/** The state of a mirror is correct in its condition, columns and events, and in the log. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 

@@ -33,7 +33,7 @@ function texts({ data = {} }: Json): Record<string, string> {
   );
 }
 
-/** Waits until a Secret holds such values. */
+/** Waits until a Secret holds these values. */
 async function shows(name: string, values: Readonly<Record<string, string>>): Promise<Json> {
   return await secrets.becomes(
     name,

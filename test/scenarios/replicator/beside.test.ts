@@ -1,4 +1,4 @@
-/** An object with two rules: a copy of one controller is not filled by the other, and a refused rule does not block the other. */
+/** An object with two rules: no controller fills a copy of the other, and a refused rule does not block the other. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -7,7 +7,7 @@ import type { Json } from '../../support/api.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
 
-/** Long enough for a fight to have begun. */
+/** Long enough for mutual overwrites to start. */
 const SETTLE_MS = 1000;
 const ALLOWED = { 'replication-allowed': 'true' };
 

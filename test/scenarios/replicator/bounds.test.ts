@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Secrets of one namespace, many at once. */
+/** Creates Secrets in one namespace, many at once. */
 async function crowd(
   namespace: string,
   count: number,
@@ -72,7 +72,7 @@ describe('an author of annotated Secrets', () => {
     await staysResponsive(t, operator, async () => {
       const over = list(20_000, (index) => index.toString(36));
       await crowd('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
-      // Each as much as an object may have, in namespaces that are not there, and by patterns that take long.
+      // Each with as many targets as one object may have, in namespaces that do not exist, and with slow patterns.
       const under = list(100, (index) => `n-${index}`);
       await crowd(
         'bad',
@@ -97,7 +97,7 @@ describe('an author of annotated Secrets', () => {
         'noted',
       );
       await othersAreServed();
-      // The first of them has all the room that there is for the rules of one namespace.
+      // The first ones use the whole limit for the rules of one namespace.
       assert.match(
         (await users.warning('bad/under-150', 'IllFormed')).message,
         /the objects in namespace bad have more than 10000 targets together; older objects take precedence/u,

@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import { comesToRest, staysTrue } from '../../support/wait-for.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
 
-/** Long enough for everything that could go wrong to have begun. */
+/** Long enough for unwanted effects to start. */
 const SETTLE_MS = 800;
 const ALLOWED = { 'replication-allowed': 'true' };
 

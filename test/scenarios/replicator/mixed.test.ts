@@ -9,14 +9,14 @@ import type { WatchEvent } from '../../support/watcher.ts';
 import { OriginalDouble } from './original-double.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
 
-/** Long enough for everything that could go wrong to have begun. */
+/** Long enough for unwanted effects to start. */
 const SETTLE_MS = 1000;
 
 let scene: ReplicatorScene;
 let secrets: KindScene;
 let maps: KindScene;
 before(async () => {
-  // Without a controller manager a namespace that is deleted terminates for ever.
+  // Without a controller manager, a deleted namespace stays in Terminating forever.
   scene = await ReplicatorScene.open({ controllerManager: false });
   await scene.namespaces('source', 'team-a', 'team-b');
   secrets = scene.of(KINDS[0]!);
@@ -47,7 +47,7 @@ describe('the replicator and the original on one cluster', () => {
         await secrets.change('source/both', { a: String(n) });
         for (const target of targets) await secrets.holds(target, { a: String(n) });
       }
-      // A change of metadata alone: the original notes the new version, and we leave it so.
+      // A change of metadata only: the original records the new version, and Keyferry does not change that.
       await scene.api.patch(secrets.path('source/both'), { metadata: { labels: { some: 'label' } } });
       const version = await secrets.version('source/both');
       for (const target of targets) {
@@ -91,7 +91,7 @@ describe('the replicator and the original on one cluster', () => {
     await secrets.create('source/frozen', { password: '0' }, once);
     for (const copy of copies) {
       await secrets.holds(copy, { password: '0' });
-      // One that the original was first to make gets its place from us.
+      // Keyferry adds the place to a copy that the original created first.
       const placed = ({ metadata }: Json): boolean => metadata.annotations['keyferry.dev/target'] === copy;
       await secrets.becomes(copy, placed, 'a copy with its place');
     }

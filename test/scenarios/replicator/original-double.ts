@@ -1,10 +1,10 @@
 /**
- * What k8s-replicator v1.3.0 does to the objects of its users, for tests of two controllers on one cluster: it copies a source's data to
- * the targets of `replicate-to` (names with a namespace only) and to an object that asks by `replicate-from`, when the version that
- * stands on the target is not the source's and it is not replicated once, and notes what it did in the same annotations. Every write is a whole PUT at the
- * resourceVersion that was read, as the original's. It decides by its watch cache, not by the live object.
+ * A test double of k8s-replicator v1.3.0, for tests of two controllers on one cluster. It copies a source's data to the targets of
+ * `replicate-to` (names with a namespace only) and into objects with `replicate-from`, if the version that is recorded on the target
+ * is not the source's and the target is not frozen. It records the same annotations. Every write is a whole PUT at the
+ * resourceVersion that was read, as in the original. It decides by its watch cache, not by the live object.
  *
- * States: watching → stopped. One event is worked on at a time.
+ * States: watching → stopped. It handles one event at a time.
  */
 import { type Json, type TestApi, TestApiError } from '../../support/api.ts';
 import type { Watcher } from '../../support/watcher.ts';
@@ -17,7 +17,7 @@ export class OriginalDouble implements AsyncDisposable {
   #watch: Watcher | undefined;
   #work: Promise<void> = Promise.resolve();
   #stopped = false;
-  /** Writes that were done. */
+  /** The number of writes. */
   writes = 0;
 
   private constructor(api: TestApi) {
@@ -33,7 +33,7 @@ export class OriginalDouble implements AsyncDisposable {
       else double.#objects.set(key, object);
       double.#work = double.#work.then(() => double.#look(key));
     });
-    // The watch begins now; what was there before is looked at as the original does at its start.
+    // Opens the watch. Existing objects are handled like events, as the original does at its start.
     for (const object of await api.list('/api/v1/secrets')) {
       const key = `${object.metadata.namespace}/${object.metadata.name}`;
       if (!double.#objects.has(key)) double.#objects.set(key, object);
@@ -48,7 +48,7 @@ export class OriginalDouble implements AsyncDisposable {
     await this.#work;
   }
 
-  /** An object has changed: it may be a source that pushes, one that is pulled, or a target. */
+  /** An object has changed. It may be a source that pushes, a target that pulls, or a copy. */
   async #look(key: string): Promise<void> {
     if (this.#stopped) return;
     const object = this.#objects.get(key);
@@ -92,7 +92,7 @@ export class OriginalDouble implements AsyncDisposable {
       }
       this.writes += 1;
     } catch (error) {
-      // Lost a race, or the object has gone: the next event tells.
+      // A conflict, or the object was deleted: the next event starts another try.
       if (!(error instanceof TestApiError) || ![404, 409].includes(error.status)) throw error;
     }
   }
@@ -111,7 +111,7 @@ function isFrozen(source: Json, target: Json): boolean {
   return version === undefined || version === noted(target, 'replicate-once-version');
 }
 
-/** An annotation of the source that its copies carry, too. */
+/** An annotation of the source that is copied, too. */
 function taken(source: Json, name: string): Record<string, string> {
   const value = noted(source, name);
   return value === undefined ? {} : { [`${PREFIX}${name}`]: value };

@@ -6,10 +6,10 @@ import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene } from './support.ts';
 
-/** Long enough for everything that could go wrong to have begun. */
+/** Long enough for unwanted effects to start. */
 const SETTLE_MS = 1000;
 
-/** What may stand on it that makes no copy of it. `%` is its own place, `@` the source. */
+/** Fields of a Secret that do not make it a copy. `%` is its own place, `@` the source. */
 const MARKS: Readonly<Record<string, Json>> = {
   'without any mark': {},
   'without any data': { data: undefined },
@@ -76,7 +76,7 @@ for (const kind of KINDS) {
           );
           return JSON.stringify(now) === JSON.stringify(foreign);
         };
-        // Its own namespace is among those that match; `…-2` is not, but only if the whole name counts.
+        // The pattern also matches the source's own namespace. It must match the whole name, so not `…-2`.
         const wide = `sourc[e],(${mine}),free-${mine}.*`;
         const { metadata: made } = await users.create(source, { a: '1' }, { 'replicate-to-namespaces': wide });
         await users.holds(`free-${mine}/${name}`, { a: '1' });

@@ -7,7 +7,7 @@ import { staysTrue } from '../../support/wait-for.ts';
 import { annotation, KINDS, ReplicatorScene } from './support.ts';
 
 const PLACE = 'keyferry.dev/target';
-/** Whatever follows an event has followed by then. */
+/** All effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
 let scene: ReplicatorScene;
@@ -20,7 +20,7 @@ after(() => scene.close());
 
 for (const kind of KINDS) {
   describe(`a ${kind.kind}`, { concurrency: 4 }, () => {
-    /** What `kubectl get -o yaml | kubectl apply` makes of an object elsewhere. */
+    /** The result of `kubectl get -o yaml | kubectl apply` in another place. */
     const clone = async ({ metadata, data }: Json, place: string, more: Json = {}): Promise<Json> => {
       const [namespace, name] = place.split('/');
       const annotations = { ...metadata.annotations, ...more };
@@ -37,7 +37,7 @@ for (const kind of KINDS) {
       );
       return JSON.stringify(now) === JSON.stringify(objects);
     };
-    /** Something that is deleted after all that happened before was heard of. */
+    /** Waits until Keyferry has handled all earlier events: it deletes an orphan that is created last. */
     const allIsHeard = async (name: string): Promise<void> => {
       const users = scene.of(kind);
       await users.create(`team-c/${name}-unwanted`, {}, { 'replicated-by': 'source/never-there' });

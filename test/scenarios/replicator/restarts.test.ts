@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import { annotate, KINDS, ReplicatorScene } from './support.ts';
 
-/** Long enough for everything that could go wrong to have begun. */
+/** Long enough for unwanted effects to start. */
 const SETTLE_MS = 1000;
 
 describe('a replicator with other flags', () => {

@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scene.close());
 
-/** Long enough for everything that could go wrong to have begun. */
+/** Long enough for unwanted effects to start. */
 const SETTLE_MS = 1000;
 
 async function untouched(users: KindScene, names: readonly string[], what: string): Promise<void> {
@@ -312,7 +312,7 @@ describe('limits and errors', () => {
       metadata: { name: 'none', namespace: 'full' },
       spec: { hard: { configmaps: '0' } },
     });
-    // No controller counts here.
+    // No quota controller runs, so the test sets the counts.
     await scene.api.patch('/api/v1/namespaces/full/resourcequotas/none/status', {
       status: { hard: { configmaps: '0' }, used: { configmaps: '0' } },
     });
@@ -340,7 +340,7 @@ describe('limits and errors', () => {
     const users = scene.of(KINDS[1]!);
     const { metadata } = await users.create('team-a/first', { by: 'first' }, { 'replicate-to': 'team-c/wanted' });
     await users.holds('team-c/wanted', { by: 'first' });
-    // Ages are counted in whole seconds; of one second the uid decides.
+    // Creation times have whole seconds; within the same second the uid decides.
     await waitFor(() => Date.now() >= Date.parse(metadata.creationTimestamp) + 1000);
     await users.create('team-b/second', { by: 'second' }, { 'replicate-to': 'team-c/wanted' });
     await users.warning('team-b/second', 'Conflict');

@@ -26,7 +26,7 @@ after(() => scene.close());
 describe('a storm of namespaces', () => {
   it(`of ${NAMESPACES}, all matched by ${SOURCES} sources, gets each copy once, and nothing else is written`, async (t) => {
     for (let index = 0; index < SOURCES; index += 1) {
-      // Patterns that are alike, and patterns of their own.
+      // Half of the sources share one pattern; each of the others has its own.
       const pattern = index % 2 === 0 ? 'storm-[0-9]+' : `storm-(x${index})?.*`;
       await users.create(`source/s-${index}`, { a: String(index) }, { 'replicate-to-namespaces': pattern });
     }
@@ -90,7 +90,7 @@ describe('a storm of namespaces', () => {
       try {
         uids.push((await scene.api.create(copy)).metadata.uid);
       } catch (error) {
-        // The controller was faster: then there is nothing to keep.
+        // Keyferry was faster: there is no copy to keep.
         if (!(error instanceof TestApiError) || error.status !== 409) throw error;
       }
     }

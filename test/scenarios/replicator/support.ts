@@ -11,14 +11,14 @@ import { waitFor } from '../../support/wait-for.ts';
 
 type Values = Readonly<Record<string, string>>;
 
-/** A kind as these tests use it. */
+/** A kind in these tests. */
 export interface TestKind {
   readonly kind: string;
   readonly plural: string;
-  /** Default: of the core group. */
+  /** Default: the core group. */
   readonly apiVersion?: string;
   readonly groupPath?: string;
-  /** As values stand in the object's `data`. */
+  /** Encodes a value for the object's `data`. */
   readonly encode: (text: string) => string;
 }
 
@@ -38,7 +38,7 @@ export function annotate(values: Values, prefix = 'k8s-replicator'): Record<stri
 export class ReplicatorScene {
   readonly plane: ControlPlane;
   readonly api: TestApi;
-  /** Stands at the beginning of every value. */
+  /** Every value starts with it. */
   readonly canary = makeCanary('replicated');
   readonly #operators: Keyferry[] = [];
 
@@ -58,7 +58,7 @@ export class ReplicatorScene {
     return keyferry;
   }
 
-  /** Starts `keyferry replicator`, for a test that waits itself. */
+  /** Starts `keyferry replicator` without waiting. */
   async started(args: readonly string[] = [], options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
     const keyferry = await Keyferry.start({
       kubeconfig: this.plane.kubeconfigPath,
@@ -171,7 +171,7 @@ export class KindScene {
     );
   }
 
-  /** Waits until the object is as `condition` says. */
+  /** Waits until `condition` is true for the object. */
   async becomes(name: string, condition: (object: Json) => boolean, what: string): Promise<Json> {
     let last: Json;
     return await waitFor(

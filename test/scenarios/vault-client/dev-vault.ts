@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 
 import { startVault, type VaultJson, type VaultServer, VaultServerError } from '../../servers/vault.ts';
 
-/** One line of the audit log, as far as tests count. */
+/** One line of the audit log: the fields that tests read. */
 export interface AuditedCall {
   readonly operation: string;
   readonly path: string;
@@ -36,7 +36,7 @@ export class DevVault {
     return this.server.rootToken;
   }
 
-  /** A call as root (or with `token`). @throws Error for anything but 200–299 and 404 */
+  /** A call as root (or with `token`). @throws Error for any status except 200–299 and 404 */
   async call(method: string, to: string, body?: unknown, token = this.rootToken): Promise<VaultJson> {
     const { status, body: answer } = await this.server.raw(method, to, body, token);
     if ((status < 200 || status > 299) && status !== 404) throw new VaultServerError(method, to, status, answer);
@@ -56,7 +56,7 @@ export class DevVault {
     return this.write(`sys/policies/acl/${name}`, { policy: JSON.stringify({ path }) });
   }
 
-  /** A new role of the AppRole method, with one secret id. */
+  /** Creates a role of the AppRole method, with one secret id. */
   async appRole(name: string, settings: unknown, mount = 'approle'): Promise<AppRole> {
     const mounted = await this.read('sys/auth');
     if (mounted.data[`${mount}/`] === undefined) await this.write(`sys/auth/${mount}`, { type: 'approle' });
@@ -66,7 +66,7 @@ export class DevVault {
     return { roleId: role.data.role_id, secretId: secret.data.secret_id };
   }
 
-  /** Finished calls of logins and their tokens, in order; not those of tokens that were made as root. */
+  /** Finished logins and calls with their tokens, in order; not those with tokens that root created. */
   audited(): readonly AuditedCall[] {
     const lines = this.auditText().trimEnd().split('\n');
     return lines

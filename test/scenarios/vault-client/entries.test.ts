@@ -40,7 +40,7 @@ function found(entry: KvEntry): FoundEntry {
   return entry;
 }
 
-/** As a poll of the metadata alone tells it. */
+/** The creation time as read from the metadata only. */
 async function createdTime(entries: VaultEntries, path: string): Promise<string | undefined> {
   const { head } = await entries.readVersion(path);
   return head.state === 'found' ? head.createdTime : undefined;
@@ -179,7 +179,7 @@ describe('KV 2', () => {
       const { head, entry } = await forbidden.readVersion('secret/polled');
       assert.deepEqual([head.version, entry?.state], [1, 'found']);
     }
-    // One call, asked and answered, for three reads.
+    // The audit log has one request and one response: one call for three reads.
     assert.equal(vault.auditText().split('"secret/metadata/polled"').length - before, 2);
   });
 
@@ -294,7 +294,7 @@ describe('paths', () => {
     const untold: VaultCaller = {
       addr: vault.addr,
       forgetLease: () => undefined,
-      // A path outside of every mount of ours, for which Vault answers as it does for a mount that it does not tell of.
+      // A path outside of the test's mounts. Vault answers in the same way for a mount that it does not list.
       request: (request) =>
         rootSession().request({
           ...request,

@@ -100,7 +100,7 @@ describe('leases', { skip }, () => {
       try {
         ({ durationSeconds, renewable } = await renewLease(session, lease.leaseId, lease.durationSeconds));
       } catch (error) {
-        // Held up on the way until after max_ttl: that too is an answer that asks for new credentials.
+        // The renewal was delayed until after max_ttl. The verdict is then to request new credentials.
         assert.equal(renewalVerdict(error), 'replace');
         late = true;
         break;
@@ -172,7 +172,7 @@ describe('leases', { skip }, () => {
   it('report the deadline of a token that max_ttl ends, and outlive its replacement', async () => {
     const { session, entries } = await open({ token_ttl: '4s', token_max_ttl: '9s' });
     const { lease } = await credentials(entries);
-    // Read at the time of the report: later, on a busy machine, the token may have expired.
+    // Read when it is reported: later, on a busy machine, the token may have expired.
     const reported: { readonly deadline: number | undefined; readonly at: number }[] = [];
     session.watchTokens((id) => {
       if (id === lease.tokenId) reported.push({ deadline: session.tokenDeadline(id), at: Date.now() });

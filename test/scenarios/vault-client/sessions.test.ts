@@ -49,7 +49,7 @@ const is =
 
 const seen = (type: SessionEvent['type']): number => events.filter((event) => event.type === type).length;
 
-/** Calls since the last look, by path. */
+/** Calls since the previous call of this function, by path. */
 let mark = 0;
 function calls(path: string): number {
   return vault
@@ -209,7 +209,7 @@ describe('a token that is no longer valid', () => {
     const lost: string[] = [];
     session.watchTokens((id) => lost.push(id));
     await vault.write('auth/token/revoke-accessor', { accessor });
-    // Within the first second a 403 is taken for the policy's: the token was just seen alive.
+    // In the first second after a successful call, a 403 is taken for one of the policy.
     await waitFor(
       async () => {
         const results = await Promise.allSettled(Array.from({ length: 30 }, () => read(session)));
