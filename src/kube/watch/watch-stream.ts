@@ -23,7 +23,7 @@ export class StalledWatchError extends Error {
 
 export interface WatchStreamOptions {
   readonly clock: Clock;
-  /** Whether the server sends bookmarks, as far as is known at the time of a check. */
+  /** Whether the server sends bookmarks, as far as is known now. */
   readonly hasBookmarks: () => boolean;
   /** Longest silence of a stream with bookmarks, ms. They come every 60 to 75 s. Default 90,000. */
   readonly idleLimitMs?: number | undefined;

@@ -321,6 +321,31 @@ test('a silent stream is opened again and counts as failed', async () => {
   assert.equal((await call(0)).closed, true);
 });
 
+test('a silent stream after a list in pages is opened again, although it has brought no bookmark yet', async () => {
+  script = [page(['a'], 5), open(), page(['a', 'b'], 6), open()];
+  const clock = new ManualClock();
+  await using scene = start({
+    idleLimitMs: 90_000,
+    clock,
+    target: { name: 'things', path: '/things', metadataOnly: true, inPages: true },
+  });
+  await scene.watcher.synced;
+  await call(1);
+  await clock.advance(120_000);
+  const again = async (): Promise<boolean> => {
+    await clock.advance(1);
+    return calls.length === 4;
+  };
+  await waitFor(again, { message: 'another list and another stream' });
+  await has(scene.held, { 'n/a': '6', 'n/b': '6' });
+  // A long stream without a bookmark: this server sends none, so the silence of the next stream means less.
+  await clock.advance(200_000);
+  assert.equal(calls.length, 4);
+  assert.equal(scene.watcher.health.connected, true);
+  await clock.advance(200_000);
+  await waitFor(() => !scene.watcher.health.connected, { message: 'the end of the second stream' });
+});
+
 test('a stream with regular bookmarks stays open', async () => {
   script = [open(added('a', 1), listEnd(2))];
   const clock = new ManualClock();

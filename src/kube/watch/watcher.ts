@@ -46,7 +46,7 @@ export interface WatcherOptions {
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly reconnect?: ReconnectOptions;
-  /** A stream that has brought a bookmark and then no byte for this long (ms) is dead. Bookmarks come every 60–75 s. Default 90,000. */
+  /** A stream without a byte for this long (ms) is dead, if the server sends bookmarks. They come every 60 to 75 s. Default 90,000. */
   readonly idleLimitMs?: number;
   /** Called once per stream that failed (not for one that ended as planned). */
   readonly onTrouble?: (error: unknown, retryInMs: number) => void;
@@ -76,6 +76,8 @@ const LONGEST_WAIT_MS = 7000;
 const ABSENT_WAIT_MS = 4000;
 /** Time limit of a page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
+/** Longest time between two bookmarks of a stream, ms. */
+const BOOKMARK_INTERVAL_MS = 75_000;
 const INITIAL_END = 'k8s.io/initial-events-end';
 
 export class Watcher {
@@ -88,7 +90,8 @@ export class Watcher {
   #state: WatchState;
   /** Lists are read in pages: by option, or because the server cannot stream them. */
   #inPages: boolean;
-  #sendsBookmarks = false;
+  /** API servers send bookmarks, but not where their watch cache is off. `never`: a long stream has brought none. */
+  #bookmarks: 'expected' | 'seen' | 'never' = 'expected';
   #hasSynced = false;
   #restarts = 0;
   #running: Promise<void> | undefined;
@@ -228,7 +231,11 @@ export class Watcher {
       signal,
     });
     this.#backoff.opened();
-    return new WatchStream(stream, { clock: this.#clock, hasBookmarks: () => this.#sendsBookmarks, idleLimitMs });
+    return new WatchStream(stream, {
+      clock: this.#clock,
+      hasBookmarks: () => this.#bookmarks !== 'never',
+      idleLimitMs,
+    });
   }
 
   #take(state: Listing | Watching, { type, object }: WatchEvent): Listing | Watching {
@@ -244,7 +251,7 @@ export class Watcher {
         sink.remove(object);
         break;
       case 'BOOKMARK':
-        this.#sendsBookmarks = true;
+        this.#bookmarks = 'seen';
         break;
       case 'ERROR':
         if (state.at === 'watching') state.refusals += 1;
@@ -288,8 +295,13 @@ export class Watcher {
   /** @returns ms until the next step */
   #fail(error: unknown): number {
     const state = this.#state;
-    if ('stream' in state) state.stream.close();
-    this.#state = afterFailure(state, error, this.#clock.monotonic());
+    const now = this.#clock.monotonic();
+    if ('stream' in state) {
+      state.stream.close();
+      const isLong = now - state.stream.openedAt > BOOKMARK_INTERVAL_MS;
+      if (isLong && this.#bookmarks === 'expected' && error instanceof StalledWatchError) this.#bookmarks = 'never';
+    }
+    this.#state = afterFailure(state, error, now);
     if (this.#stop.signal.aborted) return 0;
     const wasListed = 'resourceVersion' in state;
     // Servers without WatchList (before 1.32, 1.33) refuse `sendInitialEvents`.
