@@ -45,7 +45,7 @@ export function openAgent({ secure, proxy, tls, ...pool }: PoolOptions): Agent {
     secureContext: createSecureContext(material),
     rejectUnauthorized,
     ALPNProtocols: ['http/1.1'],
-    ...(servername === undefined ? {} : { servername }),
+    servername,
   });
   const connect = agent.createConnection.bind(agent);
   return connecting(agent, proxy, (socket, options) => connect({ ...options, socket } as ClientRequestArgs));

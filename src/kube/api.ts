@@ -46,14 +46,14 @@ export interface KubeRequest {
   /** Default `application/json` where there is a body. */
   readonly contentType?: string;
   /** Default `application/json`. `METADATA_ONLY` (below) asks for metadata alone. */
-  readonly accept?: string;
+  readonly accept?: string | undefined;
   /** Asks for a compressed answer. The API server compresses what is larger than 128 KiB, but no streams. */
   readonly compressed?: boolean;
   /** Largest answer, uncompressed, in bytes. Default: the client's. */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
   /** Time limit of the whole call in ms, waiting for a free connection included. Default 30,000. For a stream: until the response's head. */
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
   /** Called right before the request is sent. If it throws, nothing is sent and the call fails with that error. */
   readonly beforeSending?: () => void;
 }

@@ -3,12 +3,12 @@
 /** CA and client certificate. A new object means new material, and opens new connections. */
 export interface TlsMaterial {
   /** PEM bundle that the server's certificate is checked against; Node's own roots without it. */
-  readonly ca?: string | Buffer;
+  readonly ca?: string | Buffer | undefined;
   /** PEM client certificate and its key: both or none. */
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
+  readonly cert?: string | Buffer | undefined;
+  readonly key?: string | Buffer | undefined;
   /** Name that the server's certificate must carry, and SNI, where it is not the server URL's host. */
-  readonly servername?: string;
+  readonly servername?: string | undefined;
   readonly rejectUnauthorized: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface Connection {
   readonly server: URL;
   readonly credentials: CredentialSource;
   /** HTTP proxy to tunnel through (CONNECT); may carry a user and password, so it is never logged. */
-  readonly proxy?: URL;
+  readonly proxy?: URL | undefined;
   /** Namespace of the context or of our own Pod; `default` where neither names one. */
   readonly namespace: string;
   /** Where this was read from, for messages: `/home/x/.kube/config, context "prod"` or `in-cluster`. */

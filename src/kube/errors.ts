@@ -8,9 +8,9 @@ import { isRecord } from './json.ts';
 
 /** One entry of `status.details.causes`: which field of the object was wrong, and how. */
 export interface StatusCause {
-  readonly field?: string;
-  readonly message?: string;
-  readonly reason?: string;
+  readonly field?: string | undefined;
+  readonly message?: string | undefined;
+  readonly reason?: string | undefined;
 }
 
 /** The API server's `Status` object, as far as it is used. All texts are already shortened. */
@@ -18,7 +18,7 @@ export interface ApiStatus {
   readonly reason: string;
   readonly message: string;
   readonly causes: readonly StatusCause[];
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   /** Default true. */
   readonly isStatus?: boolean;
   /** Default: detected in the texts. Given where the texts are no longer the server's own. */
@@ -154,7 +154,7 @@ export function apiErrorOf(
     message: parsed?.message ?? (status === 404 ? 'the API is not served' : 'the response is not a Status object'),
     causes: parsed?.causes ?? [],
     isStatus: parsed !== undefined,
-    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    retryAfterMs: wait,
   });
 }
 
@@ -185,12 +185,7 @@ export function statusOf(value: unknown): ApiStatus | undefined {
 }
 
 function causeOf(value: Record<string, unknown>): StatusCause {
-  const [field, message, reason] = [text(value['field']), text(value['message']), text(value['reason'])];
-  return {
-    ...(field === undefined ? {} : { field }),
-    ...(message === undefined ? {} : { message }),
-    ...(reason === undefined ? {} : { reason }),
-  };
+  return { field: text(value['field']), message: text(value['message']), reason: text(value['reason']) };
 }
 
 /** A server's text without quotations of the request, and bounded. */

@@ -52,7 +52,7 @@ export interface CorrelatorOptions {
   /** Memory for what was sent, in bytes, roughly. Default 1 MiB: some 2,000 events. */
   readonly maxBytes?: number;
   /** 0 ≤ r < 1, for names. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
 }
 
 /** The API server refuses longer notes in events.k8s.io/v1. */

@@ -13,6 +13,7 @@
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
+import { rfc3339 } from '../runtime/rfc3339.ts';
 import type { KubeApi } from './api.ts';
 import { ApiError, isAlreadyExists, isNotFound, isServerTrouble, retryAfterMs } from './errors.ts';
 import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';
@@ -44,6 +45,7 @@ interface Pending {
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #clock: Clock;
+  readonly #timeoutMs: number;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
   /** By name of the Event object. */
@@ -56,11 +58,12 @@ export class EventRecorder {
     const { clock = systemClock, random } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#correlator = new EventCorrelator({ ...(random && { random }) });
+    this.#timeoutMs = options.timeoutMs ?? 5000;
+    this.#correlator = new EventCorrelator({ random });
     this.#queue = new KeyedQueue({
       name: `events of ${options.component}`,
       clock,
-      ...(random && { random }),
+      random,
       retryAfterMs,
       retryBaseMs: 500,
       retryMaxMs: 10_000,
@@ -141,8 +144,7 @@ export class EventRecorder {
 
   async #create(record: EventRecord, signal: AbortSignal): Promise<void> {
     try {
-      const body = JSON.stringify(this.#event(record));
-      await this.#options.api.request({ method: 'POST', path: collection(record), body, ...this.#limits(signal) });
+      await this.#post(record, signal);
     } catch (error) {
       // An earlier try was carried out, but its answer was lost.
       if (!isAlreadyExists(error)) throw error;
@@ -157,24 +159,21 @@ export class EventRecorder {
         method: 'PATCH',
         path: `${collection(record)}/${encodeURIComponent(record.name)}`,
         contentType: 'application/merge-patch+json',
-        body: JSON.stringify({ count, message, lastTimestamp: seconds(lastAt) }),
-        ...this.#limits(signal),
+        body: JSON.stringify({ count, message, lastTimestamp: rfc3339(lastAt) }),
+        signal,
+        timeoutMs: this.#timeoutMs,
       });
     } catch (error) {
       if (!isNotFound(error)) throw error;
       // The API server deletes Events after an hour by default; then it is created again, with its count.
-      const body = JSON.stringify(this.#event(record));
-      await this.#options.api.request({ method: 'POST', path: collection(record), body, ...this.#limits(signal) });
+      await this.#post(record, signal);
     }
   }
 
-  #limits(signal: AbortSignal): { signal: AbortSignal; timeoutMs: number } {
-    return { signal, timeoutMs: this.#options.timeoutMs ?? 5000 };
-  }
-
-  #event({ name, subject, type, reason, message, count, firstAt, lastAt }: EventRecord): unknown {
-    const { component, instance } = this.#options;
-    return {
+  async #post(record: EventRecord, signal: AbortSignal): Promise<void> {
+    const { name, subject, type, reason, message, count, firstAt, lastAt } = record;
+    const { api, component, instance } = this.#options;
+    const event = {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { name, namespace: namespaceOf(subject) },
@@ -183,12 +182,14 @@ export class EventRecorder {
       reason,
       message,
       count,
-      firstTimestamp: seconds(firstAt),
-      lastTimestamp: seconds(lastAt),
+      firstTimestamp: rfc3339(firstAt),
+      lastTimestamp: rfc3339(lastAt),
       source: { component },
       reportingComponent: component,
       reportingInstance: instance,
     };
+    const body = JSON.stringify(event);
+    await api.request({ method: 'POST', path: collection(record), body, signal, timeoutMs: this.#timeoutMs });
   }
 
   #failed(name: string, error: unknown, retryInMs: number | undefined): void {
@@ -218,11 +219,6 @@ function collection({ subject }: EventRecord): string {
 
 function namespaceOf(subject: EventRecord['subject']): string {
   return subject.namespace ?? 'default';
-}
-
-/** The API's Time has whole seconds. */
-function seconds(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/u, 'Z');
 }
 
 function toError(error: unknown): Error {

@@ -71,10 +71,10 @@ async function readPage(
       path,
       query: { limit, labelSelector, fieldSelector, continue: token },
       compressed: true,
-      ...(limit > 1 ? { maxBytes: PAGE_BYTES } : {}),
-      ...(metadataOnly ? { accept: METADATA_LIST } : {}),
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(signal === undefined ? {} : { signal }),
+      maxBytes: limit > 1 ? PAGE_BYTES : undefined,
+      accept: metadataOnly ? METADATA_LIST : undefined,
+      timeoutMs,
+      signal,
     });
     return parseJson(body, `the list of ${path}`) as Page;
   } catch (error) {

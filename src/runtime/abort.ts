@@ -51,10 +51,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefine
  */
 export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClock): Promise<void> {
   return new Promise<void>((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(new AbortedError('waiting', signal.reason));
-      return;
-    }
+    throwIfAborted(signal, 'waiting');
     const onAbort = (): void => {
       timer.cancel();
       reject(new AbortedError('waiting', signal?.reason));

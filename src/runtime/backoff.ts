@@ -13,14 +13,18 @@ export interface BackoffOptions {
   /** Ceiling of every wait, ms (a Retry-After may exceed it). */
   readonly maxMs: number;
   /** 0 ≤ r < 1. Default `Math.random`. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
 }
 
 /** A Retry-After would send all clients back at one instant; up to this share of it is added at random to spread them. */
 const FLOOR_SPREAD = 0.1;
 
+interface CheckedOptions extends BackoffOptions {
+  readonly random: () => number;
+}
+
 /** @throws RangeError naming the option and its value */
-function checked(options: BackoffOptions): Required<BackoffOptions> {
+function checked(options: BackoffOptions): CheckedOptions {
   const { baseMs, maxMs, random = Math.random } = options;
   if (!(baseMs > 0 && Number.isFinite(baseMs))) throw new RangeError(`baseMs must be a positive number, got ${baseMs}`);
   if (!(maxMs >= baseMs && Number.isFinite(maxMs)))
@@ -29,7 +33,7 @@ function checked(options: BackoffOptions): Required<BackoffOptions> {
 }
 
 /** Half the ceiling to the ceiling, which doubles with each failure; not less than `floorMs`. */
-function delay(options: Required<BackoffOptions>, failures: number, floorMs: number): number {
+function delay(options: CheckedOptions, failures: number, floorMs: number): number {
   const ceiling = Math.min(options.maxMs, options.baseMs * 2 ** failures);
   const random = options.random();
   const wait = (ceiling * (1 + random)) / 2;
@@ -37,7 +41,7 @@ function delay(options: Required<BackoffOptions>, failures: number, floorMs: num
 }
 
 export class KeyedBackoff {
-  readonly #options: Required<BackoffOptions>;
+  readonly #options: CheckedOptions;
   readonly #failures = new Map<string, number>();
 
   /** @throws RangeError naming a bad option */
@@ -82,14 +86,14 @@ export interface ReconnectOptions extends BackoffOptions {
 export const RECONNECT = { baseMs: 800, maxMs: 30_000, stableMs: 10_000 };
 
 export class Backoff {
-  readonly #options: Required<BackoffOptions>;
+  readonly #options: CheckedOptions;
   readonly #stableMs: number;
   readonly #clock: Clock;
   #failures = 0;
   #openedAt: number | undefined;
 
   /** @throws RangeError naming a bad option */
-  constructor(options: ReconnectOptions = RECONNECT) {
+  constructor(options: ReconnectOptions) {
     this.#options = checked(options);
     this.#stableMs = options.stableMs ?? Infinity;
     this.#clock = options.clock ?? systemClock;

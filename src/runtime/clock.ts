@@ -27,41 +27,23 @@ export interface Clock {
 /** Node reads a longer delay as 1 ms (with a warning), so longer waits are made of several timers. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
-class SystemTimer implements Timer {
-  #handle: NodeJS.Timeout | undefined;
-  readonly #run: () => void;
-  readonly #unref: boolean;
-
-  constructor(run: () => void, ms: number, unref: boolean) {
-    this.#run = run;
-    this.#unref = unref;
-    this.#arm(ms);
-  }
-
-  #arm(ms: number): void {
+function startTimer(run: () => void, ms: number, { unref = false }: TimerOptions = {}): Timer {
+  let handle: NodeJS.Timeout;
+  const arm = (ms: number): void => {
     const rest = ms - LONGEST_TIMEOUT_MS;
-    this.#handle =
-      rest > 0
-        ? setTimeout(() => {
-            this.#arm(rest);
-          }, LONGEST_TIMEOUT_MS)
-        : setTimeout(this.#run, ms);
-    if (this.#unref) this.#handle.unref();
-  }
-
-  cancel(): void {
-    clearTimeout(this.#handle);
-    this.#handle = undefined;
-  }
-
-  [Symbol.dispose](): void {
-    this.cancel();
-  }
+    handle = rest > 0 ? setTimeout(arm, LONGEST_TIMEOUT_MS, rest) : setTimeout(run, ms);
+    if (unref) handle.unref();
+  };
+  const cancel = (): void => {
+    clearTimeout(handle);
+  };
+  arm(ms);
+  return { cancel, [Symbol.dispose]: cancel };
 }
 
 /** The machine's clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  setTimeout: (run, ms, options) => new SystemTimer(run, ms, options?.unref ?? false),
+  setTimeout: startTimer,
 };

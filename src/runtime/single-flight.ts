@@ -4,7 +4,7 @@
  * A flight lasts from the first call until its work settles or its last caller aborts. A caller that aborts does not affect
  * the others. When the last one aborts, the work's signal is aborted, and the next call starts a new flight.
  */
-import { AbortedError, throwIfAborted } from './abort.ts';
+import { orAborted, throwIfAborted } from './abort.ts';
 
 interface Flight<T> {
   readonly promise: Promise<T>;
@@ -21,18 +21,13 @@ export class SingleFlight<T> {
    * @throws what the work throws, or AbortedError
    */
   async run(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    throwIfAborted(signal, `waiting for ${key}`);
+    const what = `waiting for ${key}`;
+    throwIfAborted(signal, what);
     const flight = this.#flights.get(key) ?? this.#start(key, work);
     flight.callers++;
-    const gone = Promise.withResolvers<never>();
-    const onAbort = (): void => {
-      gone.reject(new AbortedError(`waiting for ${key}`, signal?.reason));
-    };
-    signal?.addEventListener('abort', onAbort, { once: true });
     try {
-      return await Promise.race([flight.promise, gone.promise]);
+      return await orAborted(flight.promise, signal, what);
     } finally {
-      signal?.removeEventListener('abort', onAbort);
       flight.callers--;
       if (flight.callers === 0 && this.#flights.get(key) === flight) {
         this.#flights.delete(key);

@@ -56,7 +56,7 @@ export class Turns {
   /** The least of the groups' oldest values, for metrics. */
   oldest(): number | undefined {
     let oldest: number | undefined;
-    for (const [, group] of this.#groups.entries()) {
+    for (const group of this.#groups.values()) {
       const value = group.peek();
       if (value !== undefined && (oldest === undefined || value < oldest)) oldest = value;
     }

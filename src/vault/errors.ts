@@ -100,6 +100,12 @@ export class VaultError extends Error {
     this.reason = reason;
   }
 
+  /** The same failure with another text, caused by this one. `changes` replace what is no longer true of it. */
+  reworded(reason: string, changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs'>> = {}): VaultError {
+    const { kind, addr, method, path, status, errors, retryAfterMs } = this;
+    return new VaultError(reason, { kind, addr, method, path, status, errors, retryAfterMs, ...changes, cause: this });
+  }
+
   /** Whether the same call may succeed later without a change of its input. */
   get transient(): boolean {
     return TRANSIENT.has(this.kind);

@@ -1,13 +1,9 @@
 /** A limit of concurrent calls; the others wait in order of arrival. */
-import { AbortedError } from '../runtime/abort.ts';
-
-interface Waiter {
-  readonly admit: () => void;
-}
+import { AbortedError, throwIfAborted } from '../runtime/abort.ts';
 
 export class Slots {
   readonly #limit: number;
-  readonly #waiting = new Set<Waiter>();
+  readonly #waiting = new Set<() => void>();
   #taken = 0;
 
   /** @throws RangeError */
@@ -30,7 +26,7 @@ export class Slots {
    * @throws AbortedError when the signal is aborted first
    */
   async take(signal: AbortSignal): Promise<Disposable> {
-    if (signal.aborted) throw new AbortedError('waiting for a free slot', signal.reason);
+    throwIfAborted(signal, 'waiting for a free slot');
     if (this.#taken < this.#limit) this.#taken++;
     else await this.#wait(signal);
     let held = true;
@@ -45,16 +41,14 @@ export class Slots {
   #wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        this.#waiting.delete(waiter);
+        this.#waiting.delete(admit);
         reject(new AbortedError('waiting for a free slot', signal.reason));
       };
-      const waiter: Waiter = {
-        admit: () => {
-          signal.removeEventListener('abort', onAbort);
-          resolve();
-        },
+      const admit = (): void => {
+        signal.removeEventListener('abort', onAbort);
+        resolve();
       };
-      this.#waiting.add(waiter);
+      this.#waiting.add(admit);
       signal.addEventListener('abort', onAbort, { once: true });
     });
   }
@@ -67,6 +61,6 @@ export class Slots {
       return;
     }
     this.#waiting.delete(first);
-    first.admit();
+    first();
   }
 }

@@ -22,6 +22,7 @@ import { FileValue } from './file-value.ts';
 import { inClusterConnection } from './in-cluster.ts';
 import { loadKubeconfig } from './kubeconfig.ts';
 
+const NO_TLS = { ca: undefined, cert: undefined, key: undefined, servername: undefined, rejectUnauthorized: true };
 const V1 = 'client.authentication.k8s.io/v1';
 let dir = '';
 let clock = new ManualClock();
@@ -50,7 +51,7 @@ describe('in a Pod', () => {
     assert.equal(connection?.server.href, 'https://10.0.0.1/');
     assert.equal(connection.namespace, 'keyferry');
     assert.deepEqual(await connection.credentials.headers(), { Authorization: 'Bearer one' });
-    assert.deepEqual(await connection.credentials.tls(), { ca: Buffer.from('CA'), rejectUnauthorized: true });
+    assert.deepEqual(await connection.credentials.tls(), { ...NO_TLS, ca: Buffer.from('CA') });
   });
 
   test('a token is at most a minute old, and is read again at once after a refusal', async () => {
@@ -162,7 +163,7 @@ describe('an exec plugin', () => {
     const status = { clientCertificateData: 'CERT', clientKeyData: 'KEY' };
     const credentials = new RenewingCredentials({ plugin: new ExecPlugin(plugin(`echo '${answer(status)}'`), clock) });
     assert.deepEqual(await credentials.headers(), {});
-    assert.deepEqual(await credentials.tls(), { cert: 'CERT', key: 'KEY', rejectUnauthorized: true });
+    assert.deepEqual(await credentials.tls(), { ...NO_TLS, cert: 'CERT', key: 'KEY' });
   });
 
   test('that fails is named with its stderr and the hint, and is not run again at once', async () => {

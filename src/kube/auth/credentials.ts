@@ -5,14 +5,14 @@
  */
 import type { AuthHeaders, CredentialSource, TlsMaterial } from '../connection.ts';
 import { CredentialError } from '../errors.ts';
-import type { FileValue } from './file-value.ts';
+import { FileValue } from './file-value.ts';
 
 /** The credentials of an exec plugin. */
 export interface PluginCredential {
-  readonly token?: string;
+  readonly token?: string | undefined;
   /** PEM; both or none. */
-  readonly cert?: string;
-  readonly key?: string;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 /** Creates credentials on demand (exec-credential.ts). The same object means the same credentials. */
@@ -24,17 +24,20 @@ export interface CredentialPlugin {
 export interface CredentialParts {
   /** Headers beside the token: basic auth, impersonation. */
   readonly headers?: AuthHeaders;
-  readonly token?: string;
+  readonly token?: string | undefined;
   /** Wins over `token`, as in kubectl. */
-  readonly tokenFile?: FileValue;
-  readonly plugin?: CredentialPlugin;
-  readonly ca?: Buffer | FileValue;
-  readonly cert?: Buffer | FileValue;
-  readonly key?: Buffer | FileValue;
-  readonly servername?: string;
+  readonly tokenFile?: FileValue | undefined;
+  readonly plugin?: CredentialPlugin | undefined;
+  readonly ca?: Buffer | FileValue | undefined;
+  readonly cert?: Buffer | FileValue | undefined;
+  readonly key?: Buffer | FileValue | undefined;
+  readonly servername?: string | undefined;
   /** The server's certificate is not checked. */
   readonly insecure?: boolean;
 }
+
+type Content = Buffer | undefined;
+type TlsParts = readonly [ca: Content, cert: Content, key: Content, given: PluginCredential];
 
 const NO_PLUGIN: PluginCredential = {};
 
@@ -51,39 +54,28 @@ export class RenewingCredentials implements CredentialSource {
   headers(): AuthHeaders | Promise<AuthHeaders> {
     const { tokenFile, token, plugin } = this.#parts;
     if (tokenFile !== undefined) {
-      const content = tokenFile.get();
-      if (!(content instanceof Promise)) return this.#headersWith(tokenOf(content, tokenFile.path));
-      return content.then((bytes) => this.#headersWith(tokenOf(bytes, tokenFile.path)));
+      return whenRead(tokenFile.get(), (content) => this.#headersWith(tokenOf(content, tokenFile.path)));
     }
     if (token !== undefined || plugin === undefined) return this.#headersWith(token);
-    const credential = plugin.get();
-    if (!(credential instanceof Promise)) return this.#headersWith(credential.token);
-    return credential.then((given) => this.#headersWith(given.token));
+    return whenRead(plugin.get(), (given) => this.#headersWith(given.token));
   }
 
   tls(): TlsMaterial | Promise<TlsMaterial> {
     const { ca, cert, key, plugin, token } = this.#parts;
-    const all = [
-      ca === undefined || isBytes(ca) ? ca : ca.get(),
-      cert === undefined || isBytes(cert) ? cert : cert.get(),
-      key === undefined || isBytes(key) ? key : key.get(),
-    ] as const;
     const given = plugin === undefined || token !== undefined ? NO_PLUGIN : plugin.get();
-    if (
-      !(all[0] instanceof Promise || all[1] instanceof Promise || all[2] instanceof Promise || given instanceof Promise)
-    ) {
-      return this.#tlsWith(all[0], given.cert ?? all[1], given.key ?? all[2]);
-    }
-    return Promise.all([...all, given]).then(([ca, cert, key, given]) =>
-      this.#tlsWith(ca, given.cert ?? cert, given.key ?? key),
-    );
+    const files = [contentOf(ca), contentOf(cert), contentOf(key)] as const;
+    const parts = [...files, given] as const;
+    const combine = ([ca, cert, key, given]: TlsParts): TlsMaterial =>
+      this.#tlsWith(ca, given.cert ?? cert, given.key ?? key);
+    const isPending = parts.some((part) => part instanceof Promise);
+    return isPending ? Promise.all([...files, given]).then(combine) : combine(parts as TlsParts);
   }
 
   invalidate(): void {
     const { tokenFile, plugin, ca, cert, key } = this.#parts;
     tokenFile?.invalidate();
     plugin?.invalidate();
-    for (const part of [ca, cert, key]) if (part !== undefined && !isBytes(part)) part.invalidate();
+    for (const part of [ca, cert, key]) if (part instanceof FileValue) part.invalidate();
   }
 
   #headersWith(token: string | undefined): AuthHeaders {
@@ -95,17 +87,11 @@ export class RenewingCredentials implements CredentialSource {
     return this.#headers;
   }
 
-  #tlsWith(ca: Buffer | undefined, cert: Buffer | string | undefined, key: Buffer | string | undefined): TlsMaterial {
+  #tlsWith(ca: Content, cert: Content | string, key: Content | string): TlsMaterial {
     const known = this.#tls;
     if (known !== undefined && known.ca === ca && known.cert === cert && known.key === key) return known;
     const { servername, insecure } = this.#parts;
-    this.#tls = {
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      ...(servername === undefined ? {} : { servername }),
-      rejectUnauthorized: insecure !== true,
-    };
+    this.#tls = { ca, cert, key, servername, rejectUnauthorized: insecure !== true };
     return this.#tls;
   }
 }
@@ -123,6 +109,11 @@ function tokenOf(content: Buffer, path: string): string {
   return token;
 }
 
-function isBytes(value: Buffer | FileValue): value is Buffer {
-  return Buffer.isBuffer(value);
+/** Without a promise where the value is there already. */
+function whenRead<T, R>(value: T | Promise<T>, use: (value: T) => R): R | Promise<R> {
+  return value instanceof Promise ? value.then(use) : use(value);
+}
+
+function contentOf(part: Buffer | FileValue | undefined): Content | Promise<Buffer> {
+  return part instanceof FileValue ? part.get() : part;
 }

@@ -5,7 +5,6 @@
  * program is not started for every key of a queue. One run at a time, shared by all calls.
  * The program's output is secret and is in no message.
  */
-import { spawn } from 'node:child_process';
 import { type Clock } from '../../runtime/clock.ts';
 import type { CredentialPlugin, PluginCredential } from './credentials.ts';
 import { CredentialError } from '../errors.ts';
@@ -19,9 +18,9 @@ export interface ExecSpec {
   readonly args: readonly string[];
   /** Whole environment of the program but `KUBERNETES_EXEC_INFO`. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly installHint?: string;
+  readonly installHint?: string | undefined;
   /** `spec.cluster` of `KUBERNETES_EXEC_INFO`, where the kubeconfig says `provideClusterInfo`. */
-  readonly clusterInfo?: () => Promise<Readonly<Record<string, unknown>>>;
+  readonly clusterInfo?: (() => Promise<Readonly<Record<string, unknown>>>) | undefined;
 }
 
 /** Longest run, in ms. Programs that need a terminal cannot be used. */
@@ -96,12 +95,10 @@ export class ExecPlugin implements CredentialPlugin {
 
   async #output(): Promise<string> {
     const { command, args, env, apiVersion, clusterInfo } = this.#spec;
-    const cluster = await clusterInfo?.();
-    const info = {
-      apiVersion,
-      kind: 'ExecCredential',
-      spec: { interactive: false, ...(cluster === undefined ? {} : { cluster }) },
-    };
+    const spec = { interactive: false, cluster: await clusterInfo?.() };
+    const info = { apiVersion, kind: 'ExecCredential', spec };
+    // Most clusters need no plugin, so the module is loaded here.
+    const { spawn } = await import('node:child_process');
     return await new Promise<string>((resolve, reject) => {
       const child = spawn(command, args, {
         env: { ...env, KUBERNETES_EXEC_INFO: JSON.stringify(info) },
@@ -189,11 +186,5 @@ export function parseExecCredential(
   const expiry = string('expirationTimestamp');
   const expiresAt = expiry === undefined ? undefined : Date.parse(expiry);
   if (Number.isNaN(expiresAt)) throw refuse('status.expirationTimestamp is not a time');
-  return {
-    credential: {
-      ...(token === undefined ? {} : { token }),
-      ...(cert === undefined || key === undefined ? {} : { cert, key }),
-    },
-    expiresAt,
-  };
+  return { credential: { token, cert, key }, expiresAt };
 }

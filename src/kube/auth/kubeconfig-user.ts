@@ -1,8 +1,8 @@
 /** A kubeconfig's user: which parts make its credentials. */
 import type { Clock } from '../../runtime/clock.ts';
 import type { AuthHeaders } from '../connection.ts';
-import { basicAuth, type CredentialParts, type CredentialPlugin, type PluginCredential } from './credentials.ts';
-import type { ExecSpec } from './exec-credential.ts';
+import { basicAuth, type CredentialParts } from './credentials.ts';
+import { ExecPlugin, type ExecSpec } from './exec-credential.ts';
 import type { FileValue } from './file-value.ts';
 import { Fields } from './kubeconfig-fields.ts';
 import { bytesOrFile, fileValue, relativeTo } from './kubeconfig-files.ts';
@@ -47,11 +47,12 @@ export function userParts(user: Fields, surroundings: UserSurroundings): Credent
     (username ?? password) === undefined ? {} : { Authorization: basicAuth(username ?? '', password ?? '') };
   return {
     headers: { ...impersonation(user), ...basic },
-    ...(token === undefined ? {} : { token }),
-    ...(tokenFile === undefined ? {} : { tokenFile: fileValue(user, 'tokenFile', tokenFile, clock) }),
-    ...(cert === undefined || key === undefined ? {} : { cert, key }),
-    // As in kubectl, what stands in the file goes before what a program would give.
-    ...(exec === undefined || 'Authorization' in basic ? {} : { plugin: new LazyExecPlugin(exec, clock) }),
+    token,
+    tokenFile: tokenFile === undefined ? undefined : fileValue(user, 'tokenFile', tokenFile, clock),
+    cert,
+    key,
+    // As in kubectl, credentials in the file take precedence over those of a plugin.
+    plugin: exec === undefined || 'Authorization' in basic ? undefined : new ExecPlugin(exec, clock),
   };
 }
 
@@ -91,7 +92,6 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserSurroundings): ExecSpe
     const entry = new Fields(exec.file, exec.at(`env[${index}]`), value);
     return [entry.required('name'), entry.string('value') ?? ''] as const;
   });
-  const installHint = exec.string('installHint');
   return {
     field: `${exec.file}: ${exec.path}`,
     apiVersion,
@@ -99,52 +99,23 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserSurroundings): ExecSpe
     command: command.includes('/') ? relativeTo(exec.file, command) : command,
     args: exec.strings('args'),
     env: { ...env, ...Object.fromEntries(given) },
-    ...(installHint === undefined ? {} : { installHint }),
-    ...(exec.boolean('provideClusterInfo') ? { clusterInfo: () => clusterInfo(cluster, ca) } : {}),
+    installHint: exec.string('installHint'),
+    clusterInfo: exec.boolean('provideClusterInfo') ? () => clusterInfo(cluster, ca) : undefined,
   };
 }
 
 async function clusterInfo(cluster: Fields, ca: Buffer | FileValue | undefined): Promise<Record<string, unknown>> {
   const bytes = ca === undefined || Buffer.isBuffer(ca) ? ca : await ca.get();
-  const servername = cluster.string('tls-server-name');
-  const proxy = cluster.string('proxy-url');
   const extensions = cluster.list('extensions').map((value, index) => {
     return new Fields(cluster.file, cluster.at(`extensions[${index}]`), value);
   });
   const config = extensions.find((entry) => entry.string('name') === EXEC_EXTENSION)?.raw('extension');
   return {
     server: cluster.required('server'),
-    ...(servername === undefined ? {} : { 'tls-server-name': servername }),
-    ...(cluster.boolean('insecure-skip-tls-verify') ? { 'insecure-skip-tls-verify': true } : {}),
-    ...(bytes === undefined ? {} : { 'certificate-authority-data': bytes.toString('base64') }),
-    ...(proxy === undefined ? {} : { 'proxy-url': proxy }),
-    ...(config === undefined ? {} : { config }),
+    'tls-server-name': cluster.string('tls-server-name'),
+    'insecure-skip-tls-verify': cluster.boolean('insecure-skip-tls-verify') || undefined,
+    'certificate-authority-data': bytes?.toString('base64'),
+    'proxy-url': cluster.string('proxy-url'),
+    config,
   };
-}
-
-/** Loads `node:child_process` only where a program is to be run. */
-class LazyExecPlugin implements CredentialPlugin {
-  readonly #spec: ExecSpec;
-  readonly #clock: Clock;
-  #plugin: CredentialPlugin | undefined;
-  #loading: Promise<CredentialPlugin> | undefined;
-
-  constructor(spec: ExecSpec, clock: Clock) {
-    this.#spec = spec;
-    this.#clock = clock;
-  }
-
-  get(): PluginCredential | Promise<PluginCredential> {
-    return this.#plugin?.get() ?? this.#load();
-  }
-
-  invalidate(): void {
-    this.#plugin?.invalidate();
-  }
-
-  async #load(): Promise<PluginCredential> {
-    this.#loading ??= import('./exec-credential.ts').then(({ ExecPlugin }) => new ExecPlugin(this.#spec, this.#clock));
-    this.#plugin = await this.#loading;
-    return await this.#plugin.get();
-  }
 }

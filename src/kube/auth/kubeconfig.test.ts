@@ -49,6 +49,8 @@ describe('a kubeconfig is read:', () => {
     assert.equal(connection.origin, `${path}, context "x"`);
     assert.deepEqual(await connection.credentials.tls(), {
       ca: Buffer.from('a CA'),
+      cert: undefined,
+      key: undefined,
       servername: 'n',
       rejectUnauthorized: true,
     });
@@ -100,7 +102,7 @@ describe('a kubeconfig is read:', () => {
     });
     assert.deepEqual(
       [insecure.server.protocol, await insecure.credentials.tls()],
-      ['https:', { rejectUnauthorized: false }],
+      ['https:', { ca: undefined, cert: undefined, key: undefined, servername: undefined, rejectUnauthorized: false }],
     );
   });
 

@@ -88,19 +88,13 @@ export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Co
   if (insecure && ca !== undefined) {
     throw cluster.wrong('insecure-skip-tls-verify', 'must not be true where there is a certificate-authority');
   }
-  const servername = cluster.string('tls-server-name');
-  const tls = {
-    ...(ca === undefined ? {} : { ca }),
-    ...(servername === undefined ? {} : { servername }),
-    insecure,
-  };
   const parts = userParts(user, { cluster, ca, env: options.env, clock });
   const server = serverOf(cluster, ca !== undefined || insecure || parts.cert !== undefined);
   return {
     cluster: options.cluster ?? 'local',
     server,
-    credentials: new RenewingCredentials({ ...parts, ...tls }),
-    ...(proxy === undefined ? {} : { proxy }),
+    credentials: new RenewingCredentials({ ...parts, ca, servername: cluster.string('tls-server-name'), insecure }),
+    proxy,
     namespace: context.string('namespace') ?? 'default',
     origin: `${context.file}, context ${JSON.stringify(wanted)}`,
   };

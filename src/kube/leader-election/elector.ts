@@ -19,7 +19,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
 import { LeaseClient } from './lease-client.ts';
 import type { ElectionOptions, LeaderElectorOptions } from './options.ts';
-import { decide, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
+import { decide, type Decision, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
 import { ExitLimit, Watchdog } from './timers.ts';
 
 /** Reason of the work's signal when leadership was lost. */
@@ -171,14 +171,7 @@ export class LeaderElector {
 
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
     const startedAt = this.#clock.monotonic();
-    const { identity } = this.#options;
-    const decision = decide({
-      lease: read,
-      sighting: this.#sighting,
-      identity,
-      defaultDurationMs: this.#durationMs,
-      now: startedAt,
-    });
+    const decision = this.#decide(read, startedAt);
     const now = this.#clock.now();
     switch (decision.do) {
       case 'wait':
@@ -201,6 +194,11 @@ export class LeaderElector {
       default:
         decision satisfies never;
     }
+  }
+
+  #decide(lease: Lease | undefined, now: number): Decision {
+    const { identity } = this.#options;
+    return decide({ lease, sighting: this.#sighting, identity, defaultDurationMs: this.#durationMs, now });
   }
 
   #hold(lease: Lease, startedAt: number): void {
@@ -234,22 +232,16 @@ export class LeaderElector {
     const retry = this.#retryMs * (1 + this.#random() * JITTER);
     if (this.#lease === undefined) return retry;
     const now = this.#clock.monotonic();
-    const { identity } = this.#options;
-    const input = { lease: this.#lease, sighting: this.#sighting, identity, defaultDurationMs: this.#durationMs, now };
-    const decision = decide(input);
+    const decision = this.#decide(this.#lease, now);
     if (decision.do !== 'wait') return retry;
     return Math.min(retry, decision.until - now + this.#random() * EXPIRY_SPREAD_MS);
   }
 
   /** @returns false if aborted */
   async #pause(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (signal.aborted) return false;
-    try {
-      await sleep(ms, signal, this.#clock);
-      return true;
-    } catch (error) {
-      if (signal.aborted) return false;
-      throw error;
-    }
+    return await sleep(ms, signal, this.#clock).then(
+      () => true,
+      () => false,
+    );
   }
 }

@@ -11,7 +11,7 @@ interface Disconnected {
   /** When the stream was last known to work, or the watcher was made: monotonic, ms. */
   readonly since: number;
   /** Why the last attempt failed. */
-  readonly error?: string;
+  readonly error?: string | undefined;
 }
 
 /** The next step is a list. */

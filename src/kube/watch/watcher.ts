@@ -65,7 +65,7 @@ export interface WatchHealth {
   /** How often a stream was opened again after a failure. */
   readonly restarts: number;
   /** Why it is not connected. */
-  readonly error?: string;
+  readonly error?: string | undefined;
 }
 
 /** A stream that ends as planned, but within this many ms, counts as failed. */
@@ -135,7 +135,7 @@ export class Watcher {
     const now = this.#clock.monotonic();
     if (isConnected(state)) return { ...common, connected: true, silentMs: now - state.stream.heardAt };
     const { since, error } = state;
-    return { ...common, connected: false, silentMs: now - since, ...(error === undefined ? {} : { error }) };
+    return { ...common, connected: false, silentMs: now - since, error };
   }
 
   /** Opens the stream again if nothing has come for `silentMs`. Costs one request if the silence meant nothing. */
@@ -161,12 +161,8 @@ export class Watcher {
         await this.#step(signal);
       } catch (error) {
         const retryInMs = this.#fail(error);
-        if (retryInMs === 0 || signal.aborted) continue;
-        try {
-          await sleep(retryInMs, signal, this.#clock);
-        } catch (error) {
-          if (!signal.aborted) throw error;
-        }
+        // Only a stop ends the wait early.
+        if (retryInMs > 0) await sleep(retryInMs, signal, this.#clock).catch(() => undefined);
       }
     }
     const state = this.#state;
@@ -186,13 +182,7 @@ export class Watcher {
           const resourceVersion = await listEach(api, target.path, (object) => this.#list(object, keys), options);
           this.#complete(state.newest, keys, resourceVersion);
           const { since, error } = state;
-          this.#state = {
-            at: 'listed',
-            resourceVersion,
-            refusals: 0,
-            since,
-            ...(error === undefined ? {} : { error }),
-          };
+          this.#state = { at: 'listed', resourceVersion, refusals: 0, since, error };
         } else {
           const stream = await this.#open({ sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }, signal);
           this.#state = { ...state, at: 'listing', stream, keys: new Set() };

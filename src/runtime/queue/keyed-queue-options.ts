@@ -47,11 +47,7 @@ export interface KeyedQueueOptions {
   readonly groupOf?: (key: string) => string;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter of the back-off. */
-  readonly random?: () => number;
-}
-
-export interface StartOptions {
-  readonly concurrency?: number;
+  readonly random?: (() => number) | undefined;
 }
 
 export interface StopOptions {

@@ -24,7 +24,7 @@ import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { Holds } from '../holds.ts';
 import { type AddOptions, type KeyedQueueOptions, nonNegative, positiveInteger } from './keyed-queue-options.ts';
-import type { QueueMetrics, StartOptions, StopOptions, Worker } from './keyed-queue-options.ts';
+import type { QueueMetrics, StopOptions, Worker } from './keyed-queue-options.ts';
 import { WaitingKeys } from './waiting-keys.ts';
 
 interface Run {
@@ -68,7 +68,7 @@ export class KeyedQueue {
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
     this.#retryBaseMs = retryBaseMs;
-    this.#backoff = new KeyedBackoff({ baseMs: retryBaseMs, maxMs: retryMaxMs, ...(random && { random }) });
+    this.#backoff = new KeyedBackoff({ baseMs: retryBaseMs, maxMs: retryMaxMs, random });
   }
 
   /**
@@ -88,7 +88,7 @@ export class KeyedQueue {
    * Starts handing keys to `worker`, at most `concurrency` (default 1) at once.
    * @throws Error if it was started before, RangeError for a bad concurrency
    */
-  start(worker: Worker, { concurrency = 1 }: StartOptions = {}): void {
+  start(worker: Worker, { concurrency = 1 }: { readonly concurrency?: number } = {}): void {
     if (this.#worker !== undefined) throw new Error(`queue ${this.#options.name} was started twice`);
     this.#concurrency = positiveInteger('concurrency', concurrency);
     this.#worker = worker;
@@ -188,13 +188,9 @@ export class KeyedQueue {
       // It runs before that anyway; only the priority may change.
       this.#waiting.add(key, low, now);
     } else if (run === undefined || run.dirty === 'no') {
-      this.#delay(key, start, low, now);
+      this.#delayed.put(key, start, low);
+      this.#armTimer(now);
     }
-  }
-
-  #delay(key: string, at: number, low: boolean, now: number): void {
-    this.#delayed.put(key, at, low);
-    this.#armTimer(now);
   }
 
   /** One timer for all delayed keys, set to the first; if the first key moved later, the timer is set again when it fires. */

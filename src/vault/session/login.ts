@@ -32,12 +32,8 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     const { auth } = await client.request({ method: 'POST', ...request, namespace });
     if (auth === undefined || auth.clientToken === '') {
       const reason = 'the login returned no token (second factors and wrapped answers are not supported)';
-      throw new VaultError(reason, {
-        kind: 'authFailed',
-        addr: client.target.origin,
-        method: 'POST',
-        path: request.path,
-      });
+      const { path } = request;
+      throw new VaultError(reason, { kind: 'authFailed', addr: client.target.origin, method: 'POST', path });
     }
     const token = SecretBytes.fromUtf8(auth.clientToken);
     const revocable = !auth.batch;
@@ -49,10 +45,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     if (error.status === 500 && !/invalid|secret|role/i.test(error.reason)) throw error;
     // A mount that does not exist keeps its kind: it locks no role, so it may be tried sooner.
     const kind = error.kind === 'invalidPath' ? 'invalidPath' : 'authFailed';
-    const { addr, method, path, status, errors, reason, retryAfterMs } = error;
-    const cause = error;
-    const text = `login at ${identityLabel(identity)} refused: ${reason}`;
-    throw new VaultError(text, { kind, addr, method, path, status, errors, retryAfterMs, cause });
+    throw error.reworded(`login at ${identityLabel(identity)} refused: ${error.reason}`, { kind });
   } finally {
     request.body.fill(0);
   }
@@ -73,17 +66,13 @@ export async function adoptToken(
   const now = clock.monotonic();
   try {
     const { data } = await client.request({ method: 'GET', path: 'auth/token/lookup-self', token, namespace });
-    const adopted = new SessionToken(
-      {
-        token,
-        id: stringMember(data, 'accessor') || name,
-        ttlSeconds: lifeLeft(data),
-        renewable: booleanMember(data, 'renewable') ?? false,
-        revocable: false,
-        limitedUses: (numberMember(data, 'num_uses') ?? 0) > 0,
-      },
-      now,
-    );
+    const facts = {
+      id: stringMember(data, 'accessor') || name,
+      ttlSeconds: lifeLeft(data),
+      renewable: booleanMember(data, 'renewable') ?? false,
+      limitedUses: (numberMember(data, 'num_uses') ?? 0) > 0,
+    };
+    const adopted = new SessionToken({ ...facts, token, revocable: false }, now);
     adopted.observed(0, now);
     return adopted;
   } catch (error) {
@@ -103,14 +92,5 @@ function lifeLeft(data: JsonObject | undefined): number {
 
 /** The error for a token that Vault does not accept (any more). */
 export function tokenInvalid(cause: VaultError): VaultError {
-  const { addr, method, path, status, errors } = cause;
-  return new VaultError(`the token is not valid (any more): ${cause.reason}`, {
-    kind: 'tokenInvalid',
-    addr,
-    method,
-    path,
-    status,
-    errors,
-    cause,
-  });
+  return cause.reworded(`the token is not valid (any more): ${cause.reason}`, { kind: 'tokenInvalid' });
 }

@@ -287,17 +287,7 @@ export class VaultSession implements VaultCaller {
   /** The last failure with the rest of its wait. */
   #repeatedFailure(now: number): VaultError {
     const cause = this.#failure ?? this.#closedError();
-    const { kind, addr, method, path, status, errors, reason } = cause;
-    return new VaultError(reason, {
-      kind,
-      addr,
-      method,
-      path,
-      status,
-      errors,
-      retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS),
-      cause,
-    });
+    return cause.reworded(cause.reason, { retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS) });
   }
 
   /** Decides whether a 403 means a dead token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
