@@ -56,7 +56,7 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   const fate = async (): Promise<string> => await engine.fateOf(RULE, TARGET, COPY, signal);
-  engine.addReconciler(system);
+  engine.claims.add(system);
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
@@ -92,7 +92,7 @@ test('a rule that cannot be prepared is not read from the server for each of its
   };
   const engine = new Engine({ onError: () => tried.resolve() });
   const { signal } = new AbortController();
-  engine.addReconciler(system);
+  engine.claims.add(system);
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
@@ -126,7 +126,7 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.addReconciler(system);
+  engine.claims.add(system);
   engine.touchRule(RULE);
   try {
     await engine.start(signal);
@@ -158,7 +158,7 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.addReconciler(system);
+  engine.claims.add(system);
   engine.touchRule(RULE);
   engine.touchRule('rules:n/quick');
   try {
@@ -192,7 +192,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.addReconciler(system);
+  engine.claims.add(system);
   engine.addBackend(stubBackend('c'));
   engine.touchRule(RULE);
   try {
@@ -226,7 +226,7 @@ test('the failure of a rule is reported until a run of it succeeds', async () =>
     },
   };
   const engine = new Engine({ onError: () => undefined });
-  engine.addReconciler(system);
+  engine.claims.add(system);
   engine.touchRule(RULE);
   try {
     await engine.start(new AbortController().signal);

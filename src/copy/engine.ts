@@ -20,7 +20,7 @@ import { namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
 import { type Failure, failureOf, isPassing } from './model/failure.ts';
 import type { OwnerFate } from './plan/facts.ts';
-import type { Evaluation, RuleReconciler } from './rule-reconciler.ts';
+import type { RuleReconciler } from './rule-reconciler.ts';
 import { SourceRouter } from './sources.ts';
 import { TargetQueues } from './target-queues.ts';
 
@@ -55,17 +55,10 @@ const STATUS_CONCURRENCY = 4;
 /** How long aborted work may take to end at a stop, ms. */
 const GRACE_MS = 100;
 
-interface Claimed {
-  readonly evaluation: Evaluation | undefined;
-  readonly change: BookChange;
-}
-
 export class Engine {
   readonly claims = new Claims({
     flowOf: (claim) => this.#targets.backendOf(claim.target).targetsOf(claim.target).flowOf(claim),
-    onChange: (targets) => {
-      this.#touchTargets(targets, 'normal');
-    },
+    onChange: (targets) => this.#touchTargets(targets, 'normal'),
   });
   readonly book = this.claims.book;
   readonly sources = new SourceRouter();
@@ -73,7 +66,7 @@ export class Engine {
   readonly slices: Slices;
   readonly cycles = this.claims.cycles;
   readonly #clock: Clock;
-  readonly #backends: Backend[] = [];
+  readonly backends: Backend[] = [];
   readonly #rules: KeyedQueue;
   readonly #heavyRules: KeyedQueue;
   readonly #targets: TargetQueues;
@@ -117,18 +110,10 @@ export class Engine {
     });
   }
 
-  addReconciler(reconciler: RuleReconciler): void {
-    this.claims.add(reconciler);
-  }
-
   addBackend(backend: Backend): void {
-    this.#backends.push(backend);
+    this.backends.push(backend);
     this.#targets.add(backend);
     this.sources.add(backend);
-  }
-
-  get backends(): readonly Backend[] {
-    return this.#backends;
   }
 
   get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
@@ -146,18 +131,12 @@ export class Engine {
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    this.#rules.start(async (key, runSignal) => await this.#runRule(key, runSignal, LIGHT_MS), {
-      concurrency: RULE_CONCURRENCY,
-    });
-    this.#heavyRules.start(async (key, runSignal) => await this.#runRule(key, runSignal), {
-      concurrency: HEAVY_CONCURRENCY,
-    });
+    this.#rules.start((rule, running) => this.#runRule(rule, running, LIGHT_MS), { concurrency: RULE_CONCURRENCY });
+    this.#heavyRules.start((rule, running) => this.#runRule(rule, running), { concurrency: HEAVY_CONCURRENCY });
     // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `fateOf` answers `later` for their copies.
     await this.#rules.idle(signal);
-    this.#targets.start(async (backend, key, runSignal) => await this.#runTarget(backend, key, runSignal));
-    this.#status.start(async (key, runSignal) => await this.#runStatus(key, runSignal), {
-      concurrency: STATUS_CONCURRENCY,
-    });
+    this.#targets.start((...run) => this.#runTarget(...run));
+    this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
   }
 
   /** Lets running work end within `drainMs`, all queues together, then aborts it. */
@@ -230,11 +209,6 @@ export class Engine {
     this.touchSource(key, priority);
   }
 
-  /** Targets that carry the rule's mark, in the place that they were marked for. */
-  ownedBy(rule: RuleKey): Iterable<ResourceKey> {
-    return this.claims.ownedBy(rule);
-  }
-
   /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
     const { key } = entry.claim.owner;
@@ -254,7 +228,7 @@ export class Engine {
   ): Promise<OwnerFate | 'later'> {
     return await this.claims.fateOf(rule, target, observed, {
       isOutdated: () => this.#touched.has(rule) || this.#evaluating.has(rule),
-      getLive: async () => await this.claims.reconcilerOf(rule).getLive(rule, signal),
+      getLive: () => this.claims.reconcilerOf(rule).getLive(rule, signal),
     });
   }
 
@@ -265,27 +239,26 @@ export class Engine {
       return undefined;
     }
     const reconciler = this.claims.reconcilerOf(rule);
-    let claimed: Claimed;
+    let change: BookChange;
     try {
       await this.slices.pause();
       if (reconciler.warmUp !== undefined) await this.slices.run(reconciler.warmUp(rule), signal, limitMs);
       await reconciler.prepare?.(rule, signal);
-      claimed = await this.#claim(reconciler, rule, signal, limitMs);
+      change = await this.#claim(reconciler, rule, signal, limitMs);
     } catch (error) {
       if (!(error instanceof TooLongError)) throw error;
       this.#heavy.add(rule);
       this.#heavyRules.add(rule);
       return undefined;
     }
-    const { evaluation, change } = claimed;
     this.#follow(change);
     this.#touchTargets(change.targets, 'normal');
     // A copy that was kept because it was a source may be an orphan.
     this.#touchTargets(change.unusedSources, 'normal');
-    if (evaluation === undefined) {
+    if (this.claims.versionOf(rule) === undefined) {
       this.#heavy.delete(rule);
       this.#writes.delete(rule);
-      this.#touchTargets(this.ownedBy(rule), 'normal');
+      this.#touchTargets(this.claims.ownedBy(rule), 'normal');
     }
     this.#failures.delete(rule);
     this.touchStatus(rule);
@@ -293,12 +266,12 @@ export class Engine {
   }
 
   /** A change meanwhile touches the rule again. Until its claims are in the book, no target counts as unclaimed by it. */
-  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<Claimed> {
+  async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<BookChange> {
     this.#touched.delete(rule);
     this.#evaluating.add(rule);
     try {
-      const evaluation = await this.slices.run(reconciler.evaluate(rule, this), signal, limitMs);
-      return { evaluation, change: this.claims.put(rule, evaluation) };
+      const evaluation = await this.slices.run(reconciler.evaluate(rule, this.claims), signal, limitMs);
+      return this.claims.put(rule, evaluation);
     } catch (error) {
       this.#touched.add(rule);
       throw error;

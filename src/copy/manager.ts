@@ -54,7 +54,7 @@ export class Manager implements ClusterEvents {
   async open(signal: AbortSignal): Promise<void> {
     const opening = this.#controllers.map(async (controller) => {
       await controller.installed?.(signal);
-      this.engine.addReconciler(controller.reconciler);
+      this.engine.claims.add(controller.reconciler);
       this.#open.push(controller);
       controller.open();
     });

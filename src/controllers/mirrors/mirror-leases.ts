@@ -188,7 +188,7 @@ export class MirrorLeases {
 
   #isOnCopies(rule: RuleKey, leaseId: string): boolean {
     const { engine, secrets } = this.#options;
-    for (const copy of engine.ownedBy(rule)) {
+    for (const copy of engine.claims.ownedBy(rule)) {
       const { namespace, name } = parseResourceKey(copy);
       if (secrets.index.get(namespace, name)?.annotations[MIRROR_ANNOTATIONS.vaultLeaseId] === leaseId) return true;
     }

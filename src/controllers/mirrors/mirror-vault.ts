@@ -107,7 +107,7 @@ export class MirrorVault implements LeaseKeeper {
     const { engine, secrets } = this.#options;
     const origin = vaultLeaseOrigin(location);
     const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
-    for (const copy of engine.ownedBy(rule)) {
+    for (const copy of engine.claims.ownedBy(rule)) {
       const { namespace, name } = parseResourceKey(copy);
       const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
       const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];

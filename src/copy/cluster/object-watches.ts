@@ -47,7 +47,8 @@ export class ObjectWatches {
   readonly #wantedNow = new Set<ResourceKey>();
   readonly #known = new Set<ResourceKey>();
   readonly #singles = new Map<ResourceKey, Watcher>();
-  readonly #closing = new Set<Promise<void>>();
+  /** Work that a stop waits for. */
+  readonly #running = new Set<Promise<void>>();
   /** GETs under way. `stale`: the response may be out of date. */
   readonly #lookUps = new Map<ResourceKey, { stale: boolean }>();
   readonly #stop = new AbortController();
@@ -89,13 +90,10 @@ export class ObjectWatches {
     this.#known.delete(key);
     this.#closeSingle(key);
     const { namespace, name } = parseResourceKey(key);
-    if (this.#isRelevant !== undefined) {
-      const record = this.#options.index.get(namespace, name);
-      if (record === undefined || !this.#isRelevant(record)) this.#feed.withdraw(namespace, name);
-      return;
-    }
-    this.#feed.withdraw(namespace, name);
-    if (this.#wide !== undefined && this.#wanted.size < this.#limit / 2) this.#closeWideWatch();
+    const record = this.#options.index.get(namespace, name);
+    const isKept = record !== undefined && this.#isRelevant?.(record) === true;
+    if (!isKept) this.#feed.withdraw(namespace, name);
+    if (this.#isRelevant === undefined && this.#wanted.size < this.#limit / 2) this.#closeWideWatch();
   }
 
   /** Whether an object that is not in the index does not exist. */
@@ -120,7 +118,7 @@ export class ObjectWatches {
     this.#stop.abort();
     for (const key of this.#singles.keys()) this.#closeSingle(key);
     if (this.#wide !== undefined) this.#close(this.#wide);
-    await Promise.all(this.#closing);
+    await Promise.all(this.#running);
   }
 
   /** Later, because many objects may be wanted at once: too many for single-object watches. */
@@ -198,12 +196,10 @@ export class ObjectWatches {
     }
     const lookUp = { stale: false };
     this.#lookUps.set(key, lookUp);
-    const getting = this.#getWithRetries(key, lookUp)
-      .catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) throw error;
-      })
-      .finally(() => this.#closing.delete(getting));
-    this.#closing.add(getting);
+    const getting = this.#getWithRetries(key, lookUp).catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) throw error;
+    });
+    this.#awaitAtStop(getting);
   }
 
   async #getWithRetries(key: ResourceKey, lookUp: { stale: boolean }): Promise<void> {
@@ -256,7 +252,7 @@ export class ObjectWatches {
         prune: (keys, resourceVersion) => {
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion);
-          this.#knowAll();
+          for (const key of this.#wanted.keys()) if (!this.#known.has(key)) this.#lookUp(key);
           // The others are closed when they are known (`#becomeKnown`).
           for (const key of this.#singles.keys()) if (this.#known.has(key)) this.#closeSingle(key);
         },
@@ -265,13 +261,9 @@ export class ObjectWatches {
     return this.#wide;
   }
 
-  /** A list of the whole collection is complete. */
-  #knowAll(): void {
-    for (const key of this.#wanted.keys()) if (!this.#known.has(key)) this.#lookUp(key);
-  }
-
   #closeWideWatch(): void {
-    if (this.#wide !== undefined) this.#close(this.#wide);
+    if (this.#wide === undefined) return;
+    this.#close(this.#wide);
     this.#wide = undefined;
     for (const key of this.#wanted.keys()) if (!this.#singles.has(key)) this.#followSingle(key);
   }
@@ -283,7 +275,11 @@ export class ObjectWatches {
   }
 
   #close(watcher: Watcher): void {
-    const closing = watcher.stop().finally(() => this.#closing.delete(closing));
-    this.#closing.add(closing);
+    this.#awaitAtStop(watcher.stop());
+  }
+
+  #awaitAtStop(work: Promise<void>): void {
+    const running = work.finally(() => this.#running.delete(running));
+    this.#running.add(running);
   }
 }

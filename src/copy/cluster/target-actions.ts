@@ -62,6 +62,8 @@ interface Action<P = WritePlan> {
   readonly signal: AbortSignal;
 }
 
+type DecidedPlan = Exclude<Decision['plan'], { do: 'later' }>;
+
 export class TargetActions {
   readonly #options: TargetActionsOptions;
   readonly #memory: TargetMemory;
@@ -83,7 +85,7 @@ export class TargetActions {
   }
 
   /** @throws the API's answer, where a retry makes sense */
-  async carryOut(action: Action<Decision['plan']>): Promise<ActionResult> {
+  async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
     const { target, facts, plan, signal } = action;
     if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
       // The rule that desired another copy in its place cannot make it any more (its source is gone), or is gone itself.
@@ -96,8 +98,6 @@ export class TargetActions {
       case 'fail':
       case 'conflict':
         return { settle: { outcome: outcomeOf(plan), remarks: plan.remarks } };
-      case 'later':
-        return { requeueAfterMs: LATER_MS };
       case 'delete':
         return await this.#delete(action);
       case 'replace':
@@ -230,7 +230,7 @@ export class TargetActions {
     return (await this.#options.sources.load(claim.source, signal)) ?? 'gone';
   }
 
-  async #delete({ target, facts, run, signal, ...action }: Action<Decision['plan']>): Promise<ActionResult> {
+  async #delete({ target, facts, run, signal, ...action }: Action<DecidedPlan>): Promise<ActionResult> {
     const { store, onWrite } = this.#options;
     const { observed } = facts;
     if (observed === undefined) return {};
@@ -264,7 +264,7 @@ export class TargetActions {
   }
 
   /** Reacts to a refusal that calls for another plan. @throws any other error, for the queue */
-  async #refused(error: unknown, { target, facts, run }: Action<Decision['plan']>): Promise<ActionResult> {
+  async #refused(error: unknown, { target, facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
     const { observed } = facts;
     if (isAlreadyExists(error) || isConflict(error)) {
       await run.read(target);

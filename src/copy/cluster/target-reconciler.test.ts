@@ -52,7 +52,7 @@ const path = (name: string): string => `/api/v1/namespaces/default/secrets/${nam
 const targetsOf = (book: ClaimBook, fateOf: TargetReconcilerOptions['fateOf']): TargetReconciler =>
   new TargetReconciler({
     store,
-    claims: { book, cycleOf: () => undefined, ownerOf: ({ annotations }) => annotations[MARK] },
+    claims: { book, cycles: { of: () => undefined }, ownerOf: ({ annotations }) => annotations[MARK] },
     sources: new SourceRouter(),
     hasNamespace: () => true,
     fateOf,

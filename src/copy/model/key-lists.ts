@@ -4,13 +4,11 @@
  */
 
 import { ByteCache } from '../../runtime/byte-cache.ts';
-
-/** Lists that are stored before all are dropped, because users choose the names. */
-const MAX_LISTS = 1000;
+import { getOrCreate } from '../../runtime/maps.ts';
 
 /** Longer values are in a cache of their own. */
 const LONG = 64;
-/** Shorter values, and maps, that are stored before all are dropped. */
+/** Shorter values, lists and maps that are stored, of each, before all are dropped: users choose them. */
 const MAX_SHORT = 1000;
 /** Longest map that is shared, characters. */
 const MAX_MAP = 1024;
@@ -25,7 +23,7 @@ export class KeyLists {
 
   /** The shared copy of a text. */
   text(value: string): string {
-    if (value.length < LONG) return shared(this.#short, value, value);
+    if (value.length < LONG) return shared(this.#short, value, () => value);
     const known = this.#texts.get(value);
     if (known === undefined) this.#texts.set(value, value, 2 * value.length + LONG);
     return known ?? value;
@@ -34,28 +32,19 @@ export class KeyLists {
   /** The shared list of these names. */
   share(names: readonly string[]): readonly string[] {
     const key = names.join('\n');
-    let list = this.#lists.get(key);
-    if (list === undefined) {
-      if (this.#lists.size >= MAX_LISTS) this.#lists.clear();
-      // Names from the joined text do not keep alive the text that the originals were parsed from.
-      list = Object.freeze(key === '' ? [] : key.split('\n'));
-      this.#lists.set(key, list);
-    }
-    return list;
+    // Names from the joined text do not keep alive the text that the originals were parsed from.
+    return shared(this.#lists, key, () => Object.freeze(key === '' ? [] : key.split('\n')));
   }
 
   /** The same map, as the one copy of it: labels, which all copies of a source have alike. */
   map(map: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const text = JSON.stringify(map);
-    return text.length > MAX_MAP ? map : shared(this.#maps, text, map);
+    return text.length > MAX_MAP ? map : shared(this.#maps, text, () => map);
   }
 }
 
-/** What is remembered under the key, which `value` is from now on if nothing is. */
-function shared<T>(known: Map<string, T>, key: string, value: T): T {
-  const found = known.get(key);
-  if (found !== undefined) return found;
-  if (known.size >= MAX_SHORT) known.clear();
-  known.set(key, value);
-  return value;
+/** The stored value of the key. If there is none, `make` creates it. */
+function shared<T>(known: Map<string, T>, key: string, make: () => T): T {
+  if (known.size >= MAX_SHORT && !known.has(key)) known.clear();
+  return getOrCreate(known, key, make);
 }

@@ -62,20 +62,20 @@ const MAX_KEYS = 1024;
 /** The stored part of an object's metadata. */
 export function observe(meta: ObjectMeta, { lists, isRead }: ObserveOptions = {}): Observed {
   const { ownKeys, ownLabels, ownAnnotations } = ownFields(meta.managedFields);
-  const labels = meta.labels === undefined ? undefined : keptOf(meta.labels, isRead && (() => false), lists);
-  const annotations = meta.annotations === undefined ? undefined : keptOf(meta.annotations, isRead, lists);
+  const labels = keptOf(meta.labels ?? NONE, isRead && (() => false), lists);
+  const annotations = keptOf(meta.annotations ?? NONE, isRead, lists);
   return {
     uid: meta.uid,
     resourceVersion: meta.resourceVersion,
     created: lists?.text(meta.creationTimestamp) ?? meta.creationTimestamp,
     deleting: meta.deletionTimestamp !== undefined,
-    labels: labels === undefined ? NONE : (lists?.map(labels.kept) ?? labels.kept),
-    annotations: annotations?.kept ?? NONE,
+    labels: lists?.map(labels.kept) ?? labels.kept,
+    annotations: annotations.kept,
     ownKeys: ownKeys === undefined ? undefined : (lists?.text(ownKeys) ?? ownKeys),
     ownLabels: lists?.share(ownLabels) ?? ownLabels,
     ownAnnotations: lists?.share(ownAnnotations) ?? ownAnnotations,
-    ...(labels?.trimmed === true || annotations?.trimmed === true ? { trimmed: true } : {}),
-    ...(meta.annotations !== undefined && isFull(meta.annotations) ? { full: true } : {}),
+    ...(labels.trimmed || annotations.trimmed ? { trimmed: true } : {}),
+    ...(isFull(meta.annotations ?? NONE) ? { full: true } : {}),
   };
 }
 

@@ -2,7 +2,6 @@
  * The claims of all rules, and the marks on all objects: together they say whose a target is. The engine keeps them up to date from
  * watches; a short command fills them once from lists.
  */
-import type { Claim, SourceView } from '../model/claim.ts';
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { SetMap } from '../../runtime/maps.ts';
 import type { Observed } from '../model/observed.ts';
@@ -79,11 +78,6 @@ export class Claims {
   /** The rule whose mark on the object counts, whichever controller made it. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     return ownerByMark(this.#reconcilers.values(), this.book, observed, target);
-  }
-
-  /** Why a claim that is part of a cycle is not carried out, as a view of its source. */
-  cycleOf(claim: Claim): SourceView | undefined {
-    return this.cycles.of(claim);
   }
 
   /**

@@ -14,7 +14,7 @@ import type { Fingerprint } from '../model/fingerprint.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from './claims.ts';
-import { type Flow, flowOf } from './cycles.ts';
+import { type Cycles, type Flow, flowOf } from './cycles.ts';
 import type { Facts, Need, OwnerFate, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
@@ -33,7 +33,7 @@ export interface TargetReader {
 /** Where facts come from, besides the target itself. */
 export interface FactSource {
   /** The claims on targets, and the marks on them. */
-  readonly claims: Pick<Claims, 'book' | 'cycleOf' | 'ownerOf'>;
+  readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'of'> };
   readonly sources: {
     /** What is known of a source without reading it. */
     view(source: ResourceKey | undefined): SourceView;
@@ -104,7 +104,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
     ...state,
     entries: claims.book.on(target),
     markedBy: state.observed && claims.ownerOf(state.observed, target),
-    viewOf: (claim) => claims.cycleOf(claim) ?? sources.view(claim.source),
+    viewOf: (claim) => claims.cycles.of(claim) ?? sources.view(claim.source),
     now: now(),
     usedBy: claims.book.userOf(target),
     fingerprintOf: (claim) => sources.fingerprint(claim.source),

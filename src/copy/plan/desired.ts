@@ -18,9 +18,8 @@ export function placed(claim: Claim, desired: DesiredState): DesiredState {
 
 /** The desired objects of the owner and of the rule that fills the target, as one. */
 export function together(owned: DesiredObject, filled: DesiredObject): DesiredObject {
-  const { type: _, remark: __, ...rest } = owned;
   return {
-    ...rest,
+    kind: 'be',
     ...(filled.type === undefined ? {} : { type: filled.type }),
     data: filled.data,
     labels: { ...owned.labels, ...filled.labels },

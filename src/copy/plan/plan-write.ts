@@ -80,7 +80,8 @@ function withFiller(
   return { desired: owned, from: claim, remarks: { own, fill: outcomeOf(idle(filled)) } };
 }
 
-function idle(desired: Exclude<DesiredState, DesiredObject>): Extract<Plan, { do: 'wait' | 'fail' }> {
+/** The plan for a desired state that leaves the target unchanged. */
+export function idle(desired: Exclude<DesiredState, DesiredObject>): Extract<Plan, { do: 'wait' | 'fail' }> {
   const { reason, message } = desired;
   return desired.kind === 'wait' ? { do: 'wait', for: desired.for, reason, message } : { do: 'fail', reason, message };
 }

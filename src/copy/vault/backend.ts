@@ -71,9 +71,10 @@ export class VaultBackend implements Backend {
   #keeper: LeaseKeeper | undefined;
 
   constructor(options: VaultBackendOptions) {
-    const { engine, secrets, clock, random, environment, timeoutMs } = options;
+    const { addresses, clock, engine, random, secrets, timeoutMs } = options;
+    const { client, maxRetries, proxy } = options.environment;
     this.#options = options;
-    this.addresses = options.addresses;
+    this.addresses = addresses;
     this.locations = new VaultLocations(
       (key) => {
         this.sources.refresh(key);
@@ -82,10 +83,10 @@ export class VaultBackend implements Backend {
       (rule) => engine.touchRule(rule),
     );
     this.#sessions = new VaultSessions({
-      client: environment.client,
-      maxRetries: environment.maxRetries,
-      proxy: environment.proxy,
-      addresses: options.addresses,
+      client,
+      maxRetries,
+      proxy,
+      addresses,
       onCall: options.onCall,
       onEvent: options.onSession,
       clock,
@@ -93,15 +94,9 @@ export class VaultBackend implements Backend {
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
       downMaxMs: LONGEST_WAIT_MS,
     });
-    this.#credentials = new VaultCredentials(secrets);
-    const { locations } = this;
-    const credentials = this.#credentials;
-    const access = (this.#access = new VaultAccess({
-      sessions: this.#sessions,
-      credentials,
-      clock,
-      credentialsTimeoutMs: timeoutMs,
-    }));
+    const credentials = (this.#credentials = new VaultCredentials(secrets));
+    const sessions = this.#sessions;
+    const access = (this.#access = new VaultAccess({ sessions, credentials, clock, credentialsTimeoutMs: timeoutMs }));
     this.leases = new VaultLeases({
       clock,
       random,
@@ -111,7 +106,7 @@ export class VaultBackend implements Backend {
       onDoubt: (key) => this.sources.refresh(key),
       onLeft: options.onLeftLease,
     });
-    const common = { locations, access, credentials, clock, random };
+    const common = { locations: this.locations, access, credentials, clock, random };
     this.sources = new VaultSources({
       ...common,
       leases: this.leases,
@@ -122,7 +117,7 @@ export class VaultBackend implements Backend {
       ...common,
       book: engine.book,
       sources: engine.sources,
-      cycleOf: (claim) => engine.cycles.of(claim),
+      cycles: engine.cycles,
       now: () => clock.now(),
       onOutcome: (entry, wrote) => engine.outcomeChanged(entry, wrote),
       onWrite: options.onWrite,

@@ -1,6 +1,12 @@
 /** What an answer of Vault means for the sources of an entry: its content, or the view of a source without content. Pure. */
 import type { AbsentEntry, FoundEntry, LeaseGrant } from '../../vault/kv-answers.ts';
-import { invalidSecretKeys, toSecretData, ValueConversionError } from '../../vault/values.ts';
+import {
+  invalidSecretKeys,
+  toSecretData,
+  ValueConversionError,
+  type ValueEncoding,
+  type VaultValues,
+} from '../../vault/values.ts';
 import type { SourceLease, SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
@@ -47,14 +53,19 @@ export function contentOf(entry: FoundEntry, location: VaultLocation, version: s
     return { state: 'failed', reason: 'InvalidKeys', message };
   }
   try {
-    const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
-    const content = Content.ofFields(SECRET, { data: Object.fromEntries(data) }, secretType ?? '', version);
+    const content = secretContent(values, encoding, secretType ?? '', version);
     const problem = entry.lease && leaseProblem(entry.lease, content);
     return problem === undefined ? content : invalid(`the vault path ${path}: ${problem}`);
   } catch (error) {
     if (!(error instanceof ValueConversionError)) throw error;
     return invalid(`the vault entry ${path}: ${error.message}`);
   }
+}
+
+/** @throws ValueConversionError */
+export function secretContent(values: VaultValues, encoding: ValueEncoding, type: string, version: string): Content {
+  const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
+  return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, type, version);
 }
 
 export function invalid(message: string): SourceView {

@@ -82,17 +82,9 @@ export class VaultLeases {
   /** Adds the lease of new credentials. */
   granted(lessee: Lessee, connection: VaultConnection, grant: LeaseGrant, content: Content): Lease {
     const { clock } = this.#options;
-    const { leaseId, durationSeconds, renewable, tokenId } = grant;
     const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
-    const lease = this.#live(lessee, connection.hold(), {
-      leaseId,
-      durationSeconds,
-      renewable,
-      issuedAt,
-      tokenId,
-      content,
-    });
-    this.#options.onEvent(lessee.key, { type: 'granted', leaseId });
+    const lease = this.#live(lessee, connection.hold(), { ...grant, issuedAt, content });
+    this.#options.onEvent(lessee.key, { type: 'granted', leaseId: grant.leaseId });
     return lease;
   }
 

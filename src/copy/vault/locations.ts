@@ -73,8 +73,7 @@ export function vaultPollKey(location: VaultLocation): ResourceKey {
  * @throws VaultError `invalidTarget`, VaultPathError
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
-  const { auth, encoding } = location;
-  return hashOf(location, [auth, encoding]);
+  return hashOf(location, [location.auth, location.encoding]);
 }
 
 function waysOf({ target, auth, encoding, secretType }: VaultLocation): readonly unknown[] {

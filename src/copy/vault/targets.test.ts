@@ -59,7 +59,7 @@ test('an entry is written again if it was recreated, though it has the same vers
       fingerprint: () => fingerprintOf(content),
       load: async () => await Promise.resolve(content),
     },
-    cycleOf: () => undefined,
+    cycles: { of: () => undefined },
     locations,
     access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
     credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,

@@ -8,32 +8,28 @@
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
-import {
-  toSecretData,
-  toVaultValues,
-  ValueConversionError,
-  type ValueEncoding,
-  type VaultValues,
-} from '../../vault/values.ts';
-import { type Claim, type DesiredState, type Outcome, PENDING, type SourceView, SYNCED } from '../model/claim.ts';
+import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/values.ts';
+import { type Claim, type Outcome, PENDING, SYNCED } from '../model/claim.ts';
 import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
-import { Content } from '../model/content.ts';
-import type { Flow } from '../plan/cycles.ts';
+import type { Content } from '../model/content.ts';
+import type { Cycles, Flow } from '../plan/cycles.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import { oldestOf } from '../plan/contest.ts';
+import { conflict, outcomeOf } from '../plan/outcomes.ts';
+import { idle } from '../plan/plan-write.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
+import { secretContent } from './entry-view.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
 
 export interface VaultTargetsOptions {
   readonly book: ClaimBook;
   readonly sources: SourceReader;
-  /** The failed source of a claim that is part of a cycle. */
-  readonly cycleOf: (claim: Claim) => SourceView | undefined;
+  readonly cycles: Pick<Cycles, 'of'>;
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
   readonly credentials: VaultCredentials;
@@ -194,11 +190,11 @@ export class VaultTargets implements TargetWriter {
     memory: Memory,
     signal: AbortSignal,
   ): Promise<Verdict | undefined> {
-    const { access, locations, sources, cycleOf, now } = this.#options;
+    const { access, book, cycles, locations, now, onWrite, sources } = this.#options;
     const { source } = claim;
-    const view = cycleOf(claim) ?? sources.view(source);
+    const view = cycles.of(claim) ?? sources.view(source);
     const desired = claim.shape.desiredState(view, undefined, now());
-    if (desired.kind !== 'be') return { outcome: standstill(desired) };
+    if (desired.kind !== 'be') return { outcome: outcomeOf(idle(desired)) ?? PENDING };
     if (source === undefined) return { outcome: PENDING };
     const { entries } = await access.open(target, location, signal);
     // Another rule may write the same entry by another path, or make a cycle with it: after a new evaluation the claims show it.
@@ -234,13 +230,9 @@ export class VaultTargets implements TargetWriter {
     const update = await connection.entries.update(location.path, () => values, signal, { nestedInKv1 });
     const { written, version, createdTime } = update;
     memory.held = { digest: content.digest, sourceVersion: content.version, version, createdTime, encoding };
-    if (written) this.#wrote(target, connection);
+    const winner = oldestOf(book.on(target));
+    if (written && winner !== undefined) onWrite(target, connection.session.addr, winner);
     return { outcome: SYNCED, wrote: written };
-  }
-
-  #wrote(target: ResourceKey, connection: VaultConnection): void {
-    const winner = oldestOf(this.#options.book.on(target));
-    if (winner !== undefined) this.#options.onWrite(target, connection.session.addr, winner);
   }
 
   #follow(target: ResourceKey, auth: VaultAuthRef): Memory {
@@ -280,8 +272,7 @@ function entryVersionOf({ version, createdTime }: Pick<Held, 'version' | 'create
 /** @returns `undefined` if Keyferry cannot have written these values */
 function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | undefined {
   try {
-    const data = [...toSecretData(values, encoding)].map(([key, value]) => [key, value.base64()] as const);
-    return Content.ofFields(SECRET, { data: Object.fromEntries(data) }, '', '');
+    return secretContent(values, encoding, '', '');
   } catch (error) {
     if (!(error instanceof ValueConversionError)) throw error;
     return undefined;
@@ -290,14 +281,7 @@ function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | un
 
 function lost(winner: Entry | undefined): Outcome {
   const title = winner?.claim.owner.title ?? 'another rule';
-  return { state: 'conflict', reason: 'Conflict', message: `${title} claims the same vault entry and is older` };
-}
-
-/** The outcome of a claim that leaves its target as it is. */
-function standstill(desired: Exclude<DesiredState, { kind: 'be' }>): Outcome {
-  const { reason, message } = desired;
-  if (desired.kind === 'fail') return { state: 'error', reason, message };
-  return { state: 'waiting', for: desired.for, reason, message };
+  return conflict(`${title} claims the same vault entry and is older`);
 }
 
 /** Whether the entry still has the held version. Always false where Vault counts no versions. */
