@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { ensureBundle } from '../support/bundle.ts';
 import { failOnLeaks } from '../support/leaks.ts';
-import { Ground } from './ground.ts';
+import { Environment } from './environment.ts';
 import { callsIn, writesIn } from './request-log.ts';
 import { copyKeys, sourceNames, targetNamespaces } from './workload.ts';
 
@@ -28,7 +28,7 @@ describe('the bundle', () => {
     assert.ok(bundle.length <= BUNDLE_KIB * 1024, `${Math.round(bundle.length / 1024)} KiB`);
   });
 
-  it('is ASCII: one other letter doubles the memory that its text takes', async () => {
+  it('is ASCII: a single other character doubles the memory of its text', async () => {
     const bundle = readFileSync(await ensureBundle());
     const at = bundle.findIndex((byte) => byte > 0x7f);
     assert.equal(at, -1, `near ${JSON.stringify(bundle.toString('utf8', Math.max(0, at - 40), at + 40))}`);
@@ -36,10 +36,10 @@ describe('the bundle', () => {
 });
 
 describe('the operator', () => {
-  let ground: Ground;
+  let environment: Environment;
   before(async () => {
     await ensureBundle();
-    ground = await Ground.prepare(
+    environment = await Environment.prepare(
       {
         system: 'mirrors',
         unrelated: 500,
@@ -52,44 +52,44 @@ describe('the operator', () => {
       () => undefined,
     );
   });
-  after(() => ground[Symbol.asyncDispose]());
+  after(() => environment[Symbol.asyncDispose]());
 
   it('starts with little memory of its own', async (t) => {
-    const subject = await ground.start();
+    const subject = await environment.start();
     await subject.ready(TIMEOUT_MS);
-    await ground.settled();
+    await environment.settled();
     const { privateMiB } = subject.meter.peak();
     t.diagnostic(`private memory: ${privateMiB.toFixed(1)} MiB`);
     assert.ok(privateMiB > 1 && privateMiB <= PRIVATE_AT_START_MIB, `${privateMiB.toFixed(1)} MiB`);
   });
 
   it('makes 1,000 copies with one write each, few connections and little memory', async (t) => {
-    const create = (): Promise<void> => ground.system.createSources(ground.plane.api, '1');
-    await ground.tracker.expect(copyKeys(), '1', TIMEOUT_MS, create);
-    await ground.settled();
-    const counts = ground.requests.counts();
+    const create = (): Promise<void> => environment.system.createSources(environment.plane.api, '1');
+    await environment.tracker.expect(copyKeys(), '1', TIMEOUT_MS, create);
+    await environment.settled();
+    const counts = environment.requests.counts();
     assert.equal(counts.get('create secrets'), sourceNames().length * targetNamespaces().length);
     assert.equal((counts.get('patch secrets') ?? 0) + (counts.get('delete secrets') ?? 0), 0);
     const watches = [...counts].reduce((sum, [key, count]) => sum + (key.startsWith('watch ') ? count : 0), 0);
-    const forCalls = ground.proxy.counters.connections - watches;
+    const forCalls = environment.proxy.counters.connections - watches;
     assert.ok(forCalls > 0 && forCalls <= CALL_CONNECTIONS, `${forCalls} connections`);
-    const { privateMiB } = ground.subject.meter.peak();
+    const { privateMiB } = environment.subject.meter.peak();
     t.diagnostic(`connections for calls: ${forCalls}; private memory: ${privateMiB.toFixed(1)} MiB`);
     assert.ok(privateMiB <= PRIVATE_PEAK_MIB, `${privateMiB.toFixed(1)} MiB`);
   });
 
-  it('asks for nothing when nothing happens', async () => {
-    ground.requests.reset();
+  it('sends no requests when nothing happens', async () => {
+    environment.requests.reset();
     await new Promise((resolve) => setTimeout(resolve, STEADY_MS));
-    assert.equal(callsIn(ground.requests.counts()), 0, [...ground.requests.counts()].join(' '));
+    assert.equal(callsIn(environment.requests.counts()), 0, [...environment.requests.counts()].join(' '));
   });
 
-  it('writes nothing when it starts anew', async () => {
-    const subject = await ground.start();
+  it('writes nothing after a restart', async () => {
+    const subject = await environment.start();
     await subject.ready(TIMEOUT_MS);
-    await ground.settled();
-    assert.ok(callsIn(ground.requests.counts()) > 0, 'it was not seen at work');
-    assert.equal(writesIn(ground.requests.counts()), 0, [...ground.requests.counts()].join(' '));
+    await environment.settled();
+    assert.ok(callsIn(environment.requests.counts()) > 0, 'it was not seen at work');
+    assert.equal(writesIn(environment.requests.counts()), 0, [...environment.requests.counts()].join(' '));
   });
 });
 

@@ -7,7 +7,7 @@ import { cpus } from 'node:os';
 
 import { ensureBundle } from '../support/bundle.ts';
 import { OverdueError } from './copy-tracker.ts';
-import { Ground, SYSTEMS } from './ground.ts';
+import { Environment, SYSTEMS } from './environment.ts';
 import { parseOptions, USAGE, type BenchOptions } from './options.ts';
 import { mustOf } from './recorded.ts';
 import type { Figure } from './rows.ts';
@@ -20,13 +20,13 @@ async function measure(options: BenchOptions): Promise<{ figures: Figure[]; comp
   const figures: Figure[] = [];
   const all: Figure[] = [];
   let complete = true;
-  await using ground = await Ground.prepare(options, progress);
-  for (const row of ground.system.rows) {
+  await using environment = await Environment.prepare(options, progress);
+  for (const row of environment.system.rows) {
     const wanted = options.rows?.has(row.id) ?? row.onlyIfNamed !== true;
     if (!wanted && row.always !== true) continue;
     progress(`measuring ${row.id}`);
     try {
-      const measured = await row.measure(ground, all);
+      const measured = await row.measure(environment, all);
       all.push(...measured);
       if (wanted) figures.push(...measured);
     } catch (error) {

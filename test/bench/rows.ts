@@ -5,7 +5,7 @@
 import type { TestApi } from '../support/api.ts';
 import { bareCreate, bareCreateInto, bareRemove, bareUpdate } from './bare-calls.ts';
 import { Latencies } from './copy-tracker.ts';
-import type { Ground } from './ground.ts';
+import type { Environment } from './environment.ts';
 import { callsIn, writesIn, type RequestCounts } from './request-log.ts';
 import {
   copyKey,
@@ -40,7 +40,7 @@ export interface Row {
   /** Takes long: measured only if it is selected. */
   readonly onlyIfNamed?: boolean;
   /** @param before figures of the rows before it */
-  measure(ground: Ground, before: readonly Figure[]): Promise<readonly Figure[]>;
+  measure(environment: Environment, before: readonly Figure[]): Promise<readonly Figure[]>;
 }
 
 /** How often the short rows are repeated. */
@@ -65,17 +65,17 @@ export const ROWS: readonly Row[] = [
   { id: 'removed', measure: removed },
 ];
 
-async function fromNothing(ground: Ground): Promise<Figure[]> {
-  const { tracker, options, plane, system } = ground;
+async function fromNothing(environment: Environment): Promise<Figure[]> {
+  const { tracker, options, plane, system } = environment;
   await system.createSources(plane.api, '1');
-  const bare = await ground.bare.run(bareCreate());
-  await ground.bare.run(bareRemove());
-  const latencies = await tracker.expect(copyKeys(), '1', options.timeoutMs, () => ground.start());
-  await ground.settled();
-  const { meter } = ground.subject;
+  const bare = await environment.bare.run(bareCreate());
+  await environment.bare.run(bareRemove());
+  const latencies = await tracker.expect(copyKeys(), '1', options.timeoutMs, () => environment.start());
+  await environment.settled();
+  const { meter } = environment.subject;
   const peak = meter.peak();
-  const { bytesIn, bytesOut, connections } = ground.proxy.counters;
-  const counts = ground.requests.counts();
+  const { bytesIn, bytesOut, connections } = environment.proxy.counters;
+  const counts = environment.requests.counts();
   return [
     {
       id: 'nothing.time',
@@ -106,9 +106,9 @@ async function fromNothing(ground: Ground): Promise<Figure[]> {
   ];
 }
 
-async function oneSource(ground: Ground): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
-  const bare = await bareUpdateMs(ground, [sourceNames()[0] ?? '']);
+async function oneSource(environment: Environment): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
+  const bare = await bareUpdateMs(environment, [sourceNames()[0] ?? '']);
   const all: number[] = [];
   const lasts: number[] = [];
   for (const [round, name] of sourceNames().slice(0, ROUNDS).entries()) {
@@ -119,7 +119,7 @@ async function oneSource(ground: Ground): Promise<Figure[]> {
     );
     all.push(...latencies.sorted);
     lasts.push(latencies.last);
-    await ground.settled();
+    await environment.settled();
   }
   const copies = new Latencies(all);
   return [
@@ -134,14 +134,14 @@ async function oneSource(ground: Ground): Promise<Figure[]> {
   ];
 }
 
-async function allSources(ground: Ground): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
-  const bare = await bareUpdateMs(ground, sourceNames());
-  const cpuBefore = ground.subject.meter.cpuSeconds();
+async function allSources(environment: Environment): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
+  const bare = await bareUpdateMs(environment, sourceNames());
+  const cpuBefore = environment.subject.meter.cpuSeconds();
   const latencies = await tracker.expect(copyKeys(), 'all', options.timeoutMs, () =>
     Promise.all(sourceNames().map((name) => patchSource(plane.api, name, 'all'))),
   );
-  await ground.settled();
+  await environment.settled();
   return [
     {
       id: 'all-sources.time',
@@ -151,18 +151,23 @@ async function allSources(ground: Ground): Promise<Figure[]> {
       bare: seconds(bare),
       note: `each copy: p50 ${ms(latencies.quantile(0.5))}, p99 ${ms(latencies.quantile(0.99))}`,
     },
-    { id: 'all-sources.cpu', title: 'CPU for that', value: ground.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+    {
+      id: 'all-sources.cpu',
+      title: 'CPU for that',
+      value: environment.subject.meter.cpuSeconds() - cpuBefore,
+      unit: 's',
+    },
   ];
 }
 
-async function newNamespace(ground: Ground): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
-  const bare = await ground.bare.run(bareCreateInto(['bench-other-149']));
+async function newNamespace(environment: Environment): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
+  const bare = await environment.bare.run(bareCreateInto(['bench-other-149']));
   const generations = new Map<string, string>();
   for (const name of sourceNames()) {
     generations.set(name, generationOf(await plane.api.get(`${secretsPath(SOURCE_NAMESPACE)}/${name}`)));
   }
-  const generation = await levelled(ground, generations);
+  const generation = await alignGenerations(environment, generations);
   const lasts: number[] = [];
   const all: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -172,7 +177,7 @@ async function newNamespace(ground: Ground): Promise<Figure[]> {
     );
     lasts.push(latencies.last);
     all.push(...latencies.sorted);
-    await ground.settled();
+    await environment.settled();
   }
   const copies = new Latencies(all);
   return [
@@ -188,20 +193,20 @@ async function newNamespace(ground: Ground): Promise<Figure[]> {
 }
 
 /** Gives all sources the same generation. Rows that were left out may not have done that. */
-async function levelled(ground: Ground, generations: ReadonlyMap<string, string>): Promise<string> {
+async function alignGenerations(environment: Environment, generations: ReadonlyMap<string, string>): Promise<string> {
   const [first = ''] = generations.values();
   if ([...generations.values()].every((generation) => generation === first)) return first;
-  await allSources(ground);
+  await allSources(environment);
   return 'all';
 }
 
 async function byHand(
-  ground: Ground,
+  environment: Environment,
   id: string,
   title: string,
   change: (api: TestApi, path: string) => Promise<unknown>,
 ): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
+  const { tracker, options, plane } = environment;
   const times: number[] = [];
   for (let round = 0; round < BY_HAND; round += 1) {
     const namespace = targetNamespaces()[(round * 7) % 50] ?? '';
@@ -213,28 +218,28 @@ async function byHand(
     );
     times.push(latencies.last);
   }
-  await ground.settled();
+  await environment.settled();
   const latencies = new Latencies(times);
   const note = `p50 ${ms(latencies.quantile(0.5))}`;
   return [{ id: `${id}.time`, title, value: seconds(latencies.quantile(0.99)), unit: 's', note }];
 }
 
-async function deletedByHand(ground: Ground): Promise<Figure[]> {
-  return await byHand(ground, 'deleted', 'copy deleted by hand → back, p99', (api, path) => api.delete(path));
+async function deletedByHand(environment: Environment): Promise<Figure[]> {
+  return await byHand(environment, 'deleted', 'copy deleted by hand → back, p99', (api, path) => api.delete(path));
 }
 
-async function editedByHand(ground: Ground): Promise<Figure[]> {
-  return await byHand(ground, 'edited', 'copy edited by hand → repaired, p99', (api, path) =>
+async function editedByHand(environment: Environment): Promise<Figure[]> {
+  return await byHand(environment, 'edited', 'copy edited by hand → repaired, p99', (api, path) =>
     api.patch(path, generationPatch('edited by hand')),
   );
 }
 
-async function idle(ground: Ground): Promise<Figure[]> {
-  await ground.settled();
-  ground.requests.reset();
-  const cpuBefore = ground.subject.meter.cpuSeconds();
+async function idle(environment: Environment): Promise<Figure[]> {
+  await environment.settled();
+  environment.requests.reset();
+  const cpuBefore = environment.subject.meter.cpuSeconds();
   await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
-  const counts = ground.requests.counts();
+  const counts = environment.requests.counts();
   return [
     {
       id: 'idle.requests',
@@ -243,19 +248,19 @@ async function idle(ground: Ground): Promise<Figure[]> {
       unit: '',
       note: describe(counts),
     },
-    { id: 'idle.cpu', title: 'idle 20 s: CPU', value: ground.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+    { id: 'idle.cpu', title: 'idle 20 s: CPU', value: environment.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
   ];
 }
 
-async function restart(ground: Ground): Promise<Figure[]> {
-  const subject = await ground.start();
-  const readyMs = await subject.ready(ground.options.timeoutMs);
-  await ground.settled();
-  const counts = ground.requests.counts();
+async function restart(environment: Environment): Promise<Figure[]> {
+  const subject = await environment.start();
+  const readyMs = await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
+  const counts = environment.requests.counts();
   const peak = subject.meter.peak();
   return [
     { id: 'restart.writes', title: 'restart of a settled cluster: writes', value: writesIn(counts), unit: '' },
-    { id: 'restart.read', title: 'restart: bytes read', value: ground.proxy.counters.bytesIn / MEGA, unit: 'MB' },
+    { id: 'restart.read', title: 'restart: bytes read', value: environment.proxy.counters.bytesIn / MEGA, unit: 'MB' },
     ...(readyMs === undefined
       ? []
       : [{ id: 'restart.ready', title: 'restart: until ready', value: seconds(readyMs), unit: 's' as const }]),
@@ -272,10 +277,10 @@ async function restart(ground: Ground): Promise<Figure[]> {
   ];
 }
 
-export async function removed(ground: Ground): Promise<Figure[]> {
-  const { tracker, options, plane, system } = ground;
-  await ground.bare.run(bareCreate());
-  const bare = await ground.bare.run(bareRemove());
+export async function removed(environment: Environment): Promise<Figure[]> {
+  const { tracker, options, plane, system } = environment;
+  await environment.bare.run(bareCreate());
+  const bare = await environment.bare.run(bareRemove());
   const latencies = await tracker.expect(copyKeys(), undefined, options.timeoutMs, () =>
     system.removeOwners(plane.api),
   );
@@ -291,10 +296,10 @@ export async function removed(ground: Ground): Promise<Figure[]> {
 }
 
 /** The same updates by the bare client, on its own copies. */
-async function bareUpdateMs(ground: Ground, names: readonly string[]): Promise<number> {
-  await ground.bare.run(bareCreate(names));
-  const { ms } = await ground.bare.run(bareUpdate(names));
-  await ground.bare.run(bareRemove(names));
+async function bareUpdateMs(environment: Environment, names: readonly string[]): Promise<number> {
+  await environment.bare.run(bareCreate(names));
+  const { ms } = await environment.bare.run(bareUpdate(names));
+  await environment.bare.run(bareRemove(names));
   return ms;
 }
 

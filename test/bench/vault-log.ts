@@ -84,8 +84,8 @@ export class VaultLog {
     const { type, time, auth, request } = JSON.parse(line) as AuditLine;
     if (type !== 'response') return;
     const { operation, path } = request;
-    const ours = auth?.policies?.includes(this.#policy) === true || LOGIN.test(path);
-    if (ours) this.#calls.push({ at: Date.parse(time), operation, path });
+    const isCounted = auth?.policies?.includes(this.#policy) === true || LOGIN.test(path);
+    if (isCounted) this.#calls.push({ at: Date.parse(time), operation, path });
   }
 }
 

@@ -1,7 +1,7 @@
 /** The rows for SecretMirrors with Vault, in the order of measurement. The figures about Vault are from its audit log. */
 import { bareCreate, bareRemove } from './bare-calls.ts';
 import { OverdueError } from './copy-tracker.ts';
-import type { Ground } from './ground.ts';
+import type { Environment } from './environment.ts';
 import type { Memory } from './process-meter.ts';
 import { describe, type Figure, type Row, seconds } from './rows.ts';
 import { writesIn } from './request-log.ts';
@@ -26,8 +26,8 @@ export function vaultRows(work: VaultWork): Row[] {
   return [
     {
       id: 'plain',
-      measure: async (ground) => {
-        plain = await withoutVault(work, ground);
+      measure: async (environment) => {
+        plain = await withoutVault(work, environment);
         return [
           {
             id: 'plain.time',
@@ -41,38 +41,42 @@ export function vaultRows(work: VaultWork): Row[] {
         ];
       },
     },
-    { id: 'kv', always: true, measure: async (ground) => await fromEntries(work, ground, plain) },
-    { id: 'kv-quiet', measure: async (ground) => await quiet(work, ground) },
-    { id: 'kv-change', measure: async (ground) => await entriesChange(work, ground) },
-    { id: 'kv-removed', always: true, measure: async (ground) => await removed(work, ground) },
-    { id: 'to-vault', always: true, measure: async (ground) => await toVault(work, ground) },
-    { id: 'to-vault-change', measure: async (ground) => await secretsChange(work, ground) },
+    { id: 'kv', always: true, measure: async (environment) => await fromEntries(work, environment, plain) },
+    { id: 'kv-quiet', measure: async (environment) => await quiet(work, environment) },
+    { id: 'kv-change', measure: async (environment) => await entriesChange(work, environment) },
+    { id: 'kv-removed', always: true, measure: async (environment) => await removed(work, environment) },
+    { id: 'to-vault', always: true, measure: async (environment) => await toVault(work, environment) },
+    { id: 'to-vault-change', measure: async (environment) => await secretsChange(work, environment) },
   ];
 }
 
-async function withoutVault(work: VaultWork, ground: Ground): Promise<WithoutVault> {
-  const { tracker, options, plane } = ground;
-  const bare = await ground.bare.run(bareCreate());
-  await ground.bare.run(bareRemove());
+async function withoutVault(work: VaultWork, environment: Environment): Promise<WithoutVault> {
+  const { tracker, options, plane } = environment;
+  const bare = await environment.bare.run(bareCreate());
+  await environment.bare.run(bareRemove());
   await work.createPlainSources(plane.api, '1');
-  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => ground.start());
-  await ground.settled();
-  const peak = ground.subject.meter.peak();
+  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => environment.start());
+  await environment.settled();
+  const peak = environment.subject.meter.peak();
   await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () => work.removeOwners(plane.api));
-  await ground.settled();
-  await ground.stop();
+  await environment.settled();
+  await environment.stop();
   await work.removePlainSources(plane.api);
   return { ...peak, seconds: seconds(latencies.last), bareSeconds: seconds(bare.ms) };
 }
 
-async function fromEntries(work: VaultWork, ground: Ground, plain: WithoutVault | undefined): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
+async function fromEntries(
+  work: VaultWork,
+  environment: Environment,
+  plain: WithoutVault | undefined,
+): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
   const { log } = work;
   await work.createSources(plane.api, '1');
   log.reset();
-  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => ground.start());
-  await ground.settled();
-  const { meter } = ground.subject;
+  const latencies = await tracker.expect(mirroredKeys(), '1', options.timeoutMs, () => environment.start());
+  await environment.settled();
+  const { meter } = environment.subject;
   const peak = meter.peak();
   const more: Figure[] =
     plain === undefined
@@ -97,7 +101,7 @@ async function fromEntries(work: VaultWork, ground: Ground, plain: WithoutVault 
       title: '50 entries, 200 mirrors → 4,000 copies from nothing, start included',
       value: seconds(latencies.last),
       unit: 's',
-      note: describe(ground.requests.counts()),
+      note: describe(environment.requests.counts()),
     },
     { id: 'kv.cpu', title: '… CPU', value: meter.cpuSeconds(), unit: 's' },
     { id: 'kv.logins', title: '… logins', value: log.logins, unit: '', note: log.describe() },
@@ -108,14 +112,14 @@ async function fromEntries(work: VaultWork, ground: Ground, plain: WithoutVault 
   ];
 }
 
-async function quiet(work: VaultWork, ground: Ground): Promise<Figure[]> {
-  await ground.settled();
+async function quiet(work: VaultWork, environment: Environment): Promise<Figure[]> {
+  await environment.settled();
   const { log } = work;
   log.reset();
-  ground.requests.reset();
-  const cpuBefore = ground.subject.meter.cpuSeconds();
+  environment.requests.reset();
+  const cpuBefore = environment.subject.meter.cpuSeconds();
   await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
-  const counts = ground.requests.counts();
+  const counts = environment.requests.counts();
   const metadata = mostOfOnePath(log.metadataReads, SHORTEST_POLL_MS);
   return [
     {
@@ -134,16 +138,16 @@ async function quiet(work: VaultWork, ground: Ground): Promise<Figure[]> {
       unit: '',
       note: describe(counts),
     },
-    { id: 'kv-quiet.cpu', title: '… CPU', value: ground.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+    { id: 'kv-quiet.cpu', title: '… CPU', value: environment.subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
   ];
 }
 
-async function entriesChange(work: VaultWork, ground: Ground): Promise<Figure[]> {
-  const { tracker, options } = ground;
+async function entriesChange(work: VaultWork, environment: Environment): Promise<Figure[]> {
+  const { tracker, options } = environment;
   const { log } = work;
   log.reset();
   const latencies = await tracker.expect(mirroredKeys(), '2', options.timeoutMs, () => work.writeEntries('2'));
-  await ground.settled();
+  await environment.settled();
   return [
     {
       id: 'kv-change.time',
@@ -162,26 +166,26 @@ async function entriesChange(work: VaultWork, ground: Ground): Promise<Figure[]>
   ];
 }
 
-async function removed(work: VaultWork, ground: Ground): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
+async function removed(work: VaultWork, environment: Environment): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
   const latencies = await tracker.expect(mirroredKeys(), undefined, options.timeoutMs, () =>
     work.removeOwners(plane.api),
   );
-  await ground.settled();
+  await environment.settled();
   const title = '4,000 copies removed with their mirrors';
   return [{ id: 'kv-removed.time', title, value: seconds(latencies.last), unit: 's' }];
 }
 
-async function toVault(work: VaultWork, ground: Ground): Promise<Figure[]> {
+async function toVault(work: VaultWork, environment: Environment): Promise<Figure[]> {
   const { log } = work;
-  await ground.stop();
-  await work.createOut(ground.plane.api, '1');
+  await environment.stop();
+  await work.createOut(environment.plane.api, '1');
   log.reset();
   const since = Date.now();
-  await ground.start();
-  const last = await lastWritten(work, ground, since);
-  await ground.settled();
-  const { meter } = ground.subject;
+  await environment.start();
+  const last = await lastWritten(work, environment, since);
+  await environment.settled();
+  const { meter } = environment.subject;
   const peak = meter.peak();
   const { logins } = log;
   const note = log.describe();
@@ -193,7 +197,7 @@ async function toVault(work: VaultWork, ground: Ground): Promise<Figure[]> {
       title: '500 Secrets → Vault, start included',
       value: seconds(last),
       unit: 's',
-      note: describe(ground.requests.counts()),
+      note: describe(environment.requests.counts()),
     },
     { id: 'to-vault.cpu', title: '… CPU', value: meter.cpuSeconds(), unit: 's' },
     { id: 'to-vault.logins', title: '… logins', value: logins, unit: '', note },
@@ -203,14 +207,14 @@ async function toVault(work: VaultWork, ground: Ground): Promise<Figure[]> {
   ];
 }
 
-async function secretsChange(work: VaultWork, ground: Ground): Promise<Figure[]> {
+async function secretsChange(work: VaultWork, environment: Environment): Promise<Figure[]> {
   const { log } = work;
   log.reset();
   const since = Date.now();
-  await work.changeOut(ground.plane.api, '2');
+  await work.changeOut(environment.plane.api, '2');
   const changed = Date.now() - since;
-  const last = await lastWritten(work, ground, since);
-  await ground.settled();
+  const last = await lastWritten(work, environment, since);
+  await environment.settled();
   const note = log.describe();
   const { highest, right } = await work.outState('2');
   if (right !== outNames().length) throw new Error(`${right} of the entries in Vault are as their Secrets`);
@@ -227,17 +231,17 @@ async function secretsChange(work: VaultWork, ground: Ground): Promise<Figure[]>
 }
 
 /** Ms from `since` (wall clock) until each of the 500 entries was written. @throws OverdueError */
-async function lastWritten({ log }: VaultWork, ground: Ground, since: number): Promise<number> {
+async function lastWritten({ log }: VaultWork, environment: Environment, since: number): Promise<number> {
   const wanted = outNames().length;
   for (;;) {
     const first = new Map<string, number>();
     for (const { path, at } of log.writes) if (!first.has(path)) first.set(path, at);
     if (first.size === wanted) return Math.max(...first.values()) - since;
-    if (Date.now() - since > ground.options.timeoutMs) {
+    if (Date.now() - since > environment.options.timeoutMs) {
       throw new OverdueError(`${wanted - first.size} of ${wanted} entries were not written`);
     }
     // Throws the reason if the program has exited.
-    void ground.subject;
+    void environment.subject;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }

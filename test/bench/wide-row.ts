@@ -1,6 +1,6 @@
 /** The row with 20,000 copies: 20 sources into 1,000 namespaces. It starts and ends without the copies of the other rows. */
 import { bareCreateInto, bareUpdate } from './bare-calls.ts';
-import type { Ground } from './ground.ts';
+import type { Environment } from './environment.ts';
 import { writesIn } from './request-log.ts';
 import { type Figure, MEGA, removed, type Row, seconds } from './rows.ts';
 import {
@@ -21,21 +21,21 @@ const COPIES_BEFORE = 1000;
 
 export const WIDE_ROW: Row = { id: 'wide', onlyIfNamed: true, measure: wide };
 
-async function wide(ground: Ground, before: readonly Figure[]): Promise<Figure[]> {
-  const { tracker, options, plane, system } = ground;
-  if (!before.some(({ id }) => id === 'removed.time')) await removed(ground);
-  await ground.stop();
+async function wide(environment: Environment, before: readonly Figure[]): Promise<Figure[]> {
+  const { tracker, options, plane, system } = environment;
+  if (!before.some(({ id }) => id === 'removed.time')) await removed(environment);
+  await environment.stop();
   const namespaces = [WIDE_FLEET.sourceNamespace, ...wideNamespaces(), ...wideBareNamespaces()];
   await plane.api.createMany(namespaces.map(namespaceObject));
   await system.createSources(plane.api, '1', WIDE_FLEET);
-  const bare = await bareTimes(ground);
+  const bare = await bareTimes(environment);
   const copies = copyKeys(wideNamespaces());
-  const latencies = await tracker.expect(copies, '1', options.timeoutMs, () => ground.start());
-  await ground.settled();
-  const peak = ground.subject.meter.peak();
-  const settled = ground.subject.meter.memory();
-  const cpuSeconds = ground.subject.meter.cpuSeconds();
-  const { bytesIn, bytesOut } = ground.proxy.counters;
+  const latencies = await tracker.expect(copies, '1', options.timeoutMs, () => environment.start());
+  await environment.settled();
+  const peak = environment.subject.meter.peak();
+  const settled = environment.subject.meter.memory();
+  const cpuSeconds = environment.subject.meter.cpuSeconds();
+  const { bytesIn, bytesOut } = environment.proxy.counters;
   const peakBefore = before.find(({ id }) => id === 'nothing.private')?.value ?? Number.NaN;
   const perCopy = ((peak.privateMiB - peakBefore) * KIB_PER_MIB) / (copies.length - COPIES_BEFORE);
   return [
@@ -58,8 +58,8 @@ async function wide(ground: Ground, before: readonly Figure[]): Promise<Figure[]
     { id: 'wide.per-copy', title: '… the same, each copy above 1,000', value: perCopy, unit: 'kB' },
     { id: 'wide.read', title: '… bytes read', value: bytesIn / MEGA, unit: 'MB' },
     { id: 'wide.sent', title: '… bytes sent', value: bytesOut / MEGA, unit: 'MB' },
-    ...(await oneSource(ground, bare.update)),
-    ...(await restart(ground)),
+    ...(await oneSource(environment, bare.update)),
+    ...(await restart(environment)),
   ];
 }
 
@@ -69,7 +69,10 @@ interface BareTime {
 }
 
 /** The same writes by the bare client, in its own namespaces. */
-async function bareTimes({ bare, plane }: Ground): Promise<{ readonly create: BareTime; readonly update: BareTime }> {
+async function bareTimes({
+  bare,
+  plane,
+}: Environment): Promise<{ readonly create: BareTime; readonly update: BareTime }> {
   const [namespaces, names] = [wideBareNamespaces(), wideBareNames()];
   const create = await bare.run(bareCreateInto(namespaces, names));
   const update = await bare.run(bareUpdate(names.slice(0, wideNamespaces().length / namespaces.length), namespaces));
@@ -77,15 +80,15 @@ async function bareTimes({ bare, plane }: Ground): Promise<{ readonly create: Ba
   return { create, update };
 }
 
-async function oneSource(ground: Ground, bare: BareTime): Promise<Figure[]> {
-  const { tracker, options, plane } = ground;
+async function oneSource(environment: Environment, bare: BareTime): Promise<Figure[]> {
+  const { tracker, options, plane } = environment;
   const [name = ''] = sourceNames();
-  const cpuBefore = ground.subject.meter.cpuSeconds();
+  const cpuBefore = environment.subject.meter.cpuSeconds();
   const latencies = await tracker.expect(copyKeys(wideNamespaces(), [name]), '2', options.timeoutMs, () =>
     plane.api.patch(`${secretsPath(WIDE_FLEET.sourceNamespace)}/${name}`, generationPatch('2')),
   );
-  await ground.settled();
-  const cpuSeconds = ground.subject.meter.cpuSeconds() - cpuBefore;
+  await environment.settled();
+  const cpuSeconds = environment.subject.meter.cpuSeconds() - cpuBefore;
   return [
     {
       id: 'wide.one-source',
@@ -98,19 +101,19 @@ async function oneSource(ground: Ground, bare: BareTime): Promise<Figure[]> {
   ];
 }
 
-async function restart(ground: Ground): Promise<Figure[]> {
-  const subject = await ground.start();
-  await subject.ready(ground.options.timeoutMs);
-  await ground.settled();
+async function restart(environment: Environment): Promise<Figure[]> {
+  const subject = await environment.start();
+  await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
   const peak = subject.meter.peak();
   return [
     {
       id: 'wide.restart.writes',
       title: 'restart with 20,000 copies: writes',
-      value: writesIn(ground.requests.counts()),
+      value: writesIn(environment.requests.counts()),
       unit: '',
     },
-    { id: 'wide.restart.read', title: '… bytes read', value: ground.proxy.counters.bytesIn / MEGA, unit: 'MB' },
+    { id: 'wide.restart.read', title: '… bytes read', value: environment.proxy.counters.bytesIn / MEGA, unit: 'MB' },
     { id: 'wide.restart.cpu', title: '… CPU', value: subject.meter.cpuSeconds(), unit: 's' },
     { id: 'wide.restart.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
   ];

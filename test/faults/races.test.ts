@@ -25,20 +25,20 @@ for (const controller of CONTROLLERS) {
     });
     after(() => scene.close());
 
-    const theirs = async (namespace: string, n: number): Promise<Json> =>
+    const createForeign = async (namespace: string, n: number): Promise<Json> =>
       await scene.api.create({
         apiVersion: 'v1',
         kind: 'Secret',
         metadata: { name: `source-${n}`, namespace },
         data: { theirs: 'eA==' },
       });
-    const stays = async (object: Json, n: number): Promise<void> => {
+    const assertUnchanged = async (object: Json, n: number): Promise<void> => {
       const same = async (): Promise<boolean> =>
         JSON.stringify(await scene.api.get(secretPath(object.metadata.namespace, n))) === JSON.stringify(object);
-      await staysTrue(same, SETTLE_MS, 'what is theirs');
+      await staysTrue(same, SETTLE_MS, 'the object of the user');
     };
     /** Holds the operator's first request of this kind until it is released. */
-    const held = (method: string, path: string): { arrives: () => Promise<unknown>; release: () => void } => {
+    const holdFirst = (method: string, path: string): { arrives: () => Promise<unknown>; release: () => void } => {
       const { promise, resolve } = Promise.withResolvers<void>();
       const rule = scene.proxy.rule({
         match: ({ method: of, path: at }: ProxyRequest) => of === method && at === path,
@@ -49,7 +49,7 @@ for (const controller of CONTROLLERS) {
       return { arrives, release: resolve };
     };
     /** Waits until the copies of a rule are deleted, and the rule itself if it is a mirror. */
-    const dropped = async (n: number): Promise<void> => {
+    const dropRule = async (n: number): Promise<void> => {
       const none = async (): Promise<boolean> => {
         const labelled = await scene.api.list('/api/v1/secrets', { labelSelector: controller.copyLabel });
         return labelled.every(({ metadata }) => metadata.name !== `source-${n}`);
@@ -61,29 +61,29 @@ for (const controller of CONTROLLERS) {
     };
 
     test('an object that a user puts in the place of a copy before its deletion is not deleted', async () => {
-      const rule = held('DELETE', secretPath('team-4', 0));
+      const rule = holdFirst('DELETE', secretPath('team-4', 0));
       await controller.drop(scene, 0);
       await rule.arrives();
       await scene.api.delete(secretPath('team-4', 0));
-      const users = await theirs('team-4', 0);
+      const users = await createForeign('team-4', 0);
       rule.release();
-      await dropped(0);
-      await stays(users, 0);
+      await dropRule(0);
+      await assertUnchanged(users, 0);
     });
 
     test('a copy whose mark a user removes before its deletion is not deleted', async () => {
-      const rule = held('DELETE', secretPath('team-4', 1));
+      const rule = holdFirst('DELETE', secretPath('team-4', 1));
       await controller.drop(scene, 1);
       await rule.arrives();
       const metadata = { annotations: { [controller.mark]: null }, labels: { [controller.copyLabel]: null } };
       const users = await scene.api.patch(secretPath('team-4', 1), { metadata });
       rule.release();
-      await dropped(1);
-      await stays(users, 1);
+      await dropRule(1);
+      await assertUnchanged(users, 1);
     });
 
     test('a user’s object in a new namespace is not overwritten, and the copy is made when the name is free', async () => {
-      const rule = held('POST', '/api/v1/namespaces/team-60/secrets');
+      const rule = holdFirst('POST', '/api/v1/namespaces/team-60/secrets');
       await scene.namespaces('team-60');
       await rule.arrives();
       const missing = async (): Promise<number[]> => {
@@ -91,11 +91,13 @@ for (const controller of CONTROLLERS) {
         const found = await Promise.all(rules.map(async (n) => await scene.api.find(secretPath('team-60', n))));
         return rules.filter((_, index) => found[index] === undefined);
       };
-      await waitFor(async () => (await missing()).length === 1, { message: 'all copies but the one that is held up' });
+      await waitFor(async () => (await missing()).length === 1, {
+        message: 'all copies but the one whose creation is held',
+      });
       const [n = 0] = await missing();
-      const object = await theirs('team-60', n);
+      const object = await createForeign('team-60', n);
       rule.release();
-      await stays(object, n);
+      await assertUnchanged(object, n);
       await scene.api.delete(secretPath('team-60', n));
       await waitFor(
         async () => (await scene.api.find(secretPath('team-60', n)))?.metadata.annotations?.[controller.mark],
@@ -108,7 +110,7 @@ for (const controller of CONTROLLERS) {
     test('deletions that were carried out but not answered find nothing the second time, and later changes are copied', async () => {
       const lost = scene.proxy.rule({ match: { method: 'DELETE' }, fault: { kind: 'lose-answer' }, times: 5 });
       await controller.drop(scene, 2);
-      await dropped(2);
+      await dropRule(2);
       assert.equal(lost.hits, 5);
       await scene.changeSources();
       const follows = async (): Promise<boolean> =>
@@ -127,7 +129,7 @@ for (const controller of CONTROLLERS) {
         await scene.changeSources();
         await scene.namespaces(...names);
         await controller.drop(scene, 3);
-        await dropped(3);
+        await dropRule(3);
         await waitFor(right, { message: () => `the copies of the last; ${scene.logTail()}` });
       });
       refusals.clear();

@@ -16,7 +16,7 @@ const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-ensure-'));
 after(() => rm(folder, { recursive: true }));
 
 /** A cache of its own, and this shell script as `go`. `GOVERSION` is its version. */
-async function world(name: string, build: string): Promise<NodeJS.ProcessEnv> {
+async function makeEnvironment(name: string, build: string): Promise<NodeJS.ProcessEnv> {
   const home = path.join(folder, name);
   await mkdir(path.join(home, 'bin'), { recursive: true });
   const go = path.join(home, 'bin', 'go');
@@ -49,7 +49,7 @@ describe('servers', () => {
   });
 
   it('are taken from KEYFERRY_SERVERS or KUBEBUILDER_ASSETS if they exist there', async () => {
-    const env = await world('named', 'exit 1');
+    const env = await makeEnvironment('named', 'exit 1');
     const mine = path.join(folder, 'mine');
     await mkdir(mine);
     await writeFile(path.join(mine, 'etcd'), '#!/bin/sh\n', { mode: 0o755 });
@@ -62,7 +62,10 @@ describe('servers', () => {
   });
 
   it('are built once with progress lines, and then taken from the cache', async () => {
-    const env = await world('build', 'echo "#!/bin/sh" > "$out"; chmod +x "$out"; echo x >> "$(dirname "$0")/builds"');
+    const env = await makeEnvironment(
+      'build',
+      'echo "#!/bin/sh" > "$out"; chmod +x "$out"; echo x >> "$(dirname "$0")/builds"',
+    );
     const lines: string[] = [];
     const both = await Promise.all([1, 2].map(() => ensureServer('etcd', { env, onProgress: (l) => lines.push(l) })));
     assert.equal(both[0], both[1]);
@@ -76,7 +79,7 @@ describe('servers', () => {
   });
 
   it('leave no partial build behind', async () => {
-    const env = await world(
+    const env = await makeEnvironment(
       'half',
       'echo half > "$out"; chmod +x "$out"; echo "link: no space left on device" >&2; exit 1',
     );
@@ -87,7 +90,7 @@ describe('servers', () => {
     assert.deepEqual(await cached(env), []);
 
     const reported = path.join(folder, 'reported');
-    const slow = await world(
+    const slow = await makeEnvironment(
       'half',
       `echo half > "$out"; chmod +x "$out"; sleep 60 & echo "$! $GOTMPDIR" > ${reported}.new; mv ${reported}.new ${reported}; wait`,
     );
@@ -105,14 +108,17 @@ describe('servers', () => {
   });
 
   it('are built in the given order, and a failure does not stop the next', async () => {
-    const env = await world('order', 'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"');
+    const env = await makeEnvironment(
+      'order',
+      'case "$out" in */etcd.*) exit 1;; esac; echo ok > "$out"; chmod +x "$out"',
+    );
     const paths = ensureServers(['etcd', 'vault'], { env });
     assert.match(await paths.vault, /vault$/);
     await assert.rejects(paths.etcd, ServerUnavailableError);
   });
 
   it('are linked in one folder wherever they come from', async () => {
-    const env = await world('links', 'echo ok > "$out"; chmod +x "$out"');
+    const env = await makeEnvironment('links', 'echo ok > "$out"; chmod +x "$out"');
     const paths = ensureServers(['etcd', 'vault'], { env });
     const together = await serversFolder({ etcd: await paths.etcd, vault: await paths.vault }, env);
     assert.deepEqual((await readdir(together)).toSorted(), ['etcd', 'vault']);
@@ -121,12 +127,12 @@ describe('servers', () => {
 
   it('report missing prerequisites', async () => {
     const recipe = serverRecipe('etcd');
-    const say = (stderr: string): string => buildError(recipe, stderr, 1).message;
-    assert.match(say('dial tcp: lookup proxy.invalid: no such host'), /could not be downloaded/);
-    assert.match(say('write /tmp/x: no space left on device'), /disk is full/);
-    assert.match(say('undefined: Foo'), /go build ended with 1\nundefined: Foo/);
+    const messageOf = (stderr: string): string => buildError(recipe, stderr, 1).message;
+    assert.match(messageOf('dial tcp: lookup proxy.invalid: no such host'), /could not be downloaded/);
+    assert.match(messageOf('write /tmp/x: no space left on device'), /disk is full/);
+    assert.match(messageOf('undefined: Foo'), /go build ended with 1\nundefined: Foo/);
 
-    const old = await world('old', '');
+    const old = await makeEnvironment('old', '');
     const go = path.join(folder, 'old', 'bin', 'go');
     await writeFile(go, '#!/bin/sh\necho "go: go.mod requires go >= 1.26.0 (running go 1.20)" >&2; exit 1\n');
     await assert.rejects(ensureServer('etcd', { env: old }), /Go 1\.26\.0 or newer is needed: .*running go 1\.20/);
@@ -157,7 +163,7 @@ describe('npm run servers', () => {
   }
 
   it('exits with the reason at the first server that cannot be built, and builds no other', async () => {
-    const env = await world(
+    const env = await makeEnvironment(
       'first',
       'case "$out" in */etcd.*) echo "etcd: undefined: Foo" >&2; exit 1;; esac; exec sleep 50',
     );

@@ -135,10 +135,10 @@ export async function findGo(
       return candidate;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      const said = (error as { stderr?: string }).stderr?.trim() || String(error);
+      const stderr = (error as { stderr?: string }).stderr?.trim() || String(error);
       const needed = `cannot build ${recipe.name}: Go ${recipe.goVersion} or newer is needed`;
-      const offline = NO_NETWORK.test(said) ? ', and an older one downloads it only with a network' : '';
-      throw new ServerUnavailableError(`${needed}${offline}: ${said}`, { cause: error });
+      const offline = NO_NETWORK.test(stderr) ? ', and an older one downloads it only with a network' : '';
+      throw new ServerUnavailableError(`${needed}${offline}: ${stderr}`, { cause: error });
     }
   }
   throw new ServerUnavailableError(

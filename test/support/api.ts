@@ -214,7 +214,7 @@ export class TestApi {
       },
       { message: `${path} to be established` },
     );
-    this.#resources.forget();
+    this.#resources.clear();
   }
 }
 

@@ -24,7 +24,7 @@ export class ResourceMap {
   }
 
   /** Call it when the server has a new kind. */
-  forget(): void {
+  clear(): void {
     this.#known.clear();
   }
 

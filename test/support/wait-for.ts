@@ -44,7 +44,7 @@ export async function waitFor<T>(
     if (waitedMs > timeoutMs) {
       const what = typeof options.message === 'function' ? options.message() : (options.message ?? 'the condition');
       const why = cause instanceof Error ? `: ${cause.message}` : '';
-      throw new Error(`waited ${timeoutMs} ms in vain for ${what}${why}`, { cause });
+      throw new Error(`waited ${timeoutMs} ms for ${what}${why}`, { cause });
     }
     const intervalMs = options.intervalMs ?? Math.min(Math.max(20, waitedMs / 10), 100);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
@@ -55,7 +55,7 @@ export async function waitFor<T>(
  * Waits until `look` has returned the same value for `quietMs`, which is longer on a busy machine.
  * @throws Error if that does not happen within `PATIENCE_MS`
  */
-export async function comesToRest(look: () => Promise<string>, quietMs: number, message: string): Promise<void> {
+export async function waitForStable(look: () => Promise<string>, quietMs: number, message: string): Promise<void> {
   using yardstick = new Yardstick();
   let seen: string | undefined;
   let since = performance.now();

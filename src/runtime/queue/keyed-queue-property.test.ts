@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { Stage, makeQueue } from '../../../test/support/keyed-queue-stage.ts';
+import { ManualWorker, makeQueue } from '../../../test/support/manual-worker.ts';
 import { assertWithin, Yardstick } from '../../../test/support/yardstick.ts';
 
 type Outcome = 'end' | 'fail' | 'requeue';
@@ -45,7 +45,7 @@ test('property: never twice at once, never more than allowed, never lost', async
       fc.constantFrom(0, 300),
       async (history, concurrency, minIntervalMs) => {
         const { clock, queue } = makeQueue({ onError: () => undefined, minIntervalMs });
-        const stage = new Stage();
+        const stage = new ManualWorker();
         /** Keys with an add, failure or requeue that no later run has started for. */
         const owed = new Set<string>();
         const starts = new Map<string, number>();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Stage, makeQueue } from '../../../test/support/keyed-queue-stage.ts';
+import { ManualWorker, makeQueue } from '../../../test/support/manual-worker.ts';
 
 test('a waiting key runs once, however often it was added', async () => {
   const { queue } = makeQueue();
@@ -17,7 +17,7 @@ test('a waiting key runs once, however often it was added', async () => {
 
 test('a key that is added while it runs, runs again afterwards', async () => {
   const { clock, queue } = makeQueue();
-  const stage = new Stage();
+  const stage = new ManualWorker();
   queue.start(stage.worker, { concurrency: 4 });
   queue.add('a');
   await clock.advance(0);
@@ -181,7 +181,7 @@ test('minIntervalMs: the first add runs at once, later ones share one run', asyn
 
 test('keys wait for the start; the metrics name the longest wait and the longest run', async () => {
   const { clock, queue } = makeQueue();
-  const stage = new Stage();
+  const stage = new ManualWorker();
   queue.add('a');
   queue.add('b', { delayMs: 10 });
   await clock.advance(100);
@@ -201,7 +201,7 @@ test('keys wait for the start; the metrics name the longest wait and the longest
 test('forget drops pending runs and failures, and a running key is not repeated', async () => {
   const retries: (number | undefined)[] = [];
   const { clock, queue } = makeQueue({ onError: (_key, _error, retryInMs) => retries.push(retryInMs) });
-  const stage = new Stage();
+  const stage = new ManualWorker();
   queue.start(stage.worker, { concurrency: 2 });
   queue.add('a');
   queue.add('b');

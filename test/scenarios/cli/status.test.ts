@@ -189,8 +189,8 @@ describe('keyferry status', () => {
 
   it('names context and server of a cluster that cannot be reached, and no credentials', async () => {
     const port = await freePort();
-    const file = path.join(plane.folder, 'nobody.kubeconfig');
-    const token = 'token-that-nobody-may-see';
+    const file = path.join(plane.folder, 'unreachable.kubeconfig');
+    const token = 'token-that-must-not-appear';
     await writeFile(file, kubeconfigYaml({ server: `https://127.0.0.1:${port}`, token }));
     for (const args of [['status'], ['plan', '-']]) {
       const { code, stderr } = await runProgram([...args, '--kubeconfig', file], stringify(namespace('x')));

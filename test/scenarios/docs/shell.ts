@@ -76,7 +76,7 @@ export class Shell {
     if (program === 'kubectl' && verb === 'get') return await this.#value(args, shown);
     if (program === 'vault' && first === 'put') return await this.#put(rest);
     if (program === 'vault' && first === 'get') return await this.#entry(rest, command.includes('keys'), shown);
-    throw new Error(`the documentation has a command that this test does not know: ${command}`);
+    throw new Error(`the documentation has a command that this test does not support: ${command}`);
   }
 
   async #keyferry(args: readonly string[], shown: string): Promise<void> {
@@ -188,7 +188,7 @@ function target(args: readonly string[]): {
 function collection(resource: string, namespace: string | undefined): string {
   const group = GROUPS[resource];
   if (group === undefined)
-    throw new Error(`the documentation has a resource that this test does not know: ${resource}`);
+    throw new Error(`the documentation has a resource that this test does not support: ${resource}`);
   return namespace === undefined ? `${group}/${resource}` : `${group}/namespaces/${namespace}/${resource}`;
 }
 

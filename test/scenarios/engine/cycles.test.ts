@@ -19,7 +19,8 @@ before(async () => {
 });
 after(() => scene.close());
 
-const rooms = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+const namespaceNames = (prefix: string, count: number): string[] =>
+  Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 const next = (namespaces: readonly string[], index: number): string =>
   namespaces[(index + 1) % namespaces.length] ?? '';
 
@@ -31,8 +32,8 @@ async function mirrorsAlong(namespaces: readonly string[], name = NAME): Promise
 }
 
 /** The ring closes when the Secret of its first user is deleted: the ring creates it again, as a copy. */
-async function closed(prefix: string, count: number): Promise<string[]> {
-  const namespaces = rooms(prefix, count);
+async function closeRing(prefix: string, count: number): Promise<string[]> {
+  const namespaces = namespaceNames(prefix, count);
   await scene.namespaces(...namespaces);
   await scene.secret(namespaces[0] ?? '', NAME, { a: '1' });
   await mirrorsAlong(namespaces);
@@ -48,7 +49,7 @@ async function versions(namespaces: readonly string[], name = NAME): Promise<str
   return found.map((one) => one?.metadata.resourceVersion).join();
 }
 
-async function rest(namespaces: readonly string[], name = NAME): Promise<void> {
+async function assertNoWrites(namespaces: readonly string[], name = NAME): Promise<void> {
   const before = await versions(namespaces, name);
   await staysTrue(async () => (await versions(namespaces, name)) === before, SETTLE_MS, 'nothing is written');
 }
@@ -59,7 +60,7 @@ async function change(namespace: string, values: Readonly<Record<string, string>
 
 describe('a ring of SecretMirrors', () => {
   it('writes nothing, keeps edits, and names all of its mirrors, in a status and an event of each', async () => {
-    const namespaces = await closed('named', 3);
+    const namespaces = await closeRing('named', 3);
     const titles = namespaces.map((namespace) => `SecretMirror ${namespace}/${NAME}`).join(' → ');
     for (const namespace of namespaces) {
       const { mirrorStatus } = await scene.ready(NAME, 'Cycle', new RegExp(titles), namespace);
@@ -75,24 +76,24 @@ describe('a ring of SecretMirrors', () => {
     // Two edits at the same time would overwrite each other all around the ring.
     await change('named-0', { a: 'x' });
     await change('named-1', { a: 'y' });
-    await rest(namespaces);
+    await assertNoWrites(namespaces);
     const [first, second] = await Promise.all(namespaces.map((namespace) => scene.find(namespace, NAME)));
     assert.ok(sameData(first.data, scene.data({ a: 'x' })) && sameData(second.data, scene.data({ a: 'y' })));
   });
 
   it('is the same after a restart, which writes nothing', async () => {
-    const namespaces = rooms('named', 3);
+    const namespaces = namespaceNames('named', 3);
     const before = await versions(namespaces);
     const status = JSON.stringify(await scene.status(NAME, 'named-1'));
     await operator.kill9();
     operator = await scene.operator({ command: 'run', args: ['--replicator-allow-all'] });
-    await rest(namespaces);
+    await assertNoWrites(namespaces);
     assert.equal(await versions(namespaces), before);
     assert.equal(JSON.stringify(await scene.status(NAME, 'named-1')), status);
   });
 
   it('copies again from where it is opened, when one mirror is deleted', async () => {
-    const namespaces = rooms('named', 3);
+    const namespaces = namespaceNames('named', 3);
     await change('named-1', { a: 'z' });
     await scene.api.patch(mirrorPath(NAME, 'named-0'), { spec: { destination: { namespaces: ['nowhere'] } } });
     await scene.ready(NAME, 'Synced', /0 copies/, 'named-0');
@@ -105,7 +106,7 @@ describe('a ring of SecretMirrors', () => {
   });
 
   it('is no cycle while a user owns a Secret in it: that Secret is copied, and only the last mirror has a conflict', async () => {
-    const namespaces = rooms('own', 3);
+    const namespaces = namespaceNames('own', 3);
     await scene.namespaces(...namespaces);
     await scene.secret('own-0', NAME, { a: '1' });
     await mirrorsAlong(namespaces);
@@ -115,11 +116,11 @@ describe('a ring of SecretMirrors', () => {
     await scene.ready(NAME, 'Synced', /(?:)/, 'own-0');
     await scene.ready(NAME, 'Synced', /(?:)/, 'own-1');
     await scene.ready(NAME, 'Conflict', /(?:)/, 'own-2');
-    await rest(namespaces);
+    await assertNoWrites(namespaces);
   });
 
   it('does not stop its mirrors from copying into other namespaces', async () => {
-    const namespaces = await closed('wide', 2);
+    const namespaces = await closeRing('wide', 2);
     await scene.namespaces('wide-other');
     await scene.api.patch(mirrorPath(NAME, 'wide-0'), {
       spec: { destination: { namespaces: ['wide-1', 'wide-other'] } },
@@ -128,7 +129,7 @@ describe('a ring of SecretMirrors', () => {
     await change('wide-0', { a: '2' });
     await scene.copied('wide-other', NAME, { a: '2' });
     await scene.ready(NAME, 'Cycle', /namespace wide-1:/, 'wide-0');
-    await rest(namespaces);
+    await assertNoWrites(namespaces);
   });
 });
 
@@ -151,12 +152,12 @@ describe('chains and diamonds', () => {
 });
 
 /** Waits for a Warning event on the Secret in a namespace. */
-async function toldOnSecret(namespace: string, why: string, words: string): Promise<void> {
-  const isTold = ({ involvedObject, type, reason, message }: Json): boolean =>
+async function waitForWarning(namespace: string, why: string, words: string): Promise<void> {
+  const isExpected = ({ involvedObject, type, reason, message }: Json): boolean =>
     involvedObject.kind === 'Secret' && type === 'Warning' && reason === why && message.includes(words);
   const path = `/api/v1/namespaces/${namespace}/events`;
   let seen: Json[] = [];
-  await waitFor(async () => (seen = await scene.api.list(path)).some(isTold), {
+  await waitFor(async () => (seen = await scene.api.list(path)).some(isExpected), {
     message: () =>
       `${why} in ${namespace}; there are ${seen.map((one) => `${one.reason} ${one.message}`).join('; ')}\n${scene.tail()}`,
   });
@@ -173,10 +174,10 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.copied('mixed-b', NAME, { a: '1' });
     await scene.api.patch(secretPath('mixed-a', NAME), pulls(`mixed-b/${NAME}`));
     await scene.ready(NAME, 'Cycle', /Secret mixed-a\/ring → SecretMirror mixed-a\/ring/, 'mixed-a');
-    await toldOnSecret('mixed-a', 'Cycle', 'SecretMirror mixed-a/ring');
+    await waitForWarning('mixed-a', 'Cycle', 'SecretMirror mixed-a/ring');
     await change('mixed-a', { a: 'x' });
     await change('mixed-b', { a: 'y' });
-    await rest(namespaces);
+    await assertNoWrites(namespaces);
     await scene.api.patch(secretPath('mixed-a', NAME), annotations({ 'k8s-replicator/replicate-from': null }));
     await scene.copied('mixed-b', NAME, { a: 'x' });
     await scene.ready(NAME, 'Synced', /(?:)/, 'mixed-a');
@@ -189,7 +190,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await scene.copied('denied-b', NAME, { a: '1' });
     await scene.api.patch(secretPath('denied-b', NAME), annotations({ 'k8s-replicator/replication-allowed': 'false' }));
     await scene.api.patch(secretPath('denied-a', NAME), pulls(`denied-b/${NAME}`));
-    await toldOnSecret('denied-a', 'Denied', 'denied-b/ring');
+    await waitForWarning('denied-a', 'Denied', 'denied-b/ring');
     await change('denied-a', { a: '2' });
     await scene.copied('denied-b', NAME, { a: '2' });
     await scene.ready(NAME, 'Synced', /(?:)/, 'denied-a');
@@ -220,7 +221,7 @@ describe('a mirror and a replicate-from that lead back to each other', () => {
     await change('push-a', { a: 'x' }, 'second');
     await change('push-b', { a: 'y' });
     await change('push-a', { a: 'z' });
-    await rest(namespaces);
+    await assertNoWrites(namespaces);
     assert.ok((await scene.find('push-a', NAME)).metadata.annotations[OWNED_BY]);
     assert.ok(sameData((await scene.api.get(second)).data, scene.data({ a: 'x' })));
   });

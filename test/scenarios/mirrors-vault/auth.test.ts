@@ -132,12 +132,12 @@ describe('logins to vault', () => {
     await mirrors.api.apply([
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace: HOME } },
     ]);
-    const kubernetes = { role: 'reader', serviceAccountRef: { name: 'nobody', audiences: ['vault'] } };
+    const kubernetes = { role: 'reader', serviceAccountRef: { name: 'missing', audiences: ['vault'] } };
     await scene.fromVault('sa', scene.block('secret/data/app', '', { auth: { kubernetes } }), ['target']);
     await mirrors.ready(
       'sa',
       'VaultAuthMissing',
-      /^serviceaccount default\/nobody for vault kubernetes login not found/,
+      /^serviceaccount default\/missing for vault kubernetes login not found/,
     );
     await mirrors.api.patch(mirrorPath('sa'), {
       spec: { source: { vault: { auth: { kubernetes: { serviceAccountRef: { name: 'reader' } } } } } },

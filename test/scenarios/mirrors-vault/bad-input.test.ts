@@ -81,7 +81,7 @@ describe('a vault block', () => {
     });
 
   /** The condition and a Warning event have the message, and the operator keeps running. */
-  async function says(name: string, reason: string, message: RegExp, mirrorStatus = 'Error'): Promise<string> {
+  async function waitForReport(name: string, reason: string, message: RegExp, mirrorStatus = 'Error'): Promise<string> {
     const status = await scene.mirrors.ready(name, reason, message);
     assert.equal(status.mirrorStatus, mirrorStatus);
     const event = await scene.mirrors.event(name, reason, message);
@@ -93,8 +93,8 @@ describe('a vault block', () => {
   for (const [name, [, message]] of Object.entries(STORED)) {
     it(`with ${name} that was stored with an older CRD is reported, and the mirror can be deleted`, async () => {
       const { mirrors } = scene;
-      await says(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
-      await says(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
+      await waitForReport(`from-${name}`, 'InvalidSpec', new RegExp(`^spec\\.source\\.vault${message.source}`));
+      await waitForReport(`to-${name}`, 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault${message.source}`));
       await mirrors.copied('target', `from-${name}`, { a: 'from better times' });
       for (const side of ['from', 'to']) {
         await mirrors.api.delete(mirrorPath(`${side}-${name}`));
@@ -104,7 +104,7 @@ describe('a vault block', () => {
   }
 
   /** Mirrors from and to an entry through the proxy, synced. */
-  async function pair(name: string, values: Readonly<Record<string, string>> = { a: '1' }): Promise<void> {
+  async function createPair(name: string, values: Readonly<Record<string, string>> = { a: '1' }): Promise<void> {
     const { mirrors } = scene;
     const block = (path: string): Json => scene.block(path, 'all', { addr: proxy.url });
     await scene.put(`secret/data/from-${name}`, values);
@@ -117,7 +117,7 @@ describe('a vault block', () => {
     await mirrors.ready(`to-${name}`, 'Synced');
   }
 
-  async function unharmed(name: string): Promise<void> {
+  async function assertUnaffected(name: string): Promise<void> {
     await scene.mirrors.copied('target', `from-${name}`, { a: '1' });
     const entry = await scene.holds(`secret/data/to-${name}`, { a: '1' });
     assert.equal(entry.metadata.version, 1);
@@ -125,15 +125,19 @@ describe('a vault block', () => {
 
   it('with a mount that does not exist is reported, also after an edit', async () => {
     const { mirrors } = scene;
-    await pair('mount');
+    await createPair('mount');
     for (const [name, side] of [
       ['from-mount', 'source'],
       ['to-mount', 'destination'],
     ] as const) {
       await mirrors.api.patch(mirrorPath(name), { spec: { [side]: { vault: { path: 'nowhere/data/x' } } } });
-      await says(name, 'VaultError', /vault http:\/\/127\.0\.0\.1:\d+: .*nowhere\/data\/x: .*no handler for route/);
+      await waitForReport(
+        name,
+        'VaultError',
+        /vault http:\/\/127\.0\.0\.1:\d+: .*nowhere\/data\/x: .*no handler for route/,
+      );
     }
-    await unharmed('mount');
+    await assertUnaffected('mount');
   });
 
   it('that a policy forbids is reported, from the start and later', async () => {
@@ -146,9 +150,9 @@ describe('a vault block', () => {
     await mirrors.copied('target', 'forbidden', { a: '1' });
     await scene.toVault('forbidden-to', { name: 'refused' }, scene.block('secret/data/forbidden', 'narrow'));
     const refused = /vault http:\/\/127\.0\.0\.1:\d+: (?:GET|POST) secret\/data\/forbidden: .*permission denied/;
-    await says('forbidden-to', 'VaultError', refused);
+    await waitForReport('forbidden-to', 'VaultError', refused);
     await vault.request('PUT', 'sys/policies/acl/narrow', { policy: policy({ 'secret/data/other': ['read'] }) });
-    await says('forbidden', 'VaultError', refused);
+    await waitForReport('forbidden', 'VaultError', refused);
     await mirrors.copied('target', 'forbidden', { a: '1' });
     const entry = await scene.holds('secret/data/forbidden', { a: '1' });
     assert.equal(entry.metadata.version, 1);
@@ -156,30 +160,30 @@ describe('a vault block', () => {
 
   it('does not write a Secret with a value that is not UTF-8', async () => {
     const { mirrors } = scene;
-    await pair('utf8');
+    await createPair('utf8');
     const data = { ...mirrors.data({ a: '2' }), bytes: '/wA=' };
     await mirrors.api.patch(`/api/v1/namespaces/${HOME}/secrets/utf8`, { data });
-    await says('to-utf8', 'VaultError', /not valid UTF-8.*"bytes"/);
-    await unharmed('utf8');
+    await waitForReport('to-utf8', 'VaultError', /not valid UTF-8.*"bytes"/);
+    await assertUnaffected('utf8');
   });
 
   it('of an entry with keys that are invalid in a Secret leaves the copy unchanged, also when the keys come later', async () => {
-    await pair('keys');
+    await createPair('keys');
     await scene.put('secret/data/from-keys', { a: '2', 'b/c': '2', '': '2', [`long-${'x'.repeat(300)}`]: '2' });
-    const text = await says(
+    const text = await waitForReport(
       'from-keys',
       'InvalidKeys',
       /secret\/data\/from-keys has keys that are not valid in a Secret: .*"b\/c"/,
     );
     assert.ok(text.includes('""') && text.length < 1000, text);
-    await unharmed('keys');
+    await assertUnaffected('keys');
     await scene.put('secret/data/from-keys', { a: '3' });
     await scene.mirrors.copied('target', 'from-keys', { a: '3' });
   });
 
   it('copies two thousand keys in both directions', async () => {
     const many = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`key-${n}`, String(n)]));
-    await pair('many', many);
+    await createPair('many', many);
     assert.equal((await scene.entry('secret/data/to-many')).metadata.version, 1);
   });
 
@@ -192,20 +196,20 @@ describe('a vault block', () => {
   ] as const) {
     it(`whose server answers 200 with ${what} is reported`, async () => {
       const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
-      await pair(name);
+      await createPair(name);
       proxy.rule({ match: { path: /\/(?:meta)?data\// }, fault: { kind: 'respond', status: 200, body } });
       try {
         await scene.mirrors.change(HOME, name, { a: '2' });
         const where = `vault ${proxy.url}: GET secret/(?:meta)?data/`;
         for (const side of ['from', 'to']) {
-          const text = await says(
+          const text = await waitForReport(
             `${side}-${name}`,
             'VaultError',
             new RegExp(`${where}${side}-${name}: .*${words.source}`),
           );
           assert.ok(!text.includes('Sign in') && !text.includes('"a"'), text);
         }
-        await unharmed(name);
+        await assertUnaffected(name);
       } finally {
         proxy.clearRules();
       }
@@ -215,16 +219,16 @@ describe('a vault block', () => {
   }
 
   it('whose server redirects is reported with the location, and the redirect is not followed', async () => {
-    await pair('redirect');
+    await createPair('redirect');
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
     const fault = { kind: 'respond', status: 302, headers: { location: `${other.url}/v1/x` } } as const;
     proxy.rule({ fault });
     try {
       await scene.mirrors.change(HOME, 'redirect', { a: '2' });
       const where = new RegExp(`vault ${proxy.url}: .*redirect.*${other.url}`);
-      await says('from-redirect', 'VaultError', where);
-      await says('to-redirect', 'VaultError', where);
-      await unharmed('redirect');
+      await waitForReport('from-redirect', 'VaultError', where);
+      await waitForReport('to-redirect', 'VaultError', where);
+      await assertUnaffected('redirect');
       assert.equal(other.counters.requests, 0);
     } finally {
       proxy.clearRules();
@@ -244,19 +248,27 @@ describe('a vault block', () => {
     const change = (more: Json): Promise<Json> =>
       mirrors.api.patch(mirrorPath('tls'), { spec: { source: { vault: more } } });
     await change({ caBundle: stranger.caPem });
-    await says('tls', 'VaultError', new RegExp(`vault ${tls.addr}: .*certificate`));
+    await waitForReport('tls', 'VaultError', new RegExp(`vault ${tls.addr}: .*certificate`));
     await change({ caBundle: tls.caPem, tlsServerName: 'vault.example' });
-    await says('tls', 'VaultError', new RegExp(`vault ${tls.addr}: .*vault\\.example`));
+    await waitForReport('tls', 'VaultError', new RegExp(`vault ${tls.addr}: .*vault\\.example`));
     await change({ caBundle: '-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n' });
-    await says('tls', 'InvalidSpec', /^spec\.source\.vault\.caBundle: holds a certificate that cannot be read/);
+    await waitForReport(
+      'tls',
+      'InvalidSpec',
+      /^spec\.source\.vault\.caBundle: holds a certificate that cannot be read/,
+    );
     await mirrors.copied('target', 'tls', { a: '1' });
     await change({ caBundle: tls.caPem, tlsServerName: null });
     await mirrors.ready('tls', 'Synced');
     await scene.toVault('tls-to', { name: 'source' }, block({ caBundle: stranger.caPem, path: 'secret/data/tls-to' }));
-    await says('tls-to', 'VaultError', new RegExp(`vault ${tls.addr}: .*certificate`));
+    await waitForReport('tls-to', 'VaultError', new RegExp(`vault ${tls.addr}: .*certificate`));
     const plain = { addr: scene.vault.addr.replace('http:', 'https:') };
     await scene.fromVault('no-tls', scene.block('secret/data/tls', 'all', plain), ['target']);
-    await says('no-tls', 'VaultError', /vault https:\/\/127\.0\.0\.1:\d+: .*(?:TLS|SSL|packet|wrong version)/i);
+    await waitForReport(
+      'no-tls',
+      'VaultError',
+      /vault https:\/\/127\.0\.0\.1:\d+: .*(?:TLS|SSL|packet|wrong version)/i,
+    );
   });
 
   it('whose credential is in another namespace is refused, unless a flag permits it', async () => {
@@ -272,9 +284,9 @@ describe('a vault block', () => {
     await scene.put('secret/data/foreign', { a: '1' });
     await scene.fromVault('foreign', scene.block('secret/data/foreign', '', { auth }), ['target']);
     const field = 'auth\\.token\\.secretRef\\.namespace: .*"target".*--allow-cross-namespace-auth';
-    await says('foreign', 'InvalidSpec', new RegExp(`^spec\\.source\\.vault\\.${field}`));
+    await waitForReport('foreign', 'InvalidSpec', new RegExp(`^spec\\.source\\.vault\\.${field}`));
     await scene.toVault('foreign-to', { name: 'source' }, scene.block('secret/data/foreign-to', '', { auth }));
-    await says('foreign-to', 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault\\.${field}`));
+    await waitForReport('foreign-to', 'InvalidSpec', new RegExp(`^spec\\.destination\\.vault\\.${field}`));
     assert.equal(await mirrors.find('target', 'foreign'), undefined);
     assert.equal((await operator.stop()).code, 0);
     operator = await mirrors.operator({ args: ['--allow-cross-namespace-auth'] });

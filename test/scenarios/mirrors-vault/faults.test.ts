@@ -33,7 +33,7 @@ describe('a Vault', () => {
       await scene.fromVault(`from-${i}`, behind(`secret/data/from-${i}`), ['target']);
       await scene.toVault(`to-${i}`, { name: 'written' }, behind(`secret/data/to-${i}`));
     }
-    await inSync('0');
+    await waitForCopies('0');
   });
   afterEach(() => proxy.clearRules());
   after(async () => {
@@ -48,7 +48,7 @@ describe('a Vault', () => {
     ...more,
   });
 
-  async function inSync(text: string): Promise<void> {
+  async function waitForCopies(text: string): Promise<void> {
     for (let i = 0; i < MIRRORS; i++) {
       await scene.mirrors.copied('target', `from-${i}`, { a: text });
       await scene.holds(`secret/data/to-${i}`, { a: text });
@@ -57,15 +57,15 @@ describe('a Vault', () => {
   }
 
   /** Changes all sources, and waits for the copies. */
-  async function moves(): Promise<void> {
+  async function changeAll(): Promise<void> {
     const text = String(++round);
     await scene.mirrors.change(HOME, 'written', { a: text });
     for (let i = 0; i < MIRRORS; i++) await scene.put(`secret/data/from-${i}`, { a: text });
-    await inSync(text);
+    await waitForCopies(text);
   }
 
   /** During the fault: copies are unchanged, the status reports it, and mirrors can be deleted. */
-  async function holdsOn(message: RegExp, text = String(round)): Promise<void> {
+  async function assertUnchanged(message: RegExp, text = String(round)): Promise<void> {
     const { mirrors } = scene;
     await mirrors.ready('from-0', 'VaultError', message);
     await mirrors.copied('target', 'from-0', { a: text });
@@ -89,16 +89,16 @@ describe('a Vault', () => {
 
   it('that is killed gets few requests, and copying continues without another login when it is back', async () => {
     const { vault } = scene;
-    await moves();
+    await changeAll();
     assert.equal(await logins(), 1);
     proxy.reset();
     await vault.kill();
     const begin = performance.now();
-    await holdsOn(/vault/, '1');
+    await assertUnchanged(/vault/, '1');
     const seconds = (performance.now() - begin) / 1000;
     assert.ok(proxy.counters.requests < 30 + 3 * seconds, `${proxy.counters.requests} requests in ${seconds} s`);
     await vault.start();
-    await moves();
+    await changeAll();
     assert.equal(await logins(), 1);
   });
 
@@ -113,7 +113,7 @@ describe('a Vault', () => {
         await vault.request('POST', 'auth/token/revoke-accessor', { accessor });
       }
     }
-    await moves();
+    await changeAll();
     assert.equal((await logins()) - before, 1);
   });
 
@@ -123,30 +123,30 @@ describe('a Vault', () => {
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
   ] as const) {
     it(`that answers ${status} leaves copies as they are, and copying continues afterwards`, async () => {
-      await moves();
+      await changeAll();
       const text = String(round);
       proxy.rule({ fault: { kind: 'respond', status, body, headers: status === 429 ? { 'retry-after': '1' } : {} } });
-      await holdsOn(words, text);
+      await assertUnchanged(words, text);
       proxy.clearRules();
-      await moves();
+      await changeAll();
     });
   }
 
   it('that redirects to another host is reported, and no token is sent there', async () => {
-    await moves();
+    await changeAll();
     const text = String(round);
     await using other = await startFaultProxy({ upstream: scene.vault.addr });
     const headers = { location: `${other.url}/v1/secret/data/from-0` };
     proxy.rule({ fault: { kind: 'respond', status: 307, headers } });
-    await holdsOn(new RegExp(new URL(other.url).host), text);
+    await assertUnchanged(new RegExp(new URL(other.url).host), text);
     assert.equal(other.counters.requests, 0);
     proxy.clearRules();
-    await moves();
+    await changeAll();
   });
 
   it('that takes 30 s to answer does not delay other mirrors', async () => {
     const { mirrors } = scene;
-    await moves();
+    await changeAll();
     proxy.rule({ fault: { kind: 'delay', ms: 30_000 } });
     await mirrors.change(HOME, 'written', { a: 'slow' });
     await within(4000, 'the work of the others', async () => {
@@ -163,7 +163,7 @@ describe('a Vault', () => {
     });
     proxy.clearRules();
     proxy.cutAll();
-    await moves();
+    await changeAll();
   });
 
   it('behind TLS is verified with a CA bundle, also under another name', async () => {

@@ -21,12 +21,12 @@ const audiencesOf = (jwt: string): string[] =>
   JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()).aud;
 
 /** A server that is not Vault, and records the tokens that it receives. */
-async function startThief(got: string[]): Promise<{ url: string } & AsyncDisposable> {
+async function startRecorder(received: string[]): Promise<{ url: string } & AsyncDisposable> {
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {
-      if (body !== '') got.push(JSON.parse(body).jwt);
+      if (body !== '') received.push(JSON.parse(body).jwt);
       response.writeHead(403).end('{"errors":["thank you"]}');
     });
   });
@@ -125,11 +125,11 @@ describe('logins by a ServiceAccount', () => {
 
   it('use tokens that the API server does not accept, whatever server the mirror names', async () => {
     const { mirrors } = scene;
-    const got: string[] = [];
-    await using thief = await startThief(got);
+    const received: string[] = [];
+    await using recorder = await startRecorder(received);
     const named = (audiences: readonly string[]): Json => ({
       ...block({ serviceAccountRef: { name: 'reader', audiences } }),
-      addr: thief.url,
+      addr: recorder.url,
       caBundle: '',
     });
     await scene.fromVault('bare', named([]), ['target']);
@@ -140,11 +140,11 @@ describe('logins by a ServiceAccount', () => {
       'VaultAuthInvalid',
       /accepts tokens for the audience .*cluster\.local.*--vault-addresses/,
     );
-    assert.deepEqual(got, []);
+    assert.deepEqual(received, []);
     // A token that only Vault accepts is sent to any server.
     await scene.fromVault('other', named(['vault']), ['target']);
-    await waitFor(() => got.length > 0, { message: 'a login' });
-    assert.ok(got.every((jwt) => !audiencesOf(jwt).includes(ISSUER)));
+    await waitFor(() => received.length > 0, { message: 'a login' });
+    assert.ok(received.every((jwt) => !audiencesOf(jwt).includes(ISSUER)));
     for (const name of ['bare', 'api', 'other']) await mirrors.api.delete(mirrorPath(name));
   });
 
@@ -163,7 +163,7 @@ describe('logins by a ServiceAccount', () => {
 
   it('with a role or namespace unknown to Vault are reported with its message', async () => {
     const { mirrors } = scene;
-    await scene.fromVault('norole', block({ role: 'nobody' }), ['target']);
+    await scene.fromVault('norole', block({ role: 'unknown' }), ['target']);
     await mirrors.ready('norole', 'VaultAuthInvalid', /^error logging in to vault via kubernetes: .*role/);
     await role('foreign', 'elsewhere', { audience: 'vault' });
     await scene.fromVault('foreign', block({ role: 'foreign' }), ['target']);
@@ -175,15 +175,15 @@ describe('logins by a ServiceAccount', () => {
   it("with the API server's own tokens are sent only to the servers in --vault-addresses", async () => {
     const { mirrors } = scene;
     await operator.stop();
-    const got: string[] = [];
-    await using trusted = await startThief(got);
+    const received: string[] = [];
+    await using trusted = await startRecorder(received);
     await mirrors.operator({
       kubeconfig: await mirrors.plane.writeKubeconfig({ token: mirrors.plane.tokenFor(KEYFERRY) }),
       args: [`--vault-addresses=${trusted.url},*.vault.svc`],
     });
     const serviceAccountRef = { name: 'reader' };
     await scene.fromVault('trusted', { ...block({ serviceAccountRef }), addr: trusted.url, caBundle: '' }, ['target']);
-    await waitFor(() => got.some((jwt) => audiencesOf(jwt).includes(ISSUER)), { message: 'a login' });
+    await waitFor(() => received.some((jwt) => audiencesOf(jwt).includes(ISSUER)), { message: 'a login' });
     await mirrors.ready('sa', 'InvalidSpec', /addr: .* is none of the servers that --vault-addresses names/);
   });
 });

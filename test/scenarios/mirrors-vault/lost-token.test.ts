@@ -31,7 +31,10 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
   after(() => database[Symbol.asyncDispose]());
 
   /** Creates a mirror and waits for its copy. @returns the copy, and a function that kills the operator */
-  async function set(tokenTtl: string, leaseTtl: string): Promise<{ copy: Json; crash: () => Promise<unknown> }> {
+  async function createCopy(
+    tokenTtl: string,
+    leaseTtl: string,
+  ): Promise<{ copy: Json; crash: () => Promise<unknown> }> {
     const { mirrors, vault } = scene;
     await mountDatabase(vault, 'mongodb', database);
     await databaseRole(vault, 'mongodb', 'somedb', { ttl: leaseTtl });
@@ -50,7 +53,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
   const leaseOf = ({ metadata }: Json): string => metadata.annotations[LEASE_ID];
   const tokenEnd = async (): Promise<number> =>
     Date.parse((await scene.mirrors.status('creds')).vaultSource.tokenExpirationTime);
-  const other = async (copy: Json): Promise<Json> =>
+  const waitForOther = async (copy: Json): Promise<Json> =>
     await waitFor(
       async () => {
         const now = await scene.mirrors.find('target', 'creds');
@@ -69,7 +72,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
 
   it('are kept while the token lives, and replaced before it ends', async () => {
     const { mirrors } = scene;
-    const { copy, crash } = await set(`${12 * slower}s`, `${15 * slower}s`);
+    const { copy, crash } = await createCopy(`${12 * slower}s`, `${15 * slower}s`);
     const first = await tokenEnd();
     await waitFor(async () => (await tokenEnd()) > first, {
       message: 'a renewal to be written down',
@@ -77,7 +80,7 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
     await crash();
     const end = await tokenEnd();
     await mirrors.operator();
-    const fresh = await other(copy);
+    const fresh = await waitForOther(copy);
     const leftMs = end - Date.now();
     assert.ok(await works(copy), 'the old ones are still good');
     assert.ok(await works(fresh));
@@ -87,13 +90,13 @@ describe('credentials whose token is not renewed after a restart', { skip }, () 
 
   it('are replaced within 10 s of its expiry if that was not recorded, whatever the poll period', async () => {
     const { mirrors } = scene;
-    const { copy, crash } = await set('5s', '1h');
+    const { copy, crash } = await createCopy('5s', '1h');
     await crash();
     await mirrors.api.patch(`${mirrorPath('creds')}/status`, {
       status: { vaultSource: { tokenExpirationTime: null } },
     });
     await mirrors.operator();
-    const fresh = await within(LONGEST_MS + 5000, 'the replacement', async () => await other(copy));
+    const fresh = await within(LONGEST_MS + 5000, 'the replacement', async () => await waitForOther(copy));
     assert.ok(await works(fresh));
     await mirrors.event('creds', 'VaultNewCreds');
   });

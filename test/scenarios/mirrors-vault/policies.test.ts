@@ -99,7 +99,7 @@ describe('the documented policy', () => {
     await scene.holds(ENTRY, { a: '1' }, second);
     await mirrors.change(HOME, 'written', { a: '2' });
     await scene.holds(ENTRY, { a: '2' }, second);
-    await second.request('POST', ENTRY, { data: { a: 'by somebody else' } });
+    await second.request('POST', ENTRY, { data: { a: 'by another user' } });
     await scene.holds(ENTRY, { a: '2' }, second);
     await noMore('writer', hcl, second);
     await ends('writing');
@@ -157,15 +157,15 @@ describe('the documented policy', () => {
     assert.ok((await tokens(vault)).length > 0);
     assert.equal((await operator.stop()).code, 0);
     assert.deepEqual([await tokens(vault), await tokens(second)], [[], []]);
-    const said =
+    const output =
       operator.output + JSON.stringify([await mirrors.api.list('/api/v1/events'), await mirrors.status('last')]);
     for (const name of ['reader', 'writer', 'one-side', 'other-side']) {
       const { data } = await mirrors.api.get(secretPath(HOME, name));
       const secretId = Buffer.from(data['secret-id'], 'base64').toString();
-      assert.ok(secretId.length > 30 && !said.includes(secretId), name);
+      assert.ok(secretId.length > 30 && !output.includes(secretId), name);
     }
     // The prefixes of this Vault's tokens.
-    assert.doesNotMatch(said, /hv[sb]\./);
+    assert.doesNotMatch(output, /hv[sb]\./);
   });
 });
 

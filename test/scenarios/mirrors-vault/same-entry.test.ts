@@ -29,7 +29,7 @@ async function version(path: string): Promise<number | undefined> {
   return (await scene.entry(path))?.metadata.version;
 }
 
-async function rests(path: string): Promise<void> {
+async function assertNoNewVersions(path: string): Promise<void> {
   const before = await version(path);
   // Longer than two polls.
   await staysTrue(async () => (await version(path)) === before, SETTLE_MS, `${path} is not written`);
@@ -47,12 +47,12 @@ describe('two mirrors into one entry of KV 2, with and without data/', () => {
     await scene.toVault('two', { name: 'two' }, block('secret/both'));
     await mirrors.ready('two', 'Conflict', /SecretMirror default\/one/);
     await mirrors.ready('one', 'Synced');
-    await rests('secret/data/both');
+    await assertNoNewVersions('secret/data/both');
     assert.equal(await version('secret/data/both'), 1);
     await mirrors.api.delete(mirrorPath('one'));
     await scene.holds('secret/data/both', { b: '2' });
     await mirrors.ready('two', 'Synced');
-    await rests('secret/data/both');
+    await assertNoNewVersions('secret/data/both');
   });
 
   it('are two entries in KV 1', async () => {
@@ -94,7 +94,7 @@ describe('mirrors that lead back to an entry', () => {
       const both = new RegExp(rules.join(' → '));
       await mirrors.ready(name, 'Cycle', both);
       await mirrors.ready(name, 'Cycle', both, `${name}-home`);
-      await rests(path);
+      await assertNoNewVersions(path);
       assert.ok(((await version(path)) ?? 0) <= 2, 'it was written again and again');
       await mirrors.api.delete(mirrorPath(name, `${name}-home`));
       await scene.put(path, { a: 'new' });
@@ -110,7 +110,7 @@ describe('mirrors that lead back to an entry', () => {
     const source = { type: 'vault', vault: block('secret/data/self') };
     await scene.toVault('self', source, block('secret/self', { encoding: 'base64' }));
     await mirrors.ready('self', 'Cycle', /SecretMirror default\/self$/);
-    await rests('secret/data/self');
+    await assertNoNewVersions('secret/data/self');
     assert.ok(((await version('secret/data/self')) ?? 0) <= 2);
   });
 
@@ -127,8 +127,8 @@ describe('mirrors that lead back to an entry', () => {
     await mirrors.ready('to-left', 'Cycle', /SecretMirror default\/to-left → SecretMirror default\/to-right/);
     await mirrors.ready('to-right', 'Cycle');
     await mirrors.ready('to-end', 'Synced');
-    await rests('secret/data/left');
-    await rests('secret/data/right');
+    await assertNoNewVersions('secret/data/left');
+    await assertNoNewVersions('secret/data/right');
   });
 });
 

@@ -67,7 +67,7 @@ before(async () => {
 after(() => scene.close());
 
 /** A valid mirror: invalid mirrors must not affect it. */
-const healthy = async (name: string): Promise<void> => {
+const assertOthersServed = async (name: string): Promise<void> => {
   await scene.namespaces(name);
   await scene.secret(HOME, name, { a: '1' });
   await scene.mirror(name, [name]);
@@ -107,7 +107,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   });
 
   it('does not affect other mirrors', async () => {
-    await healthy('unhurt');
+    await assertOthersServed('unhurt');
     assert.ok(operator.running);
   });
 });
@@ -266,7 +266,7 @@ it('a pattern that matches 5,000 namespaces copies to all and deletes all, and o
   let begin = performance.now();
   const seconds = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
   await scene.mirror('many', ['many-.*']);
-  await healthy('meanwhile');
+  await assertOthersServed('meanwhile');
   t.diagnostic(`another mirror served ${seconds()} after the wide one`);
   // Seconds on an idle machine; other test files may run on this one.
   const status = await scene.ready('many', 'Synced', /^5000 copies/, HOME, 120_000);
@@ -275,7 +275,7 @@ it('a pattern that matches 5,000 namespaces copies to all and deletes all, and o
   assert.equal((await copies()).length, many);
   begin = performance.now();
   await scene.api.delete(mirrorPath('many'));
-  await healthy('meanwhile-too');
+  await assertOthersServed('meanwhile-too');
   t.diagnostic(`another mirror served ${seconds()} after the wide one was deleted`);
   await waitFor(async () => (await scene.api.find(mirrorPath('many'))) === undefined, {
     timeoutMs: 120_000,

@@ -299,16 +299,16 @@ describe('copies', { concurrency: 8 }, () => {
   it('are replaced when they were made immutable, also when a value occurs in the text of the refusal', async () => {
     await scene.namespaces('words-a');
     const words = ['data', 'immutable', 'type', 'field is immutable when `immutable` is set'];
-    const spoken = (last: string): Record<string, string> =>
+    const valuesWith = (last: string): Record<string, string> =>
       Object.fromEntries([...words, last].map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
-    await scene.secret(HOME, 'words', {}, { data: spoken('old') });
+    await scene.secret(HOME, 'words', {}, { data: valuesWith('old') });
     await scene.mirror('words', ['words-a']);
     await scene.ready('words', 'Synced', /^1 copy/);
     await scene.api.patch(secretPath('words-a', 'words'), { immutable: true });
-    await scene.api.patch(secretPath(HOME, 'words'), { data: spoken('new') });
+    await scene.api.patch(secretPath(HOME, 'words'), { data: valuesWith('new') });
     const copy = await waitFor(async () => {
       const found = await scene.find('words-a', 'words');
-      return found?.data?.k4 === spoken('new')['k4'] && found;
+      return found?.data?.k4 === valuesWith('new')['k4'] && found;
     });
     assert.equal(copy.immutable, undefined);
     await scene.ready('words', 'Synced');

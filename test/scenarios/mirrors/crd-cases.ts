@@ -47,7 +47,7 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     toNamespaces('a', 'b('),
     `spec.destination.namespaces: Invalid value: "array": error parsing regexp: missing closing ): \`b(\` evaluating rule: ${PATTERN}`,
   ],
-  ['a pattern that only others than RE2 know', toNamespaces('(?=a)'), '`(?=`', PATTERN],
+  ['a pattern that RE2 does not support', toNamespaces('(?=a)'), '`(?=`', PATTERN],
   ['too many patterns', toNamespaces(...Array<string>(1001).fill('a')), 'spec.destination.namespaces: Too many: 1001'],
   ['a pattern beyond measure', toNamespaces('a'.repeat(4097)), 'spec.destination.namespaces[0]: Too long'],
   [
@@ -176,7 +176,7 @@ export const ACCEPTED: readonly (readonly [string, AnySpec])[] = [
   ['an empty source name', { source: { name: '' }, destination: { namespaces: ['a'] } }],
   ['a name of 253 characters', { source: { name: 'a'.repeat(253) }, destination: { namespaces: ['a'] } }],
   ['pollPeriodSeconds 0', { destination: { namespaces: ['a'] }, pollPeriodSeconds: 0 }],
-  ['all that RE2 knows', toNamespaces('(?i)A\\d', '[[:alpha:]]+', '\\pL{1,5}', '^a$', '\\Aa\\z', '(?P<n>a)', '.*')],
+  ['all syntax of RE2', toNamespaces('(?i)A\\d', '[[:alpha:]]+', '\\pL{1,5}', '^a$', '\\Aa\\z', '(?P<n>a)', '.*')],
   ['1,000 patterns', toNamespaces(...Array<string>(1000).fill('team-(a|b|c)-.+'))],
   ['a pattern of 4,096 characters', toNamespaces('a'.repeat(4096))],
   ['a vault block that is not in use', { destination: { namespaces: ['a'], vault: {} } }],
@@ -202,7 +202,7 @@ export const ACCEPTED: readonly (readonly [string, AnySpec])[] = [
   [
     'a CA bundle',
     toVault({
-      caBundle: '# ours\n-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n',
+      caBundle: '# the test CA\n-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n',
       tlsServerName: 'vault',
     }),
   ],

@@ -12,7 +12,7 @@ import { ACCEPTED, REFUSED } from './crd-cases.ts';
 import type { AnySpec } from './crd-cases.ts';
 
 const here = new URL('./', import.meta.url);
-const ours: Json = parse(readCrds());
+const strictCrd: Json = parse(readCrds());
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors';
 const MIRRORS_V1ALPHA1 = MIRRORS.replace('v1alpha2', 'v1alpha1');
@@ -35,18 +35,18 @@ const mirror = (name: string, spec: AnySpec, version = 'v1alpha2'): Json => ({
 });
 
 /** The API server's answer to a new mirror, which is not stored. By default unknown fields are errors, as with kubectl. */
-const offer = (spec: AnySpec, fieldValidation = 'Strict'): Promise<{ status: number; body: Json }> =>
+const tryCreate = (spec: AnySpec, fieldValidation = 'Strict'): Promise<{ status: number; body: Json }> =>
   api.raw('POST', MIRRORS, { body: mirror('offered', spec), query: { dryRun: 'All', fieldValidation } });
 
-const taken = async (spec: AnySpec, fieldValidation = 'Strict'): Promise<Json> => {
-  const { status, body } = await offer(spec, fieldValidation);
+const assertAccepted = async (spec: AnySpec, fieldValidation = 'Strict'): Promise<Json> => {
+  const { status, body } = await tryCreate(spec, fieldValidation);
   assert.equal(status, 201, body.message);
   return body;
 };
 
 /** A changed CRD is in force a moment after it is written. Only the strict CRD refuses a mirror without spec. */
-const inForce = (definition: 'ours' | 'permissive'): Promise<boolean> =>
-  waitFor(async () => (await offer(undefined)).status === (definition === 'ours' ? 422 : 201), {
+const inForce = (definition: 'strict' | 'permissive'): Promise<boolean> =>
+  waitFor(async () => (await tryCreate(undefined)).status === (definition === 'strict' ? 422 : 201), {
     message: `the ${definition} CRD to be in force`,
   });
 
@@ -77,8 +77,8 @@ describe('a permissive CRD that is replaced in place', () => {
     await api.create(mirror('valid', { destination: { namespaces: ['a'] } }));
     const spec = { source: { name: 'a' }, destination: { namespaceRegex: 'x' } };
     await api.call('POST', MIRRORS_V1ALPHA1, { body: mirror('v1alpha1', spec, 'v1alpha1') });
-    await api.apply(ours);
-    await inForce('ours');
+    await api.apply(strictCrd);
+    await inForce('strict');
   });
 
   it('keeps every object', async () => {
@@ -117,11 +117,11 @@ describe('the CRD', () => {
   it('can be created on a cluster that never had it', async () => {
     await api.delete(DEFINITION);
     await waitFor(async () => (await api.find(DEFINITION)) === undefined, { message: 'the CRD to go' });
-    const [made] = await api.apply(ours);
+    const [made] = await api.apply(strictCrd);
     assert.equal(made.spec.conversion.strategy, 'None');
     const types = (await api.get(DEFINITION)).status.conditions.map((condition: Json) => condition.type);
     assert.deepEqual(types.sort(), ['Established', 'NamesAccepted'], 'NonStructuralSchema would stand here');
-    await inForce('ours');
+    await inForce('strict');
   });
 
   for (const file of readdirSync(new URL('manifests/', here))) {
@@ -137,7 +137,7 @@ describe('the CRD', () => {
 
   for (const [title, spec, ...words] of REFUSED) {
     it(`refuses ${title}`, async () => {
-      const answer = await offer(spec);
+      const answer = await tryCreate(spec);
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
       for (const word of words)
         assert.ok(answer.body.message.includes(word), `${word}\nis not in\n${answer.body.message}`);
@@ -146,20 +146,23 @@ describe('the CRD', () => {
 
   for (const [title, spec] of ACCEPTED) {
     it(`accepts ${title}`, async () => {
-      await taken(spec);
+      await assertAccepted(spec);
     });
   }
 
   it('defaults the types and nothing else', async () => {
-    const { spec, status } = await taken({ source: {}, destination: { namespaces: ['a'] } });
+    const { spec, status } = await assertAccepted({ source: {}, destination: { namespaces: ['a'] } });
     assert.deepEqual(spec, { source: { type: 'secret' }, destination: { type: 'namespaces', namespaces: ['a'] } });
     assert.equal(status, undefined);
   });
 
   it('drops unknown fields, with a warning if requested', async () => {
     const spec = { destination: { namespaces: ['a'], namespaceRegex: 'b' } };
-    assert.deepEqual((await taken(spec, 'Ignore')).spec.destination, { type: 'namespaces', namespaces: ['a'] });
-    const strict = await offer(spec);
+    assert.deepEqual((await assertAccepted(spec, 'Ignore')).spec.destination, {
+      type: 'namespaces',
+      namespaces: ['a'],
+    });
+    const strict = await tryCreate(spec);
     assert.equal(strict.status, 400);
     assert.match(strict.body.message, /unknown field "spec.destination.namespaceRegex"/);
   });

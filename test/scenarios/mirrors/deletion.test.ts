@@ -34,15 +34,15 @@ async function copied(name: string, home = HOME): Promise<void> {
   await scene.ready(name, 'Synced', /(?:)/, home);
 }
 
-const hold = (name: string): Promise<unknown> =>
+const addFinalizer = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: [THEIRS] } });
-const letGo = (name: string): Promise<unknown> =>
+const removeFinalizer = (name: string): Promise<unknown> =>
   scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
 
 describe('a mirror that is deleted while a finalizer holds its copy', () => {
   it('names the copy it waits for, is deleted after the deletion timeout, and the copy is deleted when the finalizer is removed', async () => {
     await copied('bounded');
-    await hold('bounded');
+    await addFinalizer('bounded');
     await scene.api.delete(mirrorPath('bounded'));
     const { mirrorStatus } = await scene.ready('bounded', 'Terminating', /waiting in namespace bounded: .*finalizers/);
     assert.equal(mirrorStatus, 'Active');
@@ -50,16 +50,16 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
     await scene.gone(mirrorPath('bounded'));
     await scene.event('bounded', 'DeletionTimeout', /namespace bounded/);
     assert.ok(await scene.find('bounded', 'bounded'));
-    await letGo('bounded');
+    await removeFinalizer('bounded');
     await scene.gone(secretPath('bounded', 'bounded'));
   });
 
   it('is deleted at once when the finalizer is removed before the timeout', async () => {
     await copied('early');
-    await hold('early');
+    await addFinalizer('early');
     await scene.api.delete(mirrorPath('early'));
     await scene.ready('early', 'Terminating');
-    await letGo('early');
+    await removeFinalizer('early');
     await scene.gone(mirrorPath('early'), secretPath('early', 'early'));
     assert.deepEqual(
       (await scene.events('early')).filter(({ reason }) => reason === 'DeletionTimeout'),
@@ -69,26 +69,26 @@ describe('a mirror that is deleted while a finalizer holds its copy', () => {
 
   it('is deleted although the operator was killed meanwhile', async () => {
     await copied('killed');
-    await hold('killed');
+    await addFinalizer('killed');
     await scene.api.delete(mirrorPath('killed'));
     await scene.ready('killed', 'Terminating');
     await operator.kill9();
     await start();
     await scene.gone(mirrorPath('killed'));
-    await letGo('killed');
+    await removeFinalizer('killed');
     await scene.gone(secretPath('killed', 'killed'));
   });
 
   it('does not block its namespace', async () => {
     await scene.namespaces('leaving');
     await copied('neighbour', 'leaving');
-    await hold('neighbour');
+    await addFinalizer('neighbour');
     await scene.api.delete('/api/v1/namespaces/leaving');
     await waitFor(async () => (await scene.api.find('/api/v1/namespaces/leaving')) === undefined, {
       timeoutMs: 60_000,
       message: 'the namespace to be gone',
     });
-    await letGo('neighbour');
+    await removeFinalizer('neighbour');
     await scene.gone(secretPath('neighbour', 'neighbour'));
   });
 });

@@ -29,8 +29,8 @@ describe('copies that the original left behind', () => {
   /** Lists of Secrets of one name, which only the search for such copies sends. */
   const lists = async (name: string): Promise<number> => {
     const log = await readFile(scene.plane.auditLogPath, 'utf8');
-    const ours = log.split('\n').filter((line) => line.includes('"/api/v1/secrets?limit=500'));
-    return ours.filter((line) => line.includes(`fieldSelector=metadata.name%3D${name}"`)).length;
+    const own = log.split('\n').filter((line) => line.includes('"/api/v1/secrets?limit=500'));
+    return own.filter((line) => line.includes(`fieldSelector=metadata.name%3D${name}"`)).length;
   };
 
   it('are logged once for each version of their mirror, and not changed', async () => {

@@ -46,7 +46,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
 /** Status writes are one second apart. All effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
-describe('a Secret of the same name that is not ours', { concurrency: 8 }, () => {
+describe('a foreign Secret of the same name', { concurrency: 8 }, () => {
   const marked = (mark: string): Json => ({ metadata: { annotations: { [OWNED_BY]: mark } } });
   /** `%` is replaced by the mirror's name. */
   const marks: Readonly<Record<string, Json>> = {

@@ -66,7 +66,7 @@ const chain = async (name: string): Promise<void> => {
 };
 
 /** Waits until Keyferry has handled all earlier events: it deletes an orphan that is created last. */
-const allIsHeard = async (name: string): Promise<void> => {
+const waitForEvents = async (name: string): Promise<void> => {
   await scene.secret(
     `${name}-a`,
     `${name}-unwanted`,
@@ -86,7 +86,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     const copy = await settled('cloned');
     assert.equal(copy.metadata.annotations[PLACE], 'cloned-a/cloned');
     const clones = [await clone(copy, 'cloned-b'), await clone(copy, 'cloned-a', 'cloned-too')];
-    await allIsHeard('cloned');
+    await waitForEvents('cloned');
     await scene.change(HOME, 'cloned', { a: '2' });
     await scene.copied('cloned-a', 'cloned', { a: '2' });
     assert.ok(await untouched(...clones), 'after a change of the source');
@@ -97,7 +97,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     await scene.ready('cloned', 'Synced');
     await scene.api.delete(mirrorPath('cloned'));
     await scene.gone(mirrorPath('cloned'), secretPath('cloned-a', 'cloned'));
-    await allIsHeard('cloned');
+    await waitForEvents('cloned');
     await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the mirror was deleted');
   });
 
@@ -118,7 +118,7 @@ describe('a clone of a copy', { concurrency: 4 }, () => {
     const theirs = await scene.api.patch(secretPath('kept-b', metadata.name), annotations({ [RETAIN]: null }));
     await scene.api.delete(mirrorPath('kept'));
     await scene.gone(mirrorPath('kept'));
-    await allIsHeard('kept');
+    await waitForEvents('kept');
     await staysTrue(() => untouched(theirs), SETTLE_MS, 'the clone');
     assert.equal((await scene.find('kept-a', 'kept')).metadata.annotations[RETAIN], 'true');
   });
@@ -131,21 +131,21 @@ describe('a source', { concurrency: 4 }, () => {
     await scene.ready('restored', 'NoSecret');
     const source = await clone(copy, HOME);
     await scene.ready('restored', 'Synced');
-    await allIsHeard('restored');
+    await waitForEvents('restored');
     assert.ok(await untouched(source));
     await scene.change(HOME, 'restored', { a: '2' });
     const { metadata } = await scene.copied('restored-a', 'restored', { a: '2' });
     assert.equal(metadata.annotations[PLACE], 'restored-a/restored');
     await scene.api.delete(mirrorPath('restored'));
     await scene.gone(mirrorPath('restored'), secretPath('restored-a', 'restored'));
-    await allIsHeard('restored');
+    await waitForEvents('restored');
     assert.equal((await scene.find(HOME, 'restored')).metadata.uid, source.metadata.uid);
   });
 
   const marks: Readonly<Record<string, (name: string) => string>> = {
     'its own mirror': (name) => `${HOME}/${name}`,
     'a mirror that is gone': () => `${HOME}/never-there`,
-    'a mirror that wants something else': () => `${HOME}/bystander`,
+    'a mirror with another target': () => `${HOME}/bystander`,
   };
   for (const [index, [title, mark]] of Object.entries(marks).entries()) {
     for (const placed of [false, true]) {
@@ -158,7 +158,7 @@ describe('a source', { concurrency: 4 }, () => {
             annotations: { [OWNED_BY]: mark(name), ...(placed ? { [PLACE]: `${HOME}/${name}` } : {}) },
           },
         });
-        await allIsHeard(name);
+        await waitForEvents(name);
         await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
         await scene.change(HOME, name, { a: '2' });
         await scene.copied(`${name}-a`, name, { a: '2' });
@@ -177,7 +177,7 @@ describe('a source', { concurrency: 4 }, () => {
     await scene.ready('wanting', 'Conflict', /is the source of SecretMirror default\/wanted/, 'wanted-b');
     await scene.api.delete(mirrorPath('wanting', 'wanted-b'));
     await scene.gone(mirrorPath('wanting', 'wanted-b'));
-    await allIsHeard('wanted');
+    await waitForEvents('wanted');
     await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
   });
 });
@@ -193,7 +193,7 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
     await scene.event('middle', 'SourceInUse', /middle-a/);
     await scene.api.delete(mirrorPath('next', 'middle-a'));
     await scene.gone(mirrorPath('next', 'middle-a'), secretPath('middle-b', 'middle'));
-    await allIsHeard('middle');
+    await waitForEvents('middle');
     await staysTrue(() => untouched(copy), SETTLE_MS, 'the copy that a mirror without targets needs');
     await scene.api.delete(mirrorPath('later', 'middle-a'));
     await scene.gone(secretPath('middle-a', 'middle'));
@@ -204,15 +204,15 @@ describe('a copy from which another mirror makes copies', { concurrency: 4 }, ()
     const { uid } = (await scene.find('taken-a', 'taken')).metadata;
     await scene.api.patch(mirrorPath('taken'), { spec: { destination: { namespaces: ['nowhere'] } } });
     await scene.ready('taken', 'Synced', /^0 copies/);
-    await allIsHeard('taken');
+    await waitForEvents('taken');
     assert.equal((await scene.find('taken-a', 'taken')).metadata.uid, uid);
-    await scene.mirror('taken-anew', ['taken-a'], { source: { name: 'taken' } });
-    await scene.ready('taken-anew', 'Synced');
+    await scene.mirror('taken-over', ['taken-a'], { source: { name: 'taken' } });
+    await scene.ready('taken-over', 'Synced');
     await scene.change(HOME, 'taken', { a: '2' });
     await scene.copied('taken-b', 'taken', { a: '2' });
     const copy = await scene.copied('taken-a', 'taken', { a: '2' });
     assert.equal(copy.metadata.uid, uid);
-    assert.equal(copy.metadata.annotations[OWNED_BY], `${HOME}/taken-anew`);
+    assert.equal(copy.metadata.annotations[OWNED_BY], `${HOME}/taken-over`);
   });
 });
 
@@ -224,11 +224,11 @@ describe('a copy from which another mirror makes copies, while Keyferry is down'
     await scene.api.delete(mirrorPath('down'));
     await scene.operator(RUN);
     await scene.gone(mirrorPath('down'));
-    await allIsHeard('down');
+    await waitForEvents('down');
     const copy = await scene.find('down-a', 'down');
     await scene.operators.at(-1)?.kill9();
     await scene.operator(RUN);
-    await allIsHeard('down');
+    await waitForEvents('down');
     await staysTrue(() => untouched(copy), SETTLE_MS, 'the copy, after two starts');
     await scene.api.delete(mirrorPath('next', 'down-a'));
     await scene.gone(secretPath('down-a', 'down'), secretPath('down-b', 'down'));
@@ -262,16 +262,16 @@ describe('a copy without its place', { concurrency: 4 }, () => {
   });
 
   it('has no owner where its mirror does not claim it, also when the mirror is deleted', async () => {
-    await settled('nobody');
-    const left = await original('nobody', 'nobody').catch(() => undefined);
+    await settled('unclaimed');
+    const left = await original('unclaimed', 'unclaimed').catch(() => undefined);
     assert.equal(left, undefined, 'there is a copy already');
-    await scene.namespaces('nobody-left-a');
-    const theirs = [await original('nobody-left', 'nobody'), await scene.find('nobody-a', 'nobody')];
-    await allIsHeard('nobody');
+    await scene.namespaces('unclaimed-left-a');
+    const theirs = [await original('unclaimed-left', 'unclaimed'), await scene.find('unclaimed-a', 'unclaimed')];
+    await waitForEvents('unclaimed');
     assert.ok(await untouched(...theirs));
-    await scene.api.delete(mirrorPath('nobody'));
-    await scene.gone(mirrorPath('nobody'), secretPath('nobody-a', 'nobody'));
-    await allIsHeard('nobody');
+    await scene.api.delete(mirrorPath('unclaimed'));
+    await scene.gone(mirrorPath('unclaimed'), secretPath('unclaimed-a', 'unclaimed'));
+    await waitForEvents('unclaimed');
     await staysTrue(() => untouched(theirs[0]), SETTLE_MS, 'it, after the mirror was deleted');
   });
 
@@ -328,7 +328,7 @@ it('a ConfigMap with the marks of a mirror’s copy is no copy', async () => {
     const copy = `/api/v1/namespaces/maps-b-copies/configmaps/${name}`;
     await waitFor(async () => (await scene.api.find(copy))?.metadata.annotations[PLACE] === `maps-b-copies/${name}`);
   }
-  await allIsHeard('maps');
+  await waitForEvents('maps');
   const same = async (): Promise<boolean> =>
     JSON.stringify(await Promise.all(made.map(({ metadata }) => scene.api.find(`${path}/${metadata.name}`)))) ===
     JSON.stringify(made);

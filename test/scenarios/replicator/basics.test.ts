@@ -44,13 +44,13 @@ for (const kind of KINDS) {
 
     it('never touches a target whose source is missing', async () => {
       const users = scene.of(kind);
-      const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'nobody' });
+      const { metadata } = await users.create('team-a/alone', { own: 'mine' }, { 'replicate-from': 'missing' });
       await staysTrue(
         async () => (await users.version('team-a/alone')) === metadata.resourceVersion,
         700,
         'a target that was never replicated is left alone',
       );
-      await users.create('team-a/nobody', { a: '1' }, { 'replication-allowed': 'true' });
+      await users.create('team-a/missing', { a: '1' }, { 'replication-allowed': 'true' });
       await users.holds('team-a/alone', { a: '1' });
     });
 
@@ -128,8 +128,8 @@ for (const kind of KINDS) {
     it('does not change a foreign object, reports it, and creates the copy when the name is free', async () => {
       const users = scene.of(kind);
       const { metadata } = await users.create('team-b/taken', { theirs: 'x' });
-      await users.create('source/wants', { a: '1' }, { 'replicate-to': 'team-b/taken' });
-      const { message, source } = await users.warning('source/wants', 'Conflict');
+      await users.create('source/pushes', { a: '1' }, { 'replicate-to': 'team-b/taken' });
+      const { message, source } = await users.warning('source/pushes', 'Conflict');
       assert.match(message, /team-b\/taken/);
       assert.equal(source.component, 'k8s-replicator');
       assert.equal(await users.version('team-b/taken'), metadata.resourceVersion);

@@ -38,7 +38,7 @@ for (const kind of KINDS) {
       return JSON.stringify(now) === JSON.stringify(objects);
     };
     /** Waits until Keyferry has handled all earlier events: it deletes an orphan that is created last. */
-    const allIsHeard = async (name: string): Promise<void> => {
+    const waitForEvents = async (name: string): Promise<void> => {
       const users = scene.of(kind);
       await users.create(`team-c/${name}-unwanted`, {}, { 'replicated-by': 'source/never-there' });
       await scene.api.patch(users.path(`team-c/${name}-unwanted`), {
@@ -53,7 +53,7 @@ for (const kind of KINDS) {
       const copy = await users.holds('team-a/cloned', { a: '1' });
       assert.equal(copy.metadata.annotations[PLACE], 'team-a/cloned');
       const clones = [await clone(copy, 'team-b/cloned'), await clone(copy, 'team-a/cloned-too')];
-      await allIsHeard('cloned');
+      await waitForEvents('cloned');
       await users.change('source/cloned', { a: '2' });
       await users.holds('team-a/cloned', { a: '2' });
       assert.ok(await untouched(...clones), 'after a change of the source');
@@ -62,7 +62,7 @@ for (const kind of KINDS) {
       assert.match(message, /cloned from a copy/);
       await users.delete('source/cloned');
       await users.gone('team-a/cloned');
-      await allIsHeard('cloned');
+      await waitForEvents('cloned');
       await staysTrue(() => untouched(...clones), SETTLE_MS, 'the clones, after the source was deleted');
     });
 
@@ -79,7 +79,7 @@ for (const kind of KINDS) {
       await users.holds('team-b/pulls', { b: '1' });
       await users.delete('source/origin');
       await users.gone('team-a/pushed');
-      await allIsHeard('pushes');
+      await waitForEvents('pushes');
       await users.holds('team-c/pushed-on', { a: '1' });
       await users.holds('team-b/pulls', { b: '1' });
     });
@@ -104,15 +104,15 @@ for (const kind of KINDS) {
       await users.create('team-a/live', {}, { 'replicate-from': 'source/live' });
       await users.holds('team-a/live', { a: '1' });
       const marked = await users.annotate('source/live', { 'replicated-by': 'source/never-there' });
-      await allIsHeard('live');
+      await waitForEvents('live');
       await staysTrue(() => untouched(marked), SETTLE_MS, 'the source');
     });
 
     it('with the mark of a deleted source stays without its place, and is deleted with its place', async () => {
       const users = scene.of(kind);
       const left = await users.create('team-a/left', { a: '1' }, { 'replicated-by': 'source/never-there' });
-      await allIsHeard('left');
-      await staysTrue(() => untouched(left), SETTLE_MS, 'what nothing shows to be a copy of here');
+      await waitForEvents('left');
+      await staysTrue(() => untouched(left), SETTLE_MS, 'the object with the mark of another place');
       await scene.api.patch(users.path('team-a/left'), { metadata: { annotations: { [PLACE]: 'team-a/left' } } });
       await users.gone('team-a/left');
     });

@@ -53,7 +53,7 @@ describe('a replicator with other flags', () => {
     await staysTrue(
       async () => (await users.version('b/stays')) === versions[0] && (await users.version('b/broken')) === versions[1],
       SETTLE_MS,
-      'what was right before',
+      'the copies that were up to date',
     );
     assert.equal(await maps.find('b/map'), undefined);
   });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { comesToRest, staysTrue, waitFor } from '../../support/wait-for.ts';
+import { waitForStable, staysTrue, waitFor } from '../../support/wait-for.ts';
 import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
 
 let scene: ReplicatorScene;
@@ -40,7 +40,7 @@ for (const kind of KINDS) {
       await users.create('team-a/once-target', {}, { 'replicate-from': 'source/free', 'replicate-once': 'true' });
       for (const name of ['team-a/once', 'team-a/once-target']) await users.holds(name, { a: '1' });
       for (const name of ['source/once', 'source/free']) await users.change(name, { a: '2' });
-      await untouched(users, ['team-a/once', 'team-a/once-target'], 'what is copied once');
+      await untouched(users, ['team-a/once', 'team-a/once-target'], 'the frozen copies');
       await users.annotate('source/once', { 'replicate-once-version': 'v2' });
       const renewed = await users.holds('team-a/once', { a: '2' });
       assert.equal(annotation(renewed, 'replicate-once-version'), 'v2');
@@ -125,7 +125,7 @@ for (const kind of KINDS) {
       const names = ['team-a/late-1', 'team-a/late-2', 'team-a/late-3'];
       const versions = async (): Promise<string> =>
         (await Promise.all(names.map(async (name) => await users.version(name)))).join();
-      await comesToRest(versions, SETTLE_MS, 'the loop to come to rest');
+      await waitForStable(versions, SETTLE_MS, 'the loop to come to rest');
     });
   });
 
@@ -261,9 +261,9 @@ describe('Secrets with a type', () => {
       more,
     );
     await users.warning('source/token', 'RefusedType');
-    await users.create('team-a/wants-token', { own: 'x' }, { 'replicate-from': 'source/token' });
-    await users.warning('team-a/wants-token', 'RefusedType');
-    await users.holds('team-a/wants-token', { own: 'x' });
+    await users.create('team-a/pulls-token', { own: 'x' }, { 'replicate-from': 'source/token' });
+    await users.warning('team-a/pulls-token', 'RefusedType');
+    await users.holds('team-a/pulls-token', { own: 'x' });
     assert.equal(await users.find('team-a/token'), undefined);
   });
 

@@ -281,13 +281,13 @@ describe('paths', () => {
   });
 
   it('that a policy forbids are reported as such, and the token is kept', async () => {
-    const nobody = await limited({ 'secret/data/mine': ['read'] });
-    await assert.rejects(nobody.read('secret/theirs'), (error) => {
+    const limitedUser = await limited({ 'secret/data/mine': ['read'] });
+    await assert.rejects(limitedUser.read('secret/theirs'), (error) => {
       assert.ok(isVaultError(error, 'permissionDenied'), String(error));
       assert.match(error.message, /GET secret\/data\/theirs: 403/);
       return true;
     });
-    assert.equal((await nobody.read('secret/mine')).state, 'missing');
+    assert.equal((await limitedUser.read('secret/mine')).state, 'missing');
   });
 
   it('are classified by their form when Vault does not show its mounts', async () => {
@@ -314,8 +314,8 @@ describe('paths', () => {
 describe('errors', () => {
   it('have Vault’s message, and no value or token', async () => {
     const token = (await vault.write('auth/token/create', { policies: ['default'] })).auth.client_token;
-    const nobody = entriesFor(token);
-    await assert.rejects(nobody.write('secret/x', values({ password: 'hunter2' }), { ifVersion: 0 }), (error) => {
+    const limitedUser = entriesFor(token);
+    await assert.rejects(limitedUser.write('secret/x', values({ password: 'hunter2' }), { ifVersion: 0 }), (error) => {
       assert.ok(error instanceof VaultError);
       const text = `${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`;
       assert.ok(!text.includes('hunter2') && !text.includes(token), text);

@@ -94,7 +94,7 @@ describe('a storm of namespaces', () => {
         if (!(error instanceof TestApiError) || error.status !== 409) throw error;
       }
     }
-    await staysTrue(() => deleted.length === 0, SETTLE_MS, 'what the backup brought');
+    await staysTrue(() => deleted.length === 0, SETTLE_MS, 'no copy from the backup was deleted');
     const kept = await Promise.all(restored.map((namespace) => users.find(`${namespace}/once`)));
     const fromBackup = kept.filter(({ metadata }) => uids.includes(metadata.uid));
     assert.equal(fromBackup.length, uids.length);

@@ -27,7 +27,7 @@ export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   vault: vaultSystem,
 };
 
-export class Ground implements AsyncDisposable {
+export class Environment implements AsyncDisposable {
   readonly options: BenchOptions;
   readonly plane: ControlPlane;
   readonly system: BenchSystem;
@@ -57,7 +57,7 @@ export class Ground implements AsyncDisposable {
     this.#kubeconfigPath = kubeconfigPath;
   }
 
-  static async prepare(options: BenchOptions, onProgress: (line: string) => void): Promise<Ground> {
+  static async prepare(options: BenchOptions, onProgress: (line: string) => void): Promise<Environment> {
     const system = SYSTEMS[options.system]();
     onProgress('starting a control plane');
     const plane = await startControlPlane({
@@ -75,7 +75,7 @@ export class Ground implements AsyncDisposable {
       const proxy = await startTcpProxy(plane.url);
       const tracker = await CopyTracker.open(plane.api);
       const kubeconfigPath = await plane.writeKubeconfig({ server: proxy.url, token: plane.tokenFor(USER) });
-      return new Ground(options, plane, system, proxy, tracker, kubeconfigPath);
+      return new Environment(options, plane, system, proxy, tracker, kubeconfigPath);
     } catch (error) {
       await system[Symbol.asyncDispose]?.();
       await plane.stop();

@@ -42,7 +42,7 @@ describe('while Keyferry or Vault is down', () => {
       .filter(({ type, request }) => type === 'request' && operation.test(request.operation))
       .map(({ request }): string => request.path)
       .filter((path) => path.startsWith('secret/'));
-  const goes = async (path: string): Promise<void> => {
+  const deleteAndWait = async (path: string): Promise<void> => {
     await waitFor(async () => (await scene.mirrors.api.find(path)) === undefined, {
       message: () => `${path} to go; ${scene.mirrors.tail()}`,
     });
@@ -122,11 +122,11 @@ describe('while Keyferry or Vault is down', () => {
     await vault.halt();
     for (const namespace of ['left', 'left-target', 'pulls'])
       await mirrors.api.delete(`/api/v1/namespaces/${namespace}`);
-    await Promise.all([goes('/api/v1/namespaces/left-target'), goes('/api/v1/namespaces/pulls')]);
+    await Promise.all([deleteAndWait('/api/v1/namespaces/left-target'), deleteAndWait('/api/v1/namespaces/pulls')]);
     const mirror = await mirrors.api.get(mirrorPath('from', 'left'));
     assert.notEqual(mirror.metadata.deletionTimestamp, undefined);
     operator = await mirrors.operator({ args: ARGS });
-    await goes('/api/v1/namespaces/left');
+    await deleteAndWait('/api/v1/namespaces/left');
   });
 
   it('a namespace with its mirrors, and their copies elsewhere, can be deleted without Vault', async () => {
@@ -135,8 +135,8 @@ describe('while Keyferry or Vault is down', () => {
       message: 'it to be known that Vault is down',
     });
     await mirrors.api.delete('/api/v1/namespaces/steady');
-    await goes('/api/v1/namespaces/steady');
-    for (const copy of ['plain', 'from', 'pushed']) await goes(secretPath('steady-target', copy));
+    await deleteAndWait('/api/v1/namespaces/steady');
+    for (const copy of ['plain', 'from', 'pushed']) await deleteAndWait(secretPath('steady-target', copy));
   });
 
   it('a mirror can be deleted after Keyferry was uninstalled, as documented', async () => {
@@ -150,10 +150,10 @@ describe('while Keyferry or Vault is down', () => {
     const page = readFileSync(new URL('../../../docs/operations.md', import.meta.url), 'utf8');
     const patch = /kubectl patch secretmirror NAME -n NAMESPACE --type merge -p '([^']+)'/.exec(page)?.[1] ?? '';
     await mirrors.api.patch(mirrorPath('last', 'orphaned'), JSON.parse(patch));
-    await goes('/api/v1/namespaces/orphaned');
+    await deleteAndWait('/api/v1/namespaces/orphaned');
     assert.ok(await mirrors.find('orphaned-target', 'last'), 'no operator removed it');
     operator = await mirrors.operator({ args: ARGS });
-    await goes(secretPath('orphaned-target', 'last'));
+    await deleteAndWait(secretPath('orphaned-target', 'last'));
   });
 });
 

@@ -61,7 +61,7 @@ describe('a lease', { skip }, () => {
       await scene.mirrors.gone(mirrorPath(metadata.name));
     }
     await scene.vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
-    for (const user of await made()) await drop(user);
+    for (const user of await vaultUsers()) await drop(user);
   });
   after(async () => {
     await scene.close();
@@ -77,7 +77,7 @@ describe('a lease', { skip }, () => {
     auth: { approle: { secretRef: { name: login } } },
     ...more,
   });
-  const made = async (): Promise<string[]> => {
+  const vaultUsers = async (): Promise<string[]> => {
     const names = await database.sql(`select rolname from pg_roles where rolname like 'v-%' order by 1`);
     return names === '' ? [] : names.split('\n');
   };
@@ -85,7 +85,7 @@ describe('a lease', { skip }, () => {
     let seen: string[] = [];
     return await waitFor(
       async () => {
-        seen = await made();
+        seen = await vaultUsers();
         return seen.length === count && seen;
       },
       { timeoutMs: 20_000, message: () => `${count} users, there are ${seen.join(', ')}:\n${scene.mirrors.tail()}` },
@@ -212,7 +212,7 @@ describe('a lease', { skip }, () => {
       assert.ok(await works(next));
       await waitFor(async () => !(await works(current)), { timeoutMs: 20_000, message: 'the old one to end' });
       // Credentials that are not recorded anywhere yet are lost with the process. They expire with their token.
-      if (index === 0) for (const lost of (await made()).filter((name) => name !== next.user)) await drop(lost);
+      if (index === 0) for (const lost of (await vaultUsers()).filter((name) => name !== next.user)) await drop(lost);
       await users(1);
       await mirrors.ready('moment', 'Synced');
       current = next;
@@ -278,7 +278,7 @@ describe('a lease', { skip }, () => {
     await scene.toVault('into', { name: 'plain' }, block('ro'));
     await mirrors.ready('base64', 'InvalidValues', /not in a KV store/);
     await mirrors.ready('into', 'VaultError', /database\/ is not a KV store/);
-    assert.deepEqual(await made(), []);
+    assert.deepEqual(await vaultUsers(), []);
     await remove('base64', 'into');
   });
 
@@ -325,12 +325,12 @@ describe('a lease', { skip }, () => {
       operator = await start();
       await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to vault'), { message: 'a login' });
       await mirrors.ready('carried', 'Synced');
-      assert.deepEqual(await made(), [user]);
+      assert.deepEqual(await vaultUsers(), [user]);
     }
     assert.deepEqual((await there()).metadata, metadata);
     await operator.kill9();
     await vault.request('DELETE', 'secret/metadata/creds');
-    await vault.request('POST', 'secret/data/creds', { data: { username: 'somebody', password: 'else' } });
+    await vault.request('POST', 'secret/data/creds', { data: { username: 'another', password: 'client' } });
     operator = await start();
     await waitFor(async () => (await there()).data.username.startsWith('v-'), { message: 'the repair of the entry' });
     const [other] = await users(1);
@@ -338,7 +338,7 @@ describe('a lease', { skip }, () => {
     await mirrors.api.delete(mirrorPath('carried'));
     await mirrors.gone(mirrorPath('carried'));
     // Entries in Vault are retained, and so are their credentials.
-    assert.deepEqual(await made(), [other]);
+    assert.deepEqual(await vaultUsers(), [other]);
     await vault.request('PUT', 'sys/leases/revoke-prefix/database/creds');
   });
 

@@ -181,7 +181,7 @@ describe('a mirror with Vault', () => {
     const failures = (): number =>
       operator.logs().filter(({ queue, target }) => queue === 'targets' && String(target).includes(closed.addr)).length;
     // After so many retries, pauses that grow without a limit would be longer than the timeout below.
-    await waitFor(() => failures() >= 9, { timeoutMs: 120_000, message: 'it to be tried in vain' });
+    await waitFor(() => failures() >= 9, { timeoutMs: 120_000, message: 'nine failed tries' });
     await closed.unseal();
     await within(20_000, 'the change', async () => {
       await mirrors.change(HOME, 'shut', { a: 'after' });
@@ -194,8 +194,8 @@ describe('a mirror with Vault', () => {
   it('reports an address that does not answer, is not a Vault, or is not trusted', async () => {
     const { mirrors } = scene;
     const tls = await scene.anotherVault({ tls: true });
-    await from('nobody', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
-    await mirrors.ready('nobody', 'VaultError', /ECONNREFUSED|refused|127\.0\.0\.1:1/);
+    await from('unreachable', 'secret/data/x', { addr: 'http://127.0.0.1:1' });
+    await mirrors.ready('unreachable', 'VaultError', /ECONNREFUSED|refused|127\.0\.0\.1:1/);
     await from('untrusted', 'secret/data/x', { caBundle: '' }, tls);
     await mirrors.ready('untrusted', 'VaultError', /certificate/i);
     await from('kube', 'secret/data/x', { addr: mirrors.plane.url, caBundle: mirrors.plane.caPem });

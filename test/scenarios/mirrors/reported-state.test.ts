@@ -32,7 +32,7 @@ describe('a copy that does not match its mirror', () => {
     const status = await scene.ready('typed', 'Terminating', /^waiting in namespace typed-b: /);
     assert.deepEqual([status.mirrorStatus, status.conditions[0].status], ['Active', 'False']);
     assert.equal((await scene.copied('typed-a', 'typed', { a: '2' })).type, 'example.com/other');
-    assert.equal(await eventsOf('typed', 'Active'), 1, 'it was called active');
+    assert.equal(await eventsOf('typed', 'Active'), 1, 'no event Active');
     await scene.api.patch(secretPath('typed-b', 'typed'), { metadata: { finalizers: null } });
     await scene.ready('typed', 'Synced', /2 copies/);
     await waitFor(async () => (await scene.event('typed', 'Active')).count === 2, { message: 'a second event' });
@@ -50,7 +50,7 @@ describe('a copy that does not match its mirror', () => {
       conditions[0].message,
       /namespace mixed-a: .*not managed by Keyferry; .*waiting in namespace mixed-b: .*deleted/,
     );
-    assert.equal(await eventsOf('mixed', 'Active'), 0, 'it was called active');
+    assert.equal(await eventsOf('mixed', 'Active'), 0, 'no event Active');
     const lines = (): string[] => operator.output.split('\n').filter((line) => line.includes('skipped namespace'));
     await waitFor(() => lines().length > 0, { message: 'the verdict in the log' });
     for (const line of lines()) assert.equal(JSON.parse(line).level, 'warn', line);

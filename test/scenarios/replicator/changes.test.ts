@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { comesToRest, staysTrue } from '../../support/wait-for.ts';
+import { waitForStable, staysTrue } from '../../support/wait-for.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
 
 /** Long enough for unwanted effects to start. */
@@ -45,7 +45,7 @@ for (const kind of KINDS) {
         }
         await users.holds(tail, { a: '1' });
         await users.annotate(head, { 'replicate-from': tail });
-        await comesToRest(async () => await versionsOf(users, names), SETTLE_MS, 'all writes');
+        await waitForStable(async () => await versionsOf(users, names), SETTLE_MS, 'all writes');
         await users.holds(head, { a: '1' });
         await users.annotate(head, { 'replicate-from': null });
         await users.change(head, { a: '2' });
@@ -63,7 +63,7 @@ for (const kind of KINDS) {
       const turned = await users.holds('team-a/turns', { b: 'two' });
       assert.equal(annotation(turned, 'replicated-from-origin'), 'source/two');
       await users.change('source/one', { a: 'changed' });
-      await staysAt(users, ['team-a/turns'], 'what has another source now');
+      await staysAt(users, ['team-a/turns'], 'the target with its new source');
       await users.annotate('team-a/turns', { 'replicate-from': 'source/closed' });
       await users.holds('team-a/turns', {});
       await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
@@ -73,7 +73,7 @@ for (const kind of KINDS) {
       await users.annotate('team-a/turns', { 'replicate-from': null });
       await users.change('team-a/turns', { own: 'mine' });
       await users.create('source/none', { d: 'late' }, ALLOWED);
-      await staysAt(users, ['team-a/turns'], 'what asks for nothing any more');
+      await staysAt(users, ['team-a/turns'], 'the target without its annotation');
     });
 
     it('a replicate-once-version that a user sets on an object that was never filled removes no data', async () => {
@@ -82,13 +82,13 @@ for (const kind of KINDS) {
         { own: 'mine' },
         { 'replicate-from': 'source/nowhere', 'replicate-once': 'true', 'replicate-once-version': 'v1' },
       );
-      await staysAt(users, ['team-a/own-version'], 'what was never filled');
+      await staysAt(users, ['team-a/own-version'], 'a target that was never filled');
       await users.holds('team-a/own-version', { own: 'mine' });
       await users.create('source/nowhere', { a: '1' }, { ...ALLOWED, 'replicate-once-version': 'v1' });
       const filled = await users.holds('team-a/own-version', { a: '1' });
       assert.equal(annotation(filled, 'replicate-once-version'), 'v1');
       await users.change('source/nowhere', { a: '2' });
-      await staysAt(users, ['team-a/own-version'], 'what is filled once');
+      await staysAt(users, ['team-a/own-version'], 'a frozen target');
       await users.annotate('source/nowhere', { 'replicate-once-version': 'v2' });
       await users.holds('team-a/own-version', { a: '2' });
     });
@@ -127,9 +127,9 @@ for (const kind of KINDS) {
       await users.holds('team-a/odd', { a: '1' });
       await users.annotate('team-a/odd', { 'replicate-too': 'x' });
       await users.change('source/leaves', { a: '2' });
-      await staysAt(users, ['team-a/odd'], 'a copy that cannot be understood');
+      await staysAt(users, ['team-a/odd'], 'a copy with an unknown annotation');
       await users.delete('source/leaves');
-      await staysAt(users, ['team-a/odd'], 'a copy that cannot be understood');
+      await staysAt(users, ['team-a/odd'], 'a copy with an unknown annotation');
       await users.annotate('team-a/odd', { 'replicate-too': null });
       await users.gone('team-a/odd');
     });

@@ -28,7 +28,7 @@ before(async () => {
 after(() => scene.close());
 
 /** Creates Secrets in one namespace, many at once. */
-async function crowd(
+async function createMany(
   namespace: string,
   count: number,
   annotations: (index: number) => Record<string, string>,
@@ -45,7 +45,7 @@ async function crowd(
 
 let goods = 0;
 /** Copies of a user in another namespace are made as usual. */
-async function othersAreServed(): Promise<void> {
+async function assertOthersServed(): Promise<void> {
   goods += 1;
   await users.create(`good/g-${goods}`, { a: String(goods) }, { 'replicate-to-namespaces': 'team-.*' });
   for (const team of ['team-1', 'team-2']) await users.holds(`${team}/g-${goods}`, { a: String(goods) });
@@ -64,17 +64,17 @@ describe('an author of annotated Secrets', () => {
         (await users.warning('bad/short', 'IllFormed')).message,
         /1000000 targets \(1000 names × 1000 namespaces\) are more than the limit of 10000 for one object/u,
       );
-      await othersAreServed();
+      await assertOthersServed();
     });
   });
 
   it('cannot exceed the limits with hundreds of objects either', async (t) => {
     await staysResponsive(t, operator, async () => {
       const over = list(20_000, (index) => index.toString(36));
-      await crowd('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
+      await createMany('bad', 150, () => annotate({ 'replicate-to': over, 'replicate-to-namespaces': over }));
       // Each with as many targets as one object may have, in namespaces that do not exist, and with slow patterns.
       const under = list(100, (index) => `n-${index}`);
-      await crowd(
+      await createMany(
         'bad',
         200,
         (index) =>
@@ -84,34 +84,34 @@ describe('an author of annotated Secrets', () => {
           }),
         'under',
       );
-      await crowd(
+      await createMany(
         'bad',
         100,
         (index) => annotate({ 'replicate-to-namespaces': `${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}` }),
         'slow',
       );
-      await crowd(
+      await createMany(
         'bad',
         200,
         (index) => ({ ...annotate({ 'replicate-to': 'x' }), note: `${index}${'x'.repeat(200_000)}` }),
         'noted',
       );
-      await othersAreServed();
+      await assertOthersServed();
       // The first ones use the whole limit for the rules of one namespace.
       assert.match(
         (await users.warning('bad/under-150', 'IllFormed')).message,
         /the objects in namespace bad have more than 10000 targets together; older objects take precedence/u,
       );
       await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
-      await othersAreServed();
+      await assertOthersServed();
     });
   });
 
   it('does not delay others with a thousand Secrets for one target', async (t) => {
     await staysResponsive(t, operator, async () => {
-      await crowd('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
+      await createMany('ring', 1000, () => annotate({ 'replicate-to': 'team-1/wanted' }));
       await users.holds('team-1/wanted', { a: 'x' });
-      await othersAreServed();
+      await assertOthersServed();
     });
   });
 
@@ -120,7 +120,7 @@ describe('an author of annotated Secrets', () => {
     operator = await scene.started();
     await staysResponsive(t, operator, async () => {
       await operator.ready(240_000);
-      await othersAreServed();
+      await assertOthersServed();
       assert.equal((await operator.metric('keyferry_writes_total', { verb: 'delete' })) ?? 0, 0);
     });
   });

@@ -54,7 +54,7 @@ describe('the replicator and the original on one cluster', () => {
         const atVersion = (object: Json): boolean => annotation(object, 'replicated-from-version') === version;
         await secrets.becomes(target, atVersion, 'at the version of its source');
       }
-      await staysAt(secrets, targets, 'two controllers at rest');
+      await staysAt(secrets, targets, 'the targets of two controllers');
       for (const target of targets) {
         const about = events.filter(
           ({ object }) => `${object?.metadata.namespace}/${object?.metadata.name}` === target,
@@ -79,7 +79,7 @@ describe('the replicator and the original on one cluster', () => {
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
     await operator.stop();
     await using original = await OriginalDouble.start(scene.api);
-    await staysAt(secrets, targets, 'what we have left to the original');
+    await staysAt(secrets, targets, 'the targets of the original');
     assert.equal(original.writes, 0);
   });
 
@@ -98,14 +98,14 @@ describe('the replicator and the original on one cluster', () => {
     const writesBefore = original.writes;
     for (const round of [1, 2, 3]) {
       await secrets.change('source/frozen', { password: String(round) });
-      await staysAt(secrets, copies, 'what is frozen');
+      await staysAt(secrets, copies, 'the frozen copies');
       await secrets.annotate('source/frozen', { 'replicate-once-version': `v${round}` });
       for (const copy of copies) {
         const { metadata } = await secrets.holds(copy, { password: String(round) });
         assert.equal(metadata.annotations['k8s-replicator/replicate-once-version'], `v${round}`);
       }
     }
-    await staysAt(secrets, copies, 'what is frozen');
+    await staysAt(secrets, copies, 'the frozen copies');
     assert.ok(original.writes - writesBefore <= 3 * copies.length, 'it writes at most once for each version');
     await operator.stop();
   });
@@ -169,7 +169,7 @@ describe('limits and errors', () => {
     for (const name of ['team-a/mebibyte', 'team-b/mebibyte']) {
       await maps.becomes(name, ({ data }) => data?.text === text, 'filled with 1 MiB');
     }
-    await staysAt(maps, ['team-a/mebibyte', 'team-b/mebibyte'], 'what is copied');
+    await staysAt(maps, ['team-a/mebibyte', 'team-b/mebibyte'], 'the copies');
   });
 
   it('an unknown annotation suspends its object', async () => {
@@ -211,7 +211,7 @@ describe('limits and errors', () => {
           Object.entries(data).map(([key, value]) => [key, Buffer.from(String(value), 'base64').toString()]),
         ),
       );
-      await staysAt(secrets, [`team-a/${type}`], 'what is cleared');
+      await staysAt(secrets, [`team-a/${type}`], 'the cleared target');
     });
   }
 });

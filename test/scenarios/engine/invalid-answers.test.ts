@@ -111,13 +111,13 @@ it('watches that send invalid data are opened again, and later changes are copie
     { type: 'ADDED', object: { metadata, spec: { source: 'x', destination: { namespaces: 'all' } } } },
     null,
   ];
-  const lookable = async (name: string): Promise<void> => {
+  const mirrorOf = async (name: string): Promise<void> => {
     await scene.namespaces(name);
     await scene.secret(HOME, name, { a: '1' });
     await scene.mirror(name, [name]);
     await scene.copied(name, name, { a: '1' });
   };
-  await lookable('before-nonsense');
+  await mirrorOf('before-invalid');
   for (const line of nonsense) {
     const rule = proxy.rule({
       match: { isWatch: true },
@@ -133,7 +133,7 @@ it('watches that send invalid data are opened again, and later changes are copie
     await waitFor(() => rule.hits === 5, { message: `${JSON.stringify(line)} to be read` });
   }
   assert.ok(operator.running, operator.output.slice(-3000));
-  await lookable('after-nonsense');
-  assert.ok(await scene.find('before-nonsense', 'before-nonsense'), 'nothing was taken away for it');
+  await mirrorOf('after-invalid');
+  assert.ok(await scene.find('before-invalid', 'before-invalid'), 'nothing was taken away for it');
   await operator.stop();
 });

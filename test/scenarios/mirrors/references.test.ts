@@ -18,7 +18,7 @@ const PLACE = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 interface Case {
   readonly spec: Json;
   /** The expected message of the condition; `undefined`: the field does not exist and is ignored. */
-  readonly says: RegExp | undefined;
+  readonly message: RegExp | undefined;
   /** Whether the CRD accepts it. For other namespaces a flag of the operator decides. */
   readonly admitted: boolean;
 }
@@ -36,32 +36,36 @@ function* cases(): Iterable<readonly [string, Case]> {
     for (const method of ['approle', 'token']) {
       const field = `spec.${part}.vault.auth.${method}.secretRef`;
       const ref = (secretRef: Json): Json => at({ [method]: { secretRef } });
-      const says = new RegExp(`^${escaped(field)}\\.namespace: .*"${THEIRS}".*--allow-cross-namespace-auth`);
+      const message = new RegExp(`^${escaped(field)}\\.namespace: .*"${THEIRS}".*--allow-cross-namespace-auth`);
       const spec = ref({ name: 'theirs', namespace: THEIRS });
-      yield [`${title}-${method}-namespace`, { spec, says, admitted: true }];
+      yield [`${title}-${method}-namespace`, { spec, message, admitted: true }];
       for (const [n, name] of CLIMBING.entries()) {
         const refused = new RegExp(`^${escaped(field)}\\.name: .* is not a valid object name`);
-        yield [`${title}-${method}-name-${n}`, { spec: ref({ name }), says: refused, admitted: false }];
+        yield [`${title}-${method}-name-${n}`, { spec: ref({ name }), message: refused, admitted: false }];
       }
-      const upwards = { spec: ref({ name: 'theirs', namespace: `../${THEIRS}` }), says: /namespace/, admitted: false };
+      const upwards = {
+        spec: ref({ name: 'theirs', namespace: `../${THEIRS}` }),
+        message: /namespace/,
+        admitted: false,
+      };
       yield [`${title}-${method}-upwards`, upwards];
     }
     const login = (serviceAccountRef: Json): Json => at({ kubernetes: { role: 'r', serviceAccountRef } });
     for (const [n, name] of CLIMBING.entries()) {
-      const says = new RegExp(
+      const message = new RegExp(
         `^spec\\.${part}\\.vault\\.auth\\.kubernetes\\.serviceAccountRef\\.name: .* is not a valid object name`,
       );
-      yield [`${title}-account-name-${n}`, { spec: login({ name }), says, admitted: false }];
+      yield [`${title}-account-name-${n}`, { spec: login({ name }), message, admitted: false }];
     }
     const theirs = { name: 'theirs', namespace: THEIRS, audiences: ['vault'] };
-    yield [`${title}-account-namespace`, { spec: login(theirs), says: undefined, admitted: true }];
+    yield [`${title}-account-namespace`, { spec: login(theirs), message: undefined, admitted: true }];
   }
   for (const [n, name] of CLIMBING.entries()) {
     const spec = { source: { name }, destination: { namespaces: ['target'] } };
-    yield [`source-name-${n}`, { spec, says: /^spec\.source\.name: /, admitted: false }];
+    yield [`source-name-${n}`, { spec, message: /^spec\.source\.name: /, admitted: false }];
   }
   const elsewhere = { source: { name: 'theirs', namespace: THEIRS }, destination: { namespaces: ['target'] } };
-  yield ['source-namespace', { spec: elsewhere, says: undefined, admitted: true }];
+  yield ['source-namespace', { spec: elsewhere, message: undefined, admitted: true }];
 }
 
 const TABLE = [...cases()];
@@ -100,8 +104,8 @@ describe('a reference on a permissive CRD', () => {
 
   it('is refused with its field, or resolves to the mirror’s own namespace', async () => {
     await Promise.all(TABLE.map(async ([name, { spec }]) => await scene.api.create(object(name, spec))));
-    for (const [name, { says }] of TABLE) {
-      if (says !== undefined) await scene.ready(name, 'InvalidSpec', says);
+    for (const [name, { message }] of TABLE) {
+      if (message !== undefined) await scene.ready(name, 'InvalidSpec', message);
     }
     await scene.ready('source-namespace', 'NoSecret', new RegExp(`^secret ${HOME}/theirs not found`));
     const missing = new RegExp(`^serviceaccount ${HOME}/theirs for vault kubernetes login not found`);

@@ -124,15 +124,15 @@ for (const kind of KINDS) {
     after(() => scene.close());
 
     it('does not block the data of a user’s object with the name of its target', async () => {
-      await users.create('source/wants', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
+      await users.create('source/pushes', { x: 'pushed' }, { 'replicate-to': 'team-a/mine' });
       await users.holds('team-a/mine', { x: 'pushed' });
-      await users.annotate('source/wants', { 'replicate-to': 'team-a/mine,team-b/mine' });
+      await users.annotate('source/pushes', { 'replicate-to': 'team-a/mine,team-b/mine' });
       await users.create('source/pulled', { a: '1' }, ALLOWED);
-      await users.annotate('source/wants', { 'replicate-to': '' });
+      await users.annotate('source/pushes', { 'replicate-to': '' });
       await users.gone('team-a/mine');
       await users.create('team-a/mine', {}, { 'replicate-from': 'source/pulled' });
-      await users.annotate('source/wants', { 'replicate-to': 'team-a/mine' });
-      await users.warning('source/wants', 'Conflict');
+      await users.annotate('source/pushes', { 'replicate-to': 'team-a/mine' });
+      await users.warning('source/pushes', 'Conflict');
       await users.change('source/pulled', { a: '2' });
       await users.holds('team-a/mine', { a: '2' });
       await users.delete('source/pulled');

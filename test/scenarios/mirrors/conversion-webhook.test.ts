@@ -19,7 +19,7 @@ const DEFINITION = `${DEFINITIONS}/${NAME}`;
 const ALL = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const FIRST = `/apis/mirrors.kts.studio/v1alpha1/namespaces/${HOME}/secretmirrors`;
 const HELM = { fieldManager: 'helm' };
-const ours: Json = parse(readCrds());
+const keyferryCrd: Json = parse(readCrds());
 /** The patch in docs/mirrors.md. */
 const UNHOOK = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }];
 
@@ -31,15 +31,15 @@ let kubeconfig: string;
 const WAYS: Readonly<Record<string, () => Promise<{ status: number; body: Json }>>> = {
   'server-side apply': () =>
     scene.api.raw('PATCH', DEFINITION, {
-      body: ours,
+      body: keyferryCrd,
       contentType: 'application/apply-patch+yaml',
       query: { fieldManager: 'kubectl', force: 'true' },
     }),
   'client-side apply': () =>
-    scene.api.raw('PATCH', DEFINITION, { body: ours, contentType: 'application/merge-patch+json' }),
+    scene.api.raw('PATCH', DEFINITION, { body: keyferryCrd, contentType: 'application/merge-patch+json' }),
 };
 
-const asHelmLeavesIt = async (): Promise<void> => {
+const installHelmCrd = async (): Promise<void> => {
   const chart: Json = parse(readFileSync(new URL('helm-crd.yaml', import.meta.url), 'utf8'));
   const { resourceVersion } = (await scene.api.get(DEFINITION)).metadata;
   await scene.api.call('PUT', DEFINITION, {
@@ -66,7 +66,7 @@ before(async () => {
   await waitFor(async () => (await scene.api.raw('POST', FIRST, { body: first })).status === 201, {
     message: 'an object stored as v1alpha1',
   });
-  await asHelmLeavesIt();
+  await installHelmCrd();
   await waitFor(async () => (await scene.api.raw('GET', ALL, { query: { limit: 1 } })).status === 500, {
     message: 'the list to fail',
   });
@@ -87,7 +87,7 @@ for (const [way, apply] of Object.entries(WAYS)) {
 }
 
 for (const [title, fault] of [
-  ['says why', undefined],
+  ['gives the reason', undefined],
   ['gives no reason', 'storage is (re)initializing'],
 ] as const) {
   it(`log and /readyz give the fix where the server ${title}; annotated Secrets are copied meanwhile`, async () => {
@@ -100,7 +100,7 @@ for (const [title, fault] of [
       });
     }
     await using keyferry = await Keyferry.start({ kubeconfig });
-    const name = fault === undefined ? 'told' : 'untold';
+    const name = fault === undefined ? 'with-reason' : 'without-reason';
     await scene.secret(
       HOME,
       name,
@@ -128,14 +128,14 @@ it('a mirror stored as v1alpha1 shows its pattern through v1alpha1 after the web
     message: 'the mirror',
   });
   assert.deepEqual(first.spec, { source: { name: 'first' }, destination: { namespaceRegex: 'team-.+' } });
-  await asHelmLeavesIt();
+  await installHelmCrd();
 });
 
 it('every way works after the webhook is removed, and a running operator continues by itself', async () => {
   await using keyferry = await Keyferry.start({ kubeconfig });
   await waitFor(() => keyferry.logs().some(({ advice }) => advice !== undefined), { message: () => keyferry.output });
   for (const [way, apply] of Object.entries(WAYS)) {
-    await asHelmLeavesIt();
+    await installHelmCrd();
     await scene.api.patch(DEFINITION, UNHOOK, 'json');
     const { status, body } = await apply();
     assert.equal(status, 200, `${way}: ${JSON.stringify(body)}`);

@@ -110,7 +110,7 @@ describe('a foreign object in the way that is deleted slowly', () => {
         await scene.api.delete(secretPath(name, name));
       }
       await waitFor(async () => /being deleted/.test(JSON.stringify(await scene.status(name))), {
-        message: 'the mirror to say that it waits',
+        message: 'the status to report the wait',
       });
       await scene.api.patch(secretPath(name, name), { metadata: { finalizers: null } });
       await scene.copied(name, name, { a: '1' }, 3000);

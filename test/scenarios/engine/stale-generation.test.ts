@@ -57,23 +57,23 @@ it('a mirror keeps its finalizer until its retained copies are marked', async ()
 });
 
 it('a status does not claim a generation whose copies have not been reconciled', async () => {
-  await scene.namespaces('spoken', 'unspoken');
-  await scene.secret(HOME, 'spoken', { a: '1' });
-  await scene.mirror('spoken', ['spoken']);
-  await scene.ready('spoken', 'Synced');
-  let lies = 0;
-  await block('block-spoken');
-  await scene.api.patch(mirrorPath('spoken'), { spec: { destination: { namespaces: ['spoken', 'unspoken'] } } });
-  await scene.api.delete(secretPath('spoken', 'spoken'));
+  await scene.namespaces('reported', 'second');
+  await scene.secret(HOME, 'reported', { a: '1' });
+  await scene.mirror('reported', ['reported']);
+  await scene.ready('reported', 'Synced');
+  let wrongReports = 0;
+  await block('block-reported');
+  await scene.api.patch(mirrorPath('reported'), { spec: { destination: { namespaces: ['reported', 'second'] } } });
+  await scene.api.delete(secretPath('reported', 'reported'));
   await waitFor(
     async () => {
-      const [mirror, copy] = [await scene.api.get(mirrorPath('spoken')), await scene.find('unspoken', 'spoken')];
+      const [mirror, copy] = [await scene.api.get(mirrorPath('reported')), await scene.find('second', 'reported')];
       const { status, metadata } = mirror;
       const reported = status.observedGeneration === metadata.generation && status.conditions[0].status === 'True';
-      if (reported && copy === undefined) lies += 1;
+      if (reported && copy === undefined) wrongReports += 1;
       return reported && copy !== undefined;
     },
     { message: 'the second copy' },
   );
-  assert.equal(lies, 0, 'it was said to be synced without its second copy');
+  assert.equal(wrongReports, 0, 'it was reported synced without its second copy');
 });

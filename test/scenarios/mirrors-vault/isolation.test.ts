@@ -48,7 +48,7 @@ describe('one mirror', () => {
   const token = (name: string): Json => ({ token: { secretRef: { name } } });
 
   /** The entry changes several times, and each change arrives within the usual time. */
-  async function goesOn(): Promise<void> {
+  async function assertUnaffected(): Promise<void> {
     for (let i = 0; i < 4; i++) {
       const text = String(++round);
       await scene.put('secret/data/good', { a: text });
@@ -72,7 +72,7 @@ describe('one mirror', () => {
     proxy.reset();
     await many('malformed', (i) => at(proxy.url, `secret/data/m${i}`, token('malformed')));
     await scene.mirrors.ready(`malformed-${MANY - 1}`, 'VaultAuthInvalid', /has an invalid character/);
-    await goesOn();
+    await assertUnaffected();
     assert.ok(!proxy.requests.some(({ url }) => url.includes('/v1/secret/data/m')));
     await gone('malformed');
   });
@@ -82,7 +82,7 @@ describe('one mirror', () => {
     await scene.vault.request('POST', 'sys/mounts/mongodb', { type: 'database' });
     await many('hanging', (i) => at(proxy.url, `mongodb/creds/r${i}`, token('all')));
     await waitFor(() => hang.hits > 0, { message: 'a call that hangs' });
-    await goesOn();
+    await assertUnaffected();
     await scene.put('secret/data/beside', { a: 'beside' });
     await scene.fromVault('beside', at(proxy.url, 'secret/data/beside', token('all')), ['target']);
     await scene.mirrors.copied('target', 'beside', { a: 'beside' });
@@ -111,7 +111,7 @@ describe('one mirror', () => {
       }),
     );
     await many('large', (i) => at(addresses[i] ?? '', 'secret/data/x', token('all')));
-    await goesOn();
+    await assertUnaffected();
     await scene.mirrors.ready('large-0', 'VaultError', /larger than 2097152 bytes/);
     await scene.mirrors.ready('large-1', 'VaultError', /larger than 2097152 bytes/);
     const grown = ((await operator.metric('process_resident_memory_bytes')) ?? 0) - before;

@@ -57,7 +57,7 @@ async function replaced(name: string, old: Json, timeoutMs = 70_000): Promise<vo
 
 const withType = (name: string): string => `request.namespace == '${name}' && object.?type.orValue('') == '${BASIC}'`;
 /** A CEL rule that refuses a write and accepts its dry run. */
-const onlyForReal = (when: string): string => `!request.?dryRun.orValue(false) && ${when}`;
+const exceptDryRun = (when: string): string => `!request.?dryRun.orValue(false) && ${when}`;
 const isCreation =
   (namespace: string) =>
   ({ method, query, path }: ProxyRequest): boolean =>
@@ -105,7 +105,7 @@ describe('a copy whose source has changed its type', () => {
     const old = await mirrored('back');
     await scene.api.patch(secretPath('back', 'back'), labels({ theirs: 'stays' }));
     await using _ = await refuse(scene.api, 'back', {
-      when: onlyForReal(withType('back')),
+      when: exceptDryRun(withType('back')),
       operations: ['CREATE'],
     });
     await retype('back');
@@ -188,7 +188,7 @@ describe('an immutable copy', () => {
     await scene.api.patch(secretPath('ice', 'ice'), { immutable: true });
     const keyed = `request.namespace == 'ice' && 'b' in object.?data.orValue({})`;
     {
-      await using _ = await refuse(scene.api, 'ice-late', { when: onlyForReal(keyed), operations: ['CREATE'] });
+      await using _ = await refuse(scene.api, 'ice-late', { when: exceptDryRun(keyed), operations: ['CREATE'] });
       {
         await using _ = await refuse(scene.api, 'ice', { when: keyed, operations: ['CREATE'] });
         await scene.change(HOME, 'ice', { b: '1' });

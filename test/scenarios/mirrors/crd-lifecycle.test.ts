@@ -53,7 +53,7 @@ it('a running operator notices each change of the CRD, and does its other work w
     await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
     assert.equal(await scene.find('team-a', 'mirrored'), undefined);
     await waitFor(async () => ADVICE.test((await keyferry.probe('/readyz?verbose')).text), {
-      message: 'the probe to say that the CRD is missing',
+      message: 'the probe to report that the CRD is missing',
     });
     assert.equal(await keyferry.isReady(), true, 'as a process that is started without it');
     await replicates(`without-${round}`);

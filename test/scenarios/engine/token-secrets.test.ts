@@ -42,10 +42,12 @@ describe('tokens', () => {
   };
   /** Waits for an event on an object that is a rule of the replicator. */
   const reported = async (name: string, namespace = HOME): Promise<void> => {
-    const isIt = ({ involvedObject, reason }: Json): boolean =>
+    const isExpected = ({ involvedObject, reason }: Json): boolean =>
       involvedObject.name === name && reason === 'RefusedType';
     const path = `/api/v1/namespaces/${namespace}/events`;
-    await waitFor(async () => (await scene.mirrors.api.list(path)).some(isIt), { message: `a warning on ${name}` });
+    await waitFor(async () => (await scene.mirrors.api.list(path)).some(isExpected), {
+      message: `a warning on ${name}`,
+    });
   };
 
   for (const [index, [type, annotations]] of TYPES.entries()) {
@@ -122,7 +124,7 @@ describe('tokens', () => {
     await mirrors.mirror('marked', ['target']);
     const copy = await mirrors.copied('target', 'marked', { a: '1' });
     assert.equal(copy.metadata.annotations.note, 'kept');
-    const pushed = await waitFor(() => mirrors.find('target', 'marked-pushed'), { message: 'what is pushed' });
+    const pushed = await waitFor(() => mirrors.find('target', 'marked-pushed'), { message: 'the pushed copy' });
     for (const { metadata } of [copy, pushed]) {
       const keys = Object.keys({ ...metadata.annotations, ...metadata.labels });
       assert.deepEqual(

@@ -14,7 +14,11 @@ const MOST_WRITES = 14;
 const FEWEST_WRITES = 11;
 
 /** Undoes each repair as fast as possible for some time. */
-async function fight(look: () => Promise<Json>, isRight: (copy: Json) => boolean, undo: () => unknown): Promise<void> {
+async function undoRepairs(
+  look: () => Promise<Json>,
+  isRight: (copy: Json) => boolean,
+  undo: () => unknown,
+): Promise<void> {
   let rounds = 0;
   const end = performance.now() + FIGHT_MS;
   const round = async (): Promise<boolean> => {
@@ -42,7 +46,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
   const team = (copy: Json): string => copy.metadata.labels.team;
   const undoings: Readonly<Record<string, (name: string) => unknown>> = {
     'is changed': (name) => scene.api.patch(path(name), labels({ team: 'b' })),
-    'loses also what says which version it holds': (name) =>
+    'also loses the annotation of its version': (name) =>
       scene.api.patch(path(name), {
         metadata: { ...labels({ team: 'b' }).metadata, ...annotations({ [PARENT_VERSION]: null }).metadata },
       }),
@@ -55,7 +59,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
       await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
       await scene.mirror(name, [name]);
       await scene.copied(name, name, { a: '1' });
-      await fight(
+      await undoRepairs(
         () => scene.find(name, name),
         (copy) => team(copy) === 'a',
         () => undo(name),
@@ -86,7 +90,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
   it('that is pushed and deleted again and again is created with growing pauses, and is there in the end', async () => {
     await users.create('source/pushed', { a: 'pushed' }, { 'replicate-to': 'team-a/pushed' });
     await users.holds('team-a/pushed', { a: 'pushed' });
-    await fight(
+    await undoRepairs(
       () => users.find('team-a/pushed'),
       () => true,
       () => users.delete('team-a/pushed'),
@@ -104,7 +108,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
       kind: 'Secret',
       metadata: { name: 'pulled', namespace: 'team-a', annotations: annotate({ 'replicate-from': 'source/pulled' }) },
     };
-    await fight(
+    await undoRepairs(
       () => users.find('team-a/pulled'),
       (copy) => holds('pulled', copy),
       () => scene.api.replace(users.path('team-a/pulled'), bare),

@@ -15,7 +15,7 @@ export function makeQueue(options: Partial<KeyedQueueOptions> = {}): { clock: Ma
 }
 
 /** A worker whose runs end when the test decides. */
-export class Stage {
+export class ManualWorker {
   readonly ran: string[] = [];
   readonly open = new Map<string, PromiseWithResolvers<{ requeueAfterMs?: number } | undefined>>();
   mostAtOnce = 0;

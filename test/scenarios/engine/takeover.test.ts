@@ -25,7 +25,7 @@ after(async () => {
 });
 
 /** A target that the mirror in HOME has, and that the one in `<name>-home` waits for. */
-async function twoClaims(name: string): Promise<void> {
+async function createTwoClaims(name: string): Promise<void> {
   await scene.namespaces(`${name}-home`, `${name}-target`);
   await scene.secret(HOME, name, { a: '1' });
   const { metadata } = await scene.mirror(name, [`${name}-target`]);
@@ -37,14 +37,14 @@ async function twoClaims(name: string): Promise<void> {
   await scene.ready(name, 'Conflict', /(?:)/, `${name}-home`);
 }
 
-const byNext = (name: string): string =>
+const isTakeover = (name: string): string =>
   `object.metadata.?annotations['${OWNED_BY}'].orValue('') == '${name}-home/${name}'`;
 
 describe('the takeover of a copy when its mirror is deleted', () => {
   it('is refused by the server: mirror and copy are deleted, and the next mirror copies when it is permitted', async () => {
-    await twoClaims('refused');
+    await createTwoClaims('refused');
     {
-      await using _ = await refuse(scene.api, 'refused', { when: byNext('refused') });
+      await using _ = await refuse(scene.api, 'refused', { when: isTakeover('refused') });
       await scene.api.delete(mirrorPath('refused'));
       await scene.gone(mirrorPath('refused'), secretPath('refused-target', 'refused'));
       await scene.ready('refused', 'SyncError', /refused by refused/, 'refused-home');
@@ -54,8 +54,8 @@ describe('the takeover of a copy when its mirror is deleted', () => {
   });
 
   it('is refused, and the mirror has only stopped selecting the namespace', async () => {
-    await twoClaims('narrowed');
-    await using _ = await refuse(scene.api, 'narrowed', { when: byNext('narrowed') });
+    await createTwoClaims('narrowed');
+    await using _ = await refuse(scene.api, 'narrowed', { when: isTakeover('narrowed') });
     await scene.api.patch(mirrorPath('narrowed'), { spec: { destination: { namespaces: ['nowhere'] } } });
     await scene.gone(secretPath('narrowed-target', 'narrowed'));
     await scene.ready('narrowed', 'Synced');
@@ -63,7 +63,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
   });
 
   it('fails for good: the mirror is deleted after the deletion timeout, and not before', async () => {
-    await twoClaims('trouble');
+    await createTwoClaims('trouble');
     const trouble = proxy.rule({
       match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },
       fault: kubernetesFault(500),
@@ -77,7 +77,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
   });
 
   it('fails for a while: the copy gets its new owner and is never deleted', async () => {
-    await twoClaims('passing');
+    await createTwoClaims('passing');
     const { uid } = (await scene.find('passing-target', 'passing')).metadata;
     proxy.rule({
       match: { method: 'PATCH', path: secretPath('passing-target', 'passing') },

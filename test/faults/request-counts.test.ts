@@ -38,14 +38,14 @@ for (const controller of CONTROLLERS) {
       scene = await FaultScene.open({ controller });
       keyferry = await scene.start();
       await scene.namespaces('unrelated');
-      await quiet();
+      await waitUntilQuiet();
     });
     after(() => scene.close());
 
     const calls = (): Call[] =>
       scene.proxy.requests.filter(({ isWatch }) => !isWatch).map(({ method, url }) => ({ method, url }));
     /** Waits until no more requests arrive, and drops the records of earlier ones. */
-    async function quiet(): Promise<void> {
+    async function waitUntilQuiet(): Promise<void> {
       let count = -1;
       let since = performance.now();
       const isQuiet = (): boolean => {
@@ -79,7 +79,7 @@ for (const controller of CONTROLLERS) {
       assert.deepEqual(calls(), []);
       assertWithin(used * 1000, CPU_MS_A_CHANGE * changes, 'the CPU', yardstick.stretch);
       assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB for Secrets that no rule copies`);
-      await quiet();
+      await waitUntilQuiet();
     });
 
     test('a start among 10 MB of unrelated Secrets reads none of their values', async (t) => {
@@ -93,7 +93,7 @@ for (const controller of CONTROLLERS) {
       t.diagnostic(`${bytesIn >> 10} KiB read, ${grown >> 10} KiB more memory than before`);
       assert.ok(bytesIn > 0 && bytesIn < 1024 * 1024, `${bytesIn >> 10} KiB were read`);
       assert.ok(grown < 6 * 1024 * 1024, `${grown >> 10} KiB more`);
-      await quiet();
+      await waitUntilQuiet();
     });
 
     test('100 namespaces that no rule selects cause no request', async () => {
@@ -108,7 +108,7 @@ for (const controller of CONTROLLERS) {
         calls().filter(({ url }) => !expected.test(url)),
         [],
       );
-      await quiet();
+      await waitUntilQuiet();
     });
 
     test('60 namespaces that match cause one creation for each copy, and no list', async () => {
@@ -124,7 +124,7 @@ for (const controller of CONTROLLERS) {
       const reads = asked.filter(({ method }) => method === 'GET');
       assert.ok(reads.length <= RULES, reads.map(({ url }) => url).join(' '));
       assert.ok(reads.every(({ url }) => /\/namespaces\/default\/secrets\/source-\d$/.test(url)));
-      await quiet();
+      await waitUntilQuiet();
     });
 
     test('a namespace that never finishes terminating gets no request', async () => {
@@ -135,7 +135,7 @@ for (const controller of CONTROLLERS) {
       const others = namespaceNames().filter((name) => name !== 'team-3');
       assert.equal(others.length, NAMESPACES - 1);
       await scene.converged(RECOVERY_MS, others);
-      await quiet();
+      await waitUntilQuiet();
       await scene.api.delete('/api/v1/namespaces/team-3/secrets/source-1');
       await scene.changeSources();
       await scene.converged(RECOVERY_MS, others);

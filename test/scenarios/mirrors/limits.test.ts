@@ -22,7 +22,7 @@ before(async () => {
 after(() => scene.close());
 
 /** Mirrors of one namespace, many at once. */
-async function crowd(name: string, patterns: (index: number) => readonly string[]): Promise<void> {
+async function createMany(name: string, patterns: (index: number) => readonly string[]): Promise<void> {
   const mirrors = Array.from({ length: MIRRORS }, (_, index): Json => ({
     apiVersion: 'mirrors.kts.studio/v1alpha2',
     kind: 'SecretMirror',
@@ -34,7 +34,7 @@ async function crowd(name: string, patterns: (index: number) => readonly string[
 
 let goods = 0;
 /** Copies of a user in another namespace are made as usual. */
-async function othersAreServed(): Promise<void> {
+async function assertOthersServed(): Promise<void> {
   goods += 1;
   const name = `good-${goods}`;
   await scene.secret(HOME, name, { a: String(goods) });
@@ -75,12 +75,12 @@ describe('an author of SecretMirrors', () => {
 
   it('does not delay others with slow patterns, thousands of patterns, and lists that are too long', async (t) => {
     await staysResponsive(t, operator, async () => {
-      await crowd('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
-      await crowd('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
-      await crowd('long', (index) =>
+      await createMany('slow', (index) => [`${'([a-z0-9-]{1,30}){1,30}.*x'.repeat(8)}${index}`]);
+      await createMany('many', (index) => Array.from({ length: 1000 }, (_, other) => `a${index}-${other}.*`));
+      await createMany('long', (index) =>
         Array.from({ length: 30 }, (_, other) => `${'x'.repeat(4000)}${index}-${other}.*`),
       );
-      await othersAreServed();
+      await assertOthersServed();
       await scene.ready(
         'long-7',
         'InvalidSpec',
@@ -89,7 +89,7 @@ describe('an author of SecretMirrors', () => {
         60_000,
       );
       await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
-      await othersAreServed();
+      await assertOthersServed();
     });
   });
 
@@ -97,7 +97,7 @@ describe('an author of SecretMirrors', () => {
     await operator.stop();
     operator = await scene.operator({ command: 'mirrors' });
     await staysResponsive(t, operator, async () => {
-      await othersAreServed();
+      await assertOthersServed();
     });
   });
 });
