@@ -12,7 +12,7 @@ import { EXIT_ALARMING, EXIT_DONE } from './exit-codes.ts';
 import { Look } from './look/look.ts';
 import { reachNotes, requireReach } from './look/reach-notes.ts';
 import { readManifests } from './plan/files.ts';
-import { type Given, givenOf, ImaginedApi } from './plan/imagined-api.ts';
+import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import {
   isAlarming,
   type PlannedNote,
@@ -48,15 +48,16 @@ export async function planFiles(
   const { api, namespace: home, stdin, now, signal } = context;
   const manifests = await readManifests(options.files, options.recursive, stdin);
   const given = manifests.flatMap((manifest, index) => givenOf(manifest, home, index) ?? []);
-  const imagined = new ImaginedApi(api, given, now);
   const { regexMode, replicator } = options;
-  const look = await Look.at({ api: imagined, regexMode, replicator, now, signal });
+  const changes = changesBy(api.cluster, given, now);
+  const look = await Look.at({ api, regexMode, replicator, changes, now, signal });
   requireReach(look.inventory, ['Namespace', 'SecretMirror', 'Secret']);
   const named = namedBy(api.cluster, given);
   const touched = touchedBy(look, named);
   const rows = await rowsOf(look, touched);
   const news = rows.filter(({ isNews }) => isNews).map(({ row }) => row);
   const problems = given.flatMap((one) => problemsOf(look, one));
+  const lacksApi = look.inventory.reach(SECRET_MIRROR_KIND).extent === 'not installed';
   const unconcerned = [...named.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !touched.concerned.has(key) && !touched.targets.has(key);
   });
@@ -66,7 +67,7 @@ export async function planFiles(
     targets: options.all ? rows.map(({ row }) => row) : news,
     problems,
     notes: [
-      ...(imagined.lacksApi && named.mirrors.size > 0 ? [{ rule: 'cluster', note: NOT_INSTALLED }] : []),
+      ...(lacksApi && named.mirrors.size > 0 ? [{ rule: 'cluster', note: NOT_INSTALLED }] : []),
       ...reachNotes(look.inventory).map((note) => ({ rule: 'rights', note })),
       ...notesOn(look, named),
     ],
@@ -79,24 +80,24 @@ export async function planFiles(
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(look: Look, { manifest, planned, namespace }: Given): PlannedProblem[] {
+function problemsOf(look: Look, { manifest, kind, content, namespace }: Given): PlannedProblem[] {
   const { name } = manifest.metadata;
-  const rule = `${manifest.kind.slice(manifest.kind.indexOf(' ') + 1)} ${namespace}/${name}`;
+  const rule = `${kind} ${namespace}/${name}`;
   const problems: PlannedProblem[] = [];
-  if (planned.namespaced && look.inventory.isWhole('Namespace') && !look.inventory.namespaces.has(namespace)) {
+  if (kind !== 'Namespace' && look.inventory.isWhole('Namespace') && !look.inventory.namespaces.has(namespace)) {
     problems.push({ rule, problem: `namespace ${namespace} does not exist` });
   }
-  if (planned.content === undefined) {
+  if (content === undefined) {
     if (manifest.kind === UNCONVERTED) {
       return [...problems, { rule, problem: 'apiVersion v1alpha1 is not converted: use v1alpha2' }];
     }
-    const mirror = planned.namespaced ? look.inventory.mirrors.get(mirrorRule(namespace, name)) : undefined;
+    const mirror = look.inventory.mirrors.get(mirrorRule(namespace, name));
     const refusal = look.mirrorReconciler.refusalOf(mirrorRule(namespace, name));
     if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
     const found = mirror === undefined ? [] : effectiveSpec(mirror, look.patterns).problems;
     return [...problems, ...found.map((problem) => ({ rule, problem }))];
   }
-  const key = look.key(planned.content, namespace, name);
+  const key = look.key(content, namespace, name);
   const observed = look.inventory.objects.get(key);
   if (look.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
   const replication = look.askedBy(key, observed);

@@ -6,12 +6,12 @@ import { setImmediate } from 'node:timers/promises';
 import { Content } from '../../copy/model/content.ts';
 import { type ResourceKey, resourceKey, parseResourceKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
-import { fingerprintOf } from '../../copy/model/fingerprint.ts';
-import type { Fingerprint } from '../../copy/model/fingerprint.ts';
+import { type Fingerprint, fingerprintOf } from '../../copy/model/fingerprint.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { type Listed, listEach } from '../../kube/list-each.ts';
+import type { Changes } from './inventory.ts';
 
 export interface Found {
   readonly resourceVersion: string;
@@ -32,12 +32,14 @@ export class Contents {
   /** `null`: it does not exist. */
   readonly #found = new Map<ResourceKey, Found | null>();
   readonly #signal: AbortSignal | undefined;
+  readonly #changes: Changes;
   /** To be read by the next batch. */
   readonly #requested = new Set<ResourceKey>();
   #batch: Promise<void> | undefined;
 
-  constructor(api: KubeApi, kinds: readonly Kind[], signal?: AbortSignal) {
+  constructor(api: KubeApi, kinds: readonly Kind[], signal?: AbortSignal, changes: Changes = new Map()) {
     this.#signal = signal;
+    this.#changes = changes;
     this.#api = api;
     this.#kinds = new Map(kinds.map((kind) => [kind.kind, kind]));
   }
@@ -93,11 +95,11 @@ export class Contents {
     const { namespace, name } = parseResourceKey(first);
     const kind = this.#kindOf(first);
     const options = { signal: this.#signal };
-    for (const key of wanted) this.#found.set(key, null);
+    for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
     const take = (item: Listed): void => {
       const { metadata } = item;
       const key = resourceKey(this.#api.cluster, kind.kind, metadata.namespace ?? '', metadata.name);
-      if (wanted.has(key)) this.#found.set(key, foundIn(kind, item));
+      if (wanted.has(key)) this.#found.set(key, this.#foundIn(key, item));
     };
     if (by === 'namespace') {
       await listEach(this.#api, `${kind.groupPath}/namespaces/${namespace}/${kind.plural}`, take, options);
@@ -117,11 +119,20 @@ export class Contents {
         path,
         ...(this.#signal === undefined ? {} : { signal: this.#signal }),
       });
-      return foundIn(kind, parseJson(body, `the answer to GET ${path}`) as Listed);
+      return this.#foundIn(key, parseJson(body, `the answer to GET ${path}`) as Listed);
     } catch (error) {
-      if (isObjectGone(error, name)) return null;
+      if (isObjectGone(error, name)) return this.#foundIn(key, undefined);
       throw error;
     }
+  }
+
+  /** @param item `undefined`: the server does not have the object */
+  #foundIn(key: ResourceKey, item: Listed | undefined): Found | null {
+    const object = this.#changes.get(key)?.(item) ?? item;
+    if (object === undefined) return null;
+    const { resourceVersion } = object.metadata;
+    const fingerprint = fingerprintOf(Content.ofObject(this.#kindOf(key), object, resourceVersion));
+    return { resourceVersion, fingerprint, immutable: object['immutable'] === true };
   }
 
   #kindOf(key: ResourceKey): Kind {
@@ -130,10 +141,4 @@ export class Contents {
     if (known === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
     return known;
   }
-}
-
-function foundIn(kind: Kind, item: Listed): Found {
-  const { resourceVersion } = item.metadata;
-  const fingerprint = fingerprintOf(Content.ofObject(kind, item, resourceVersion));
-  return { resourceVersion, fingerprint, immutable: item['immutable'] === true };
 }

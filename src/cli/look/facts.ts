@@ -10,9 +10,9 @@ import type { LookOptions } from './look.ts';
 export function factsFrom(
   inventory: Inventory,
   claims: Claims,
-  { api, now, signal }: Pick<LookOptions, 'api' | 'now' | 'signal'>,
+  { api, changes, now, signal }: Pick<LookOptions, 'api' | 'changes' | 'now' | 'signal'>,
 ): { readonly source: FactSource; readonly reader: TargetReader } {
-  const contents = new Contents(api, KINDS, signal);
+  const contents = new Contents(api, KINDS, signal, changes);
   const reader: TargetReader = {
     state: (target) => {
       const observed = inventory.objects.get(target);

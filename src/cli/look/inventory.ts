@@ -12,7 +12,7 @@ import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/mode
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import type { ListOptions } from '../../kube/list-each.ts';
+import type { Listed, ListOptions } from '../../kube/list-each.ts';
 import { type Collection, listReachable, type Reach } from '../kube-list.ts';
 
 /** All are listed. The status names kinds that the replicator does not run for. */
@@ -30,6 +30,9 @@ export const VAULT_NOT_READ = {
   message: 'this command does not read Vault',
 } as const satisfies SourceView;
 
+/** Objects as they are assumed to be, from what the server has. */
+export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed>;
+
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly mirrors = new MirrorStore(() => undefined);
@@ -42,10 +45,16 @@ export class Inventory {
   }
 
   /**
+   * @param changes only for a whole cluster
    * @param namespace listed alone where the caller may not list the whole cluster
    * @throws what `api.request` throws, but for a right that is missing (see `reach`)
    */
-  static async list(api: KubeApi, namespace: string | undefined, signal?: AbortSignal): Promise<Inventory> {
+  static async list(
+    api: KubeApi,
+    namespace: string | undefined,
+    changes: Changes = new Map(),
+    signal?: AbortSignal,
+  ): Promise<Inventory> {
     const inventory = new Inventory(namespace);
     const { mirrors, namespaces, objects } = inventory;
     const metadata = { metadataOnly: true, signal };
@@ -58,7 +67,18 @@ export class Inventory {
       take: (item: KubeObject) => void,
       options: ListOptions,
     ) => {
-      inventory.#reach.set(kind, await listReachable(api, collection, namespace, take, options));
+      const listed = new Set<ResourceKey>();
+      const change = (item: Listed): void => {
+        const key = resourceKey(api.cluster, kind, item.metadata.namespace ?? '', item.metadata.name);
+        listed.add(key);
+        take(changes.get(key)?.(item) ?? item);
+      };
+      const reach = await listReachable(api, collection, namespace, changes.size === 0 ? take : change, options);
+      inventory.#reach.set(kind, reach);
+      if (reach.extent === 'refused') return;
+      for (const [key, create] of changes) {
+        if (parseResourceKey(key).kind === kind && !listed.has(key)) take(create(undefined));
+      }
     };
     await Promise.all([
       list('Namespace', NAMESPACES, (item) => namespaces.sink.upsert(item, true), metadata),

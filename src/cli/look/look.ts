@@ -21,7 +21,7 @@ import type { KubeApi } from '../../kube/api.ts';
 import { finish } from '../../runtime/slices.ts';
 import type { ReplicatorReading } from '../actions.ts';
 import { factsFrom } from './facts.ts';
-import { Inventory } from './inventory.ts';
+import { type Changes, Inventory } from './inventory.ts';
 
 export interface LookOptions {
   readonly api: KubeApi;
@@ -30,6 +30,8 @@ export interface LookOptions {
   readonly replicator: ReplicatorReading;
   /** Listed alone where the caller may not list the whole cluster. */
   readonly namespace?: string | undefined;
+  /** What is assumed of the objects of the cluster. */
+  readonly changes?: Changes;
   /** Wall clock, ms. */
   readonly now: number;
   readonly signal?: AbortSignal | undefined;
@@ -114,7 +116,8 @@ export class Look {
    * @throws what `api.request` throws, but for a right that is missing (see `Inventory.reach`)
    */
   static async at(options: LookOptions): Promise<Look> {
-    return new Look(options, await Inventory.list(options.api, options.namespace, options.signal));
+    const { api, namespace, changes, signal } = options;
+    return new Look(options, await Inventory.list(api, namespace, changes, signal));
   }
 
   key({ kind }: Kind, namespace: string, name: string): ResourceKey {

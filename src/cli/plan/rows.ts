@@ -1,12 +1,12 @@
 /** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
 import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
-import { MIRRORS_CONTROLLER } from '../../controllers/mirrors/api.ts';
+import { MIRRORS_CONTROLLER, SECRET_MIRROR_KIND } from '../../controllers/mirrors/api.ts';
 import { controllerOf, type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { winnerOf } from '../../copy/plan/contest.ts';
 import type { Look } from '../look/look.ts';
-import type { Given } from './imagined-api.ts';
+import type { Given } from './changes.ts';
 import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
 
@@ -19,10 +19,10 @@ export interface Named {
 
 export function namedBy(cluster: string, given: readonly Given[]): Named {
   const named = { objects: new Set<ResourceKey>(), mirrors: new Set<RuleKey>(), namespaces: new Set<string>() };
-  for (const { manifest, planned, namespace } of given) {
+  for (const { manifest, kind, content, namespace } of given) {
     const { name } = manifest.metadata;
-    if (planned.content !== undefined) named.objects.add(resourceKey(cluster, planned.content.kind, namespace, name));
-    else if (planned.namespaced) named.mirrors.add(mirrorRule(namespace, name));
+    if (content !== undefined) named.objects.add(resourceKey(cluster, kind, namespace, name));
+    else if (kind === SECRET_MIRROR_KIND) named.mirrors.add(mirrorRule(namespace, name));
     else named.namespaces.add(name);
   }
   return named;

@@ -1,0 +1,104 @@
+/** The objects of manifests as they would be after `kubectl apply`. Pure. */
+import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR_KIND } from '../../controllers/mirrors/api.ts';
+import type { Kind } from '../../copy/model/kind.ts';
+import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
+import type { ObjectMeta } from '../../kube/api.ts';
+import type { Listed } from '../../kube/list-each.ts';
+import { rfc3339 } from '../../runtime/rfc3339.ts';
+import { type Changes, KINDS } from '../look/inventory.ts';
+import { appliedContent, appliedSpec, lastApplied, mapIn, merged, hasContent } from './applied.ts';
+import type { Manifest } from './manifests.ts';
+
+/** By apiVersion and kind: the kinds of which manifests are planned. */
+const PLANNED = new Map<string, Pick<Given, 'kind' | 'content'>>([
+  ['v1 Namespace', { kind: 'Namespace', content: undefined }],
+  ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
+]);
+// Both versions are one object, which is stored as it was sent.
+for (const version of [MIRRORS_VERSION, 'v1alpha1']) {
+  PLANNED.set(`${MIRRORS_GROUP}/${version} ${SECRET_MIRROR_KIND}`, { kind: SECRET_MIRROR_KIND, content: undefined });
+}
+
+/** A manifest of a kind that is planned. */
+export interface Given {
+  readonly manifest: Manifest;
+  /** `Secret` */
+  readonly kind: string;
+  /** `undefined`: the kind has no content that is copied. */
+  readonly content: Kind | undefined;
+  /** '' for a Namespace. */
+  readonly namespace: string;
+  /** In the order in which they would be applied. */
+  readonly index: number;
+}
+
+/** `undefined`: not a kind that Keyferry uses. @param home namespace of objects that name none */
+export function givenOf(manifest: Manifest, home: string, index: number): Given | undefined {
+  const planned = PLANNED.get(manifest.kind);
+  if (planned === undefined) return undefined;
+  const namespace = planned.kind === 'Namespace' ? '' : (manifest.metadata.namespace ?? home);
+  return { ...planned, manifest, namespace, index };
+}
+
+/** The last of several manifests of one object counts. @param now wall clock, ms */
+export function changesBy(cluster: string, given: readonly Given[], now: number): Changes {
+  const changes = new Map<ResourceKey, (there: Listed | undefined) => Listed>();
+  for (const one of given) {
+    const key = resourceKey(cluster, one.kind, one.namespace, one.manifest.metadata.name);
+    changes.set(key, (there) => applied(one, there, now));
+  }
+  return changes;
+}
+
+/**
+ * @param there the object with or without its content; whether it changes depends on its metadata alone
+ * @throws ManifestError naming the field
+ */
+function applied(
+  { manifest, kind, content: contentKind, namespace, index }: Given,
+  there: Listed | undefined,
+  now: number,
+): Listed {
+  const { name, labels = {}, annotations = {} } = manifest.metadata;
+  const last = lastApplied(there?.metadata.annotations);
+  const lastMeta = mapIn(last, 'metadata');
+  const before: ObjectMeta = there?.metadata ?? {
+    name,
+    ...(namespace === '' ? {} : { namespace }),
+    // The uid orders rules that are created in the same second.
+    uid: `new ${String(index).padStart(9, '0')}`,
+    resourceVersion: '1',
+    generation: 1,
+    creationTimestamp: rfc3339(now),
+  };
+  const meta = {
+    ...before,
+    labels: merged(before.labels ?? {}, mapIn(lastMeta, 'labels'), labels) as Record<string, string>,
+    annotations: merged(before.annotations ?? {}, mapIn(lastMeta, 'annotations'), annotations) as Record<
+      string,
+      string
+    >,
+  };
+  if (kind === SECRET_MIRROR_KIND) return { metadata: meta, spec: appliedSpec(there ?? {}, last, manifest) };
+  if (contentKind === undefined) return { metadata: meta };
+  const type = there === undefined && contentKind.typed ? { type: 'Opaque' } : {};
+  const content = { ...type, ...appliedContent(contentKind, there ?? type, last, manifest) };
+  if (there === undefined) return { ...content, metadata: meta };
+  const setsContent = hasContent(contentKind, manifest);
+  // A version that no copy holds, so that the content is read and compared.
+  const isOther = setsContent || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
+  const resourceVersion = isOther ? next(before.resourceVersion) : before.resourceVersion;
+  const { managedFields, ...rest } = meta;
+  // Applying the manifest makes its user the last one to write the data.
+  const keep = setsContent || managedFields === undefined ? {} : { managedFields };
+  return { ...there, ...content, metadata: { ...rest, ...keep, resourceVersion } };
+}
+
+function same(before: Readonly<Record<string, string>> = {}, after: Readonly<Record<string, string>>): boolean {
+  const keys = Object.keys(after);
+  return keys.length === Object.keys(before).length && keys.every((key) => before[key] === after[key]);
+}
+
+function next(version: string): string {
+  return /^\d+$/.test(version) ? String(BigInt(version) + 1n) : `${version}+`;
+}
