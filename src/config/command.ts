@@ -1,7 +1,7 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
 import { leaderElectConfig, type CommonValues } from './common-flags.ts';
 import { deepFreeze, type Config, type ControllerName, type Surroundings } from './config.ts';
-import { parseFlags, type FlagTable, type FlagValues, type ParsedFlags } from './flags.ts';
+import { initialValues, parseFlags, type FlagTable, type ParsedFlags } from './flags.ts';
 import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
 import { shown, UsageError } from './usage-error.ts';
@@ -61,12 +61,6 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
     notes: [],
   };
-}
-
-/** The values of a table for an empty command line. */
-function initialValues<Table extends FlagTable>(table: Table): FlagValues<Table> {
-  const values = Object.entries(table).map(([key, flag]) => [key, flag.initial] as const);
-  return Object.fromEntries(values) as FlagValues<Table>;
 }
 
 /** The originals silently ignore the first argument that is not a flag and everything after it; we log it. */

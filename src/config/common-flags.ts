@@ -109,7 +109,7 @@ export function leaderElectConfig(
     throw new UsageError(`${text} --leader-elect-retry-period (${retryPeriodMs} ms)`);
   }
   const { env, hostname, uniqueId } = surroundings;
-  const here = nonEmpty(env['POD_NAMESPACE']);
+  const here = env['POD_NAMESPACE'] || undefined;
   if (here !== undefined && !isDnsLabel(here)) {
     throw new UsageError(`$POD_NAMESPACE: bad value ${shown(here)}: must be a name of ${LABEL_LETTERS}`);
   }
@@ -117,14 +117,9 @@ export function leaderElectConfig(
     enabled: values.leaderElect,
     namespace: values.leaderElectNamespace ?? here,
     leaseName: values.leaderElectLeaseName ?? leaseName,
-    identity: `${nonEmpty(env['POD_NAME']) ?? hostname}_${uniqueId}`,
+    identity: `${env['POD_NAME'] || hostname}_${uniqueId}`,
     leaseDurationMs,
     renewDeadlineMs,
     retryPeriodMs,
   };
-}
-
-/** An environment variable's value; empty counts as not set. */
-export function nonEmpty(value: string | undefined): string | undefined {
-  return value === '' ? undefined : value;
 }

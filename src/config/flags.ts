@@ -48,8 +48,7 @@ export function parseFlags<Table extends FlagTable>(
   const byName = new Map(Object.entries(table).map(([key, flag]) => [flag.name, { key, flag }]));
   const split = splitGoFlags(argv, (name) => byName.get(name)?.flag.isBool);
   if (split.help) return undefined;
-  const values: Record<string, unknown> = {};
-  for (const [key, flag] of Object.entries(table)) values[key] = flag.initial;
+  const values: Record<string, unknown> = initialValues(table);
   const given = new Set<keyof Table>();
   const lists = new Map<string, string>();
   for (const [name, text] of split.flags) {
@@ -62,6 +61,12 @@ export function parseFlags<Table extends FlagTable>(
     given.add(found.key);
   }
   return { values: values as FlagValues<Table>, given, rest: split.rest };
+}
+
+/** The values of a table for an empty command line. */
+export function initialValues<Table extends FlagTable>(table: Table): FlagValues<Table> {
+  const values = Object.entries(table).map(([key, flag]) => [key, flag.initial] as const);
+  return Object.fromEntries(values) as FlagValues<Table>;
 }
 
 function parseOne(flag: Flag<unknown>, text: string): unknown {
@@ -79,8 +84,7 @@ export function boolFlag(name: string, initial: boolean, help: string): Flag<boo
 
 /** An optional text; the empty text counts as absent. */
 export function textFlag(name: string, hint: string, help: string): Flag<string | undefined> {
-  const parse = (text: string): string | undefined => (text === '' ? undefined : text);
-  return { name, isBool: false, hint, help, initial: undefined, initialText: '', parse };
+  return parsedFlag(name, hint, '', help, (text) => text || undefined);
 }
 
 /** The optional name of an object. @param letters the allowed characters, for the error */
@@ -111,7 +115,7 @@ export function choiceFlag<const T extends string>(
     if (choice === undefined) throw new RangeError(`must be one of ${choices.join(', ')}`);
     return choice;
   };
-  return { name, isBool: false, hint: choices.join('|'), help, initial, initialText: initial, parse };
+  return parsedFlag(name, choices.join('|'), initial, help, parse);
 }
 
 /** A duration of at least `minMs`, in ms. @param initial as a user writes it */
@@ -121,12 +125,11 @@ export function durationFlag(name: string, initial: string, minMs: number, help:
     if (ms < minMs) throw new RangeError(`must be at least ${minMs} ms`);
     return ms;
   };
-  return { name, isBool: false, hint: 'duration', help, initial: parse(initial), initialText: initial, parse };
+  return parsedFlag(name, 'duration', initial, help, parse);
 }
 
 export function countFlag(name: string, initial: number, min: number, max: number, help: string): Flag<number> {
-  const parse = (text: string): number => parseCount(text, min, max);
-  return { name, isBool: false, hint: 'number', help, initial, initialText: String(initial), parse };
+  return parsedFlag(name, 'number', String(initial), help, (text) => parseCount(text, min, max));
 }
 
 /** An address and its flag; the flag is named in an error when listening fails. */
@@ -139,7 +142,7 @@ export interface ListenSetting {
 export function addressFlag(name: string, initial: string, help: string): Flag<ListenSetting | undefined> {
   const parse = (text: string): ListenSetting | undefined =>
     text === '' || text === '0' ? undefined : { address: parseListenAddress(text), flag: name };
-  return { name, isBool: false, hint: 'address', help, initial: parse(initial), initialText: initial, parse };
+  return parsedFlag(name, 'address', initial, help, parse);
 }
 
 /** A comma-separated list that can be repeated: all items count. @param check throws RangeError for a bad item */
@@ -154,7 +157,7 @@ export function listFlag(
     for (const item of items) check(item);
     return items;
   };
-  return { name, isBool: false, isList: true, hint, help, initial: [], initialText: '', parse };
+  return { ...parsedFlag(name, hint, '', help, parse), isList: true };
 }
 
 /** A value with its own parser. @param initial as a user writes it */

@@ -9,7 +9,6 @@ import { createSecureContext } from 'node:tls';
 
 import { parseBool } from '../runtime/go-bool.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
-import { nonEmpty } from './common-flags.ts';
 import type { Surroundings } from './config.ts';
 import { shown, UsageError } from './usage-error.ts';
 import { parseCount, parseDuration } from './values.ts';
@@ -51,7 +50,7 @@ export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
   return {
     caBundle: caBundle(env),
     insecureSkipVerify: read(env, 'VAULT_SKIP_VERIFY', parseBool) ?? false,
-    tlsServerName: nonEmpty(env['VAULT_TLS_SERVER_NAME']),
+    tlsServerName: env['VAULT_TLS_SERVER_NAME'] || undefined,
     namespace: read(env, 'VAULT_NAMESPACE', parseNamespace),
     client: clientCertificate(env),
     maxRetries: read(env, 'VAULT_MAX_RETRIES', (text) => parseCount(text, 0, 100)) ?? 0,
@@ -62,7 +61,7 @@ export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
 }
 
 function read<T>(env: Surroundings['env'], name: string, parse: (text: string) => T): T | undefined {
-  const text = nonEmpty(env[name]);
+  const text = env[name] || undefined;
   if (text === undefined) return undefined;
   try {
     return parse(text);

@@ -15,8 +15,8 @@
  */
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Engine } from '../../copy/engine.ts';
-import type { RuleKey } from '../../copy/model/keys.ts';
-import { parseResourceKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeStore } from '../../copy/cluster/store.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import { isVaultKey, type VaultLocation } from '../../copy/vault/locations.ts';
@@ -51,6 +51,12 @@ interface Ending {
   failures: number;
   /** Wall clock, ms. */
   retryAt: number;
+}
+
+interface LeasedCopy {
+  readonly key: ResourceKey;
+  readonly leaseId: string;
+  readonly annotations: Observed['annotations'];
 }
 
 export class MirrorLeases {
@@ -187,12 +193,19 @@ export class MirrorLeases {
   }
 
   #isOnCopies(rule: RuleKey, leaseId: string): boolean {
-    const { engine, secrets } = this.#options;
-    for (const copy of engine.claims.ownedBy(rule)) {
-      const { namespace, name } = parseResourceKey(copy);
-      if (secrets.index.get(namespace, name)?.annotations[MIRROR_ANNOTATIONS.vaultLeaseId] === leaseId) return true;
-    }
+    for (const copy of this.copies(rule)) if (copy.leaseId === leaseId) return true;
     return false;
+  }
+
+  /** The copies of a mirror with dynamic credentials, according to their annotations. */
+  *copies(rule: RuleKey): Iterable<LeasedCopy> {
+    const { engine, secrets } = this.#options;
+    for (const key of engine.claims.ownedBy(rule)) {
+      const { namespace, name } = parseResourceKey(key);
+      const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
+      const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
+      if (leaseId !== undefined) yield { key, leaseId, annotations };
+    }
   }
 
   /** Whether an entry in Vault had the present content of the source when it was last written or read. */

@@ -1,6 +1,5 @@
 /** Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events and metrics of their leases. */
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
-import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
 import type { LeaseKeeper } from '../../copy/vault/backend.ts';
 import {
@@ -104,14 +103,9 @@ export class MirrorVault implements LeaseKeeper {
 
   /** The copies of a rule with credentials of this origin, by lease id. */
   #copiesOf(rule: RuleKey, location: VaultLocation): Map<string, { durationSeconds: number; copies: ResourceKey[] }> {
-    const { engine, secrets } = this.#options;
     const origin = vaultLeaseOrigin(location);
     const leases = new Map<string, { durationSeconds: number; copies: ResourceKey[] }>();
-    for (const copy of engine.claims.ownedBy(rule)) {
-      const { namespace, name } = parseResourceKey(copy);
-      const annotations = secrets.index.get(namespace, name)?.annotations ?? {};
-      const leaseId = annotations[MIRROR_ANNOTATIONS.vaultLeaseId];
-      if (leaseId === undefined) continue;
+    for (const { key, leaseId, annotations } of this.leases.copies(rule)) {
       // Copies of the original have only the path.
       const marked = annotations[LEASE_ORIGIN_ANNOTATION];
       const path = annotations[MIRROR_ANNOTATIONS.vaultPath];
@@ -120,7 +114,7 @@ export class MirrorVault implements LeaseKeeper {
         durationSeconds: secondsOf(annotations[MIRROR_ANNOTATIONS.vaultLeaseDuration]),
         copies: [],
       };
-      lease.copies.push(copy);
+      lease.copies.push(key);
       leases.set(leaseId, lease);
     }
     return leases;

@@ -2,15 +2,14 @@
  * The rule reconciler of SecretMirrors: prepares a mirror (`preparation.ts`), turns it into claims (`evaluation.ts`) and writes its
  * status (`status-update.ts`).
  */
-import { isObjectGone } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleNews, RuleState, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { EngineView, Evaluation, RuleNews, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import { liveRules } from '../common/live-rule.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
@@ -32,21 +31,22 @@ export interface MirrorReconcilerOptions extends Omit<PartOptions, 'specs' | 'ev
   readonly isNamespacePending?: () => boolean;
 }
 
-/** A version that no evaluation has. */
-const NOT_EVALUATED = '';
-
 export class MirrorReconciler implements RuleReconciler {
   readonly name = MIRRORS_CONTROLLER;
+  readonly getLive: RuleReconciler['getLive'];
   readonly #options: MirrorReconcilerOptions;
   readonly #specs: SpecCache;
   readonly #preparation: MirrorPreparation;
   readonly #evaluation: MirrorEvaluation;
   readonly #status: MirrorStatusUpdate;
-  readonly #liveGets = new SingleFlight<RuleState>();
 
   constructor(options: MirrorReconcilerOptions) {
     this.#options = options;
     this.#specs = new SpecCache(options.patterns, options.specOptions);
+    this.getLive = liveRules(
+      async (rule, signal) => ruleVersion(await getMirror(options.api, rule, signal)),
+      () => options.isNamespacePending?.() === true,
+    );
     const common = { ...options, specs: this.#specs };
     this.#preparation = new MirrorPreparation(common);
     this.#evaluation = new MirrorEvaluation(common);
@@ -109,21 +109,6 @@ export class MirrorReconciler implements RuleReconciler {
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
     return mirrorRule(namespace, name);
-  }
-
-  async getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
-    return await this.#liveGets.run(rule, async (signal) => await this.#getLive(rule, signal), signal);
-  }
-
-  async #getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
-    const [, name = ''] = mirrorName(rule).split('/');
-    try {
-      const version = ruleVersion(await getMirror(this.#options.api, rule, signal));
-      return { state: 'there', version: this.#options.isNamespacePending?.() === true ? NOT_EVALUATED : version };
-    } catch (error) {
-      if (isObjectGone(error, name)) return { state: 'gone' };
-      throw error;
-    }
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {

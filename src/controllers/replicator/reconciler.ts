@@ -9,17 +9,16 @@
  * or clears a copy.
  */
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
-import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { Claim, Owner } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleNews, RuleState, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { EngineView, Evaluation, RuleNews, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import { liveRules } from '../common/live-rule.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { TargetLedger } from '../common/target-ledger.ts';
 import type { Steps } from '../../runtime/slices.ts';
@@ -40,9 +39,6 @@ export const REPLICATOR_CONTROLLER = 'replicator';
 const STEP = 100;
 
 const NO_NAMES: ReadonlySet<string> = new Set();
-
-/** Differs from the version of every evaluation. */
-const NOT_EVALUATED = '';
 
 /** The annotated object of a rule. */
 export interface RuleObject extends Place {
@@ -66,9 +62,9 @@ export interface ReplicatorReconcilerOptions {
 
 export class ReplicatorReconciler implements RuleReconciler {
   readonly name = REPLICATOR_CONTROLLER;
+  readonly getLive: RuleReconciler['getLive'];
   readonly #options: ReplicatorReconcilerOptions;
   readonly #kinds: ReadonlyMap<string, Kind>;
-  readonly #liveGets = new SingleFlight<RuleState>();
   readonly #interest = new NamespaceInterest();
   /** The last recorded events of each rule, to record them once. */
   readonly #recorded = new Map<RuleKey, string>();
@@ -83,6 +79,10 @@ export class ReplicatorReconciler implements RuleReconciler {
   constructor(options: ReplicatorReconcilerOptions) {
     this.#options = options;
     this.#kinds = new Map(options.kinds.map((kind) => [kind.kind, kind]));
+    this.getLive = liveRules(
+      async (rule, signal) => await this.#readVersion(rule, signal),
+      (rule) => this.#outdated.has(rule) || options.isNamespacePending?.() === true,
+    );
     this.#ledger = new TargetLedger({
       namespaces: () => options.namespaces.size,
       onChange: (rule) => options.onLimitChange?.(rule),
@@ -113,8 +113,9 @@ export class ReplicatorReconciler implements RuleReconciler {
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
   ruleOf(object: ResourceKey): RuleKey | undefined {
-    const { kind, namespace, name } = parseResourceKey(object);
-    return this.#kinds.has(kind) ? ruleKey(kind, { namespace, name }) : undefined;
+    const { cluster, kind, namespace, name } = parseResourceKey(object);
+    if (!this.#kinds.has(kind) || cluster !== this.#options.api.cluster) return undefined;
+    return `${REPLICATOR_CONTROLLER}:${kind}/${namespace}/${name}`;
   }
 
   /** Changes whenever the rule must be evaluated again; `undefined` if the object is not a rule. */
@@ -226,27 +227,12 @@ export class ReplicatorReconciler implements RuleReconciler {
     return mark === undefined ? undefined : `${REPLICATOR_CONTROLLER}:${kind}/${mark}`;
   }
 
-  async getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
-    return await this.#liveGets.run(rule, async (signal) => await this.#getLive(rule, signal), signal);
-  }
-
-  async #getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState> {
-    const { isNamespacePending } = this.#options;
+  /** The version of a rule on the server. */
+  async #readVersion(rule: RuleKey, signal: AbortSignal): Promise<string | undefined> {
     const { kind, place } = this.#parse(rule);
     const path = `${kind.groupPath}/namespaces/${place.namespace}/${kind.plural}/${place.name}`;
-    try {
-      const { body } = await this.#options.api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
-      const object = parseJson(body, `the answer to GET ${path}`) as KubeObject;
-      const version = this.versionOf(observe(object.metadata));
-      if (version === undefined) return { state: 'gone' };
-      return {
-        state: 'there',
-        version: this.#outdated.has(rule) || isNamespacePending?.() === true ? NOT_EVALUATED : version,
-      };
-    } catch (error) {
-      if (isObjectGone(error, place.name)) return { state: 'gone' };
-      throw error;
-    }
+    const { body } = await this.#options.api.request({ method: 'GET', path, accept: METADATA_ONLY, signal });
+    return this.versionOf(observe((parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata));
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
@@ -286,8 +272,4 @@ export class ReplicatorReconciler implements RuleReconciler {
     if (kind === undefined) throw new TypeError(`not a rule key of the replicator: ${rule}`);
     return { kind, place: { namespace, name } };
   }
-}
-
-function ruleKey(kind: string, { namespace, name }: Place): RuleKey {
-  return `${REPLICATOR_CONTROLLER}:${kind}/${namespace}/${name}`;
 }
