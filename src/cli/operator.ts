@@ -22,7 +22,7 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
-import { VaultAddresses } from '../vault/addresses.ts';
+import { VaultAddresses } from '../vault/client/addresses.ts';
 import { Events } from './events.ts';
 import { vaultHooks } from './vault.ts';
 

@@ -1,6 +1,6 @@
 /**
  * One HTTP request over node:http and its answer: for watches and for Vault. It follows no redirects, repeats no request and has
- * no credentials: these are for the clients (kube/http.ts, vault/transport.ts).
+ * no credentials: these are for the clients (kube/http.ts, vault/client/transport.ts).
  */
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';

@@ -7,7 +7,7 @@
 
 export type VaultErrorKind =
   /** The address, CA bundle or another setting of the connection is not usable. */
-  | 'invalidTarget'
+  | 'invalidServer'
   /** No mount at the path, a path that the mount does not have, or a malformed path. */
   | 'invalidPath'
   | 'badRequest'

@@ -131,7 +131,7 @@ export class MirrorVault implements LeaseKeeper {
 
   onLease(key: ResourceKey, event: LeaseEvent): void {
     const { engine, backend, mirrors, metrics, recordEvent } = this.#options;
-    const addr = backend.locations.get(key)?.target.addr ?? '';
+    const addr = backend.locations.get(key)?.server.addr ?? '';
     for (const rule of backend.locations.users(key)) {
       const mirror = mirrors.get(rule);
       if (mirror === undefined) continue;

@@ -1,7 +1,7 @@
 /** Turns the `vault` blocks of a SecretMirror into locations with a login. A block with a problem is not used at all. */
-import type { VaultAddresses } from '../../vault/addresses.ts';
+import type { VaultAddresses } from '../../vault/client/addresses.ts';
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
-import { parseTarget, VaultTargetError } from '../../vault/target.ts';
+import { parseServer, VaultServerError } from '../../vault/client/server.ts';
 import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault/locations.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
 import { nameProblems } from './names.ts';
@@ -9,7 +9,7 @@ import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts
 
 /** Connection settings from the environment. */
 export type VaultDefaults = Pick<
-  VaultLocation['target'],
+  VaultLocation['server'],
   'caBundle' | 'tlsServerName' | 'namespace' | 'insecureSkipVerify'
 >;
 
@@ -40,9 +40,9 @@ export function vaultLocation(
   }
   const found: string[] = [];
   const { addr = '', path = '' } = block;
-  const target = { addr, ...withDefaults(block, context.vaultDefaults) };
+  const server = { addr, ...withDefaults(block, context.vaultDefaults) };
   if (addr === '') found.push(`${field}.addr: must be specified`);
-  else found.push(...targetProblems(context, target));
+  else found.push(...serverProblems(context, server));
   if (path === '') found.push(`${field}.path: must be specified`);
   else found.push(...pathProblems(field, path));
   const encoding = block.encoding ?? MIRROR_DEFAULTS.encoding;
@@ -51,7 +51,7 @@ export function vaultLocation(
   }
   const auth = authOf(block, context, found);
   problems.push(...found);
-  return found.length > 0 || auth === undefined ? undefined : { target, auth, path, encoding, secretType };
+  return found.length > 0 || auth === undefined ? undefined : { server, auth, path, encoding, secretType };
 }
 
 /** With its own certificates, a block is always verified, whatever the environment says. */
@@ -70,12 +70,12 @@ export function isSameEntry(a: VaultLocation, b: VaultLocation): boolean {
   return vaultTargetKey(a) === vaultTargetKey(b);
 }
 
-function targetProblems({ field, vaultAddresses }: BlockContext, target: VaultLocation['target']): string[] {
+function serverProblems({ field, vaultAddresses }: BlockContext, server: VaultLocation['server']): string[] {
   try {
-    const problem = vaultAddresses?.problem(parseTarget(target).url);
+    const problem = vaultAddresses?.problem(parseServer(server).url);
     return problem === undefined ? [] : [`${field}.addr: ${problem}`];
   } catch (error) {
-    if (!(error instanceof VaultTargetError)) throw error;
+    if (!(error instanceof VaultServerError)) throw error;
     return [`${field}.${error.field}: ${error.problem}`];
   }
 }

@@ -7,7 +7,7 @@ import { VaultAuthMissingError } from './auth-missing.ts';
 import type { VaultLocation } from './locations.ts';
 
 const LOCATION: VaultLocation = {
-  target: { addr: 'https://v' },
+  server: { addr: 'https://v' },
   auth: {
     method: 'approle',
     secret: { namespace: 'a', name: 'b' },

@@ -6,7 +6,7 @@
  */
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { VaultEntries } from '../../vault/entries.ts';
+import { VaultEntries } from '../../vault/kv/entries.ts';
 import { isVaultError, type VaultError } from '../../vault/errors.ts';
 import type { VaultIdentity } from '../../vault/session/identity.ts';
 import type { SessionHold, VaultSessions } from '../../vault/session/sessions.ts';
@@ -50,19 +50,19 @@ export class VaultAccess {
 
   /**
    * Opens the connection of a location: one that is followed (`VaultCredentials.follow`), or for a single use.
-   * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidTarget` and `closed`
+   * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidServer` and `closed`
    */
   async open(key: ResourceKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection> {
     const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
     const identity = await credentials.identity(location.auth, signal);
     const known = this.#open.get(key);
     if (known?.identity === identity) return known.connection;
-    const hold = sessions.acquire(location.target, identity);
+    const hold = sessions.acquire(location.server, identity);
     const { session } = hold;
     const connection: VaultConnection = {
       session,
       entries: getOrCreate(this.#entries, session, () => new VaultEntries(session, { clock, credentialsTimeoutMs })),
-      hold: () => sessions.acquire(location.target, identity),
+      hold: () => sessions.acquire(location.server, identity),
     };
     this.#open.set(key, { identity, hold, connection });
     known?.hold.release();

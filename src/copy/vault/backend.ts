@@ -1,8 +1,8 @@
 /** Vault as a backend: its entries as sources and targets, with the sessions, credentials and leases that they share. */
 import { withTimeout } from '../../runtime/abort.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import type { VaultAddresses } from '../../vault/addresses.ts';
-import { revokeLease } from '../../vault/leases.ts';
+import type { VaultAddresses } from '../../vault/client/addresses.ts';
+import { revokeLease } from '../../vault/lease-calls.ts';
 import { VaultSessions, type VaultSessionsOptions } from '../../vault/session/sessions.ts';
 import type { Backend, QueueFigures } from '../backend.ts';
 import type { KubeStore } from '../cluster/store.ts';

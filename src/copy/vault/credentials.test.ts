@@ -11,7 +11,7 @@ import type { HttpKubeApi } from '../../kube/http.ts';
 import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { isVaultError } from '../../vault/errors.ts';
 import { loginRequest, type VaultIdentity } from '../../vault/session/identity.ts';
-import { parseTarget } from '../../vault/target.ts';
+import { parseServer } from '../../vault/client/server.ts';
 import { SECRET } from '../model/kind.ts';
 import { KubeStore } from '../cluster/store.ts';
 import { ApiTokenRefusedError, ServiceAccountTokens } from './service-account-tokens.ts';
@@ -107,8 +107,8 @@ test('an unavailable API server is not a refusal', async () => {
   try {
     const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
     assert.equal(identity.method, 'kubernetes');
-    const target = parseTarget({ addr: 'http://127.0.0.1:1' });
-    await assert.rejects(loginRequest(target, identity, signal), (error) => {
+    const server = parseServer({ addr: 'http://127.0.0.1:1' });
+    await assert.rejects(loginRequest(server, identity, signal), (error) => {
       assert.ok(isVaultError(error, 'unavailable') && error.transient);
       assert.match(error.message, /no service account token to log in with: connection refused/);
       return true;
@@ -123,8 +123,8 @@ test('a ServiceAccount that does not exist is reported as missing', async () => 
   try {
     const identity = await new VaultCredentials(store).identity(byServiceAccount, signal);
     assert.equal(identity.method, 'kubernetes');
-    const target = parseTarget({ addr: 'http://127.0.0.1:1' });
-    await assert.rejects(loginRequest(target, identity, signal), (error) => {
+    const server = parseServer({ addr: 'http://127.0.0.1:1' });
+    await assert.rejects(loginRequest(server, identity, signal), (error) => {
       assert.ok(isVaultError(error, 'authFailed'));
       assert.match(missingCredential(error)?.message ?? '', /^serviceaccount default\/app .*not found$/);
       return true;

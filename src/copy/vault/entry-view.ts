@@ -1,12 +1,12 @@
 /** What an answer of Vault means for the sources of an entry: its content, or the view of a source without content. Pure. */
-import type { AbsentEntry, FoundEntry, LeaseGrant } from '../../vault/kv-answers.ts';
+import type { AbsentEntry, FoundEntry, LeaseGrant } from '../../vault/kv/answers.ts';
 import {
   invalidSecretKeys,
   toSecretData,
   ValueConversionError,
   type ValueEncoding,
   type VaultValues,
-} from '../../vault/values.ts';
+} from '../../vault/kv/values.ts';
 import type { SourceLease, SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';

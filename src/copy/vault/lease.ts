@@ -5,8 +5,8 @@
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVaultError } from '../../vault/errors.ts';
-import { leasePlan } from '../../vault/lease-plan.ts';
-import { lookupLease, renewalVerdict, renewLease } from '../../vault/leases.ts';
+import { leasePlan } from './lease-plan.ts';
+import { lookupLease, renewalVerdict, renewLease } from '../../vault/lease-calls.ts';
 import type { SessionHold } from '../../vault/session/sessions.ts';
 import type { Content } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';

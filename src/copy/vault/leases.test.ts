@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
-import { VaultEntries } from '../../vault/entries.ts';
+import { VaultEntries } from '../../vault/kv/entries.ts';
 import { VaultError } from '../../vault/errors.ts';
 import type { VaultSession } from '../../vault/session/session.ts';
 import { Content } from '../model/content.ts';

@@ -18,8 +18,8 @@
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError } from '../../vault/errors.ts';
-import type { LeaseGrant } from '../../vault/kv-answers.ts';
-import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../../vault/leases.ts';
+import type { LeaseGrant } from '../../vault/kv/answers.ts';
+import { type LeaseFacts, lookupLease, renewalVerdict, renewLease, revokeLease } from '../../vault/lease-calls.ts';
 import type { SessionHold } from '../../vault/session/sessions.ts';
 import { Content } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';

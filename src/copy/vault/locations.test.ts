@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import type { EntryPath } from '../../vault/mounts.ts';
+import type { EntryPath } from '../../vault/kv/mounts.ts';
 import {
   isVaultKey,
   laneOf,
@@ -16,7 +16,7 @@ import {
 
 const secret = { namespace: 'default', name: 'vault-token' };
 const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
-  target: { addr: 'https://vault.example:8200' },
+  server: { addr: 'https://vault.example:8200' },
   auth: { method: 'token', secret, tokenKey: 'token' },
   path: 'secret/data/app',
   encoding: 'plain',
@@ -27,7 +27,7 @@ const otherAuth = at({ auth: { method: 'token', secret: { ...secret, namespace: 
 
 describe('the key of an entry', () => {
   it('is the same for all spellings of address and path', () => {
-    for (const change of [{ path: '/secret//data/app' }, { target: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
+    for (const change of [{ path: '/secret//data/app' }, { server: { addr: 'HTTPS://vault.example:8200/v1/' } }]) {
       assert.equal(vaultPollKey(at(change)), vaultPollKey(at()));
       assert.equal(vaultTargetKey(at(change)), vaultTargetKey(at()));
     }
@@ -36,9 +36,9 @@ describe('the key of an entry', () => {
   it('differs by server, Vault namespace and path', () => {
     const changes: readonly Partial<VaultLocation>[] = [
       { path: 'secret/data/app2' },
-      { target: { addr: 'https://vault.example' } },
-      { target: { addr: 'http://vault.example:8200' } },
-      { target: { addr: 'https://vault.example:8200', namespace: 'team' } },
+      { server: { addr: 'https://vault.example' } },
+      { server: { addr: 'http://vault.example:8200' } },
+      { server: { addr: 'https://vault.example:8200', namespace: 'team' } },
     ];
     const keys = [at(), ...changes.map(at)];
     assert.equal(new Set(keys.map(vaultPollKey)).size, keys.length);
@@ -54,9 +54,9 @@ describe('the key of an entry', () => {
 
   it('of a poll is shared only by rules with the same identity and encoding', () => {
     const caBundle = '';
-    assert.equal(vaultPollKey(at()), vaultPollKey(at({ target: { addr: at().target.addr, caBundle } })));
-    const named = { addr: at().target.addr, tlsServerName: 'vault' };
-    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ target: named })]) {
+    assert.equal(vaultPollKey(at()), vaultPollKey(at({ server: { addr: at().server.addr, caBundle } })));
+    const named = { addr: at().server.addr, tlsServerName: 'vault' };
+    for (const other of [otherAuth, at({ encoding: 'base64' }), at({ secretType: undefined }), at({ server: named })]) {
       assert.notEqual(vaultPollKey(other), vaultPollKey(at()));
     }
   });
@@ -70,7 +70,7 @@ describe('the key of an entry', () => {
   it('contains the server, for its queue lane', () => {
     assert.equal(laneOf(vaultPollKey(at())), 'https://vault.example:8200');
     assert.equal(
-      laneOf(vaultTargetKey(at({ target: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
+      laneOf(vaultTargetKey(at({ server: { addr: 'http://[::1]:8200/behind/a/proxy' } }))),
       'http://[::1]:8200',
     );
     assert.ok(isVaultKey(vaultPollKey(at())));
@@ -79,12 +79,12 @@ describe('the key of an entry', () => {
 });
 
 describe('the origin of a lease', () => {
-  const { addr } = at().target;
+  const { addr } = at().server;
   it('does not depend on TLS settings or the type of the copies', () => {
     for (const same of [
       at({ secretType: 'kubernetes.io/tls' }),
-      at({ target: { addr, tlsServerName: 'vault' } }),
-      at({ target: { addr: `${addr}/v1/` }, path: '/secret/data/app' }),
+      at({ server: { addr, tlsServerName: 'vault' } }),
+      at({ server: { addr: `${addr}/v1/` }, path: '/secret/data/app' }),
     ]) {
       assert.equal(vaultLeaseOrigin(same), vaultLeaseOrigin(at()));
     }
@@ -92,8 +92,8 @@ describe('the origin of a lease', () => {
 
   it('differs by address, Vault namespace, path, login and encoding', () => {
     const others = [
-      at({ target: { addr: 'https://other.example:8200' } }),
-      at({ target: { addr, namespace: 'team' } }),
+      at({ server: { addr: 'https://other.example:8200' } }),
+      at({ server: { addr, namespace: 'team' } }),
       at({ path: 'secret/data/other' }),
       otherAuth,
       at({ auth: { method: 'token', secret, tokenKey: 'other' } }),

@@ -7,12 +7,12 @@
  */
 import { createHash } from 'node:crypto';
 
-import type { EntryPath } from '../../vault/mounts.ts';
+import type { EntryPath } from '../../vault/kv/mounts.ts';
 import { getOrCreate, SetMap } from '../../runtime/maps.ts';
 import { normalizePath } from '../../vault/path.ts';
-import { parseTarget } from '../../vault/target.ts';
-import type { VaultTargetOptions } from '../../vault/target.ts';
-import type { ValueEncoding } from '../../vault/values.ts';
+import { parseServer } from '../../vault/client/server.ts';
+import type { VaultServerOptions } from '../../vault/client/server.ts';
+import type { ValueEncoding } from '../../vault/kv/values.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
 export const VAULT_BACKEND = 'vault';
@@ -43,7 +43,7 @@ export type VaultAuthRef =
     };
 
 export interface VaultLocation {
-  readonly target: VaultTargetOptions;
+  readonly server: VaultServerOptions;
   readonly auth: VaultAuthRef;
   readonly path: string;
   readonly encoding: ValueEncoding;
@@ -53,7 +53,7 @@ export interface VaultLocation {
 
 /**
  * The key of a location as the source of one rule.
- * @throws VaultError `invalidTarget`, VaultPathError
+ * @throws VaultError `invalidServer`, VaultPathError
  */
 export function vaultSourceKey(location: VaultLocation, rule: RuleKey): ResourceKey {
   return keyOf(location, [...waysOf(location), rule]);
@@ -61,7 +61,7 @@ export function vaultSourceKey(location: VaultLocation, rule: RuleKey): Resource
 
 /**
  * Equal for locations of the same entry, read with the same login in the same way. They share a poll.
- * @throws VaultError `invalidTarget`, VaultPathError
+ * @throws VaultError `invalidServer`, VaultPathError
  */
 export function vaultPollKey(location: VaultLocation): ResourceKey {
   return keyOf(location, waysOf(location));
@@ -70,31 +70,31 @@ export function vaultPollKey(location: VaultLocation): ResourceKey {
 /**
  * The origin of a lease: address, Vault namespace and path, login, and encoding. A lease of another origin is never used for this location.
  * TLS settings and the type of the copies are not part of it.
- * @throws VaultError `invalidTarget`, VaultPathError
+ * @throws VaultError `invalidServer`, VaultPathError
  */
 export function vaultLeaseOrigin(location: VaultLocation): string {
   return hashOf(location, [location.auth, location.encoding]);
 }
 
-function waysOf({ target, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
-  return [parseTarget(target).connectionKey, auth, encoding, secretType ?? null];
+function waysOf({ server, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
+  return [parseServer(server).connectionKey, auth, encoding, secretType ?? null];
 }
 
 /**
  * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
- * @throws VaultError `invalidTarget`, VaultPathError
+ * @throws VaultError `invalidServer`, VaultPathError
  */
 export function vaultTargetKey(location: VaultLocation): ResourceKey {
   return keyOf(location, []);
 }
 
 function keyOf(location: VaultLocation, how: readonly unknown[]): ResourceKey {
-  const { origin } = parseTarget(location.target);
+  const { origin } = parseServer(location.server);
   return `${VAULT_BACKEND}:${origin}/${normalizePath(location.path)}#${hashOf(location, how)}`;
 }
 
 function hashOf(location: VaultLocation, how: readonly unknown[]): string {
-  const { url, namespace } = parseTarget(location.target);
+  const { url, namespace } = parseServer(location.server);
   const parts = JSON.stringify([url.href, namespace, normalizePath(location.path), how]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }

@@ -20,7 +20,7 @@ import { VaultSources } from './sources.ts';
 const RULE = 'mirrors:default/mirror';
 const LOCATION: VaultLocation = {
   // Nobody listens there.
-  target: { addr: 'http://127.0.0.1:1' },
+  server: { addr: 'http://127.0.0.1:1' },
   auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
   path: 'secret/data/app',
   encoding: 'plain',

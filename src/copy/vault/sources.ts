@@ -10,7 +10,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { KeyedQueue } from '../../runtime/queue/keyed-queue.ts';
 import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
-import { mountOfPath } from '../../vault/parties.ts';
+import { mountOfPath } from '../../vault/client/mount-gates.ts';
 import { normalizePath } from '../../vault/path.ts';
 import type { QueueFigures, SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';

@@ -15,7 +15,7 @@ import { VaultTargets } from './targets.ts';
 const RULE = 'mirrors:default/mirror';
 const SOURCE = 'c:Secret/default/db';
 const LOCATION: VaultLocation = {
-  target: { addr: 'http://v' },
+  server: { addr: 'http://v' },
   auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
   path: 'secret/data/app',
   encoding: 'plain',

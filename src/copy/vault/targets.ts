@@ -8,7 +8,7 @@
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { isVaultError, VaultError } from '../../vault/errors.ts';
-import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/values.ts';
+import { toVaultValues, ValueConversionError, type ValueEncoding, type VaultValues } from '../../vault/kv/values.ts';
 import { type Claim, type Outcome, PENDING, SYNCED } from '../model/claim.ts';
 import { type ClaimBook, type Entry } from '../plan/claim-book.ts';
 import type { Content } from '../model/content.ts';
@@ -172,7 +172,7 @@ export class VaultTargets implements TargetWriter {
       return contentFrom(entry.values, location.encoding);
     } catch (error) {
       if (error instanceof NotKnownYetError) {
-        const { addr } = location.target;
+        const { addr } = location.server;
         throw new VaultError(error.message, { kind: 'unavailable', addr, cause: error });
       }
       if (!isVaultError(error) || error.transient) throw error;

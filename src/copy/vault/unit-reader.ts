@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { ByteCache } from '../../runtime/byte-cache.ts';
-import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../vault/kv-answers.ts';
+import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../vault/kv/answers.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { fingerprintOf } from '../model/fingerprint.ts';

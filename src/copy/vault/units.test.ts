@@ -4,8 +4,8 @@ import { beforeEach, describe, it } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { VaultError } from '../../vault/errors.ts';
-import type { KvEntry } from '../../vault/kv-answers.ts';
-import { VaultValues, type ValueEncoding } from '../../vault/values.ts';
+import type { KvEntry } from '../../vault/kv/answers.ts';
+import { VaultValues, type ValueEncoding } from '../../vault/kv/values.ts';
 import type { VaultAccess, VaultConnection } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
 import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.ts';
@@ -18,7 +18,7 @@ const POLL_MS = 1000;
 
 function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
   const auth = { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' } as const;
-  return { target: { addr: 'http://v' }, auth, path: 'there/app', encoding, secretType: 'Opaque' };
+  return { server: { addr: 'http://v' }, auth, path: 'there/app', encoding, secretType: 'Opaque' };
 }
 
 describe('a source in Vault', () => {

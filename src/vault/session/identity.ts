@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { CredentialUnavailableError, VaultError } from '../errors.ts';
 import { normalizePath, VaultPathError } from '../path.ts';
-import type { VaultTarget } from '../target.ts';
+import type { VaultServer } from '../client/server.ts';
 
 export interface TokenIdentity {
   readonly method: 'token';
@@ -40,13 +40,13 @@ export interface LoginRequest {
 }
 
 /** A key under which a session is shared. Holds a hash of the credential, not the credential. */
-export function sessionKey(target: VaultTarget, identity: VaultIdentity): string {
+export function sessionKey(server: VaultServer, identity: VaultIdentity): string {
   const hash = createHash('sha256');
   const add = (part: string | SecretBytes): void => {
     const bytes = typeof part === 'string' ? Buffer.from(part) : part.bytes();
     hash.update(`${bytes.byteLength}:`).update(bytes);
   };
-  [target.connectionKey, target.namespace ?? '', identity.method].forEach(add);
+  [server.connectionKey, server.namespace ?? '', identity.method].forEach(add);
   switch (identity.method) {
     case 'token':
       add(withoutLineEnd(identity.token));
@@ -73,21 +73,21 @@ export function identityLabel(identity: VaultIdentity): string {
  * @throws VaultError `invalidPath` for a malformed mount, `authFailed` for a credential that is not text or absent
  */
 export async function loginRequest(
-  target: VaultTarget,
+  server: VaultServer,
   identity: LoginIdentity,
   signal: AbortSignal,
 ): Promise<LoginRequest> {
-  const fields = await loginFields(target, identity, signal);
+  const fields = await loginFields(server, identity, signal);
   const secrets = Object.values(fields);
   return {
-    path: `${mountPath(target, identity)}/login`,
+    path: `${mountPath(server, identity)}/login`,
     body: Buffer.from(JSON.stringify(fields)),
     redact: () => secrets,
   };
 }
 
 async function loginFields(
-  target: VaultTarget,
+  server: VaultServer,
   identity: LoginIdentity,
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
@@ -100,20 +100,20 @@ async function loginFields(
     const what = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
     throw new VaultError(`no ${what} to log in with: ${cause instanceof Error ? cause.message : 'unknown'}`, {
       kind: cause instanceof CredentialUnavailableError ? 'unavailable' : 'authFailed',
-      addr: target.origin,
+      addr: server.origin,
       cause,
     });
   }
 }
 
-function mountPath(target: VaultTarget, identity: LoginIdentity): string {
+function mountPath(server: VaultServer, identity: LoginIdentity): string {
   try {
     return `auth/${normalizePath(identity.mount ?? identity.method)}`;
   } catch (cause) {
     if (!(cause instanceof VaultPathError)) throw cause;
     throw new VaultError(`the mount of the login: ${cause.message}`, {
       kind: 'invalidPath',
-      addr: target.origin,
+      addr: server.origin,
       cause,
     });
   }

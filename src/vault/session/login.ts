@@ -1,7 +1,7 @@
 /** Gets a token: by a login, or from the configuration. */
 import type { Clock } from '../../runtime/clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
-import type { VaultCalls } from '../client.ts';
+import type { VaultCalls } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel, type LoginIdentity, loginRequest, withoutLineEnd } from './identity.ts';
 import { booleanMember, type JsonObject, numberMember, stringMember } from '../json.ts';
@@ -26,14 +26,14 @@ const REFUSING_STATUS = new Set([400, 403, 404, 500]);
 export async function logIn(context: LoginContext, identity: LoginIdentity, name: string): Promise<SessionToken> {
   const { client, clock, namespace, timeoutMs } = context;
   // Not the signal of a caller: an aborted login may have made a token, which would never be revoked.
-  const request = await loginRequest(client.target, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
+  const request = await loginRequest(client.server, identity, AbortSignal.timeout(timeoutMs ?? 10_000));
   const now = clock.monotonic();
   try {
     const { auth } = await client.request({ method: 'POST', ...request, namespace });
     if (auth === undefined || auth.clientToken === '') {
       const reason = 'the login returned no token (second factors and wrapped answers are not supported)';
       const { path } = request;
-      throw new VaultError(reason, { kind: 'authFailed', addr: client.target.origin, method: 'POST', path });
+      throw new VaultError(reason, { kind: 'authFailed', addr: client.server.origin, method: 'POST', path });
     }
     const token = SecretBytes.fromUtf8(auth.clientToken);
     const revocable = !auth.batch;

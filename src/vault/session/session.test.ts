@@ -4,11 +4,11 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
-import type { VaultAuth, VaultResponse } from '../answer.ts';
-import type { VaultRequest } from '../client.ts';
+import type { VaultAuth, VaultResponse } from '../client/answer.ts';
+import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { VaultSession } from './session.ts';
-import { parseTarget } from '../target.ts';
+import { parseServer } from '../client/server.ts';
 
 const LIFE_S = 3_000;
 const READ = { method: 'GET', path: 'secret/data/app' } as const;
@@ -16,7 +16,7 @@ const READ = { method: 'GET', path: 'secret/data/app' } as const;
 /** A session whose logins give the tokens `t1`, `t2`, … Calls with those that are `refused` are answered by 403. */
 function setUp(limitedUses: boolean) {
   const clock = new ManualClock();
-  const target = parseTarget({ addr: 'http://127.0.0.1:8200' });
+  const server = parseServer({ addr: 'http://127.0.0.1:8200' });
   const refused = new Set<string>();
   const seen: string[] = [];
   const gate: { wait: Promise<void> } = { wait: Promise.resolve() };
@@ -32,13 +32,13 @@ function setUp(limitedUses: boolean) {
     if (path === 'auth/approle/login') return { ...none, auth: authOf(`t${++logins}`) };
     if (path === 'auth/token/lookup-self') await gate.wait;
     const kind = 'permissionDenied';
-    if (refused.has(name)) throw new VaultError('denied', { kind, addr: target.origin, status: 403 });
+    if (refused.has(name)) throw new VaultError('denied', { kind, addr: server.origin, status: 403 });
     return { ...none, auth: undefined };
   };
   const [roleId, secretId] = [SecretBytes.fromUtf8('r'), SecretBytes.fromUtf8('s')];
   const identity = { method: 'approle', roleId, secretId } as const;
   const session = new VaultSession({
-    client: { target, request },
+    client: { server, request },
     namespace: undefined,
     clock,
     random: () => 0.5,

@@ -16,8 +16,8 @@
  * A 403 comes from a policy or from a dead token. One shared `lookup-self` decides (`token-check.ts`).
  */
 import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
-import type { VaultResponse } from '../answer.ts';
-import type { VaultRequest } from '../client.ts';
+import type { VaultResponse } from '../client/answer.ts';
+import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel, type VaultIdentity } from './identity.ts';
 import { adoptToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
@@ -100,7 +100,7 @@ export class VaultSession implements VaultCaller {
 
   /** Scheme, host and port of the Vault. */
   get addr(): string {
-    return this.#options.client.target.origin;
+    return this.#options.client.server.origin;
   }
 
   /** `token`, `auth/approle`, …: for logs. */

@@ -6,13 +6,13 @@
  * nor forgets that the last login was refused. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
-import { VaultClient, type VaultClientOptions } from '../client.ts';
+import { VaultClient, type VaultClientOptions } from '../client/client.ts';
 import { VaultError } from '../errors.ts';
 import { sessionKey, type VaultIdentity } from './identity.ts';
 import { VaultSession } from './session.ts';
 import type { SessionObserver } from './session-events.ts';
-import { parseTarget, type VaultTarget, type VaultTargetOptions } from '../target.ts';
-import { largeAnswerSlots } from '../transport.ts';
+import { parseServer, type VaultServer, type VaultServerOptions } from '../client/server.ts';
+import { largeAnswerSlots } from '../client/transport.ts';
 
 export interface VaultSessionsOptions extends VaultClientOptions {
   readonly clock: Clock;
@@ -66,13 +66,13 @@ export class VaultSessions {
 
   /**
    * The session of this identity. Does not log in: the first call does.
-   * @throws VaultError `invalidTarget` naming the field, `closed` after `stop`
+   * @throws VaultError `invalidServer` naming the field, `closed` after `stop`
    */
-  acquire(targetOptions: VaultTargetOptions, identity: VaultIdentity): SessionHold {
-    const target = parseTarget(targetOptions);
-    if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: target.origin });
-    const key = sessionKey(target, identity);
-    const entry = this.#entries.get(key) ?? this.#open(key, target, identity);
+  acquire(serverOptions: VaultServerOptions, identity: VaultIdentity): SessionHold {
+    const server = parseServer(serverOptions);
+    if (this.#stopped) throw new VaultError('stopped', { kind: 'closed', addr: server.origin });
+    const key = sessionKey(server, identity);
+    const entry = this.#entries.get(key) ?? this.#open(key, server, identity);
     entry.users++;
     entry.linger?.cancel();
     entry.linger = undefined;
@@ -104,22 +104,22 @@ export class VaultSessions {
     return this.stop();
   }
 
-  #open(key: string, target: VaultTarget, identity: VaultIdentity): Entry {
-    const shared = this.#clientOf(target);
+  #open(key: string, server: VaultServer, identity: VaultIdentity): Entry {
+    const shared = this.#clientOf(server);
     shared.sessions++;
     const client = shared.client.identity();
-    const session = new VaultSession({ ...this.#options, client, namespace: target.namespace, identity });
+    const session = new VaultSession({ ...this.#options, client, namespace: server.namespace, identity });
     const entry: Entry = { session, shared, users: 0, linger: undefined };
     this.#entries.set(key, entry);
     return entry;
   }
 
-  #clientOf(target: VaultTarget): SharedClient {
-    const { connectionKey } = target;
+  #clientOf(server: VaultServer): SharedClient {
+    const { connectionKey } = server;
     const known = this.#clients.get(connectionKey);
     if (known !== undefined) return known;
     const made = {
-      client: new VaultClient(target, { ...this.#options, largeAnswers: this.#largeAnswers }),
+      client: new VaultClient(server, { ...this.#options, largeAnswers: this.#largeAnswers }),
       connectionKey,
       sessions: 0,
     };

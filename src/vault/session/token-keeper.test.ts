@@ -4,9 +4,9 @@ import { describe, it } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
-import type { VaultRequest } from '../client.ts';
+import type { VaultRequest } from '../client/client.ts';
 import { VaultError } from '../errors.ts';
-import { parseTarget } from '../target.ts';
+import { parseServer } from '../client/server.ts';
 import { SessionToken } from './token.ts';
 import { TokenKeeper } from './token-keeper.ts';
 
@@ -26,7 +26,7 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
     const none = { status: 200, data: undefined, leaseId: '', leaseSeconds: 0, renewable: false };
     return { ...none, auth: { ...auth, batch: false, limitedUses: false } };
   };
-  const client = { target: parseTarget({ addr: 'http://127.0.0.1:8200' }), request };
+  const client = { server: parseServer({ addr: 'http://127.0.0.1:8200' }), request };
   const keeper = new TokenKeeper({
     context: { client, namespace: undefined, clock },
     random: () => random,

@@ -19,7 +19,7 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { type CodeBlock, codeBlocks } from '../../support/markdown.ts';
 import { Shell, stepsOf } from './shell.ts';
 
-const ROOT = new URL('../../../', import.meta.url);
+const ROOT = new URL('../../..', import.meta.url);
 /** The order matters: pages after the one on SecretMirrors use its Secret `mysecret`. */
 const PAGES = [
   ...new Set(['README.md', 'docs/mirrors.md', ...globSync('docs/*.md', { cwd: ROOT.pathname }).toSorted()]),

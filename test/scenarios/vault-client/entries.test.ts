@@ -6,12 +6,12 @@ import * as fc from 'fast-check';
 
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
-import { VaultEntries } from '../../../src/vault/entries.ts';
+import { VaultEntries } from '../../../src/vault/kv/entries.ts';
 import { isVaultError, VaultError } from '../../../src/vault/errors.ts';
-import type { FoundEntry, KvEntry } from '../../../src/vault/kv-answers.ts';
+import type { FoundEntry, KvEntry } from '../../../src/vault/kv/answers.ts';
 import type { VaultCaller, VaultSession } from '../../../src/vault/session/session.ts';
 import { VaultSessions } from '../../../src/vault/session/sessions.ts';
-import { toSecretData, toVaultValues, VaultValues } from '../../../src/vault/values.ts';
+import { toSecretData, toVaultValues, VaultValues } from '../../../src/vault/kv/values.ts';
 import { DevVault } from './dev-vault.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { SecretBytes } from '../../../src/runtime/secret-bytes.ts';
-import { VaultEntries } from '../../../src/vault/entries.ts';
+import { VaultEntries } from '../../../src/vault/kv/entries.ts';
 import { isVaultError, type VaultErrorKind } from '../../../src/vault/errors.ts';
 import type { AppRoleIdentity, VaultIdentity } from '../../../src/vault/session/identity.ts';
 import type { SessionEvent } from '../../../src/vault/session/session-events.ts';

@@ -4,29 +4,29 @@
  * It holds no token: each call brings its own. Invariants:
  *
  * - A token goes to the configured scheme, host and port only. A redirect inside that origin is followed once, any
- *   other is an error that names its target.
+ *   other is an error that names its origin.
  * - The time limit covers waiting for a slot, the connection and the whole answer.
- * - Failures of one identity do not affect others: circuits and slots are by identity and mount (`parties.ts`), and only the
+ * - Failures of one identity do not affect others: circuits and slots are by identity and mount (`mount-gates.ts`), and only the
  *   health check, which belongs to no identity, decides that the server is down (`liveness.ts`). A call that cannot be sent
  *   is not counted.
  * - Nothing that was sent is part of an error: Vault's messages are scrubbed, other bodies are not quoted.
  */
-import { AnswerTooLargeError } from '../http/errors.ts';
-import type { Answer } from '../http/exchange.ts';
-import type { Clock } from '../runtime/clock.ts';
-import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../runtime/abort.ts';
-import type { SecretBytes } from '../runtime/secret-bytes.ts';
+import { AnswerTooLargeError } from '../../http/errors.ts';
+import type { Answer } from '../../http/exchange.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { AbortedError, anySignal, sleep, throwIfAborted, TimeLimitError } from '../../runtime/abort.ts';
+import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultAddresses } from './addresses.ts';
 import { type Failure, readAnswer, type VaultResponse } from './answer.ts';
 import type { Permit } from './circuit.ts';
-import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from './errors.ts';
+import { isVaultError, VaultError, type VaultErrorDetails, type VaultErrorKind } from '../errors.ts';
 import { isServing } from './health.ts';
 import { Liveness } from './liveness.ts';
-import { mountOfPath, Parties, Party, serverSlots } from './parties.ts';
-import { encodePath } from './path.ts';
+import { mountOfPath, MountGates, MountGate, serverSlots } from './mount-gates.ts';
+import { encodePath } from '../path.ts';
 import { scrub } from './scrub.ts';
 import type { Slots } from './slots.ts';
-import { type VaultTarget, VaultTargetError } from './target.ts';
+import { type VaultServer, VaultServerError } from './server.ts';
 import { type ClientCertificate, largeAnswerSlots, Transport } from './transport.ts';
 
 export interface VaultRequest {
@@ -82,7 +82,7 @@ export interface VaultClientOptions {
 }
 
 /** The calls of one identity, with circuits and slots of their own. */
-export type VaultCalls = Pick<VaultClient, 'target' | 'request'>;
+export type VaultCalls = Pick<VaultClient, 'server' | 'request'>;
 
 /** Answers of a server that may be unable to serve any call at the moment. */
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
@@ -91,8 +91,8 @@ const HEALTH_LIMIT_MS = 5_000;
 /** Failures after which Vault's own client repeats a call, and how much later, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
-const PARTY_MAX_WAIT_MS = 30_000;
-const PARTY_THRESHOLD = 2;
+const GATE_MAX_WAIT_MS = 30_000;
+const GATE_THRESHOLD = 2;
 /** No token is longer; Vault's own have about 100 characters, and at most 500 with the claims of a batch token. */
 const LONGEST_TOKEN = 16 * 1024;
 /** Codes of node for a certificate or handshake that failed; the rest begin with ERR_SSL_ or ERR_TLS_. */
@@ -100,43 +100,43 @@ const TLS_CODES =
   /^(?:ERR_(?:SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$|CRL_)/;
 
 export class VaultClient {
-  readonly target: VaultTarget;
+  readonly server: VaultServer;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #maxRetries: number;
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
   readonly #liveness: Liveness;
-  readonly #newParties: () => Parties;
+  readonly #newGates: () => MountGates;
   /** For calls without an identity. */
-  readonly #parties: Parties;
+  readonly #gates: MountGates;
   /** The last failure while the server was up; the reason in the errors of calls that are then refused. */
   #lastFailure = 'calls without an answer';
   #closed = false;
 
-  /** @throws RangeError naming a bad option, VaultTargetError for a server that may not be called */
-  constructor(target: VaultTarget, options: VaultClientOptions) {
+  /** @throws RangeError naming a bad option, VaultServerError for a server that may not be called */
+  constructor(server: VaultServer, options: VaultClientOptions) {
     const { addresses = new VaultAddresses(), largeAnswers = largeAnswerSlots() } = options;
-    const problem = addresses.problem(target.url);
-    if (problem !== undefined) throw new VaultTargetError('addr', problem, target.origin);
+    const problem = addresses.problem(server.url);
+    if (problem !== undefined) throw new VaultServerError('addr', problem, server.origin);
     const { clock, random, timeoutMs = 10_000, concurrency = 32 } = options;
     if (!(timeoutMs > 0)) throw new RangeError(`timeoutMs must be positive, got ${timeoutMs}`);
-    this.target = target;
+    this.server = server;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#maxRetries = options.maxRetries ?? 0;
     this.#onCall = options.onCall;
     const slots = serverSlots(concurrency);
-    const { circuitThreshold: threshold = PARTY_THRESHOLD } = options;
-    const circuit = { clock, random, threshold, maxMs: PARTY_MAX_WAIT_MS };
-    this.#newParties = () => new Parties(() => new Party(slots, circuit));
-    this.#parties = this.#newParties();
+    const { circuitThreshold: threshold = GATE_THRESHOLD } = options;
+    const circuit = { clock, random, threshold, maxMs: GATE_MAX_WAIT_MS };
+    this.#newGates = () => new MountGates(() => new MountGate(slots, circuit));
+    this.#gates = this.#newGates();
     // One more than there are slots: the health check never waits for calls that hang.
     const { proxy, client } = options;
     const connections = concurrency + 1;
-    const transport = new Transport(target, { connections, large: largeAnswers, addresses, proxy, client });
+    const transport = new Transport(server, { connections, large: largeAnswers, addresses, proxy, client });
     const limitMs = Math.min(timeoutMs, HEALTH_LIMIT_MS);
-    const health = { transport, addr: target.origin, clock, limitMs, onCall: options.onCall };
+    const health = { transport, addr: server.origin, clock, limitMs, onCall: options.onCall };
     this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, ask: () => isServing(health) });
     this.#transport = transport;
   }
@@ -148,8 +148,8 @@ export class VaultClient {
 
   /** For the calls of one identity, with circuits and slots of its own. */
   identity(): VaultCalls {
-    const parties = this.#newParties();
-    return { target: this.target, request: (request) => this.#limited(request, parties) };
+    const gates = this.#newGates();
+    return { server: this.server, request: (request) => this.#limited(request, gates) };
   }
 
   /**
@@ -158,7 +158,7 @@ export class VaultClient {
    * @throws VaultError, or AbortedError when the signal is aborted
    */
   request(request: VaultRequest): Promise<VaultResponse> {
-    return this.#limited(request, this.#parties);
+    return this.#limited(request, this.#gates);
   }
 
   /** Closes all connections; running calls fail. */
@@ -171,12 +171,12 @@ export class VaultClient {
     this.close();
   }
 
-  async #limited(request: VaultRequest, parties: Parties): Promise<VaultResponse> {
-    const what = `calling vault ${this.target.origin}`;
+  async #limited(request: VaultRequest, gates: MountGates): Promise<VaultResponse> {
+    const what = `calling vault ${this.server.origin}`;
     throwIfAborted(request.signal, what);
     if (this.#closed) throw this.#error(request, 'the connection was closed', { kind: 'closed' });
     const headers = this.#headers(request);
-    const party = parties.of(request.mount ?? mountOfPath(request.path));
+    const gate = gates.of(request.mount ?? mountOfPath(request.path));
     const limitMs = request.timeoutMs ?? this.#timeoutMs;
     using linked = anySignal(request.signal);
     const timer = this.#clock.setTimeout(() => {
@@ -184,9 +184,9 @@ export class VaultClient {
     }, limitMs);
     try {
       for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
-        const slots = await party.enter(linked.signal);
+        const slots = await gate.enter(linked.signal);
         try {
-          return await this.#guarded(request, headers, party, linked.signal);
+          return await this.#guarded(request, headers, gate, linked.signal);
         } catch (error) {
           if (left <= 0 || !isVaultError(error, ...RETRIED)) throw error;
         } finally {
@@ -209,10 +209,10 @@ export class VaultClient {
   async #guarded(
     request: VaultRequest,
     headers: readonly string[],
-    party: Party,
+    gate: MountGate,
     signal: AbortSignal,
   ): Promise<VaultResponse> {
-    const entry = (await this.#liveness.admit(signal)) ?? party.circuit.tryEnter();
+    const entry = (await this.#liveness.admit(signal)) ?? gate.circuit.tryEnter();
     if (entry.refused !== undefined) {
       const { retryAfterMs } = entry;
       throw entry.refused === 'paused'
@@ -228,41 +228,41 @@ export class VaultClient {
       status = answer.status;
       const response = readAnswer(answer, this.#clock.now());
       if ('kind' in response) throw this.#refused(request, answer, response);
-      this.#answered(entry, party);
+      this.#answered(entry, gate);
       return response;
     } catch (error) {
       const failure = this.#asVaultError(request, error);
       if (failure === undefined || request.signal?.aborted === true || this.#closed) entry.dropped();
-      else this.#report(entry, party, failure);
+      else this.#report(entry, gate, failure);
       throw failure ?? error;
     } finally {
-      this.#onCall?.({ addr: this.target.origin, method: request.method, path: request.path, status });
+      this.#onCall?.({ addr: this.server.origin, method: request.method, path: request.path, status });
     }
   }
 
-  #report(permit: Permit, party: Party, failure: VaultError): void {
+  #report(permit: Permit, gate: MountGate, failure: VaultError): void {
     const { kind, status = 0, reason, retryAfterMs } = failure;
     if (status !== 0 && !(status >= 472 && NO_SERVICE.has(kind))) {
-      this.#answered(permit, party);
+      this.#answered(permit, gate);
       // The quota may be that of one mount or identity, so the others are not held.
-      if (kind === 'throttled' && retryAfterMs !== undefined) party.circuit.pause(retryAfterMs);
+      if (kind === 'throttled' && retryAfterMs !== undefined) gate.circuit.pause(retryAfterMs);
       return;
     }
     if (this.#liveness.state === 'up') this.#lastFailure = reason;
-    void this.#countFailure(permit, party);
+    void this.#countFailure(permit, gate);
   }
 
-  /** Counts the failure against the party, unless the server is down. Never rejects. */
-  async #countFailure(permit: Permit, party: Party): Promise<void> {
+  /** Counts the failure against the gate, unless the server is down. Never rejects. */
+  async #countFailure(permit: Permit, gate: MountGate): Promise<void> {
     if (await this.#liveness.doubt()) {
-      party.prove(false);
+      gate.recordCall(false);
       permit.failed();
     } else permit.dropped();
   }
 
-  #answered(permit: Permit, party: Party): void {
+  #answered(permit: Permit, gate: MountGate): void {
     this.#liveness.answered();
-    party.prove(true);
+    gate.recordCall(true);
     permit.succeeded();
   }
 
@@ -282,7 +282,7 @@ export class VaultClient {
 
   /** @throws VaultError `tokenInvalid` for a token that cannot be a header; nothing is sent then */
   #headers(request: VaultRequest): readonly string[] {
-    const namespace = request.namespace ?? this.target.namespace;
+    const namespace = request.namespace ?? this.server.namespace;
     const headers: string[] = [];
     if (request.token !== undefined) headers.push('X-Vault-Token', this.#tokenHeader(request));
     if (namespace !== undefined) headers.push('X-Vault-Namespace', namespace);
@@ -306,8 +306,8 @@ export class VaultClient {
   #sameOriginRedirect(answer: Answer): string | undefined {
     if (answer.status !== 307 && answer.status !== 308) return undefined;
     const to = this.#location(answer);
-    const prefix = this.target.url.pathname.replace(/\/$/, '');
-    return to !== null && to.origin === this.target.origin && to.pathname.startsWith(`${prefix}/v1/`)
+    const prefix = this.server.url.pathname.replace(/\/$/, '');
+    return to !== null && to.origin === this.server.origin && to.pathname.startsWith(`${prefix}/v1/`)
       ? to.pathname.slice(prefix.length) + to.search
       : undefined;
   }
@@ -330,7 +330,7 @@ export class VaultClient {
   }
 
   #location(answer: Answer): URL | null {
-    return URL.parse(answer.headers.location ?? '', this.target.url.href);
+    return URL.parse(answer.headers.location ?? '', this.server.url.href);
   }
 
   /** `undefined`: the caller aborted. */
@@ -354,7 +354,7 @@ export class VaultClient {
     reason: string,
     details: Omit<VaultErrorDetails, 'addr' | 'method' | 'path'>,
   ): VaultError {
-    return new VaultError(reason, { ...details, addr: this.target.origin, method: request.method, path: request.path });
+    return new VaultError(reason, { ...details, addr: this.server.origin, method: request.method, path: request.path });
   }
 }
 

@@ -10,10 +10,10 @@
  * - Only KV is written. A path that is to be written is not read where the read would create credentials. Where Vault does not
  *   name the mount, the first read may create some: they are revoked at once, and the path is not tried again for a while.
  */
-import type { Clock } from '../runtime/clock.ts';
-import { isVersionedPathWarning } from './answer.ts';
-import { isVaultError, VaultError } from './errors.ts';
-import { numberMember, stringMember } from './json.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { isVersionedPathWarning } from '../client/answer.ts';
+import { isVaultError, VaultError } from '../errors.ts';
+import { numberMember, stringMember } from '../json.ts';
 import {
   entryHead,
   type FoundEntry,
@@ -22,11 +22,11 @@ import {
   MISSING,
   plainEntry,
   versionedEntry,
-} from './kv-answers.ts';
-import { revokeLease } from './leases.ts';
+} from './answers.ts';
+import { revokeLease } from '../lease-calls.ts';
 import { asVersioned, type EntryPath, Mounts } from './mounts.ts';
-import { Holds } from '../runtime/holds.ts';
-import type { VaultCaller } from './session/session.ts';
+import { Holds } from '../../runtime/holds.ts';
+import type { VaultCaller } from '../session/session.ts';
 import type { VaultValues } from './values.ts';
 
 export interface VaultEntriesOptions {

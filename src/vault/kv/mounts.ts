@@ -5,12 +5,12 @@
  * `vault kv`). Without an answer the path's shape decides: a `data` segment after the first one means version 2. A mount is kept
  * for ten minutes, or until a call shows that it has changed.
  */
-import type { Clock } from '../runtime/clock.ts';
-import { SingleFlight } from '../runtime/single-flight.ts';
-import { isVaultError, VaultError } from './errors.ts';
-import { objectMember, stringMember } from './json.ts';
-import { normalizePath, VaultPathError } from './path.ts';
-import type { VaultCaller } from './session/session.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { SingleFlight } from '../../runtime/single-flight.ts';
+import { isVaultError, VaultError } from '../errors.ts';
+import { objectMember, stringMember } from '../json.ts';
+import { normalizePath, VaultPathError } from '../path.ts';
+import type { VaultCaller } from '../session/session.ts';
 
 export type MountKind = 'kv1' | 'kv2' | 'other';
 

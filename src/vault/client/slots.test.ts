@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { AbortedError } from '../runtime/abort.ts';
+import { AbortedError } from '../../runtime/abort.ts';
 import { Slots } from './slots.ts';
 
 const never = new AbortController().signal;

@@ -11,9 +11,9 @@
  *
  * An answer to any call at any time → `up`.
  */
-import { orAborted } from '../runtime/abort.ts';
-import { Backoff } from '../runtime/backoff.ts';
-import type { Clock } from '../runtime/clock.ts';
+import { orAborted } from '../../runtime/abort.ts';
+import { Backoff } from '../../runtime/backoff.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { PROBE_RECHECK_MS, type Refusal } from './circuit.ts';
 
 export interface LivenessOptions {

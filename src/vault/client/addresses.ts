@@ -10,8 +10,8 @@
 import { lookup, type LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 
-import { hostAndPort } from '../http/exchange.ts';
-import type { AddressPattern } from '../runtime/address-patterns.ts';
+import { hostAndPort } from '../../http/exchange.ts';
+import type { AddressPattern } from '../../runtime/address-patterns.ts';
 
 /** A name that resolves only to addresses which may not be called. */
 export class ForbiddenAddressError extends Error {

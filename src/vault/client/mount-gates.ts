@@ -1,49 +1,48 @@
 /**
- * The calls of one identity to one server, by mount. Each mount is a party with a circuit and slots of its own, so that a secrets
+ * Limits the calls of one identity to one server, by mount. Each mount has a gate: a circuit breaker and slots of its own. So a secrets
  * engine that hangs (a database that does not answer) does not affect other mounts and other identities.
  *
  * A call needs up to three slots:
  *
- * - A party has at most `PARTY_CALLS` calls at a time.
- * - A party is *unproven* until a call was answered, and again after a call without an answer. It has one call at a time, and all
- *   unproven parties of a server together have at most half of its slots. So they never take the slots of the others.
+ * - A gate has at most `MOST_CALLS` calls at a time.
+ * - A gate is *unproven* until a call was answered, and again after a call without an answer. It has one call at a time, and all
+ *   unproven gates of a server together have at most half of its slots. So they never take the slots of the others.
  * - A server has a limited number of calls at a time.
  */
 import { Circuit, type CircuitOptions } from './circuit.ts';
 import { Slots } from './slots.ts';
 
 /** Calls of one identity to one mount at a time. */
-const PARTY_CALLS = 16;
+const MOST_CALLS = 16;
 /** Mounts kept for one identity. Users name them, and a session may live as long as the process. */
 const MOST_MOUNTS = 100;
 
-/** Of one identity at one mount. */
-export class Party {
+/** Circuit breaker and slots of one identity at one mount. */
+export class MountGate {
   readonly circuit: Circuit;
   readonly #server: ServerSlots;
-  readonly #own = new Slots(PARTY_CALLS);
+  readonly #own = new Slots(MOST_CALLS);
   readonly #trial = new Slots(1);
   /** The last call was answered. */
-  #proven = false;
+  #isProven = false;
 
   constructor(server: ServerSlots, options: CircuitOptions) {
     this.#server = server;
     this.circuit = new Circuit(options);
   }
 
-  /** A call was answered, or had no answer in time. */
-  prove(answered: boolean): void {
-    this.#proven = answered;
+  recordCall(wasAnswered: boolean): void {
+    this.#isProven = wasAnswered;
   }
 
   /** Waits for the slots of a call. @returns the slots; disposing frees them @throws AbortedError */
   async enter(signal: AbortSignal): Promise<Disposable> {
     const held = new DisposableStack();
     try {
-      if (!this.#proven) {
+      if (!this.#isProven) {
         const trial = await this.#trial.take(signal);
-        // The call before may have proven the party meanwhile.
-        if (this.#proven) trial[Symbol.dispose]();
+        // The call before may have proven the gate meanwhile.
+        if (this.#isProven) trial[Symbol.dispose]();
         else {
           held.use(trial);
           held.use(await this.#server.unproven.take(signal));
@@ -71,24 +70,24 @@ export function serverSlots(limit: number): ServerSlots {
 }
 
 /**
- * All parties of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped: if its mount is used again, it
+ * All gates of one identity, least recently used first. Above `MOST_MOUNTS` the first is dropped: if its mount is used again, it
  * starts unproven, with a closed circuit.
  */
-export class Parties {
-  readonly #make: () => Party;
-  readonly #byMount = new Map<string, Party>();
+export class MountGates {
+  readonly #make: () => MountGate;
+  readonly #byMount = new Map<string, MountGate>();
 
-  constructor(make: () => Party) {
+  constructor(make: () => MountGate) {
     this.#make = make;
   }
 
-  of(mount: string): Party {
-    const party = this.#byMount.get(mount) ?? this.#make();
+  of(mount: string): MountGate {
+    const gate = this.#byMount.get(mount) ?? this.#make();
     this.#byMount.delete(mount);
-    this.#byMount.set(mount, party);
+    this.#byMount.set(mount, gate);
     const [oldest] = this.#byMount.keys();
     if (this.#byMount.size > MOST_MOUNTS && oldest !== undefined) this.#byMount.delete(oldest);
-    return party;
+    return gate;
   }
 }
 

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { isVaultError } from './errors.ts';
-import { encodePath, normalizePath, VaultPathError } from './path.ts';
-import { parseTarget, type VaultTargetOptions } from './target.ts';
+import { isVaultError } from '../errors.ts';
+import { encodePath, normalizePath, VaultPathError } from '../path.ts';
+import { parseServer, type VaultServerOptions } from './server.ts';
 
-function refusal(options: VaultTargetOptions): string {
+function refusal(options: VaultServerOptions): string {
   try {
-    parseTarget(options);
+    parseServer(options);
   } catch (error) {
-    assert.ok(isVaultError(error, 'invalidTarget'));
+    assert.ok(isVaultError(error, 'invalidServer'));
     return error.message;
   }
   return assert.fail('it was taken');
 }
 
-describe('parseTarget', () => {
+describe('parseServer', () => {
   it('takes http and https addresses, with a path or without', () => {
-    assert.equal(parseTarget({ addr: 'https://v.example:8200' }).origin, 'https://v.example:8200');
-    assert.equal(parseTarget({ addr: ' https://v.example/vault/v1/ ' }).url.pathname, '/vault');
-    assert.equal(parseTarget({ addr: 'http://[::1]:8200', namespace: '/team/a/' }).namespace, 'team/a');
+    assert.equal(parseServer({ addr: 'https://v.example:8200' }).origin, 'https://v.example:8200');
+    assert.equal(parseServer({ addr: ' https://v.example/vault/v1/ ' }).url.pathname, '/vault');
+    assert.equal(parseServer({ addr: 'http://[::1]:8200', namespace: '/team/a/' }).namespace, 'team/a');
   });
 
   it('names field and value in its errors, but no password', () => {
@@ -40,8 +40,8 @@ describe('parseTarget', () => {
   });
 
   it('shares connections by server and TLS settings, not by namespace', () => {
-    const key = (options: Omit<VaultTargetOptions, 'addr'>): string =>
-      parseTarget({ addr: 'https://v', ...options }).connectionKey;
+    const key = (options: Omit<VaultServerOptions, 'addr'>): string =>
+      parseServer({ addr: 'https://v', ...options }).connectionKey;
     assert.equal(key({}), key({ namespace: 'a' }));
     assert.notEqual(key({}), key({ tlsServerName: 'a' }));
     assert.notEqual(key({}), key({ insecureSkipVerify: true }));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { ManualClock } from '../../test/support/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { Circuit, type Permit } from './circuit.ts';
 
 function setUp(random = () => 0.999) {

@@ -6,17 +6,17 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 
-import { CertificateAuthority } from '../../test/servers/certificates.ts';
-import { ConnectProxy } from '../../test/support/connect-proxy.ts';
-import { waitFor } from '../../test/support/wait-for.ts';
-import { currentStretch } from '../../test/support/yardstick.ts';
-import { AbortedError } from '../runtime/abort.ts';
-import { systemClock } from '../runtime/clock.ts';
-import { SecretBytes } from '../runtime/secret-bytes.ts';
+import { CertificateAuthority } from '../../../test/servers/certificates.ts';
+import { ConnectProxy } from '../../../test/support/connect-proxy.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { currentStretch } from '../../../test/support/yardstick.ts';
+import { AbortedError } from '../../runtime/abort.ts';
+import { systemClock } from '../../runtime/clock.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
 import { largeAnswerSlots } from './transport.ts';
-import { isVaultError, type VaultError, type VaultErrorKind } from './errors.ts';
-import { parseTarget, type VaultTargetOptions } from './target.ts';
+import { isVaultError, type VaultError, type VaultErrorKind } from '../errors.ts';
+import { parseServer, type VaultServerOptions } from './server.ts';
 
 const TOKEN = 'hvs.token-of-the-test';
 const LARGE = 7 * 1024 * 1024;
@@ -38,11 +38,11 @@ const serve = async (listener: RequestListener): Promise<string> =>
 
 function connect(
   addr: string,
-  more: Partial<VaultTargetOptions> = {},
+  more: Partial<VaultServerOptions> = {},
   options: Partial<VaultClientOptions> = {},
 ): VaultClient {
   const timeoutMs = Math.ceil((options.timeoutMs ?? 2000) * slower);
-  const client = new VaultClient(parseTarget({ addr, ...more }), { clock: systemClock, ...options, timeoutMs });
+  const client = new VaultClient(parseServer({ addr, ...more }), { clock: systemClock, ...options, timeoutMs });
   clients.push(client);
   return client;
 }

@@ -1,5 +1,5 @@
 /**
- * The circuit breaker of one party (an identity at a mount). After failures no call is sent for a while; then one probe is sent
+ * The circuit breaker of one identity at one mount. After failures no call is sent for a while; then one probe is sent
  * before all other calls. `Liveness` decides whether the server as a whole answers.
  *
  * State machine:
@@ -14,8 +14,8 @@
  *
  * Independent of that, `pause` refuses all calls for the time of a Retry-After.
  */
-import { Backoff } from '../runtime/backoff.ts';
-import type { Clock } from '../runtime/clock.ts';
+import { Backoff } from '../../runtime/backoff.ts';
+import type { Clock } from '../../runtime/clock.ts';
 
 export interface CircuitOptions {
   readonly clock: Clock;

@@ -11,8 +11,8 @@
  */
 import { inspect } from 'node:util';
 
-import { NotBase64Error, NotUtf8Error, SecretBytes } from '../runtime/secret-bytes.ts';
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { NotBase64Error, NotUtf8Error, SecretBytes } from '../../runtime/secret-bytes.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
 /** `plain`: Vault holds the text itself. `base64`: every string in Vault is base64 of the bytes. */
 export type ValueEncoding = 'plain' | 'base64';

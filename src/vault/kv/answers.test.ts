@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assert as check, integer, property } from 'fast-check';
 
-import type { VaultResponse } from './answer.ts';
-import type { JsonObject } from './json.ts';
-import { parseJson } from './json.ts';
-import { entryHead, MISSING, plainEntry, versionedEntry } from './kv-answers.ts';
+import type { VaultResponse } from '../client/answer.ts';
+import type { JsonObject } from '../json.ts';
+import { parseJson } from '../json.ts';
+import { entryHead, MISSING, plainEntry, versionedEntry } from './answers.ts';
 
 /** `text` is the `data` of an answer, with the digits of numbers kept as the client keeps them. */
 const json = (text: string): JsonObject => parseJson(text) as JsonObject;

@@ -1,7 +1,7 @@
 /** Reads entries from Vault's answers: found, missing, deleted or destroyed, in the shapes of KV 1, KV 2 and other engines. */
-import type { VaultResponse } from './answer.ts';
-import { booleanMember, type JsonObject, numberMember, objectMember, stringMember } from './json.ts';
-import type { SessionResponse } from './session/session.ts';
+import type { VaultResponse } from '../client/answer.ts';
+import { booleanMember, type JsonObject, numberMember, objectMember, stringMember } from '../json.ts';
+import type { SessionResponse } from '../session/session.ts';
 import { VaultValues } from './values.ts';
 
 /** A lease as it was granted with values. Times are wall-clock ms since 1970. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { ManualClock } from '../../test/support/manual-clock.ts';
+import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { Liveness } from './liveness.ts';
 
 const never = new AbortController().signal;

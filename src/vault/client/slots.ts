@@ -1,5 +1,5 @@
 /** A limit of concurrent calls; the others wait in order of arrival. */
-import { AbortedError, throwIfAborted } from '../runtime/abort.ts';
+import { AbortedError, throwIfAborted } from '../../runtime/abort.ts';
 
 export class Slots {
   readonly #limit: number;

@@ -2,9 +2,9 @@
  * Interprets status and body of Vault's answers. The rules were taken from a running Vault 1.13; statuses from
  * https://developer.hashicorp.com/vault/api-docs#http-status-codes.
  */
-import type { Answer } from '../http/exchange.ts';
-import { parseRetryAfter } from '../runtime/retry-after.ts';
-import type { VaultErrorKind } from './errors.ts';
+import type { Answer } from '../../http/exchange.ts';
+import { parseRetryAfter } from '../../runtime/retry-after.ts';
+import type { VaultErrorKind } from '../errors.ts';
 import {
   booleanMember,
   isJsonObject,
@@ -15,7 +15,7 @@ import {
   parseJson,
   stringMember,
   stringsMember,
-} from './json.ts';
+} from '../json.ts';
 
 /** The answer to a login or a token renewal. Holds the token. */
 export interface VaultAuth {

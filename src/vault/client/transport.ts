@@ -1,13 +1,13 @@
 /** Requests to one Vault server over kept connections. It bounds the memory that answers take, and knows no tokens. */
 import type { Agent } from 'node:http';
-import { openAgent } from '../http/agent.ts';
-import { AnswerTooLargeError, StaleConnectionError } from '../http/errors.ts';
-import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../http/exchange.ts';
-import { proxyAuthorization } from '../http/proxy.ts';
-import type { SecretBytes } from '../runtime/secret-bytes.ts';
+import { openAgent } from '../../http/agent.ts';
+import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';
+import { type Answer, exchange, type HttpRequest, type Route, routeTo } from '../../http/exchange.ts';
+import { proxyAuthorization } from '../../http/proxy.ts';
+import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { VaultAddresses } from './addresses.ts';
 import { Slots } from './slots.ts';
-import type { VaultTarget } from './target.ts';
+import type { VaultServer } from './server.ts';
 
 export interface TransportRequest extends HttpRequest {
   readonly signal: AbortSignal;
@@ -57,14 +57,14 @@ export class Transport {
   readonly #large: Slots;
   #agent: Agent | undefined;
 
-  constructor(target: VaultTarget, { connections, large, addresses, proxy, client }: TransportOptions) {
-    const secure = target.url.protocol === 'https:';
+  constructor(server: VaultServer, { connections, large, addresses, proxy, client }: TransportOptions) {
+    const secure = server.url.protocol === 'https:';
     const through = proxy === undefined ? undefined : new URL(proxy);
-    const direct = routeTo(target.url, HEADERS);
+    const direct = routeTo(server.url, HEADERS);
     // Proxies forward plain HTTP; only TLS needs a tunnel, which many refuse to other ports.
     const forwarded = secure ? undefined : through;
     this.#large = large;
-    this.#route = forwarded === undefined ? direct : forwardedBy(forwarded, target.url, direct);
+    this.#route = forwarded === undefined ? direct : forwardedBy(forwarded, server.url, direct);
     const { secure: secured } = this.#route;
     const pool = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' } as const;
     this.#open = () =>
@@ -73,11 +73,11 @@ export class Transport {
         secure: secured,
         proxy: secure ? through : undefined,
         // A proxy resolves the server's name itself.
-        ...(through === undefined ? { lookup: addresses.lookupFor(target.url) } : {}),
+        ...(through === undefined ? { lookup: addresses.lookupFor(server.url) } : {}),
         tls: {
-          rejectUnauthorized: !target.insecureSkipVerify,
-          servername: target.tlsServerName,
-          ca: target.caBundle,
+          rejectUnauthorized: !server.insecureSkipVerify,
+          servername: server.tlsServerName,
+          ca: server.caBundle,
           ...(client === undefined ? {} : { cert: client.certificate, key: client.key.utf8() }),
         },
       });

@@ -1,9 +1,9 @@
 /** Address and TLS settings of a Vault server, validated once. */
 import { createHash, X509Certificate } from 'node:crypto';
 
-import { VaultError } from './errors.ts';
+import { VaultError } from '../errors.ts';
 
-export interface VaultTargetOptions {
+export interface VaultServerOptions {
   /** `https://vault.example:8200`, with a path where a proxy needs one. */
   readonly addr: string;
   /** Vault Enterprise's and OpenBao's namespace, sent as `X-Vault-Namespace`. */
@@ -15,7 +15,7 @@ export interface VaultTargetOptions {
   readonly insecureSkipVerify?: boolean | undefined;
 }
 
-export interface VaultTarget {
+export interface VaultServer {
   readonly url: URL;
   /** Scheme, host and port: the name of this Vault in messages and metrics. */
   readonly origin: string;
@@ -28,20 +28,20 @@ export interface VaultTarget {
 }
 
 /** An option that is not usable. */
-export class VaultTargetError extends VaultError {
+export class VaultServerError extends VaultError {
   readonly field: 'addr' | 'namespace' | 'caBundle';
   /** The message without the field, for callers that name it themselves. */
   readonly problem: string;
 
-  constructor(field: VaultTargetError['field'], problem: string, addr: string) {
-    super(`${field} ${problem}`, { kind: 'invalidTarget', addr });
+  constructor(field: VaultServerError['field'], problem: string, addr: string) {
+    super(`${field} ${problem}`, { kind: 'invalidServer', addr });
     this.field = field;
     this.problem = problem;
   }
 }
 
-/** @throws VaultTargetError naming the field and, where it cannot hold a credential, the value */
-export function parseTarget(options: VaultTargetOptions): VaultTarget {
+/** @throws VaultServerError naming the field and, where it cannot hold a credential, the value */
+export function parseServer(options: VaultServerOptions): VaultServer {
   const url = parseAddress(options.addr);
   const namespace = trimSlashes(options.namespace);
   const caBundle = emptyToUndefined(options.caBundle);
@@ -50,7 +50,7 @@ export function parseTarget(options: VaultTargetOptions): VaultTarget {
   // oxlint-disable-next-line no-control-regex
   if (namespace !== undefined && /[^\u0021-\u007E]/.test(namespace)) {
     const problem = `${JSON.stringify(namespace)} has a character that is not allowed in a header`;
-    throw new VaultTargetError('namespace', problem, url.origin);
+    throw new VaultServerError('namespace', problem, url.origin);
   }
   if (caBundle !== undefined) checkBundle(url.origin, caBundle);
   const tls = [url.href, caBundle ?? '', tlsServerName ?? '', String(insecureSkipVerify)];
@@ -62,13 +62,13 @@ function parseAddress(addr: string): URL {
   const url = URL.parse(addr.trim());
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     const shown = withoutUserInfo(addr);
-    throw new VaultTargetError('addr', `must be a URL that begins with http:// or https://, not ${shown}`, shown);
+    throw new VaultServerError('addr', `must be a URL that begins with http:// or https://, not ${shown}`, shown);
   }
   if (url.username !== '' || url.password !== '') {
-    throw new VaultTargetError('addr', 'must not hold a user name or password', url.origin);
+    throw new VaultServerError('addr', 'must not hold a user name or password', url.origin);
   }
   if (url.search !== '' || url.hash !== '') {
-    throw new VaultTargetError('addr', 'must have no query and no fragment', url.origin);
+    throw new VaultServerError('addr', 'must have no query and no fragment', url.origin);
   }
   // Users copy the address of an API call.
   url.pathname = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '');
@@ -77,10 +77,10 @@ function parseAddress(addr: string): URL {
 
 function checkBundle(origin: string, pem: string): void {
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
-  if (certificates.length === 0) throw new VaultTargetError('caBundle', 'holds no PEM certificate', origin);
+  if (certificates.length === 0) throw new VaultServerError('caBundle', 'holds no PEM certificate', origin);
   for (const [index, certificate] of certificates.entries()) {
     if (isCertificate(certificate)) continue;
-    throw new VaultTargetError('caBundle', `holds a certificate that cannot be read: number ${index + 1}`, origin);
+    throw new VaultServerError('caBundle', `holds a certificate that cannot be read: number ${index + 1}`, origin);
   }
 }
 

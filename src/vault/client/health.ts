@@ -1,6 +1,6 @@
 /** Checks whether a server serves calls: by `sys/health`, which needs no token and no mount. */
-import { withTimeout } from '../runtime/abort.ts';
-import type { Clock } from '../runtime/clock.ts';
+import { withTimeout } from '../../runtime/abort.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { VaultCall } from './client.ts';
 import type { Transport } from './transport.ts';
 

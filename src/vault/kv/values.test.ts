@@ -4,8 +4,8 @@ import { format, inspect } from 'node:util';
 
 import * as fc from 'fast-check';
 
-import { SecretBytes } from '../runtime/secret-bytes.ts';
-import { canonicalJson, isJsonObject, JsonNumber, parseJson } from './json.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
+import { canonicalJson, isJsonObject, JsonNumber, parseJson } from '../json.ts';
 import { invalidSecretKeys, toSecretData, toVaultValues, ValueConversionError, VaultValues } from './values.ts';
 
 function fromJson(text: string): VaultValues {
