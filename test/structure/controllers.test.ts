@@ -1,4 +1,4 @@
-/** A new controller is a folder, a line in controllers/list.ts, and its flags. */
+/** A new controller is a folder, a line in controllers/list.ts, its flags, and a reader for `status` and `plan`. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { it } from 'node:test';
@@ -17,19 +17,34 @@ it('every folder is in the list, and every name of the flags', () => {
   assert.deepEqual(listed, CONTROLLERS.toSorted());
 });
 
-it('neither the engine nor the operator names one', () => {
-  const names = new RegExp([...FOLDERS].map((name) => name.replace(/s$/, '')).join('|'), 'i');
-  const naming = SOURCES.filter(({ file, text }) => {
-    const isGeneral = /^src\/((runtime|kube|vault|copy|observe)\/|cli\/(operator|run|events|vault)\.ts)/.test(file);
-    if (!isGeneral || file.endsWith('.test.ts')) return false;
-    return names.test(withoutComments(text));
-  });
+/** `status` and `plan` have a reader for each controller, and the commands and flags have the controllers' names. */
+const COMMANDS = /^src\/(config\/|controllers\/list\.ts|cli\/(actions|program|(look|plan|status)(\/.+)?)\.ts$)/;
+const EXCEPTIONS = [
   // A field of log lines.
-  assert.deepEqual(
-    naming.map(({ file }) => file),
-    ['src/observe/log-fields.ts'],
-  );
+  'src/observe/log-fields.ts',
+  // Annotations of the originals, which are not copied.
+  'src/controllers/common/never-copied.ts',
+];
+
+it('only its folder, the commands and the flags name a controller', () => {
+  const names = new RegExp([...FOLDERS].map((name) => name.replace(/s$/, '')).join('|'), 'i');
+  const isOwn = (file: string): boolean => [...FOLDERS].some((name) => file.startsWith(`src/controllers/${name}/`));
+  const naming = filesWith(names, (file) => !isOwn(file) && !COMMANDS.test(file));
+  assert.deepEqual(naming, EXCEPTIONS.toSorted());
 });
+
+it('the parts of copy/ that all backends share do not name Vault', () => {
+  const isShared = (file: string): boolean => file.startsWith('src/copy/') && !file.startsWith('src/copy/vault/');
+  assert.deepEqual(filesWith(/vault/i, isShared), []);
+});
+
+/** The sources, without comments and unit tests, that contain the text. */
+function filesWith(text: RegExp, isConcerned: (file: string) => boolean): string[] {
+  return SOURCES.filter(({ file }) => file.startsWith('src/') && !file.endsWith('.test.ts') && isConcerned(file))
+    .filter((source) => text.test(withoutComments(source.text)))
+    .map(({ file }) => file)
+    .toSorted();
+}
 
 function withoutComments(text: string): string {
   return text.replaceAll(/\/\*[^]*?\*\//g, '').replaceAll(/(^|\s)\/\/.*$/gm, '');
