@@ -27,7 +27,7 @@ describe('imports point one way', () => {
     ],
     ['src/observe/a.ts', `import '../kube/b.ts';`, 'observe may not import kube'],
     ['src/kube/a.ts', `import { A } from '../config/b.ts';`, 'kube may not import config'],
-    ['src/kube/a.ts', `import { A } from '../support/api.ts';`, 'src never imports test/'],
+    ['src/kube/a.ts', `import { A } from '../../test/support/api.ts';`, 'src never imports test/'],
     [
       'src/kube/a.ts',
       `import { A } from '@kubernetes/client-node';`,
