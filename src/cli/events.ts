@@ -53,7 +53,7 @@ export class Events {
           const now = systemClock.monotonic();
           if (now < this.#nextDropLog) return;
           this.#nextDropLog = now + DROPPED_LOG_MS;
-          this.#options.log.warn('an event could not be written', { kind, namespace, name, reason, error });
+          this.#options.log.warn('cannot write an event', { kind, namespace, name, reason, error });
         },
       });
       this.#recorders.set(component, recorder);

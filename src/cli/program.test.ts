@@ -77,7 +77,10 @@ describe('help and version', () => {
     for (const name of ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'demo']) {
       assert.match(all.stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
     }
-    assert.match(all.stdout, /Exit codes: 0 done, 1 failed, 2 usage; of plan 3: something would be lost or refused\./);
+    assert.match(
+      all.stdout,
+      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan only\) a copy would be lost or refused\./,
+    );
   });
 
   it('lists flags, defaults and examples of each command that runs controllers', async () => {
@@ -104,7 +107,7 @@ describe('help and version', () => {
     const { stdout } = await cli(['run', '--help']);
     assert.match(stdout, /--replicator-allow-all/);
     assert.match(stdout, /--mirrors-regex <full\|search>/);
-    assert.match(stdout, /comma-separated list of mirrors, replicator \(else all\)/);
+    assert.match(stdout, /comma-separated list of mirrors, replicator \(default: all\)/);
     assert.doesNotMatch(stdout, /syncsecret|generator/);
   });
 

@@ -65,7 +65,10 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
     .enablePositionalOptions()
     .showSuggestionAfterError()
-    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage; of plan 3: something would be lost or refused.');
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan only) a copy would be lost or refused.',
+    );
   quiet(program, context);
   const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);
   for (const controllerCommand of CONTROLLER_COMMANDS) {
@@ -92,11 +95,11 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     .argument('<files...>', 'manifests or folders of manifests; - for standard input')
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
-    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 usage, 3 something would be lost or refused.')
+    .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
     .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...readingOf(flags), files })));
   withCluster(
     command(program, 'demo', 'run the examples on real servers on this machine', ['keyferry demo --once']),
-    'use this cluster (else start local servers)',
+    'use this cluster (default: local servers that the demo starts)',
   )
     .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
     .action((options: DemoOptions) => finish(actions.demo(options)));
@@ -169,11 +172,11 @@ function replicatorOption(key: keyof StatusOptions['replicator']): Option {
 
 function withCluster(
   target: Command,
-  which = 'kubeconfig file (else $KUBECONFIG, ~/.kube/config, in-cluster)',
+  which = 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)',
 ): Command {
   return target
     .option('--kubeconfig <path>', which)
-    .option('--context <name>', 'context of the kubeconfig (else its current one)');
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)');
 }
 
 function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {

@@ -15,7 +15,7 @@ import { anySignal } from '../runtime/abort.ts';
 import { Operator } from './operator.ts';
 import { VERSION } from './version.ts';
 
-const LOST = 'leadership was lost: the Lease could not be renewed in time, or another process holds it';
+const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
 /** A terminal that is closed sends SIGHUP. Without a handler Node would exit at once and keep the Lease. */
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 /** The process exits within this time after a signal, ms. */
@@ -26,7 +26,7 @@ class RollbackError extends Error {
   override readonly name = 'RollbackError';
 
   constructor(what: string) {
-    super(`the cluster has an older state than it had (${what}), as after an etcd restore`);
+    super(`the API server returned an older state than before (${what}), as after an etcd restore`);
   }
 }
 

@@ -54,8 +54,8 @@ function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions,
   if (rules.length === 0 && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
     const none = failed
-      ? 'Nothing is failing'
-      : 'No SecretMirrors and no Secrets or ConfigMaps with replicator annotations';
+      ? 'No problems found'
+      : 'No SecretMirrors and no Secrets or ConfigMaps with replicator annotations found';
     parts.push([`${none}${place}.`]);
   }
   const failing = rules.flatMap((rule) =>
@@ -76,7 +76,7 @@ function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions,
   );
   if (notes.length > 0) parts.push([...notes]);
   for (const system of missing) {
-    parts.push([`The CRD of ${system} is not installed: keyferry crds | kubectl apply --server-side -f -`]);
+    parts.push([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);
   }
   return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }

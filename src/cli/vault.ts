@@ -29,10 +29,10 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
     onWrite: (target, addr, { claim: { owner } }) => {
       const system = owner.key.slice(0, owner.key.indexOf(':'));
       metrics.vault.versionsWritten.inc({ vault: servers.of(addr), system });
-      log.info('written to vault', { target, owner: owner.title });
+      log.info('Vault entry written', { target, owner: owner.title });
     },
     onLeftLease: (source, lease, error) => {
-      log.warn('cannot revoke a lease, it ends when it expires', { source, lease, error });
+      log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
     },
     onError: (source, error, retryInMs) => {
       log.warn('reconcile failed, retrying', { queue: 'polls', source, error, retryInMs });
@@ -41,14 +41,14 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
 }
 
 const SESSION_LINES = {
-  login: ['info', 'logged in to vault'],
-  loginFailed: ['warn', 'cannot log in to vault'],
-  renewFailed: ['warn', 'cannot renew a vault token'],
-  revokeFailed: ['warn', 'cannot revoke a vault token'],
-  tokenLost: ['warn', 'a vault token is no longer valid'],
-  expiring: ['warn', 'a configured vault token expires'],
-  renewed: ['debug', 'vault token renewed'],
-  revoked: ['debug', 'vault token revoked'],
+  login: ['info', 'logged in to Vault'],
+  loginFailed: ['warn', 'cannot log in to Vault'],
+  renewFailed: ['warn', 'cannot renew a Vault token'],
+  revokeFailed: ['warn', 'cannot revoke a Vault token'],
+  tokenLost: ['warn', 'a Vault token is no longer valid'],
+  expiring: ['warn', 'a configured Vault token expires'],
+  renewed: ['debug', 'Vault token renewed'],
+  revoked: ['debug', 'Vault token revoked'],
 } as const satisfies Record<SessionEvent['type'], readonly [keyof Log, string]>;
 
 function logSession(log: Log, event: SessionEvent): void {

@@ -31,7 +31,7 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 function runCommand(): ControllerCommand {
   const list = CONTROLLERS.join(', ');
   const flags = {
-    controllers: parsedFlag('controllers', 'list', '', `comma-separated list of ${list} (else all)`, parseList),
+    controllers: parsedFlag('controllers', 'list', '', `comma-separated list of ${list} (default: all)`, parseList),
     ...commonFlags(':8080', RUN_LEASE),
     ...mirrorsFlags,
     ...vaultFlags,

@@ -20,14 +20,14 @@ const LABEL_LETTERS = "lower case letters, digits and '-'";
 /** @param statusAddress the default of --status-address; empty if the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
   return {
-    kubeconfig: textFlag('kubeconfig', 'path', 'kubeconfig file (else $KUBECONFIG, ~/.kube/config, in-cluster)'),
-    context: textFlag('context', 'name', 'context of the kubeconfig (else its current one)'),
+    kubeconfig: textFlag('kubeconfig', 'path', 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)'),
+    context: textFlag('context', 'name', 'context of the kubeconfig (default: its current context)'),
     statusAddress: addressFlag(
       'status-address',
       statusAddress,
       'address of /metrics, /healthz and /readyz; 0 to disable',
     ),
-    logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'minimum level to log'),
+    logLevel: choiceFlag('log-level', LOG_LEVELS, 'info', 'minimum log level'),
     maxConcurrentWrites: countFlag(
       'kube-max-concurrent-writes',
       8,
@@ -45,7 +45,7 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       'deletion-timeout',
       '60s',
       0,
-      'how long a SecretMirror waits in deletion until its copies are deleted; remaining copies are deleted later',
+      'how long a deleted SecretMirror waits until its copies are deleted; remaining copies are deleted later',
     ),
     leaderElect: boolFlag(
       'leader-elect',
@@ -54,7 +54,7 @@ export function commonFlags(statusAddress: string, leaseName: string) {
     ),
     leaderElectNamespace: nameFlag(
       'leader-elect-namespace',
-      'namespace of the Lease (else the namespace of the Pod or, outside a cluster, of the context)',
+      'namespace of the Lease (default: the namespace of the Pod or, outside a cluster, of the context)',
       isDnsLabel,
       LABEL_LETTERS,
     ),

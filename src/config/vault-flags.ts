@@ -8,7 +8,7 @@ export const vaultFlags = {
   vaultAddresses: listFlag(
     'vault-addresses',
     'patterns',
-    'Vault servers that SecretMirrors may use, for example https://*.vault.svc:8200 (else all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
+    'Vault servers that SecretMirrors may use, for example https://*.vault.svc:8200 (default: all except link-local and metadata addresses). ServiceAccount tokens that the API server accepts are sent only to these servers',
     parseAddressPattern,
   ),
   vaultTimeout: durationFlag(

@@ -48,7 +48,7 @@ test('the operator exits with the reason after an etcd restore, and its copies a
   });
   await waitFor(() => !first.running, { message: 'the operator to notice the rollback' });
   assert.equal((await first.stop()).code, 1);
-  assert.match(first.output, /the cluster has an older state than it had \(.+\), as after an etcd restore/u);
+  assert.match(first.output, /the API server returned an older state than before \(.+\), as after an etcd restore/u);
 
   await scene.operator();
   await scene.change('default', 'source', { key: 'newer' });

@@ -46,7 +46,7 @@ test('a write that waits longer than the Lease lasts is not sent', async () => {
   await scene.changeSources();
   const ending = await leader.ended();
   assert.equal(ending.code, 1, leader.output);
-  assert.match(leader.output, /leadership was lost/);
+  assert.match(leader.output, /lost leadership/);
   const [first, ...others] = copyWrites(from);
   assert.ok(first !== undefined, 'the leader began to write');
   const late = others.filter(({ at }) => at > first.at + RENEW_DEADLINE_S * 1000);

@@ -85,7 +85,7 @@ test('a leader that was suspended longer than its Lease lasts writes nothing whe
   await scene.converged();
   const ending = await leader.ended();
   assert.equal(ending.code, 1);
-  assert.match(leader.output, /leadership was lost/);
+  assert.match(leader.output, /lost leadership/);
   await scene.assertWrites(from, 2);
   const woke = leader.logs().filter(({ msg }) => msg === 'updated' || msg === 'created');
   assert.equal(woke.filter(({ time }) => Date.parse(time) > Date.now() - (performance.now() - from)).length, 0);

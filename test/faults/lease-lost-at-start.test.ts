@@ -43,5 +43,5 @@ test('a leader that loses its Lease during the first reconcile of its mirrors ex
   });
   const ending = await within(LIMIT_MS, 'the end', async () => await leader.ended());
   assert.equal(ending.code, 1);
-  assert.match(leader.output, /leadership was lost/);
+  assert.match(leader.output, /lost leadership/);
 });

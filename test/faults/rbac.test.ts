@@ -36,7 +36,7 @@ test('without permission to write events all is copied, and the log mentions the
   await grant(scene, [...OTHERS.filter(({ resources }) => !resources.includes('events')), SECRETS]);
   const keyferry = await scene.start();
   const warnings = (): { level: string; reason: string; error: { message: string } }[] =>
-    keyferry.logs().filter(({ msg }) => msg === 'an event could not be written');
+    keyferry.logs().filter(({ msg }) => msg === 'cannot write an event');
   // Five mirrors become Active.
   await waitFor(async () => /keyferry_events_dropped_total\{reason="Active"\} 5\n/.test(await metrics(keyferry)));
   const [first, ...more] = warnings();

@@ -29,8 +29,8 @@ async function filesOf(name: string, recursive: boolean): Promise<string[]> {
   const entries = await tried(name, async () => await readdir(name, { recursive }));
   const files = entries.filter((entry) => EXTENSIONS.has(path.extname(entry))).map((entry) => path.join(name, entry));
   if (files.length > 0) return files.toSorted();
-  const deeper = recursive ? '' : '; --recursive looks into the folders in it';
-  throw new ManifestError(`${name}: holds no .json, .yaml or .yml file${deeper}`);
+  const deeper = recursive ? '' : '; --recursive reads its subfolders';
+  throw new ManifestError(`${name}: contains no .json, .yaml or .yml file${deeper}`);
 }
 
 async function read(file: string): Promise<string> {

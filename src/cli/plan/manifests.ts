@@ -54,7 +54,7 @@ export function parseManifests(text: string, label: string): Manifest[] {
     if (error !== undefined) {
       const line = error.linePos?.[0].line;
       // The library's message quotes the line, which may contain a value of a Secret.
-      throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: not YAML (${error.code})`);
+      throw new ManifestError(`${where}${line === undefined ? '' : `, line ${line}`}: invalid YAML (${error.code})`);
     }
     return objectsOf(
       valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),
@@ -80,7 +80,9 @@ interface ListType {
 function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
-    throw new ManifestError(`${where}: not an object but ${Array.isArray(value) ? 'a list' : typeof value}`);
+    throw new ManifestError(
+      `${where}: must be an object, not ${Array.isArray(value) ? 'a list' : `a ${typeof value}`}`,
+    );
   const { apiVersion = listed?.apiVersion, kind = listed?.kind, items } = value;
   if (typeof apiVersion !== 'string') throw new ManifestError(`${where}: apiVersion is missing`);
   if (typeof kind !== 'string') throw new ManifestError(`${where}: kind is missing`);
@@ -94,7 +96,7 @@ function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[]
 function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
   const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
   if (typeof name !== 'string' || name === '') {
-    const generated = typeof generateName === 'string' ? '; generateName cannot be planned, nor applied' : '';
+    const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
     throw new ManifestError(`${where}: metadata.name is missing${generated}`);
   }
   const [problem] = kind === 'Namespace' ? labelProblems('metadata.name', name) : pathProblems(kind, name);

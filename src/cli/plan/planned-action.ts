@@ -35,7 +35,7 @@ export function plannedAction(decision: Decision['plan'], marker: string): Actio
     case 'fail':
       return { action: decision.do, reason: `${decision.reason}: ${decision.message}`, lost: false };
     case 'later':
-      return { action: 'wait', reason: 'another client is modifying it; plan again', lost: false };
+      return { action: 'wait', reason: 'another client is modifying it; run keyferry plan again', lost: false };
     default:
       return decision satisfies never;
   }

@@ -82,7 +82,7 @@ function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | und
   const { namespace, name } = parseResourceKey(key);
   if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
   if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
-    return 'a pattern matches only a part of the namespace name, as in the original (--mirrors-regex=search)';
+    return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
   }
   return 'no longer selected by its SecretMirror';
 }

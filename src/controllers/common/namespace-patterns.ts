@@ -115,7 +115,7 @@ export class RulePatterns {
     const pattern = this.#cache.get(source);
     if ('error' in pattern) return pattern;
     this.#size += pattern.literal === undefined ? Math.max(pattern.size, MIN_PATTERN_SIZE) : 1;
-    return this.isFull ? { error: 'too complex together with the patterns before it' } : pattern;
+    return this.isFull ? { error: 'too complex in combination with the preceding patterns' } : pattern;
   }
 }
 

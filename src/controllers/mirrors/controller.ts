@@ -73,7 +73,7 @@ class MirrorsController implements Controller {
       specOptions,
       now: () => clock.now(),
       onLeftLease: (mirror, lease, error) => {
-        log.warn('cannot revoke a lease, it ends when it expires', { mirror, lease, error });
+        log.warn('cannot revoke a Vault lease, it stays valid until it expires', { mirror, lease, error });
       },
     });
     this.reconciler = new MirrorReconciler({
@@ -157,12 +157,12 @@ class MirrorsController implements Controller {
       onFound: (mirror, name, namespaces) => {
         const where = places(namespaces, NAMED_LEFT);
         log.warn(
-          `copies of the original are left behind in ${where}: a pattern matches only a part of the name (use --mirrors-regex=search to keep them up to date; keyferry status lists them)`,
+          `copies of the original are no longer updated in ${where}: a pattern matches only a part of the namespace name (--mirrors-regex=search updates them; keyferry status lists them)`,
           { mirror, name, count: namespaces.length },
         );
       },
       onFailed: (mirror, error) => {
-        log.warn('cannot search for copies that the original has left behind', { mirror, error });
+        log.warn('cannot list the copies of the original', { mirror, error });
       },
     });
   }

@@ -13,12 +13,12 @@ import { MIRRORS_API_PATH, MIRRORS_GROUP, SECRET_MIRROR_PLURAL } from './api.ts'
 const CRD = `${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`;
 
 /** What to do where the CRD is missing. */
-export const NOT_INSTALLED = `the CRD ${CRD} is not installed: keyferry crds | kubectl apply --server-side -f -`;
+export const NOT_INSTALLED = `the CRD ${CRD} is not installed: run keyferry crds | kubectl apply --server-side -f -`;
 
 /** What to do where the CRD has the original's webhook. */
 export const CONVERTED_BY_WEBHOOK =
-  `the CRD ${CRD} converts its objects through a webhook that does not answer: kubectl patch crd ${CRD} --type json ` +
-  `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]', then install the CRD of keyferry crds`;
+  `the CRD ${CRD} converts objects with a webhook that does not answer: run kubectl patch crd ${CRD} --type json ` +
+  `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]', then keyferry crds | kubectl apply --server-side -f -`;
 
 const LOOK_TIMEOUT_MS = 10_000;
 

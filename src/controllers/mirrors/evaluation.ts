@@ -138,7 +138,7 @@ export class MirrorEvaluation {
     }
     const text =
       refusal ??
-      `matches ${targets} namespaces; the SecretMirrors in namespace ${home} may have ${this.#ledger.limit} copies together, and older ones take precedence`;
+      `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#ledger.limit} copies in total, and older SecretMirrors take precedence`;
     const message = `spec.destination.namespaces: ${text}`;
     this.#refusals.set(rule, message);
     return message;
@@ -146,7 +146,7 @@ export class MirrorEvaluation {
 
   #tooMuch(rule: RuleKey, targets: number): string | undefined {
     const excess = this.#options.mirrors.excess(rule);
-    if (excess !== undefined) return `the patterns have ${excess} characters together; the maximum is ${MAX_LIST}`;
+    if (excess !== undefined) return `the patterns have ${excess} characters in total; the maximum is ${MAX_LIST}`;
     if (targets <= MAX_TARGETS) return undefined;
     return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
   }

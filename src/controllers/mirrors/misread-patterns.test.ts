@@ -19,10 +19,10 @@ const told = (...texts: readonly string[]): string[] => misreadPatterns(suspects
 test('a glob that matches no namespace is reported with the regular expression to write', () => {
   assert.match(
     told('team-*').join(),
-    /namespaces\[0\]: "team-\*" matches no namespace: .* for a glob write team-\.\*$/,
+    /namespaces\[0\]: "team-\*" matches no namespace: .* to match as a glob, write team-\.\*$/,
   );
-  assert.match(told('db?').join(), /"db\?" matches no namespace: .* for a glob write db\.$/);
-  assert.match(told('^prod*$').join(), /for a glob write \^prod\.\*\$$/);
+  assert.match(told('db?').join(), /"db\?" matches no namespace: .* to match as a glob, write db\.$/);
+  assert.match(told('^prod*$').join(), /to match as a glob, write \^prod\.\*\$$/);
 });
 
 test('a list in one pattern is reported', () => {

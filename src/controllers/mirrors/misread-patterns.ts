@@ -34,11 +34,11 @@ export function suspectPattern(field: string, text: string, pattern: NamespacePa
 
 function adviceFor(literal: string, shown: string): string | undefined {
   if (/[, ]/.test(literal)) {
-    return 'namespace names have no comma or space; write each pattern as a separate item';
+    return 'namespace names contain no commas or spaces; write each pattern as a separate list item';
   }
   if (literal.search(GLOB) < 0) return undefined;
   const meant = shown.replaceAll(GLOB, (sign) => (sign === '*' ? '.*' : '.'));
-  return `it is a regular expression, where * and ? repeat the character before; for a glob write ${meant}`;
+  return `it is a regular expression, in which * and ? repeat the preceding character; to match as a glob, write ${meant}`;
 }
 
 /** The messages for suspects that match none of the namespaces. */

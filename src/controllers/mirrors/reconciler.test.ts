@@ -84,7 +84,7 @@ test('a mirror with too many patterns keeps its copies, until it is deleted', ()
   const mirrors = reconciler('delete', ['x'.repeat(MAX_LIST + 1)]);
   const evaluation = finish(mirrors.evaluate(RULE, { ownedBy: () => [] }));
   assert.deepEqual(evaluation?.claims, []);
-  assert.match(mirrors.refusalOf(RULE) ?? '', /characters together/);
+  assert.match(mirrors.refusalOf(RULE) ?? '', /characters in total/);
   assert.equal(mirrors.orphanPolicy(RULE, copy, true), 'keep');
   assert.equal(mirrors.orphanPolicy(RULE, copy, false), 'delete');
 });

@@ -23,7 +23,7 @@ export function isReadOfCopies(annotation: string): boolean | undefined {
 const TOO_LARGE: DesiredState = {
   kind: 'fail',
   reason: 'TooLarge',
-  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other writers; it is not changed`,
+  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other clients; Keyferry does not change it`,
 };
 
 export interface MirrorShapeOptions {

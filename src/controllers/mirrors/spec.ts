@@ -124,7 +124,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
   let destinationLocation = destinationType === 'vault' ? vaultLocation(destination?.vault, to, problems) : undefined;
   if (sourceLocation !== undefined && destinationLocation !== undefined) {
     if (isSameEntry(sourceLocation, destinationLocation)) {
-      problems.push('spec.destination.vault.path: is the same entry as spec.source.vault');
+      problems.push('spec.destination.vault.path: must not be the same entry as spec.source.vault');
       destinationLocation = undefined;
     }
   }

@@ -48,7 +48,7 @@ export interface StatusOutput {
   readonly namespaces: number;
 }
 
-const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'copies are being made' } as const;
+const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies are being created' } as const;
 const NOTHING_YET = { events: [], synced: false, namespaces: 0 } as const;
 
 /** @returns `undefined` while nothing new is known */

@@ -162,7 +162,7 @@ function spotOf(
   if (namespace !== home && !crossNamespaceAuth) {
     problems.push(
       `${field}.secretRef.namespace: ${JSON.stringify(namespace)} is not the namespace of the SecretMirror; ` +
-        '--allow-cross-namespace-auth allows it',
+        'other namespaces require the flag --allow-cross-namespace-auth',
     );
     return undefined;
   }

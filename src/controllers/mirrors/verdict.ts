@@ -56,7 +56,11 @@ export function judge(
 ): Verdict {
   if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', clip(spec.problems.join('; '), MAX_PROBLEMS));
   if (failure !== undefined) {
-    return refused('Error', 'SyncError', `cannot prepare the mirror: ${failure.reason}: ${failure.message}`);
+    return refused(
+      'Error',
+      'SyncError',
+      `cannot prepare the SecretMirror (finalizer, defaults): ${failure.reason}: ${failure.message}`,
+    );
   }
   if (source.state === 'failed') return refused('Error', source.reason, source.message);
   if (trouble !== undefined) {
@@ -93,7 +97,7 @@ function judgeEntry(tally: Tally, source: SourceView): Verdict {
   if (waiting !== undefined) return refused('Pending', waiting.reason, waiting.message);
   const [conflict] = groupsOf(tally, 'conflict');
   if (conflict !== undefined) return { ...refused('Active', conflict.reason, conflict.message), synced: true };
-  return { mirrorStatus: 'Active', reason: 'Synced', message: 'the vault entry is up to date', synced: true };
+  return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
 }
 
 function judgeCopies(tally: Tally, source: SourceView): Verdict {

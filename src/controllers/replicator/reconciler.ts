@@ -214,7 +214,7 @@ export class ReplicatorReconciler implements RuleReconciler {
       interest.map(({ patterns }) => new NamespaceSet(NO_NAMES, patterns)),
     );
     const { limit } = this.#ledger;
-    const problem = `the objects in namespace ${place.namespace} have more than ${limit} targets together; older objects take precedence`;
+    const problem = `the annotated objects in namespace ${place.namespace} have more than ${limit} targets in total; older objects take precedence`;
     return illFormed(...targets.annotation, problem);
   }
 

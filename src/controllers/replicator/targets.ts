@@ -47,12 +47,12 @@ export function readTargets(
   for (const item of to === undefined ? [home.name] : new Set(listItems(to))) {
     const [namespace = '', name, ...more] = item.split('/');
     if (name === undefined) {
-      if (!isPathName(item)) return illFormed(names.to, item, 'not a valid name');
+      if (!isPathName(item)) return illFormed(names.to, item, 'must be a valid object name');
       plain.push(item);
       continue;
     }
     if (more.length > 0 || namespace === '') return illFormed(names.to, item, 'must be <namespace>/<name>');
-    if (!isPathName(name)) return illFormed(names.to, item, 'no valid name after the slash');
+    if (!isPathName(name)) return illFormed(names.to, item, 'must be <namespace>/<name> with a valid object name');
     if (isName(namespace)) {
       pinned.add(item);
       continue;

@@ -194,7 +194,7 @@ describe('keyferry plan', () => {
     await writeFile(path.join(root, 'README.md'), 'not: a manifest');
     const none = await run([root]);
     assert.equal(none.code, 1);
-    assert.match(none.stderr, /manifests: holds no \.json, \.yaml or \.yml file; --recursive looks into/);
+    assert.match(none.stderr, /manifests: contains no \.json, \.yaml or \.yml file; --recursive reads/);
     await writeFile(path.join(root, 'a.json'), JSON.stringify(mirror('a', 'one', ['to-a'])));
     const shown = async (...args: readonly string[]): Promise<string[]> => {
       const { stdout } = await run([root, '-o', 'json', ...args]);
@@ -219,7 +219,7 @@ describe('keyferry plan', () => {
       ],
       [named('Secret', { name: '../../x' }), /metadata\.name: /],
       [named('Secret', { name: 5 }), /metadata\.name is missing/],
-      [named('Secret', { generateName: 'x-' }), /metadata\.name is missing; generateName cannot/],
+      [named('Secret', { generateName: 'x-' }), /metadata\.name is missing; generateName is not supported/],
       [named('Namespace', { name: 'a.b' }), /metadata\.name: "a\.b" is not a valid namespace name/],
       [
         named('SecretMirror', { name: 'm', namespace: 'A/B' }),

@@ -200,7 +200,7 @@ describe('keyferry status and plan', () => {
     const glob = await reported(mirror('glob', 'one', ['to-*']));
     assert.match(
       glob,
-      /^SecretMirror default\/glob: no other namespace matches spec\.destination\.namespaces; .*"to-\*".* for a glob write to-\.\*\n\nNo copy would be created/,
+      /^SecretMirror default\/glob: no other namespace matches spec\.destination\.namespaces; .*"to-\*".* to match as a glob, write to-\.\*\n\nNo copy would be created/,
     );
   });
 
@@ -209,7 +209,7 @@ describe('keyferry status and plan', () => {
     const cases: readonly (readonly [string, RegExp])[] = [
       [`a: b\n---\nkind: Secret\n`, /bad\.yaml, document 1: apiVersion is missing\n/],
       [`${stringify(namespace('x'))}---\napiVersion: v1\nkind: Secret\n`, /document 2: metadata\.name is missing\n/],
-      [`apiVersion: v1\nkind: Secret\nstringData: {a: "${CANARY}\n`, /document 1, line \d: not YAML/],
+      [`apiVersion: v1\nkind: Secret\nstringData: {a: "${CANARY}\n`, /document 1, line \d: invalid YAML/],
       [
         stringify({ ...secret('default', 's', ''), stringData: { a: 5 } }),
         /document 1: stringData\.a is not a string\n/,

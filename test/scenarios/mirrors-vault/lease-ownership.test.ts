@@ -323,7 +323,7 @@ describe('a lease', { skip }, () => {
     for (const end of ['kill9', 'stop', 'kill9'] as const) {
       await operator[end]();
       operator = await start();
-      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to vault'), { message: 'a login' });
+      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to Vault'), { message: 'a login' });
       await mirrors.ready('carried', 'Synced');
       assert.deepEqual(await vaultUsers(), [user]);
     }

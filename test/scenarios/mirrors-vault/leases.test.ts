@@ -122,7 +122,7 @@ describe('dynamic credentials', { skip }, () => {
     for (const end of ['stop', 'kill9'] as const) {
       await operator[end]();
       operator = await mirrors.operator();
-      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to vault'), { message: 'a login' });
+      await waitFor(() => operator.logs().some(({ msg }) => msg === 'logged in to Vault'), { message: 'a login' });
       await mirrors.namespaces(`lease-after-${end}`);
       assert.deepEqual(await credentials(`lease-after-${end}`, 'mongo-creds'), first);
       assert.equal(created(), 0);

@@ -84,7 +84,7 @@ describe('an author of SecretMirrors', () => {
       await scene.ready(
         'long-7',
         'InvalidSpec',
-        /^spec.destination.namespaces: the patterns have \d+ characters together; the maximum is 65536$/u,
+        /^spec.destination.namespaces: the patterns have \d+ characters in total; the maximum is 65536$/u,
         'bad',
         60_000,
       );

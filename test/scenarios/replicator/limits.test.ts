@@ -100,7 +100,7 @@ describe('an author of annotated Secrets', () => {
       // The first ones use the whole limit for the rules of one namespace.
       assert.match(
         (await users.warning('bad/under-150', 'IllFormed')).message,
-        /the objects in namespace bad have more than 10000 targets together; older objects take precedence/u,
+        /the annotated objects in namespace bad have more than 10000 targets in total; older objects take precedence/u,
       );
       await scene.namespaces(...Array.from({ length: 10 }, (_, index) => `late-${index}`));
       await assertOthersServed();
