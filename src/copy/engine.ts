@@ -14,12 +14,13 @@ import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
 import type { Backend } from './backend.ts';
+import type { OnChange } from './cluster/object-index.ts';
 import { Claims } from './plan/claims.ts';
 import type { BookChange, Entry } from './plan/claim-book.ts';
+import type { Cause } from './model/claim.ts';
 import { namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
-import type { Observed } from './model/observed.ts';
-import { type Failure, failureOf, isPassing } from './model/failure.ts';
-import type { OwnerFate } from './plan/facts.ts';
+import { failureOf, isPassing } from './model/failure.ts';
+import type { FactSource } from './plan/decide.ts';
 import type { RuleReconciler } from './rule-reconciler.ts';
 import { SourceRouter } from './sources.ts';
 import { TargetQueues } from './target-queues.ts';
@@ -77,7 +78,7 @@ export class Engine {
   readonly #heavy = new Set<RuleKey>();
   readonly #writes = new Map<RuleKey, number>();
   /** Rules that fail, with what users are to read. */
-  readonly #failures = new Map<RuleKey, Failure>();
+  readonly #failures = new Map<RuleKey, Cause>();
   #started = false;
 
   constructor(options: EngineOptions) {
@@ -193,13 +194,7 @@ export class Engine {
    * An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned.
    * @param own the target was written, and its run is not over
    */
-  objectChanged(
-    key: ResourceKey,
-    before: Observed | undefined,
-    after: Observed | undefined,
-    initial: boolean,
-    own = false,
-  ): void {
+  readonly objectChanged: OnChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
     // The rule may be waiting for the deletion of its last copy.
     if (was !== undefined && was !== is) this.touchStatus(was);
@@ -207,7 +202,7 @@ export class Engine {
     this.cycles.touched(key);
     if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.touchTarget(key, priority);
     this.touchSource(key, priority);
-  }
+  };
 
   /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
@@ -220,17 +215,12 @@ export class Engine {
    * The fate of a target that carries a rule's mark and that the rule does not claim. Looks the rule up on the server.
    * @returns `later` while that cannot be decided
    */
-  async fateOf(
-    rule: RuleKey,
-    target: ResourceKey,
-    observed: Observed,
-    signal: AbortSignal,
-  ): Promise<OwnerFate | 'later'> {
-    return await this.claims.fateOf(rule, target, observed, {
+  readonly fateOf: FactSource['fateOf'] = (rule, target, observed, signal) => {
+    return this.claims.fateOf(rule, target, observed, {
       isOutdated: () => this.#touched.has(rule) || this.#evaluating.has(rule),
       getLive: () => this.claims.reconcilerOf(rule).getLive(rule, signal),
     });
-  }
+  };
 
   /** @param limitMs how long the evaluation may take here, ms */
   async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<undefined> {
@@ -280,7 +270,7 @@ export class Engine {
     }
   }
 
-  #noteFailure(rule: RuleKey, failure: Failure): void {
+  #noteFailure(rule: RuleKey, failure: Cause): void {
     const before = this.#failures.get(rule);
     if (before?.reason === failure.reason && before.message === failure.message) return;
     this.#failures.set(rule, failure);

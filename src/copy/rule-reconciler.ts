@@ -1,8 +1,7 @@
 /** Turns the rules of one controller into claims, and writes their status. */
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../runtime/slices.ts';
-import type { Claim, Owner } from './model/claim.ts';
-import type { Failure } from './model/failure.ts';
+import type { Cause, Claim, Owner } from './model/claim.ts';
 import type { Entry } from './plan/claim-book.ts';
 import type { ResourceKey, RuleKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
@@ -62,5 +61,5 @@ export interface RuleNews {
   /** Version of the rule that its claims were made from, if it was evaluated. The rule may have changed since. */
   readonly evaluated: string | undefined;
   /** `prepare` or `evaluate` failed, and does not seem to recover by itself. */
-  readonly failure?: Failure | undefined;
+  readonly failure?: Cause | undefined;
 }

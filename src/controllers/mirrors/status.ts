@@ -4,8 +4,7 @@
  * `mirrorStatus` has the meaning of the original: it stays Active also if a target belongs to another owner. The condition `Ready` is exact.
  */
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import type { SourceView } from '../../copy/model/claim.ts';
-import type { Failure } from '../../copy/model/failure.ts';
+import type { Cause, SourceView } from '../../copy/model/claim.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
@@ -27,7 +26,7 @@ export interface StatusInput {
   /** Why a present source cannot be polled now. */
   readonly trouble?: VaultTrouble | undefined;
   /** Why `prepare` or `evaluate` failed. */
-  readonly failure?: Failure | undefined;
+  readonly failure?: Cause | undefined;
   /** Warnings of `misreadPatterns`. */
   readonly misread: readonly string[];
   /** For a mirror with present or earlier dynamic credentials. */

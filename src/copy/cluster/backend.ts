@@ -49,7 +49,7 @@ export class ClusterBackend extends Cluster implements Backend {
         claims: engine.claims,
         sources: engine.sources,
         hasNamespace: (name) => this.namespaces.has(name),
-        fateOf: (...question) => engine.fateOf(...question),
+        fateOf: engine.fateOf,
         onOutcome: (...change) => engine.outcomeChanged(...change),
         onWrite,
         now: () => clock.now(),

@@ -90,7 +90,7 @@ class World {
 
   /** A write of ours: done now, answered later. */
   write(name: string): void {
-    const expectation = this.index.expect('n', name);
+    const expectation = this.index.expect(`c:Secret/n/${name}`);
     this.#answers.push({ expectation, meta: this.put(name, true) });
   }
 

@@ -13,7 +13,7 @@ import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { PendingWrites } from './pending-writes.ts';
-import { resourceKey, type ResourceKey } from '../model/keys.ts';
+import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
 import { KeyLists } from '../model/key-lists.ts';
 import { observe, type Observed, type ObserveOptions } from '../model/observed.ts';
 
@@ -30,7 +30,7 @@ export interface ObjectIndexOptions {
   /** The server returned an older version of an object than before: its etcd was restored from a backup. */
   readonly onRollback?: (key: ResourceKey) => void;
   /** @see ObserveOptions.isRead */
-  readonly isRead?: ObserveOptions['isRead'] | undefined;
+  readonly isRead?: ObserveOptions['isRead'];
 }
 
 interface Slot {
@@ -65,7 +65,7 @@ export class ObjectIndex {
     this.cluster = cluster;
     this.kind = kind;
     this.#onChange = onChange;
-    this.#observing = { lists: new KeyLists(), ...(options.isRead === undefined ? {} : { isRead: options.isRead }) };
+    this.#observing = { lists: new KeyLists(), isRead: options.isRead };
     this.#onRollback = options.onRollback ?? (() => undefined);
     this.#pendingWrites = new PendingWrites({
       clock: options.clock ?? systemClock,
@@ -81,6 +81,12 @@ export class ObjectIndex {
     return this.#slots.get(namespace)?.get(name)?.record;
   }
 
+  /** As `get`, by key. */
+  find(key: ResourceKey): Observed | undefined {
+    const { namespace, name } = parseResourceKey(key);
+    return this.get(namespace, name);
+  }
+
   *keys(): Iterable<ResourceKey> {
     for (const [namespace, names] of this.#slots) {
       for (const name of names.keys()) yield resourceKey(this.cluster, this.kind, namespace, name);
@@ -91,7 +97,8 @@ export class ObjectIndex {
    * Must be called before a request whose response will be learned. A watch may be faster than the response: a deletion that it brings
    * meanwhile is not undone by the response.
    */
-  expect(namespace: string, name: string): Expectation {
+  expect(target: ResourceKey): Expectation {
+    const { namespace, name } = parseResourceKey(target);
     const key = `${namespace}/${name}`;
     const departure: Departure = { version: undefined };
     const expected = this.#expected.get(key) ?? new Set();
@@ -133,8 +140,8 @@ export class ObjectIndex {
         return this.get(namespace, name) !== undefined || this.#expected.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
-        this.#departed(`${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion);
         const { namespace = '', name, uid, resourceVersion } = metadata;
+        this.#departed(`${namespace}/${name}`, resourceVersion);
         const record = this.get(namespace, name);
         // Our own write may be newer than this event.
         const refuted = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);

@@ -90,7 +90,7 @@ export class ObjectWatches {
     this.#known.delete(key);
     this.#closeSingle(key);
     const { namespace, name } = parseResourceKey(key);
-    const record = this.#options.index.get(namespace, name);
+    const record = this.#options.index.find(key);
     const isKept = record !== undefined && this.#isRelevant?.(record) === true;
     if (!isKept) this.#feed.withdraw(namespace, name);
     if (this.#isRelevant === undefined && this.#wanted.size < this.#limit / 2) this.#closeWideWatch();
@@ -182,9 +182,7 @@ export class ObjectWatches {
 
   /** Gets an object that the wide watch may have skipped. */
   #lookUp(key: ResourceKey): void {
-    const { index } = this.#options;
-    const { namespace, name } = parseResourceKey(key);
-    if (index.get(namespace, name) !== undefined) {
+    if (this.#options.index.find(key) !== undefined) {
       this.#becomeKnown(key);
       return;
     }

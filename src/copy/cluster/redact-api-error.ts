@@ -4,8 +4,7 @@
  */
 import { ApiError } from '../../kube/errors.ts';
 import { redact } from '../../runtime/redact.ts';
-import type { SecretBytes } from '../../runtime/secret-bytes.ts';
-import { NotUtf8Error } from '../../runtime/secret-bytes.ts';
+import { NotUtf8Error, type SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { Content } from '../model/content.ts';
 import type { Kind } from '../model/kind.ts';
 
@@ -28,15 +27,13 @@ function reworded(
   return new ApiError(call, status, {
     reason: reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
-    causes: causes.map(({ field, message, ...rest }) => ({
-      ...rest,
-      ...(field === undefined ? {} : { field: reword(field) }),
-      ...(message === undefined ? {} : { message: reword(message) }),
-    })),
+    causes: causes.map(({ field, message, ...rest }) => {
+      return { ...rest, field: field && reword(field), message: message && reword(message) };
+    }),
     isStatus,
     // Detected in the server's own texts, before anything was taken out of them.
     detected,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    retryAfterMs,
   });
 }
 

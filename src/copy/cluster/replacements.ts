@@ -15,7 +15,7 @@ import { ByteCache } from '../../runtime/byte-cache.ts';
 import type { Claim } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import { failureOf } from '../model/failure.ts';
-import { type ResourceKey, parseResourceKey } from '../model/keys.ts';
+import type { ResourceKey } from '../model/keys.ts';
 import type { KubeStore } from './store.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import { LAST_APPLIED, observe, type Observed } from '../model/observed.ts';
@@ -94,8 +94,7 @@ export class Replacements {
     if (old === undefined) return false;
     const { labels, annotations } = old;
     const desired: DesiredObject = { kind: 'be', labels, annotations, bookkeeping: {}, data: 'source' };
-    const { namespace, name } = parseResourceKey(target);
-    using answer = store.index.expect(namespace, name);
+    using answer = store.index.expect(target);
     try {
       const { meta } = await writer.create(target, desired, old.content, signal, { immutable: old.immutable });
       onCreate(target, true, undefined);

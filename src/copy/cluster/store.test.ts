@@ -73,7 +73,7 @@ test('a server that has gone back to an older state is not asked again and again
       metadata: { name: 'older', namespace: 'default' },
     });
     const key = store.key('default', 'older');
-    using answer = store.index.expect('default', 'older');
+    using answer = store.index.expect(store.key('default', 'older'));
     answer.learn(metadata);
     assert.ok((await store.read(key)) !== undefined);
     // Of a time that was, before a backup took its place.

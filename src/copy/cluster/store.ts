@@ -108,17 +108,21 @@ export class KubeStore implements SourceProvider {
     };
   }
 
-  /** The fingerprint of a source at one version, by default that of its view; `undefined`: it was not read. */
-  fingerprint(key: ResourceKey, version = this.#versionOf(key)): Fingerprint | undefined {
+  /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
+  fingerprint(key: ResourceKey, version = this.index.find(key)?.resourceVersion): Fingerprint | undefined {
     return version === undefined ? undefined : this.#fingerprints.get(key)?.get(version);
   }
 
   /**
-   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one request. Afterwards the index is as new as the
-   * content.
+   * The content of a source, at `version` (by default that of its view) or newer. Callers at the same time share one request. Afterwards the index is as
+   * new as the content.
    * @returns undefined if it no longer exists
    */
-  async load(key: ResourceKey, signal?: AbortSignal, version = this.#versionOf(key)): Promise<Content | undefined> {
+  async load(
+    key: ResourceKey,
+    signal?: AbortSignal,
+    version = this.index.find(key)?.resourceVersion,
+  ): Promise<Content | undefined> {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
@@ -135,8 +139,7 @@ export class KubeStore implements SourceProvider {
   }
 
   async #readAndLearn(key: ResourceKey, signal: AbortSignal): Promise<ReadObject | undefined> {
-    const { namespace, name } = parseResourceKey(key);
-    using answer = this.index.expect(namespace, name);
+    using answer = this.index.expect(key);
     const read = await this.read(key, signal);
     if (read !== undefined) answer.learn(read.object.metadata);
     return read;
@@ -147,9 +150,8 @@ export class KubeStore implements SourceProvider {
    * @throws ConnectionError `EROLLBACK` where the server has an older version than the index, as after an etcd restore
    */
   async read(key: ResourceKey, signal?: AbortSignal): Promise<ReadObject | undefined> {
-    const { namespace, name } = parseResourceKey(key);
-    const before = this.index.get(namespace, name);
-    const object = await getObject(this.api, this.kind, key, signal === undefined ? {} : { signal });
+    const before = this.index.find(key);
+    const object = await getObject(this.api, this.kind, key, { signal });
     if (object === undefined) return undefined;
     const { metadata } = object;
     if (before?.uid === metadata.uid && isOlder(metadata.resourceVersion, before.resourceVersion)) {
@@ -171,15 +173,9 @@ export class KubeStore implements SourceProvider {
     this.#contents.clear();
   }
 
-  #versionOf(key: ResourceKey): string | undefined {
-    const { namespace, name } = parseResourceKey(key);
-    return this.index.get(namespace, name)?.resourceVersion;
-  }
-
   #remember(key: ResourceKey, content: Content): void {
-    const { namespace, name } = parseResourceKey(key);
     // Deleted while it was read: its fingerprint would never be dropped.
-    if (this.index.get(namespace, name) === undefined) return;
+    if (this.index.find(key) === undefined) return;
     const versions = getOrCreate(this.#fingerprints, key, () => new Map());
     versions.set(content.version, fingerprintOf(content));
     for (const oldest of versions.keys()) {

@@ -123,13 +123,12 @@ export class TargetActions {
     if (pause !== undefined) return pause;
     const content = await this.#content(action);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
-    const { namespace, name } = parseResourceKey(target);
     const values = desired.data === 'source' ? content : undefined;
     const isDoubted =
       values !== undefined && (isMarked(observed) || this.#memory.get(target)?.overwritten !== undefined);
     const proof = isDoubted || (values !== undefined && this.#proofs.isDue(values));
     const marked = isDoubted ? withMark(desired) : desired;
-    using answer = store.index.expect(namespace, name);
+    using answer = store.index.expect(target);
     try {
       const written =
         observed === undefined
@@ -245,11 +244,10 @@ export class TargetActions {
       return await this.#refused(error, { ...action, target, facts, run, signal });
     }
     onWrite(target, 'delete', true, claim);
-    const { namespace, name } = parseResourceKey(target);
     const memory = this.#memory.of(target);
     delete memory.held;
     delete memory.type;
-    if (store.index.get(namespace, name) === undefined) {
+    if (store.index.find(target) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the answer.
       run.seen = null;
       delete memory.deleted;

@@ -4,7 +4,7 @@
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claim } from '../model/claim.ts';
 import { failureOf } from '../model/failure.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import type { ResourceKey } from '../model/keys.ts';
 import type { Entry } from '../plan/claim-book.ts';
 import type { Flow } from '../plan/cycles.ts';
 import { decide, type Decision, factsOf, flowIn } from '../plan/decide.ts';
@@ -87,9 +87,8 @@ export class TargetReconciler {
 
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ResourceKey, error: unknown): void {
-    this.#settle(factsOf(target, this.#options, this.#atHand()), {
-      outcome: { state: 'error', ...failureOf(error) },
-    });
+    const facts = factsOf(target, this.#options, this.#atHand());
+    this.#settle(facts, { outcome: { state: 'error', ...failureOf(error) } });
   }
 
   /** What is known outside of a run. */
@@ -122,10 +121,7 @@ export class TargetReconciler {
   /** The target is being deleted, and only a watch by name would report the end of it. */
   #goesUnseen(target: ResourceKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
     if (plan.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
-    const { namespace, name } = parseResourceKey(target);
-    return (
-      this.#memory.get(target)?.watchedByName === true || this.#options.store.index.get(namespace, name) === undefined
-    );
+    return this.#memory.get(target)?.watchedByName === true || this.#options.store.index.find(target) === undefined;
   }
 
   #tidy(target: ResourceKey): void {

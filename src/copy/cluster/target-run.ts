@@ -1,6 +1,6 @@
 /** A target during one run: the index of the watches, the memory of earlier runs, and what this run has read itself. */
 import { isOlder } from '../../kube/resource-version.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import type { ResourceKey } from '../model/keys.ts';
 import { observe, type Observed } from '../model/observed.ts';
 import type { TargetReader, TargetState } from '../plan/decide.ts';
 import type { KubeStore } from './store.ts';
@@ -27,8 +27,7 @@ export class TargetRun implements TargetReader {
 
   state(target: ResourceKey): TargetState {
     const store = this.#store;
-    const { namespace, name } = parseResourceKey(target);
-    const indexed = store.index.get(namespace, name);
+    const indexed = store.index.find(target);
     const latest = newer(indexed, this.seen ?? undefined);
     const gone = latest !== undefined && latest.uid === this.goneUid;
     const observed = gone ? undefined : latest;

@@ -46,11 +46,17 @@ export interface SourceLease {
   readonly tokenExpiresAt: number | undefined;
 }
 
+/** A cause as in a condition of Kubernetes: one word in CamelCase, and a text for people. */
+export interface Cause {
+  readonly reason: string;
+  readonly message: string;
+}
+
 /** What is known of a source without reading its content. */
 export type SourceView =
   | { readonly state: 'unknown' }
-  | { readonly state: 'missing'; readonly reason: string; readonly message: string }
-  | { readonly state: 'failed'; readonly reason: string; readonly message: string }
+  | ({ readonly state: 'missing' } & Cause)
+  | ({ readonly state: 'failed' } & Cause)
   | {
       readonly state: 'present';
       /** Another version may mean other content. */
@@ -65,8 +71,8 @@ export type FieldPatch = Readonly<Record<string, string | null>>;
 
 /** The desired state of a target. `wait` and `fail` leave it unchanged. */
 export type DesiredState =
-  | { readonly kind: 'wait'; readonly for: WaitsFor; readonly reason: string; readonly message: string }
-  | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
+  | ({ readonly kind: 'wait'; readonly for: WaitsFor } & Cause)
+  | ({ readonly kind: 'fail' } & Cause)
   | {
       readonly kind: 'be';
       readonly labels: FieldPatch;
@@ -99,18 +105,14 @@ export interface Shape {
 export type WaitsFor = 'watch' | 'source' | 'content' | 'target';
 
 /** Not possible until something else happens. */
-export interface Waiting {
+export interface Waiting extends Cause {
   readonly state: 'waiting';
   readonly for: WaitsFor;
-  readonly reason: string;
-  readonly message: string;
 }
 
 /** Failed, and will be retried. */
-export interface Failed {
+export interface Failed extends Cause {
   readonly state: 'error';
-  readonly reason: string;
-  readonly message: string;
 }
 
 /**
@@ -118,14 +120,7 @@ export interface Failed {
  * - `pending`: not tried yet. `synced`: the target is in its desired state.
  * - `conflict`: the target belongs to another owner. `released`: a release claim is done.
  */
-export type Outcome =
-  | Waiting
-  | Failed
-  | {
-      readonly state: 'pending' | 'synced' | 'conflict' | 'released';
-      readonly reason: string;
-      readonly message: string;
-    };
+export type Outcome = Waiting | Failed | ({ readonly state: 'pending' | 'synced' | 'conflict' | 'released' } & Cause);
 
 export type OutcomeState = Outcome['state'];
 

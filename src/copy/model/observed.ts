@@ -39,7 +39,7 @@ export interface ObserveOptions {
   /** Shares equal values between objects. */
   readonly lists?: KeyLists;
   /** Default: all are read. */
-  readonly isRead?: IsRead;
+  readonly isRead?: IsRead | undefined;
 }
 
 /** Whether a controller reads an annotation: then it is always kept. `undefined`: it is never kept, because no decision depends on it. */

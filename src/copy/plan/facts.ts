@@ -1,6 +1,6 @@
 /** The input and the output of `plan`. */
 import type { Entry } from './claim-book.ts';
-import type { Claim, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
+import type { Cause, Claim, ClaimMode, Outcome, SourceView, WaitsFor } from '../model/claim.ts';
 import type { DesiredObject } from './desired.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import type { RuleKey } from '../model/keys.ts';
@@ -47,22 +47,12 @@ export interface Facts extends Contest {
 }
 
 /** The outcome of the claims of a mode, where it differs from the outcome of the target. */
-export interface Remarks {
-  readonly own?: Outcome | undefined;
-  readonly fill?: Outcome | undefined;
-  readonly release?: Outcome | undefined;
-}
+export type Remarks = Readonly<Partial<Record<ClaimMode, Outcome | undefined>>>;
 
 export type Plan =
   | { readonly do: 'nothing'; readonly remarks?: Remarks }
-  | {
-      readonly do: 'wait';
-      readonly for: WaitsFor;
-      readonly reason: string;
-      readonly message: string;
-      readonly remarks?: Remarks;
-    }
-  | { readonly do: 'fail'; readonly reason: string; readonly message: string; readonly remarks?: Remarks }
+  | ({ readonly do: 'wait'; readonly for: WaitsFor; readonly remarks?: Remarks } & Cause)
+  | ({ readonly do: 'fail'; readonly remarks?: Remarks } & Cause)
   /** An object that is not ours, or another rule's copy, is in the way. */
   | { readonly do: 'conflict'; readonly message: string; readonly remarks?: Remarks }
   | {

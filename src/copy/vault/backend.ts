@@ -8,7 +8,7 @@ import type { Backend, QueueFigures } from '../backend.ts';
 import type { KubeStore } from '../cluster/store.ts';
 import type { Engine } from '../engine.ts';
 import type { Content } from '../model/content.ts';
-import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
 import { VaultCredentials } from './credentials.ts';
 import type { LeaseEvent } from './lease.ts';
@@ -217,8 +217,7 @@ export class VaultBackend implements Backend {
   ): Promise<Content | undefined> {
     if (isVaultKey(copy)) return await this.targets.readBack(copy, rule, entryVersion, signal);
     const { secrets } = this.#options;
-    const { namespace, name } = parseResourceKey(copy);
-    if (secrets.index.get(namespace, name)?.ownKeys === undefined) return undefined;
+    if (secrets.index.find(copy)?.ownKeys === undefined) return undefined;
     const read = await secrets.read(copy, signal);
     return read === undefined || read.content.keyCount === 0 ? undefined : read.content;
   }

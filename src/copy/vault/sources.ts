@@ -93,19 +93,16 @@ export class VaultSources implements SourceProvider {
 
   /** Figures of the polls by server; there is a lane for each credential. */
   get queues(): readonly QueueFigures[] {
-    const servers = new Map<string, QueueFigures>();
-    for (const { name, queue } of this.#polls.all) {
-      const server = name.split(' ', 2).join(' ');
-      const { depth: waiting, oldestWaitingMs: oldest, retries: repeated } = queue.metrics();
-      const { depth = 0, oldestWaitingMs = 0, retries = 0 } = servers.get(server) ?? {};
-      const figures = {
-        depth: depth + waiting,
-        oldestWaitingMs: Math.max(oldestWaitingMs, oldest),
-        retries: retries + repeated,
+    const servers = Map.groupBy(this.#polls.all, ({ name }) => name.split(' ', 2).join(' '));
+    return Array.from(servers, ([name, lanes]) => {
+      const figures = lanes.map(({ queue }) => queue.metrics());
+      return {
+        name,
+        depth: figures.reduce((sum, { depth }) => sum + depth, 0),
+        oldestWaitingMs: Math.max(...figures.map(({ oldestWaitingMs }) => oldestWaitingMs)),
+        retries: figures.reduce((sum, { retries }) => sum + retries, 0),
       };
-      servers.set(server, { name: server, ...figures });
-    }
-    return [...servers.values()];
+    });
   }
 
   want(key: ResourceKey): void {
