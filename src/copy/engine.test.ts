@@ -1,6 +1,7 @@
 /** The start of backends, the fate of unclaimed copies, and the failures of rules. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { stubBackend } from '../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
@@ -35,6 +36,17 @@ test('a backend that is not synced delays no other', async () => {
   } finally {
     await engine.stop();
   }
+});
+
+test('a stop before a backend is synced causes no error', async () => {
+  const synced = Promise.withResolvers<void>();
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(stubBackend('late', synced.promise));
+  await engine.start(new AbortController().signal);
+  await engine.stop();
+  synced.reject(new Error('the watch was stopped'));
+  // An unhandled rejection fails the test.
+  await setImmediate();
 });
 
 test('a copy is an orphan only if its rule was evaluated after its last change', async () => {

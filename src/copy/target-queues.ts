@@ -24,6 +24,7 @@ interface BackendQueues {
 export class TargetQueues {
   readonly #options: TargetQueuesOptions;
   readonly #backends = new Map<string, BackendQueues>();
+  #stopped = false;
 
   constructor(options: TargetQueuesOptions) {
     this.#options = options;
@@ -64,15 +65,22 @@ export class TargetQueues {
   /** Starts the queues of each backend as soon as it is synced. */
   start(worker: TargetWorker): void {
     const startOne = async ({ backend, lanes }: BackendQueues): Promise<void> => {
-      await backend.synced();
-      lanes.start(async (key, signal) => await worker(backend, key, signal));
+      try {
+        await backend.synced();
+      } catch (error) {
+        // A stop closes the watches of a backend, also if they were never listed.
+        if (this.#stopped) return;
+        throw error;
+      }
+      lanes.start((key, signal) => worker(backend, key, signal));
     };
     for (const queues of this.#backends.values()) void startOne(queues);
   }
 
   /** @see KeyedQueue.stop */
   async stop(options: StopOptions): Promise<void> {
-    await Promise.all(Array.from(this.#backends.values(), async ({ lanes }) => await lanes.stop(options)));
+    this.#stopped = true;
+    await Promise.all(Array.from(this.#backends.values(), ({ lanes }) => lanes.stop(options)));
   }
 
   #of(target: ResourceKey): BackendQueues {
