@@ -25,8 +25,8 @@ test('a backend that is not synced delays no other', async () => {
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   engine.addBackend(late);
   engine.addBackend(other);
-  engine.touchTarget('late:Secret/a/b');
-  engine.touchTarget('other:Secret/a/b');
+  engine.enqueueTarget('late:Secret/a/b');
+  engine.enqueueTarget('other:Secret/a/b');
   try {
     await engine.start(new AbortController().signal);
     await waitFor(() => other.reconciled.length > 0, { message: 'the targets of the other backend to start' });
@@ -67,15 +67,15 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  const fate = async (): Promise<string> => await engine.fateOf(RULE, TARGET, COPY, signal);
+  const fate = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
   engine.claims.add(system);
-  engine.touchRule(RULE);
+  engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
     assert.equal(await fate(), 'delete');
     const gate = Promise.withResolvers<void>();
     gates.push(gate);
-    engine.touchRule(RULE);
+    engine.enqueueRule(RULE);
     assert.equal(await fate(), 'later', 'it is still to be evaluated');
     gate.resolve();
     const [rules] = engine.queues;
@@ -105,11 +105,11 @@ test('a rule that cannot be prepared is not read from the server for each of its
   const engine = new Engine({ onError: () => tried.resolve() });
   const { signal } = new AbortController();
   engine.claims.add(system);
-  engine.touchRule(RULE);
+  engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
     await tried.promise;
-    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
     assert.equal(liveGets, 0);
   } finally {
     await engine.stop();
@@ -125,8 +125,8 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
       evaluations += 1;
       const until = performance.now() + 12;
       if (evaluations === 2) {
-        during = engine.fateOf(RULE, TARGET, COPY, signal);
-        engine.touchRule(RULE);
+        during = engine.orphanActionOf(RULE, TARGET, COPY, signal);
+        engine.enqueueRule(RULE);
       }
       while (performance.now() < until) yield;
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
@@ -139,14 +139,14 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.claims.add(system);
-  engine.touchRule(RULE);
+  engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
-    engine.touchRule(RULE);
+    engine.enqueueRule(RULE);
     await waitFor(() => evaluations >= 3, { message: 'the third evaluation: it was touched in the second' });
     for (const { queue } of engine.queues) await queue.idle(signal);
     assert.equal(await during, 'later');
-    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'delete');
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
   } finally {
     await engine.stop();
   }
@@ -171,17 +171,17 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
   engine.claims.add(system);
-  engine.touchRule(RULE);
-  engine.touchRule('rules:n/quick');
+  engine.enqueueRule(RULE);
+  engine.enqueueRule('rules:n/quick');
   try {
     await engine.start(signal);
     assert.equal(done, false);
-    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
     gate.open = true;
     const heavy = engine.queues.find(({ name }) => name === 'rules heavy');
     await heavy?.queue.idle(signal);
     assert.equal(done, true);
-    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'delete');
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'delete');
   } finally {
     await engine.stop();
   }
@@ -206,11 +206,11 @@ test('a copy that its rule claims is never an orphan', async () => {
   const { signal } = new AbortController();
   engine.claims.add(system);
   engine.addBackend(stubBackend('c'));
-  engine.touchRule(RULE);
+  engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
-    assert.equal(await engine.fateOf(RULE, TARGET, COPY, signal), 'later');
-    assert.equal(await engine.fateOf(RULE, 'c:Secret/b/other', COPY, signal), 'delete');
+    assert.equal(await engine.orphanActionOf(RULE, TARGET, COPY, signal), 'later');
+    assert.equal(await engine.orphanActionOf(RULE, 'c:Secret/b/other', COPY, signal), 'delete');
   } finally {
     await engine.stop();
   }
@@ -239,13 +239,13 @@ test('the failure of a rule is reported until a run of it succeeds', async () =>
   };
   const engine = new Engine({ onError: () => undefined });
   engine.claims.add(system);
-  engine.touchRule(RULE);
+  engine.enqueueRule(RULE);
   try {
     await engine.start(new AbortController().signal);
     await waitFor(() => reported.length > 0, { message: 'the report of the failure' });
     assert.deepEqual(reported, ['refused']);
     isRefused = false;
-    engine.touchRule(RULE);
+    engine.enqueueRule(RULE);
     await waitFor(() => reported.length > 1, { message: 'the report of the success' });
     assert.deepEqual(reported, ['refused', undefined]);
   } finally {

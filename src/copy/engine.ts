@@ -37,7 +37,7 @@ export interface EngineOptions {
 }
 
 /** Failures that pass by themselves are reported to users only after this many tries in a row (about 5 s). */
-const PATIENCE = 6;
+const REPORT_AFTER_ATTEMPTS = 6;
 /** Longest wait after such a failure, ms: all targets are right 10 s after the end of any outage. */
 const PASSING_WAIT_MS = 8000;
 /** Between two status updates of a rule, ms. */
@@ -45,13 +45,13 @@ const STATUS_INTERVAL_MS = 1000;
 /** Wait for the rest of a burst, ms. */
 const STATUS_DELAY_MS = 50;
 /** Wait for pending claims, ms: their outcome then needs no second update. */
-const STATUS_PATIENCE_MS = 2000;
+const STATUS_PENDING_DELAY_MS = 2000;
 const RULE_CONCURRENCY = 8;
 /** A rule whose evaluation takes longer than this, ms, moves to the queue of heavy rules. Most take less than 1 ms. */
-const LIGHT_MS = 30;
+const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
 /** Targets of one event that have normal priority; the rest have low priority. About half a second of writes. */
-const WIDE = 250;
+const NORMAL_PRIORITY_TARGETS = 250;
 const STATUS_CONCURRENCY = 4;
 /** How long aborted work may take to end at a stop, ms. */
 const GRACE_MS = 100;
@@ -59,7 +59,7 @@ const GRACE_MS = 100;
 export class Engine {
   readonly claims = new Claims({
     flowOf: (claim) => this.#targets.backendOf(claim.target).targetsOf(claim.target).flowOf(claim),
-    onChange: (targets) => this.#touchTargets(targets, 'normal'),
+    onChange: (targets) => this.#enqueueTargets(targets, 'normal'),
   });
   readonly book = this.claims.book;
   readonly sources = new SourceRouter();
@@ -73,9 +73,9 @@ export class Engine {
   readonly #targets: TargetQueues;
   readonly #status: KeyedQueue;
   /** Rules that may have changed since they were evaluated: their claims may be incomplete. */
-  readonly #touched = new Set<RuleKey>();
-  readonly #evaluating = new Set<RuleKey>();
-  readonly #heavy = new Set<RuleKey>();
+  readonly #changedRules = new Set<RuleKey>();
+  readonly #evaluatingRules = new Set<RuleKey>();
+  readonly #heavyRuleKeys = new Set<RuleKey>();
   readonly #writes = new Map<RuleKey, number>();
   /** Rules that fail, with what users are to read. */
   readonly #failures = new Map<RuleKey, Cause>();
@@ -132,9 +132,11 @@ export class Engine {
    */
   async start(signal: AbortSignal): Promise<void> {
     this.#started = true;
-    this.#rules.start((rule, running) => this.#runRule(rule, running, LIGHT_MS), { concurrency: RULE_CONCURRENCY });
+    this.#rules.start((rule, running) => this.#runRule(rule, running, HEAVY_AFTER_MS), {
+      concurrency: RULE_CONCURRENCY,
+    });
     this.#heavyRules.start((rule, running) => this.#runRule(rule, running), { concurrency: HEAVY_CONCURRENCY });
-    // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `fateOf` answers `later` for their copies.
+    // A target whose claims are not in the book yet looks unclaimed. Heavy rules need no barrier: `orphanActionOf` answers `later` for their copies.
     await this.#rules.idle(signal);
     this.#targets.start((...run) => this.#runTarget(...run));
     this.#status.start((rule, running) => this.#runStatus(rule, running), { concurrency: STATUS_CONCURRENCY });
@@ -155,17 +157,17 @@ export class Engine {
   }
 
   /** A rule may have changed. */
-  touchRule(rule: RuleKey, priority: Priority = 'normal'): void {
-    this.#touched.add(rule);
-    (this.#heavy.has(rule) ? this.#heavyRules : this.#rules).add(rule, { priority });
+  enqueueRule(rule: RuleKey, priority: Priority = 'normal'): void {
+    this.#changedRules.add(rule);
+    (this.#heavyRuleKeys.has(rule) ? this.#heavyRules : this.#rules).add(rule, { priority });
   }
 
   /** A target may differ from its desired state. */
-  touchTarget(target: ResourceKey, priority: Priority = 'normal'): void {
+  enqueueTarget(target: ResourceKey, priority: Priority = 'normal'): void {
     this.#targets.of(target).add(target, { priority });
   }
 
-  /** As `touchTarget`, without waiting for the end of a back-off. */
+  /** As `enqueueTarget`, without waiting for the end of a back-off. */
   retryTarget(target: ResourceKey): void {
     const queue = this.#targets.of(target);
     queue.forget(target);
@@ -173,21 +175,22 @@ export class Engine {
   }
 
   /** A source may have changed. */
-  touchSource(source: ResourceKey, priority: Priority = 'normal'): void {
-    if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.touched(target);
-    this.#touchTargets(this.book.targetsOf(source), priority);
+  enqueueSource(source: ResourceKey, priority: Priority = 'normal'): void {
+    if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.objectChanged(target);
+    this.#enqueueTargets(this.book.targetsOf(source), priority);
     // A rule that was not evaluated yet has no other status than that.
-    for (const rule of this.book.rulesOn(source)) if (this.claims.versionOf(rule) !== undefined) this.touchStatus(rule);
+    for (const rule of this.book.rulesOn(source))
+      if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
   }
 
   /** One rule or source with thousands of targets must not delay all others. */
-  #touchTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
+  #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
     let touched = 0;
-    for (const target of targets) this.touchTarget(target, ++touched > WIDE ? 'low' : priority);
+    for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority);
   }
 
-  touchStatus(rule: RuleKey): void {
-    this.#status.add(rule, { delayMs: this.book.isUnderWay(rule) ? STATUS_PATIENCE_MS : STATUS_DELAY_MS });
+  enqueueStatus(rule: RuleKey): void {
+    this.#status.add(rule, { delayMs: this.book.isUnderWay(rule) ? STATUS_PENDING_DELAY_MS : STATUS_DELAY_MS });
   }
 
   /**
@@ -197,34 +200,34 @@ export class Engine {
   readonly objectChanged: OnChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
     // The rule may be waiting for the deletion of its last copy.
-    if (was !== undefined && was !== is) this.touchStatus(was);
+    if (was !== undefined && was !== is) this.enqueueStatus(was);
     const priority = initial ? 'low' : 'normal';
-    this.cycles.touched(key);
-    if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.touchTarget(key, priority);
-    this.touchSource(key, priority);
+    this.cycles.objectChanged(key);
+    if (!own && (was !== undefined || is !== undefined || this.book.isClaimed(key))) this.enqueueTarget(key, priority);
+    this.enqueueSource(key, priority);
   };
 
   /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
     const { key } = entry.claim.owner;
     if (wrote) this.#writes.set(key, (this.#writes.get(key) ?? 0) + 1);
-    this.touchStatus(key);
+    this.enqueueStatus(key);
   }
 
   /**
    * The fate of a target that carries a rule's mark and that the rule does not claim. Looks the rule up on the server.
    * @returns `later` while that cannot be decided
    */
-  readonly fateOf: FactSource['fateOf'] = (rule, target, observed, signal) => {
-    return this.claims.fateOf(rule, target, observed, {
-      isOutdated: () => this.#touched.has(rule) || this.#evaluating.has(rule),
+  readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
+    return this.claims.orphanActionOf(rule, target, observed, {
+      isOutdated: () => this.#changedRules.has(rule) || this.#evaluatingRules.has(rule),
       getLive: () => this.claims.reconcilerOf(rule).getLive(rule, signal),
     });
   };
 
   /** @param limitMs how long the evaluation may take here, ms */
   async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<undefined> {
-    if (limitMs !== Infinity && this.#heavy.has(rule)) {
+    if (limitMs !== Infinity && this.#heavyRuleKeys.has(rule)) {
       this.#heavyRules.add(rule);
       return undefined;
     }
@@ -237,36 +240,36 @@ export class Engine {
       change = await this.#claim(reconciler, rule, signal, limitMs);
     } catch (error) {
       if (!(error instanceof TooLongError)) throw error;
-      this.#heavy.add(rule);
+      this.#heavyRuleKeys.add(rule);
       this.#heavyRules.add(rule);
       return undefined;
     }
     this.#follow(change);
-    this.#touchTargets(change.targets, 'normal');
+    this.#enqueueTargets(change.targets, 'normal');
     // A copy that was kept because it was a source may be an orphan.
-    this.#touchTargets(change.unusedSources, 'normal');
+    this.#enqueueTargets(change.unusedSources, 'normal');
     if (this.claims.versionOf(rule) === undefined) {
-      this.#heavy.delete(rule);
+      this.#heavyRuleKeys.delete(rule);
       this.#writes.delete(rule);
-      this.#touchTargets(this.claims.ownedBy(rule), 'normal');
+      this.#enqueueTargets(this.claims.ownedBy(rule), 'normal');
     }
     this.#failures.delete(rule);
-    this.touchStatus(rule);
+    this.enqueueStatus(rule);
     return undefined;
   }
 
   /** A change meanwhile touches the rule again. Until its claims are in the book, no target counts as unclaimed by it. */
   async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<BookChange> {
-    this.#touched.delete(rule);
-    this.#evaluating.add(rule);
+    this.#changedRules.delete(rule);
+    this.#evaluatingRules.add(rule);
     try {
       const evaluation = await this.slices.run(reconciler.evaluate(rule, this.claims), signal, limitMs);
       return this.claims.put(rule, evaluation);
     } catch (error) {
-      this.#touched.add(rule);
+      this.#changedRules.add(rule);
       throw error;
     } finally {
-      this.#evaluating.delete(rule);
+      this.#evaluatingRules.delete(rule);
     }
   }
 
@@ -274,7 +277,7 @@ export class Engine {
     const before = this.#failures.get(rule);
     if (before?.reason === failure.reason && before.message === failure.message) return;
     this.#failures.set(rule, failure);
-    this.touchStatus(rule);
+    this.enqueueStatus(rule);
   }
 
   #follow({ addedSources, droppedSources }: Pick<BookChange, 'addedSources' | 'droppedSources'>): void {
@@ -292,10 +295,10 @@ export class Engine {
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
     await this.slices.pause();
     const writes = this.#writes.get(rule) ?? 0;
-    const news = { writes, evaluated: this.claims.versionOf(rule), failure: this.#failures.get(rule) };
-    const result = await this.claims.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), news, signal);
-    const rest = (this.#writes.get(rule) ?? 0) - writes;
-    if (rest > 0) this.#writes.set(rule, rest);
+    const progress = { writes, evaluated: this.claims.versionOf(rule), failure: this.#failures.get(rule) };
+    const result = await this.claims.reconcilerOf(rule).updateStatus(rule, this.book.of(rule), progress, signal);
+    const left = (this.#writes.get(rule) ?? 0) - writes;
+    if (left > 0) this.#writes.set(rule, left);
     else this.#writes.delete(rule);
     return result;
   }
@@ -303,7 +306,7 @@ export class Engine {
 
 /** Whether users read of a failure: of one that passes by itself only when it lasts. */
 function isReported(error: unknown, attempt: number): boolean {
-  return attempt >= PATIENCE || !isPassing(error);
+  return attempt >= REPORT_AFTER_ATTEMPTS || !isPassing(error);
 }
 
 /** A spread ceiling, so that keys that failed together do not retry together. */

@@ -24,7 +24,7 @@ export interface ManagerOptions {
 }
 
 /** How long the start waits for the APIs of the other controllers once one is open, ms. */
-const FIRST_LOOK_MS = 1000;
+const API_WAIT_MS = 1000;
 /** How long a watch may be disconnected before the process is not ready, ms. */
 const DISCONNECTED_LIMIT_MS = 3000;
 /** A worker is stuck after this time, ms: longer than any of its calls may take. */
@@ -64,7 +64,7 @@ export class Manager implements ClusterEvents {
       if (!signal.aborted) throw error;
     });
     await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
-    await Promise.race([all, sleep(FIRST_LOOK_MS, signal)]);
+    await Promise.race([all, sleep(API_WAIT_MS, signal)]);
     await orAborted(this.#homeBackend().synced(), signal, 'listing what there is');
   }
 
@@ -96,8 +96,8 @@ export class Manager implements ClusterEvents {
   }
 
   objectKnown(key: ResourceKey): void {
-    this.engine.touchSource(key);
-    this.engine.touchTarget(key);
+    this.engine.enqueueSource(key);
+    this.engine.enqueueTarget(key);
     for (const backend of this.engine.backends) backend.objectKnown?.(key);
   }
 

@@ -49,13 +49,13 @@ export interface RuleReconciler {
   updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    news: RuleNews,
+    news: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
 }
 
 /** What happened to a rule's targets since the last successful status update. */
-export interface RuleNews {
+export interface RuleProgress {
   /** Writes for the rule. */
   readonly writes: number;
   /** Version of the rule that its claims were made from, if it was evaluated. The rule may have changed since. */

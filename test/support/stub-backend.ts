@@ -25,7 +25,7 @@ export function stubBackend(
         return await Promise.resolve(undefined);
       },
       failed: () => undefined,
-      flowOf: () => 'rests',
+      flowOf: () => 'inactive',
     }),
     concurrency: 1,
     synced: async () => await synced,

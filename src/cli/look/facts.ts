@@ -38,9 +38,9 @@ export function factsFrom(
       load: async (source) => ((await contents.read(source)) ? source : undefined),
     },
     hasNamespace: (name) => inventory.hasNamespace(name),
-    fateOf: async (owner, target, observed) => {
+    orphanActionOf: async (owner, target, observed) => {
       const version = claims.versionOf(owner);
-      return await claims.fateOf(owner, target, observed, {
+      return await claims.orphanActionOf(owner, target, observed, {
         isOutdated: () => version === undefined && !sees(inventory, owner),
         getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
       });

@@ -56,7 +56,7 @@ class MirrorsController implements Controller {
     };
     this.#mirrors = new MirrorStore((rule, initial) => {
       engine.expectSources(rule, this.reconciler.secretsOf(rule));
-      engine.touchRule(rule, initial ? 'low' : 'normal');
+      engine.enqueueRule(rule, initial ? 'low' : 'normal');
     });
     const specOptions = {
       crossNamespaceAuth: config.mirrors.allowCrossNamespaceAuth,
@@ -97,13 +97,13 @@ class MirrorsController implements Controller {
       },
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       deletionTimeoutMs: config.deletionTimeoutMs,
-      onLimitChange: (rule) => engine.touchRule(rule, 'low'),
+      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
       now: () => clock.now(),
     });
     const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
-      for (const rule of yield* reconciler.rulesFor(name)) engine.touchRule(rule, initial ? 'low' : 'normal');
+      for (const rule of yield* reconciler.rulesFor(name)) engine.enqueueRule(rule, initial ? 'low' : 'normal');
       reconciler.recount();
       if (!there) patterns.forgetNamespace(name);
     });

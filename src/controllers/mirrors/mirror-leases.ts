@@ -130,7 +130,7 @@ export class MirrorLeases {
     void this.#endAll(rule, leases).finally(() => {
       // The entry stays until the mirror is deleted, so that the leases are revoked only once.
       revocation.done = true;
-      engine.touchStatus(rule);
+      engine.enqueueStatus(rule);
     });
     return false;
   }
@@ -179,7 +179,7 @@ export class MirrorLeases {
       ending.state = 'waiting';
       ending.retryAt = now() + Math.min(RETRY.first * 2 ** ending.failures++, RETRY.longest);
     }
-    engine.touchStatus(rule);
+    engine.enqueueStatus(rule);
   }
 
   /** Whether a copy may still hold the credentials of a lease. */

@@ -1,7 +1,7 @@
 /** Connects SecretMirrors to the Vault backend: the entries that they use, and the records, events and metrics of their leases. */
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
-import type { LeaseKeeper } from '../../copy/vault/backend.ts';
+import type { LeaseObserver } from '../../copy/vault/backend.ts';
 import {
   isVaultKey,
   vaultLeaseOrigin,
@@ -10,7 +10,7 @@ import {
   type VaultUse,
 } from '../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../copy/vault/lease.ts';
-import type { LeaseTrace } from '../../copy/vault/leases.ts';
+import type { LeaseRecord } from '../../copy/vault/leases.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
 import type { MirrorMetrics } from './metrics.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
@@ -25,14 +25,14 @@ export interface MirrorVaultOptions extends MirrorLeasesOptions {
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
 }
 
-export class MirrorVault implements LeaseKeeper {
+export class MirrorVault implements LeaseObserver {
   readonly #options: MirrorVaultOptions;
   readonly leases: MirrorLeases;
 
   constructor(options: MirrorVaultOptions) {
     this.#options = options;
     this.leases = new MirrorLeases(options);
-    options.backend.setKeeper(this);
+    options.backend.setLeaseObserver(this);
   }
 
   sourceOf(rule: RuleKey, { sourceLocation }: EffectiveSpec): ResourceKey | undefined {
@@ -68,7 +68,7 @@ export class MirrorVault implements LeaseKeeper {
     if (this.#options.mirrors.get(rule) === undefined) this.leases.forget(rule);
   }
 
-  *tracesOf(key: ResourceKey): Iterable<LeaseTrace> {
+  *leaseRecordsOf(key: ResourceKey): Iterable<LeaseRecord> {
     const { backend, mirrors } = this.#options;
     const location = backend.locations.get(key);
     const [rule] = backend.locations.users(key);
@@ -145,7 +145,7 @@ export class MirrorVault implements LeaseKeeper {
       } else if (event.type === 'renewFailed') {
         metrics.leaseRenewFailed(name, addr, event.httpStatus);
       }
-      engine.touchStatus(rule);
+      engine.enqueueStatus(rule);
     }
   }
 }

@@ -8,7 +8,7 @@ import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleNews, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { liveRules } from '../common/live-rule.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
@@ -127,7 +127,7 @@ export class MirrorReconciler implements RuleReconciler {
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    news: RuleNews,
+    news: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const mirror = this.#options.mirrors.get(rule);

@@ -12,8 +12,8 @@ import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { isUnderWay, type SourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import { SPARED } from '../../copy/plan/plan.ts';
-import type { RuleNews } from '../../copy/rule-reconciler.ts';
+import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
+import type { RuleProgress } from '../../copy/rule-reconciler.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { MirrorEvaluation } from './evaluation.ts';
 import type { LeftBehind } from './left-behind.ts';
@@ -63,7 +63,7 @@ export class MirrorStatusUpdate {
     rule: RuleKey,
     mirror: SecretMirror,
     claims: readonly Entry[],
-    news: RuleNews,
+    news: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { namespaces, specs, evaluation, viewOf, vault } = this.#options;
@@ -203,9 +203,9 @@ function mayBeLeft({ claim, outcome }: Entry): boolean {
 
 /** For a mirror that goes while copies stay that are sources of other copies. */
 function sparedEvents(entries: readonly Entry[]): MirrorEvent[] {
-  const spared = entries.filter(({ outcome }) => outcome.reason === SPARED.reason);
+  const spared = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
   if (spared.length === 0) return [];
   const namespaces = new Set(spared.map(({ claim }) => parseResourceKey(claim.target).namespace));
-  const message = `the copy in ${places([...namespaces].sort())} is not deleted: ${SPARED.message}`;
-  return [{ type: 'Warning', reason: SPARED.reason, message }];
+  const message = `the copy in ${places([...namespaces].sort())} is not deleted: ${KEPT_AS_SOURCE.message}`;
+  return [{ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message }];
 }

@@ -2,7 +2,7 @@
 import type { VaultAddresses } from '../../vault/client/addresses.ts';
 import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseServer, VaultServerError } from '../../vault/client/server.ts';
-import { type SecretSpot, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault/locations.ts';
+import { type ObjectRef, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault/locations.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
 import { nameProblems } from './names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts';
@@ -153,7 +153,7 @@ function spotOf(
   ref: SecretReference | undefined,
   { home, crossNamespaceAuth }: BlockContext,
   problems: string[],
-): SecretSpot | undefined {
+): ObjectRef | undefined {
   const name = ref?.name || undefined;
   const bad = nameProblems(`${field}.secretRef.name`, name);
   problems.push(...bad);

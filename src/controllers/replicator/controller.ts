@@ -56,16 +56,16 @@ class ReplicatorController implements Controller {
         const subject = { apiVersion, kind, namespace, name, uid };
         recordEvent(EVENT_COMPONENT, { subject, ...event }, { kind, namespace, name });
       },
-      onLimitChange: (rule) => engine.touchRule(rule, 'low'),
+      onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
     });
-    const concerned = new Bursts<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => engine.touchRule(rule));
+    const concerned = new Bursts<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => engine.enqueueRule(rule));
     this.#concerned = concerned;
     const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
       const rules = yield* reconciler.rulesFor(name);
       for (const rule of rules) reconciler.outdated(rule);
-      if (initial) for (const rule of rules) engine.touchRule(rule, 'low');
+      if (initial) for (const rule of rules) engine.enqueueRule(rule, 'low');
       else concerned.add(rules);
       reconciler.recount();
       if (!there) reconciler.forgetNamespace(name);
@@ -91,9 +91,9 @@ class ReplicatorController implements Controller {
     const priority = initial ? 'low' : 'normal';
     const was = before && this.reconciler.versionOf(before);
     const is = after && this.reconciler.versionOf(after);
-    if (was !== is) engine.touchRule(rule, priority);
+    if (was !== is) engine.enqueueRule(rule, priority);
     const owner = before && this.reconciler.ownerOf(before, key);
-    if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) engine.touchRule(owner, priority);
+    if (owner !== undefined && this.reconciler.refusalOf(owner) !== undefined) engine.enqueueRule(owner, priority);
   }
 
   /** A kind is ready when the first lists of its objects and of the namespaces are complete. */
@@ -125,8 +125,8 @@ class ReplicatorController implements Controller {
           const { namespace, name } = parseResourceKey(key);
           const observed = index.get(namespace, name);
           const isRule = observed !== undefined && this.reconciler.versionOf(observed) !== undefined;
-          if (rule !== undefined && isRule) engine.touchRule(rule, 'low');
-          if (engine.book.isClaimed(key)) engine.touchTarget(key, 'low');
+          if (rule !== undefined && isRule) engine.enqueueRule(rule, 'low');
+          if (engine.book.isClaimed(key)) engine.enqueueTarget(key, 'low');
         }
       }
       this.#armResync();

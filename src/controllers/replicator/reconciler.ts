@@ -17,7 +17,7 @@ import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '.
 import type { Kind } from '../../copy/model/kind.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { EngineView, Evaluation, RuleNews, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { liveRules } from '../common/live-rule.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { TargetLedger } from '../common/target-ledger.ts';
@@ -242,7 +242,7 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
-  async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _news: RuleNews): Promise<RunResult | undefined> {
+  async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _news: RuleProgress): Promise<RunResult | undefined> {
     const { observed: lookIn, recordEvent } = this.#options;
     const { kind, place } = this.#parse(rule);
     const observed = lookIn(kind, place.namespace, place.name);

@@ -49,7 +49,7 @@ export class ClusterBackend extends Cluster implements Backend {
         claims: engine.claims,
         sources: engine.sources,
         hasNamespace: (name) => this.namespaces.has(name),
-        fateOf: engine.fateOf,
+        orphanActionOf: engine.orphanActionOf,
         onOutcome: (...change) => engine.outcomeChanged(...change),
         onWrite,
         now: () => clock.now(),
@@ -59,6 +59,6 @@ export class ClusterBackend extends Cluster implements Backend {
 
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
     if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
-    this.#reconcilers.get(parseResourceKey(key).kind)?.left(key);
+    this.#reconcilers.get(parseResourceKey(key).kind)?.objectGone(key);
   }
 }

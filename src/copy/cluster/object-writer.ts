@@ -22,7 +22,7 @@ export interface CreateOptions {
   readonly dryRun?: boolean;
   readonly immutable?: boolean;
   /** Requests a full answer: the stored object with its data. */
-  readonly proof?: boolean;
+  readonly fullResponse?: boolean;
 }
 
 /** What the server answered to a write. */
@@ -45,7 +45,7 @@ export class ObjectWriter {
     desired: DesiredObject,
     content: Content,
     signal: AbortSignal,
-    { dryRun = false, immutable = false, proof = false }: CreateOptions = {},
+    { dryRun = false, immutable = false, fullResponse = false }: CreateOptions = {},
   ): Promise<Written> {
     const { kind } = this.#store;
     const { namespace, name } = parseResourceKey(key);
@@ -73,7 +73,7 @@ export class ObjectWriter {
       contentType: 'application/json',
       query: dryRun ? { ...QUERY, dryRun: 'All' } : QUERY,
     } as const;
-    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun, proof);
+    return await this.#write(key, { ...request, body: pieces, signal }, content, dryRun, fullResponse);
   }
 
   /**
@@ -86,7 +86,7 @@ export class ObjectWriter {
     desired: DesiredObject,
     content: Content | undefined,
     signal: AbortSignal,
-    { proof = false }: Pick<CreateOptions, 'proof'> = {},
+    { fullResponse = false }: Pick<CreateOptions, 'fullResponse'> = {},
   ): Promise<Written> {
     const { kind } = this.#store;
     // A patch that sets the resourceVersion is refused unless it is the current one; versions are unique in a cluster, so it
@@ -115,7 +115,7 @@ export class ObjectWriter {
       contentType: 'application/json-patch+json',
       query: QUERY,
     } as const;
-    return await this.#write(key, { ...request, body: pieces, signal }, content, true, proof);
+    return await this.#write(key, { ...request, body: pieces, signal }, content, true, fullResponse);
   }
 
   /**
@@ -148,14 +148,14 @@ export class ObjectWriter {
     request: KubeRequest,
     content: Content | undefined,
     there: boolean,
-    proof: boolean,
+    fullResponse: boolean,
   ): Promise<Written> {
-    const whole = proof ? request : { ...request, accept: METADATA_ONLY };
+    const whole = fullResponse ? request : { ...request, accept: METADATA_ONLY };
     const { body } = await this.#send(key, whole, content, there);
     const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
       Readonly<Record<string, unknown>>;
     const { metadata: meta } = object;
-    return proof ? { meta, stored: Content.ofObject(this.#store.kind, object, meta.resourceVersion) } : { meta };
+    return fullResponse ? { meta, stored: Content.ofObject(this.#store.kind, object, meta.resourceVersion) } : { meta };
   }
 
   /**

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
-import { isOverwritten, ProofBudget, withMark } from './overwritten.ts';
+import { isOverwritten, FullResponseBudget, withMark } from './overwritten.ts';
 import { OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.ts';
 
 const content = (text: string, type = 'Opaque'): Content =>
@@ -40,7 +40,7 @@ test('what was stored is compared with what was written: values, type, labels an
 
 test('of a burst each content is proven once, and beyond that what the budget allows; it grows again with time', () => {
   let now = 1_000_000;
-  const budget = new ProofBudget(() => now);
+  const budget = new FullResponseBudget(() => now);
   const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));
   const proven = (): number => contents.filter((one) => budget.isDue(one)).length;
   assert.equal(proven(), 100);
@@ -54,7 +54,7 @@ test('of a burst each content is proven once, and beyond that what the budget al
 });
 
 test('everyday writes of small Secrets are all proven', () => {
-  const budget = new ProofBudget(() => 0);
+  const budget = new FullResponseBudget(() => 0);
   const one = content('1');
   for (let n = 0; n < 20; n += 1) assert.ok(budget.isDue(one), String(n));
 });

@@ -24,10 +24,10 @@ const BURST_BYTES = 32 * 1024;
 const BYTES_PER_SECOND = 4096;
 
 /** Decides which writes get a full answer. Safe to lose: it starts again with a full budget. */
-export class ProofBudget {
+export class FullResponseBudget {
   /** Wall clock, ms. */
   readonly #now: () => number;
-  readonly #proven = new WeakSet<Content>();
+  readonly #checked = new WeakSet<Content>();
   #bytes = BURST_BYTES;
   #at: number;
 
@@ -42,8 +42,8 @@ export class ProofBudget {
     const seconds = Math.max(0, now - this.#at) / 1000;
     this.#at = now;
     this.#bytes = Math.min(BURST_BYTES, this.#bytes + seconds * BYTES_PER_SECOND);
-    const isFirst = !this.#proven.has(content);
-    this.#proven.add(content);
+    const isFirst = !this.#checked.has(content);
+    this.#checked.add(content);
     const isAffordable = content.weight <= this.#bytes;
     if (isAffordable) this.#bytes -= content.weight;
     return isFirst || isAffordable;

@@ -108,7 +108,7 @@ export class Replacements {
   }
 
   /** Whether an old copy is kept, and its place is empty. @param there the object in its place, as far as it is known */
-  isAway(target: ResourceKey, there: Observed | undefined): boolean {
+  isPending(target: ResourceKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
     if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);
     return old !== undefined && there === undefined;

@@ -12,16 +12,16 @@ import { isHandOver } from '../plan/hand-over.ts';
 import { outcomeOf } from '../plan/outcomes.ts';
 import { plan } from '../plan/plan.ts';
 import {
-  afterOverwritten,
-  afterWrite,
+  recordOverwritten,
+  recordWrite,
   CONTESTED,
-  moveOf,
+  attemptOf,
   pauseAfterOverwritten,
-  pauseBefore,
+  pauseBeforeWrite,
 } from '../plan/repairs.ts';
 import type { SourceReader } from '../sources.ts';
 import { ObjectWriter } from './object-writer.ts';
-import { isMarked, isOverwritten, OVERWRITTEN, ProofBudget, withMark } from './overwritten.ts';
+import { isMarked, isOverwritten, OVERWRITTEN, FullResponseBudget, withMark } from './overwritten.ts';
 import { Replacements } from './replacements.ts';
 import type { KubeStore } from './store.ts';
 import type { TargetRun } from './target-run.ts';
@@ -69,14 +69,14 @@ export class TargetActions {
   readonly #memory: TargetMemory;
   readonly #writer: ObjectWriter;
   readonly #replacements: Replacements;
-  readonly #proofs: ProofBudget;
+  readonly #fullResponses: FullResponseBudget;
 
   constructor(options: TargetActionsOptions, memory: TargetMemory) {
     const { store, now, onWrite } = options;
     this.#options = options;
     this.#memory = memory;
     this.#writer = new ObjectWriter(store);
-    this.#proofs = new ProofBudget(now);
+    this.#fullResponses = new FullResponseBudget(now);
     this.#replacements = new Replacements({
       store,
       writer: this.#writer,
@@ -87,7 +87,7 @@ export class TargetActions {
   /** @throws the API's answer, where a retry makes sense */
   async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
     const { target, facts, plan, signal } = action;
-    if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isAway(target, facts.observed)) {
+    if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
       // The rule that desired another copy in its place cannot make it any more (its source is gone), or is gone itself.
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
       else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
@@ -116,9 +116,9 @@ export class TargetActions {
     const { claim, desired } = plan;
     const { observed } = facts;
     const verb = observed === undefined ? 'create' : 'update';
-    const move = moveOf(facts, claim, this.#memory.get(target));
+    const attempt = attemptOf(facts, claim, this.#memory.get(target));
     // A copy that was deleted to be replaced had its pause before the deletion.
-    const replacing = verb === 'create' && this.#replacements.isAway(target, undefined);
+    const replacing = verb === 'create' && this.#replacements.isPending(target, undefined);
     const pause = replacing ? undefined : this.#pause(action);
     if (pause !== undefined) return pause;
     const content = await this.#content(action);
@@ -126,25 +126,27 @@ export class TargetActions {
     const values = desired.data === 'source' ? content : undefined;
     const isDoubted =
       values !== undefined && (isMarked(observed) || this.#memory.get(target)?.overwritten !== undefined);
-    const proof = isDoubted || (values !== undefined && this.#proofs.isDue(values));
+    const fullResponse = isDoubted || (values !== undefined && this.#fullResponses.isDue(values));
     const marked = isDoubted ? withMark(desired) : desired;
     using answer = store.index.expect(target);
     try {
       const written =
         observed === undefined
-          ? await this.#writer.create(target, marked, content ?? minimalContent(store, desired.type), signal, { proof })
-          : await this.#writer.update(target, observed, marked, content, signal, { proof });
+          ? await this.#writer.create(target, marked, content ?? minimalContent(store, desired.type), signal, {
+              fullResponse,
+            })
+          : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       onWrite(target, verb, true, claim);
       // First of all: another object under the old name clears the memory of the old one.
       const kept = answer.learn(meta, true);
-      const memory = this.#memory.of(target);
+      const memory = this.#memory.edit(target);
       delete memory.cleared;
-      afterWrite(move, memory, now());
+      recordWrite(attempt, memory, now());
       const { held } = facts;
       if (content !== undefined) {
         const type = stored?.type ?? desired.type ?? content.type;
-        this.#memory.hold(target, meta.resourceVersion, stored ?? content, type);
+        this.#memory.storeContent(target, meta.resourceVersion, stored ?? content, type);
       } else if (observed !== undefined && held?.resourceVersion === observed.resourceVersion) {
         memory.held = { resourceVersion: meta.resourceVersion, fingerprint: held.fingerprint };
       }
@@ -165,7 +167,7 @@ export class TargetActions {
    * @param overwritten the server stored something else than was written
    */
   #written({ target, facts, plan: { claim, remarks } }: Action, kept: Observed, overwritten: boolean): ActionResult {
-    const memory = this.#memory.of(target);
+    const memory = this.#memory.edit(target);
     if (!overwritten) {
       delete memory.overwritten;
       const settle = { outcome: undefined, wroteFor: claim, remarks };
@@ -173,7 +175,7 @@ export class TargetActions {
       return isDone ? { settle } : { settle, requeueAfterMs: 0 };
     }
     const now = this.#options.now();
-    afterOverwritten(memory, now);
+    recordOverwritten(memory, now);
     const requeueAfterMs = pauseAfterOverwritten(memory.overwritten, now);
     return { settle: { outcome: OVERWRITTEN, wroteFor: claim, remarks }, requeueAfterMs };
   }
@@ -181,7 +183,7 @@ export class TargetActions {
   /** Why a write has to wait, if another client or the server keeps undoing it. */
   #pause({ target, facts, plan: { claim, remarks } }: Action): ActionResult | undefined {
     const memory = this.#memory.get(target);
-    const pauseMs = pauseBefore(moveOf(facts, claim, memory), memory, this.#options.now());
+    const pauseMs = pauseBeforeWrite(attemptOf(facts, claim, memory), memory, this.#options.now());
     if (pauseMs <= 0) return undefined;
     const outcome = memory?.overwritten === undefined ? CONTESTED : OVERWRITTEN;
     return { settle: { outcome, remarks }, requeueAfterMs: pauseMs };
@@ -202,7 +204,7 @@ export class TargetActions {
       const wanted = { claim, desired, content: content ?? minimalContent(store, desired.type) };
       const there = await this.#replacements.prepare(target, observed, wanted, signal);
       if (there?.resourceVersion !== observed.resourceVersion) {
-        run.seen = there;
+        run.lastRead = there;
         return 'again';
       }
     } catch (error) {
@@ -244,12 +246,12 @@ export class TargetActions {
       return await this.#refused(error, { ...action, target, facts, run, signal });
     }
     onWrite(target, 'delete', true, claim);
-    const memory = this.#memory.of(target);
+    const memory = this.#memory.edit(target);
     delete memory.held;
     delete memory.type;
     if (store.index.find(target) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the answer.
-      run.seen = null;
+      run.lastRead = null;
       delete memory.deleted;
       memory.cleared = true;
       return 'again';
@@ -257,7 +259,7 @@ export class TargetActions {
     memory.deleted = observed.uid;
     if (claim === undefined) return {};
     // Another one is created in its place: at once, or, if a finalizer holds the old one, when the watch reports that it is gone.
-    if (gone) run.goneUid = observed.uid;
+    if (gone) run.deletedUid = observed.uid;
     return 'again';
   }
 
@@ -272,7 +274,7 @@ export class TargetActions {
       return this.#waitForNamespace(target);
     }
     if (observed !== undefined && isNotFound(error)) {
-      run.seen = null;
+      run.lastRead = null;
       return { requeueAfterMs: RACE_RETRY_MS };
     }
     if (observed !== undefined && isFrozen(error) && !run.frozen) {

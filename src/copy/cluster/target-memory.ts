@@ -34,19 +34,19 @@ export class TargetMemory {
   }
 
   /** For changes. Call `tidy` after removing a field. */
-  of(target: ResourceKey): Memory {
+  edit(target: ResourceKey): Memory {
     return getOrCreate(this.#targets, target, () => ({}));
   }
 
   /** @param type the target's, which may differ from the content's; '': not known */
-  hold(target: ResourceKey, resourceVersion: string, content: Content, type: string): void {
-    const memory = this.of(target);
+  storeContent(target: ResourceKey, resourceVersion: string, content: Content, type: string): void {
+    const memory = this.edit(target);
     memory.held = { resourceVersion, fingerprint: fingerprintOf(content) };
     if (type !== '') memory.type = type;
   }
 
   /** The object is gone. */
-  left(target: ResourceKey): void {
+  objectGone(target: ResourceKey): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (memory.deleted !== undefined) memory.cleared = true;
@@ -56,7 +56,7 @@ export class TargetMemory {
   }
 
   /** @param claimed a rule claims the target */
-  tidy(target: ResourceKey, claimed: boolean): void {
+  removeIfEmpty(target: ResourceKey, claimed: boolean): void {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (!claimed) {

@@ -49,13 +49,13 @@ after(async () => {
 
 const path = (name: string): string => `/api/v1/namespaces/default/secrets/${name}`;
 
-const targetsOf = (book: ClaimBook, fateOf: TargetReconcilerOptions['fateOf']): TargetReconciler =>
+const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orphanActionOf']): TargetReconciler =>
   new TargetReconciler({
     store,
     claims: { book, cycles: { of: () => undefined }, ownerOf: ({ annotations }) => annotations[MARK] },
     sources: new SourceRouter(),
     hasNamespace: () => true,
-    fateOf,
+    orphanActionOf,
     onOutcome: () => undefined,
     onWrite: () => undefined,
     now: () => Date.now(),

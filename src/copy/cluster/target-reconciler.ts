@@ -9,7 +9,7 @@ import type { Entry } from '../plan/claim-book.ts';
 import type { Flow } from '../plan/cycles.ts';
 import { decide, type Decision, factsOf, flowIn } from '../plan/decide.ts';
 import type { Contest, Facts } from '../plan/facts.ts';
-import { isHandOver, isOver } from '../plan/hand-over.ts';
+import { isHandOver, shouldGiveUpTakeover } from '../plan/hand-over.ts';
 import { outcomesOf } from '../plan/outcomes.ts';
 import {
   type ActionResult,
@@ -50,11 +50,12 @@ export class TargetReconciler {
         if (result === 'again') continue;
         const { settle, requeueAfterMs } = result;
         if (settle !== undefined) this.#settle(decision.facts, settle);
-        if (decision.plan.do === 'nothing') this.#tidy(target);
+        if (decision.plan.do === 'nothing') this.#tidyMemory(target);
         return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
       } catch (error) {
         const facts = factsOf(target, this.#options, run);
-        if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !isOver(error, facts)) throw error;
+        if (signal.aborted || run.takeoverFailed || !isHandOver(facts) || !shouldGiveUpTakeover(error, facts))
+          throw error;
         // A failed takeover never blocks deletion. The creation after it meets the same error, and reports it.
         run.takeoverFailed = true;
       }
@@ -70,37 +71,37 @@ export class TargetReconciler {
   ): Promise<ActionResult> {
     if (plan.do === 'later') return { requeueAfterMs: LATER_MS };
     const conflict = plan.do === 'conflict' || ('remarks' in plan && plan.remarks?.own?.state === 'conflict');
-    this.#follow(target, conflict || this.#goesUnseen(target, facts, plan));
+    this.#follow(target, conflict || this.#needsWatchByName(target, facts, plan));
     return await this.#actions.carryOut({ target, facts, plan, run, signal });
   }
 
   /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
-    return flowIn(claim, this.#options, this.#atHand());
+    return flowIn(claim, this.#options, this.#cached());
   }
 
   /** The object behind `target` is gone: forgets its content. */
-  left(target: ResourceKey): void {
-    this.#memory.left(target);
-    this.#tidy(target);
+  objectGone(target: ResourceKey): void {
+    this.#memory.objectGone(target);
+    this.#tidyMemory(target);
   }
 
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ResourceKey, error: unknown): void {
-    const facts = factsOf(target, this.#options, this.#atHand());
+    const facts = factsOf(target, this.#options, this.#cached());
     this.#settle(facts, { outcome: { state: 'error', ...failureOf(error) } });
   }
 
   /** What is known outside of a run. */
-  #atHand(): TargetRun {
+  #cached(): TargetRun {
     return new TargetRun(this.#options.store, this.#memory);
   }
 
   #settle(contest: Contest, { outcome, remarks, wroteFor }: Settlement): void {
-    for (const [entry, mine] of outcomesOf(contest, outcome, remarks)) {
-      const news = this.#options.claims.book.settle(entry, mine);
+    for (const [entry, own] of outcomesOf(contest, outcome, remarks)) {
+      const changed = this.#options.claims.book.settle(entry, own);
       const wrote = entry.claim === wroteFor;
-      if (news || wrote) this.#options.onOutcome(entry, wrote);
+      if (changed || wrote) this.#options.onOutcome(entry, wrote);
     }
   }
 
@@ -109,22 +110,22 @@ export class TargetReconciler {
     const followed = this.#memory.get(target)?.watchedByName === true;
     if (follow === followed) return;
     if (follow) {
-      this.#memory.of(target).watchedByName = true;
+      this.#memory.edit(target).watchedByName = true;
       this.#options.store.watches.want(target);
     } else {
-      delete this.#memory.of(target).watchedByName;
+      delete this.#memory.edit(target).watchedByName;
       this.#options.store.watches.unwant(target);
-      this.#tidy(target);
+      this.#tidyMemory(target);
     }
   }
 
   /** The target is being deleted, and only a watch by name would report the end of it. */
-  #goesUnseen(target: ResourceKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
+  #needsWatchByName(target: ResourceKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
     if (plan.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
     return this.#memory.get(target)?.watchedByName === true || this.#options.store.index.find(target) === undefined;
   }
 
-  #tidy(target: ResourceKey): void {
-    this.#memory.tidy(target, this.#options.claims.book.isClaimed(target));
+  #tidyMemory(target: ResourceKey): void {
+    this.#memory.removeIfEmpty(target, this.#options.claims.book.isClaimed(target));
   }
 }

@@ -8,9 +8,9 @@ import type { TargetMemory } from './target-memory.ts';
 
 export class TargetRun implements TargetReader {
   /** The target as this run has read it; `null`: it did not exist. */
-  seen: Observed | null | undefined;
+  lastRead: Observed | null | undefined;
   /** Uid of the object that this run deleted and the server reported as gone; the watch may be behind. */
-  goneUid: string | undefined;
+  deletedUid: string | undefined;
   /** The server refused to change the target as it is. */
   frozen = false;
   /** @see Facts.takeoverFailed */
@@ -28,11 +28,11 @@ export class TargetRun implements TargetReader {
   state(target: ResourceKey): TargetState {
     const store = this.#store;
     const indexed = store.index.find(target);
-    const latest = newer(indexed, this.seen ?? undefined);
-    const gone = latest !== undefined && latest.uid === this.goneUid;
+    const latest = newer(indexed, this.lastRead ?? undefined);
+    const gone = latest !== undefined && latest.uid === this.deletedUid;
     const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
-    const known = gone || store.watches.isKnown(target) || this.seen === null || memory?.cleared === true;
+    const known = gone || store.watches.isKnown(target) || this.lastRead === null || memory?.cleared === true;
     return {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
       observed,
@@ -51,12 +51,12 @@ export class TargetRun implements TargetReader {
   async read(target: ResourceKey): Promise<boolean> {
     const read = await this.#store.read(target, this.#signal);
     if (read === undefined) {
-      this.seen = null;
+      this.lastRead = null;
       return true;
     }
-    this.seen = observe(read.object.metadata);
+    this.lastRead = observe(read.object.metadata);
     this.frozen = read.immutable;
-    this.#memory.hold(target, this.seen.resourceVersion, read.content, read.content.type);
+    this.#memory.storeContent(target, this.lastRead.resourceVersion, read.content, read.content.type);
     return true;
   }
 }

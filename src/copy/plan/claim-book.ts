@@ -81,20 +81,20 @@ export class ClaimBook {
       added.push(entry);
       targets.push(claim.target);
     }
-    const left = new Set(this.#sourcesOf.get(rule));
-    for (const source of sources) left.delete(source);
+    const maybeUnused = new Set(this.#sourcesOf.get(rule));
+    for (const source of sources) maybeUnused.delete(source);
     for (const entry of added) this.#insert(entry);
     for (const [id, entry] of before) {
       if (after.get(id) === entry) continue;
       if (!after.has(id)) targets.push(entry.claim.target);
       this.#remove(entry);
       removed.push(entry);
-      if (entry.claim.mode === 'own' && entry.claim.source !== undefined) left.add(entry.claim.source);
+      if (entry.claim.mode === 'own' && entry.claim.source !== undefined) maybeUnused.add(entry.claim.source);
     }
     if (after.size > 0) this.#byRule.set(rule, after);
     else this.#byRule.delete(rule);
     const depends = this.#depend(rule, sources);
-    const unusedSources = [...left].filter((source) => this.userOf(source) === undefined);
+    const unusedSources = [...maybeUnused].filter((source) => this.userOf(source) === undefined);
     return { targets, added, removed, ...depends, unusedSources };
   }
 
@@ -102,10 +102,10 @@ export class ClaimBook {
    * A rule that makes copies from `holder`, for messages: while there is one, the object is never deleted. An object that is only filled
    * from `holder` is no reason to keep it: any user who may annotate an object could name any other one.
    */
-  userOf(holder: ResourceKey): string | undefined {
-    for (const { claim } of this.#bySource.get(holder)) if (claim.mode === 'own') return claim.owner.title;
+  userOf(target: ResourceKey): string | undefined {
+    for (const { claim } of this.#bySource.get(target)) if (claim.mode === 'own') return claim.owner.title;
     // A rule that has no target yet.
-    for (const rule of this.#rulesOn.get(holder)) if (!this.#byRule.has(rule)) return rule;
+    for (const rule of this.#rulesOn.get(target)) if (!this.#byRule.has(rule)) return rule;
     return undefined;
   }
 
@@ -198,9 +198,9 @@ export class ClaimBook {
   counts(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
-      const system = controllerOf(rule);
+      const controller = controllerOf(rule);
       for (const { outcome } of entries.values()) {
-        const key = `${system} ${outcome.state}`;
+        const key = `${controller} ${outcome.state}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
     }

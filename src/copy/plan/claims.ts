@@ -8,7 +8,7 @@ import type { Observed } from '../model/observed.ts';
 import type { Evaluation, RuleReconciler, RuleState } from '../rule-reconciler.ts';
 import { type BookChange, ClaimBook } from './claim-book.ts';
 import { Cycles, type CyclesOptions } from './cycles.ts';
-import type { OwnerFate } from './facts.ts';
+import type { OrphanAction } from './facts.ts';
 import { ownerByMark, placedOwner } from './marks.ts';
 
 /** How up to date the claims of a rule are. */
@@ -84,12 +84,12 @@ export class Claims {
    * What to do with a target whose owner does not claim it. It is only deleted if the owner is gone, or exists in just the
    * version that its claims were made from.
    */
-  async fateOf(
+  async orphanActionOf(
     rule: RuleKey,
     target: ResourceKey,
     observed: Observed,
     lookup: RuleLookup,
-  ): Promise<OwnerFate | 'later'> {
+  ): Promise<OrphanAction | 'later'> {
     const reconciler = this.reconcilerOf(rule);
     // No read while the answer is `later` in any case: a rule that cannot be prepared may have thousands of copies.
     if (lookup.isOutdated()) return 'later';

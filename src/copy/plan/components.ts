@@ -18,7 +18,7 @@ export function components(roots: Iterable<string>, successors: (place: string) 
   /** Places whose component is not complete, in their order. */
   const open: string[] = [];
   const isOpen = new Set<string>();
-  const selfish = new Set<string>();
+  const selfLoops = new Set<string>();
   const path: Visit[] = [];
   const enter = (place: string): void => {
     low.set(place, order.size);
@@ -38,7 +38,7 @@ export function components(roots: Iterable<string>, successors: (place: string) 
       if (step.done !== true) {
         const to = step.value;
         const known = order.get(to);
-        if (to === place) selfish.add(place);
+        if (to === place) selfLoops.add(place);
         if (known === undefined) enter(to);
         else if (isOpen.has(to)) lower(place, known);
         continue;
@@ -50,7 +50,7 @@ export function components(roots: Iterable<string>, successors: (place: string) 
       if (lowest !== order.get(place)) continue;
       const component = open.splice(open.lastIndexOf(place));
       for (const one of component) isOpen.delete(one);
-      if (component.length > 1 || selfish.has(place)) found.push(component);
+      if (component.length > 1 || selfLoops.has(place)) found.push(component);
     }
   }
   return found;

@@ -12,7 +12,7 @@ import { ClaimBook } from './claim-book.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import type { Observed } from '../model/observed.ts';
 import { ownerByMark, PLACE_ANNOTATION } from './marks.ts';
-import type { Contest, Facts, Held, OwnerFate } from './facts.ts';
+import type { Contest, Facts, Held, OrphanAction } from './facts.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import { plan } from './plan.ts';
 import { winnerOf } from './contest.ts';
@@ -116,12 +116,12 @@ class World {
 
   #step(target: ResourceKey): boolean {
     const thing = this.things.get(target);
-    const found: { held?: Held; ownerFate?: OwnerFate } = {};
+    const found: { held?: Held; orphanAction?: OrphanAction } = {};
     for (let round = 0; round < 6; round += 1) {
       const decision = plan(this.#facts(target, thing, found));
       switch (decision.do) {
         case 'need':
-          if (decision.fact === 'owner') found.ownerFate = this.#fate(thing);
+          if (decision.fact === 'owner') found.orphanAction = this.#fate(thing);
           else if (decision.fact === 'target' && thing !== undefined) this.held.set(target, heldOf(thing));
           else assert.fail(`asks for ${decision.fact}`);
           continue;
@@ -168,7 +168,7 @@ class World {
     return assert.fail('a plan that only asks');
   }
 
-  #fate(thing: Thing | undefined): OwnerFate {
+  #fate(thing: Thing | undefined): OrphanAction {
     return thing?.annotations[RETAIN] === 'true' ? 'keep' : 'delete';
   }
 
@@ -183,7 +183,7 @@ class World {
     };
   }
 
-  #facts(target: ResourceKey, thing: Thing | undefined, found: { ownerFate?: OwnerFate }): Facts {
+  #facts(target: ResourceKey, thing: Thing | undefined, found: { orphanAction?: OrphanAction }): Facts {
     const fingerprintOf = (claim: Claim): Fingerprint | undefined => this.sources.get(claim.source ?? '')?.fingerprint;
     return {
       ...this.contest(target),
@@ -194,7 +194,7 @@ class World {
       fingerprintOf,
       held: this.held.get(target),
       type: this.held.get(target)?.fingerprint.type,
-      ownerFate: found.ownerFate,
+      orphanAction: found.orphanAction,
       frozen: false,
     };
   }

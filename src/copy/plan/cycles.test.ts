@@ -36,7 +36,7 @@ class World {
     flowOf: (one) => {
       this.asked += 1;
       if (this.unknown.has(one)) return 'unknown';
-      return this.stopped.has(one) ? 'rests' : 'flows';
+      return this.stopped.has(one) ? 'inactive' : 'active';
     },
     onChange: (targets) => {
       for (const target of targets) this.touched.add(target);
@@ -120,7 +120,7 @@ test('the claims of cycles are those of the definition after any history, whoeve
           const entry = [...world.book.of(step.rule)][step.nth];
           if (entry === undefined) continue;
           if (!world.stopped.delete(entry.claim)) world.stopped.add(entry.claim);
-          world.cycles.touched(entry.claim.target);
+          world.cycles.objectChanged(entry.claim.target);
         } else {
           world.touched.clear();
           world.cycles.refresh();
@@ -279,13 +279,13 @@ test('a claim waits while it is not known whether another one closes its cycle',
 
   world.touched.clear();
   world.unknown.delete(back);
-  world.cycles.touched('a');
+  world.cycles.objectChanged('a');
   assert.equal(world.cycles.of(there)?.state, 'failed');
   assert.deepEqual(world.touched, new Set(['a', 'b']));
 
   world.touched.clear();
   world.stopped.add(back);
-  world.cycles.touched('a');
+  world.cycles.objectChanged('a');
   assert.equal(world.cycles.of(there), undefined);
   assert.deepEqual(world.touched, new Set(['a', 'b']));
 });

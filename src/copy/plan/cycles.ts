@@ -29,36 +29,36 @@ export interface CyclesOptions {
 }
 
 /** Whether a claim would now write its source's content into its target. `unknown`: its source has not been looked up yet. */
-export type Flow = 'flows' | 'rests' | 'unknown';
+export type Flow = 'active' | 'inactive' | 'unknown';
 
 /** @param facts about the claim's target; without cycles in their views */
 export function flowOf(claim: Claim, facts: Contest & Pick<Facts, 'observed'>): Flow {
   const { observed } = facts;
   if (claim.mode === 'own') {
     // An object that is not ours is never written.
-    if (observed !== undefined && facts.markedBy === undefined) return 'rests';
-    if (winnerOf(facts)?.claim !== claim) return 'rests';
+    if (observed !== undefined && facts.markedBy === undefined) return 'inactive';
+    if (winnerOf(facts)?.claim !== claim) return 'inactive';
   }
   const view = facts.viewOf(claim);
   if (view.state === 'unknown') return 'unknown';
   const desired = claim.shape.desiredState(view, observed, facts.now);
-  return desired.kind === 'be' && desired.data === 'source' ? 'flows' : 'rests';
+  return desired.kind === 'be' && desired.data === 'source' ? 'active' : 'inactive';
 }
 
 /** The view of a claim's source in a cycle, or while it is not known whether there is one. */
-type Halt = Extract<SourceView, { state: 'failed' | 'unknown' }>;
+type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
-const NOT_KNOWN_YET: Halt = { state: 'unknown' };
+const NOT_KNOWN_YET: CycleView = { state: 'unknown' };
 
 interface Ring {
   readonly places: ReadonlySet<ResourceKey>;
   /** Claims from one of the places to another that carry content now, or may do so. */
-  readonly flowing: Map<Claim, Exclude<Flow, 'rests'>>;
-  cycles: ReadonlyMap<Claim, Halt>;
+  readonly flowing: Map<Claim, Exclude<Flow, 'inactive'>>;
+  cycles: ReadonlyMap<Claim, CycleView>;
 }
 
 /** Rules named in one message. */
-const NAMED = 10;
+const MAX_NAMED = 10;
 
 export class Cycles {
   readonly #options: CyclesOptions;
@@ -68,7 +68,7 @@ export class Cycles {
   /** Places of rings where a flow may have changed. */
   readonly #stale = new Set<ResourceKey>();
   /** Views of claims whose rings have been broken since. */
-  readonly #broken: ReadonlyMap<Claim, Halt>[] = [];
+  readonly #broken: ReadonlyMap<Claim, CycleView>[] = [];
 
   constructor(options: CyclesOptions) {
     this.#options = options;
@@ -78,12 +78,12 @@ export class Cycles {
   changed({ added, removed }: Pick<BookChange, 'added' | 'removed'>): void {
     const { book } = this.#options;
     for (const { claim } of removed) {
-      const ring = this.touched(claim.target);
+      const ring = this.objectChanged(claim.target);
       const place = placeOf(claim);
       if (ring !== undefined && place !== undefined && ring.places.has(place)) this.#break(ring);
     }
     for (const { claim } of added) {
-      this.touched(claim.target);
+      this.objectChanged(claim.target);
       const place = placeOf(claim);
       if (place === undefined) continue;
       if (place === claim.target || (book.isClaimed(place) && book.isSource(claim.target))) this.#roots.add(place);
@@ -91,7 +91,7 @@ export class Cycles {
   }
 
   /** The object at a place changed. It may be a source or a target. */
-  touched(place: ResourceKey): Ring | undefined {
+  objectChanged(place: ResourceKey): Ring | undefined {
     const ring = this.#rings.get(place);
     if (ring !== undefined) this.#stale.add(place);
     return ring;
@@ -102,7 +102,7 @@ export class Cycles {
   }
 
   /** Why a claim is not carried out, as a view of its source. `undefined`: it is not part of a cycle. */
-  of(claim: Claim): Halt | undefined {
+  of(claim: Claim): CycleView | undefined {
     this.refresh();
     return this.#rings.get(claim.target)?.cycles.get(claim);
   }
@@ -112,13 +112,13 @@ export class Cycles {
     if (this.#roots.size === 0 && this.#stale.size === 0) return;
     if (this.#roots.size > 0) this.#findRings();
     const before = this.#broken.splice(0);
-    const after: ReadonlyMap<Claim, Halt>[] = [];
+    const after: ReadonlyMap<Claim, CycleView>[] = [];
     for (const ring of this.#changedFlows()) {
       before.push(ring.cycles);
       ring.cycles = cyclesIn(ring);
       after.push(ring.cycles);
     }
-    const targets = differing(before, after);
+    const targets = changedTargets(before, after);
     if (targets.size > 0) this.#options.onChange(targets);
   }
 
@@ -162,17 +162,17 @@ export class Cycles {
     for (const place of this.#stale) {
       const ring = this.#rings.get(place);
       if (ring === undefined) continue;
-      const look = (claim: Claim): void => {
+      const update = (claim: Claim): void => {
         const from = placeOf(claim);
         if (from === undefined || !ring.places.has(from) || !ring.places.has(claim.target)) return;
         const flow = flowOf(claim);
-        if (flow === (ring.flowing.get(claim) ?? 'rests')) return;
-        if (flow === 'rests') ring.flowing.delete(claim);
+        if (flow === (ring.flowing.get(claim) ?? 'inactive')) return;
+        if (flow === 'inactive') ring.flowing.delete(claim);
         else ring.flowing.set(claim, flow);
         changed.add(ring);
       };
-      for (const { claim } of book.from(place)) look(claim);
-      for (const { claim } of book.on(place)) look(claim);
+      for (const { claim } of book.from(place)) update(claim);
+      for (const { claim } of book.on(place)) update(claim);
     }
     this.#stale.clear();
     return changed;
@@ -183,15 +183,15 @@ export class Cycles {
  * The views of the claims of a ring. While a source has not been looked up, claims that would form a cycle with it wait: after a
  * restart nothing is written into a cycle that was known before.
  */
-function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, Halt> {
-  const certain = [...flowing].flatMap(([claim, flow]) => (flow === 'flows' ? [claim] : []));
-  const cycles = new Map<Claim, Halt>();
-  if (certain.length < flowing.size) {
+function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, CycleView> {
+  const active = [...flowing].flatMap(([claim, flow]) => (flow === 'active' ? [claim] : []));
+  const cycles = new Map<Claim, CycleView>();
+  if (active.length < flowing.size) {
     for (const { claims } of cyclesOf(places, flowing.keys()))
       for (const claim of claims) cycles.set(claim, NOT_KNOWN_YET);
   }
-  for (const { claims, length } of cyclesOf(places, certain)) {
-    const view: Halt = { state: 'failed', reason: 'Cycle', message: messageOf(claims, length) };
+  for (const { claims, length } of cyclesOf(places, active)) {
+    const view: CycleView = { state: 'failed', reason: 'Cycle', message: messageOf(claims, length) };
     for (const claim of claims) cycles.set(claim, view);
   }
   return cycles;
@@ -218,25 +218,25 @@ function messageOf(claims: readonly Claim[], places: number): string {
   const order = claims.map(({ owner, target }) => `${owner.title} ${target}`);
   let first = 0;
   for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;
-  const along = [...titles.slice(first), ...titles.slice(0, first)];
-  const simple = claims.length === places;
-  const names = [...new Set(simple ? along : titles.toSorted())];
-  const rest = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
-  const list = names.slice(0, NAMED).join(simple ? ' → ' : ', ');
+  const ordered = [...titles.slice(first), ...titles.slice(0, first)];
+  const isSimple = claims.length === places;
+  const names = [...new Set(isSimple ? ordered : titles.toSorted())];
+  const rest = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
+  const list = names.slice(0, MAX_NAMED).join(isSimple ? ' → ' : ', ');
   return `nothing is written, because these rules copy in a cycle: ${list}${rest}`;
 }
 
 /** Targets of claims whose view changed. */
-function differing(
-  before: readonly ReadonlyMap<Claim, Halt>[],
-  after: readonly ReadonlyMap<Claim, Halt>[],
+function changedTargets(
+  before: readonly ReadonlyMap<Claim, CycleView>[],
+  after: readonly ReadonlyMap<Claim, CycleView>[],
 ): Set<ResourceKey> {
   const old = new Map<Claim, string>();
-  for (const cycles of before) for (const [claim, halt] of cycles) old.set(claim, textOf(halt));
+  for (const cycles of before) for (const [claim, view] of cycles) old.set(claim, textOf(view));
   const targets = new Set<ResourceKey>();
   for (const cycles of after) {
-    for (const [claim, halt] of cycles) {
-      if (old.get(claim) !== textOf(halt)) targets.add(claim.target);
+    for (const [claim, view] of cycles) {
+      if (old.get(claim) !== textOf(view)) targets.add(claim.target);
       old.delete(claim);
     }
   }
@@ -244,6 +244,6 @@ function differing(
   return targets;
 }
 
-function textOf(halt: Halt): string {
-  return halt.state === 'failed' ? halt.message : halt.state;
+function textOf(view: CycleView): string {
+  return view.state === 'failed' ? view.message : view.state;
 }

@@ -6,7 +6,7 @@ import type { Fingerprint } from '../model/fingerprint.ts';
 import type { Observed } from '../model/observed.ts';
 import { ClaimBook } from './claim-book.ts';
 import { decide, type FactSource, type TargetReader } from './decide.ts';
-import type { OwnerFate } from './facts.ts';
+import type { OrphanAction } from './facts.ts';
 
 const TARGET = 'c:Secret/team/db';
 const SOURCE = 'c:Secret/home/db';
@@ -31,7 +31,7 @@ interface Given {
   readonly observed?: Observed;
   readonly claimed?: boolean;
   readonly view?: SourceView;
-  readonly fate?: (owner: string) => OwnerFate | 'later';
+  readonly fate?: (owner: string) => OrphanAction | 'later';
   readonly hasNamespace?: boolean;
 }
 
@@ -73,7 +73,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
       },
     },
     hasNamespace: () => hasNamespace,
-    fateOf: async (rule) => {
+    orphanActionOf: async (rule) => {
       reads.push(`owner ${rule}`);
       return await Promise.resolve(fate(rule));
     },

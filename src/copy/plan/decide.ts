@@ -15,7 +15,7 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../model/keys.
 import type { Observed } from '../model/observed.ts';
 import type { Claims } from './claims.ts';
 import { type Cycles, type Flow, flowOf } from './cycles.ts';
-import type { Facts, Need, OwnerFate, Plan } from './facts.ts';
+import type { Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
 /** What is known of a target without reading it. */
@@ -45,12 +45,12 @@ export interface FactSource {
   /** Whether the namespace is known. Claims on targets in an unknown one may still be missing. */
   readonly hasNamespace: (name: string) => boolean;
   /** What to do with a target whose owner does not claim it. `later`: the owner's claims are not up to date. */
-  readonly fateOf: (
+  readonly orphanActionOf: (
     owner: RuleKey,
     target: ResourceKey,
     observed: Observed,
     signal: AbortSignal,
-  ) => Promise<OwnerFate | 'later'>;
+  ) => Promise<OrphanAction | 'later'>;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -72,7 +72,7 @@ export async function decide(
   signal: AbortSignal,
 ): Promise<Decision> {
   /** Of the target at one version: the next version may name another owner, or say that it stays. */
-  let fate: { readonly of: string; readonly fate: OwnerFate } | undefined;
+  let fate: { readonly of: string; readonly fate: OrphanAction } | undefined;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
@@ -81,7 +81,7 @@ export async function decide(
       const { markedBy, observed } = facts;
       if (markedBy === undefined || observed === undefined) break;
       if (!source.hasNamespace(parseResourceKey(target).namespace)) break;
-      const answer = await source.fateOf(markedBy, target, observed, signal);
+      const answer = await source.orphanActionOf(markedBy, target, observed, signal);
       if (answer === 'later') break;
       fate = { of: observed.resourceVersion, fate: answer };
     } else if (decision.fact === 'target') {
@@ -92,7 +92,8 @@ export async function decide(
       if ((await source.sources.load(claim.source, signal)) === undefined) break;
     }
     facts = factsOf(target, source, reader);
-    if (fate !== undefined && fate.of === facts.observed?.resourceVersion) facts = { ...facts, ownerFate: fate.fate };
+    if (fate !== undefined && fate.of === facts.observed?.resourceVersion)
+      facts = { ...facts, orphanAction: fate.fate };
   }
   return { facts, plan: { do: 'later' } };
 }
@@ -108,7 +109,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
     now: now(),
     usedBy: claims.book.userOf(target),
     fingerprintOf: (claim) => sources.fingerprint(claim.source),
-    ownerFate: undefined,
+    orphanAction: undefined,
   };
 }
 

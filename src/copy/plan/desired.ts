@@ -10,14 +10,14 @@ export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
 /** Adds the target's place: a mark counts only in the place that it was written for. */
-export function placed(claim: Claim, desired: DesiredState): DesiredState {
+export function withPlace(claim: Claim, desired: DesiredState): DesiredState {
   if (desired.kind !== 'be' || claim.mode !== 'own') return desired;
   const place = placeText(parseResourceKey(claim.target));
   return { ...desired, annotations: { ...desired.annotations, [PLACE_ANNOTATION]: place } };
 }
 
 /** The desired objects of the owner and of the rule that fills the target, as one. */
-export function together(owned: DesiredObject, filled: DesiredObject): DesiredObject {
+export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObject {
   return {
     kind: 'be',
     ...(filled.type === undefined ? {} : { type: filled.type }),
@@ -54,10 +54,10 @@ function leftovers(
 
 /** Whether labels and annotations are as desired; bookkeeping does not count. */
 export function matches(desired: DesiredObject, observed: Observed): boolean {
-  return agrees(desired.labels, observed.labels) && agrees(desired.annotations, observed.annotations);
+  return matchesPatch(desired.labels, observed.labels) && matchesPatch(desired.annotations, observed.annotations);
 }
 
-function agrees(desired: FieldPatch, actual: Readonly<Record<string, string>>): boolean {
+function matchesPatch(desired: FieldPatch, actual: Readonly<Record<string, string>>): boolean {
   for (const key in desired) {
     const value = desired[key];
     if (value === null ? Object.hasOwn(actual, key) : actual[key] !== value) return false;

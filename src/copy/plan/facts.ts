@@ -13,7 +13,7 @@ export interface Held {
 }
 
 /** What to do with a target whose owner does not claim it. */
-export type OwnerFate = 'delete' | 'keep';
+export type OrphanAction = 'delete' | 'keep';
 
 /** The facts that decide which of several claims on a target wins. */
 export interface Contest {
@@ -39,10 +39,10 @@ export interface Facts extends Contest {
   /** The target's type, if it is known; '' for a kind without types. */
   readonly type?: string | undefined;
   /** The answer to `need owner`. */
-  readonly ownerFate: OwnerFate | undefined;
+  readonly orphanAction: OrphanAction | undefined;
   /** The server refused to change the target as it is (another type, or immutable). */
   readonly frozen: boolean;
-  /** The winner could not take over the target, for a reason that does not pass. @see isOver */
+  /** The winner could not take over the target, for a reason that does not pass. @see shouldGiveUpTakeover */
   readonly takeoverFailed?: boolean;
 }
 

@@ -12,6 +12,6 @@ export function isHandOver(contest: Contest): boolean {
 }
 
 /** Whether to give up the takeover: at once if the error does not pass by itself, otherwise when it has gone on long enough to be reported. */
-export function isOver(error: unknown, contest: Contest): boolean {
+export function shouldGiveUpTakeover(error: unknown, contest: Contest): boolean {
   return !isPassing(error) || winnerOf(contest)?.outcome.state === 'error';
 }

@@ -30,14 +30,14 @@ export function isMarkedElsewhere(annotations: Readonly<Record<string, string>>,
 
 /** The rule whose mark counts regardless of claims: the mark has this place. */
 export function placedOwner(
-  systems: Iterable<MarkReader>,
+  readers: Iterable<MarkReader>,
   observed: Observed,
   target: ResourceKey,
 ): RuleKey | undefined {
   if (!(PLACE_ANNOTATION in observed.annotations)) return undefined;
   if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
-  for (const system of systems) {
-    const named = system.ownerOf(observed, target);
+  for (const reader of readers) {
+    const named = reader.ownerOf(observed, target);
     if (named !== undefined) return named;
   }
   return undefined;
@@ -48,7 +48,7 @@ export function placedOwner(
  * @param systems each reads the marks of its kind
  */
 export function ownerByMark(
-  systems: Iterable<MarkReader>,
+  readers: Iterable<MarkReader>,
   book: ClaimBook,
   observed: Observed,
   target: ResourceKey,
@@ -56,8 +56,8 @@ export function ownerByMark(
   if (isMarkedElsewhere(observed.annotations, parseResourceKey(target))) return undefined;
   const placed = PLACE_ANNOTATION in observed.annotations;
   let owner: RuleKey | undefined;
-  for (const system of systems) {
-    const named = system.ownerOf(observed, target);
+  for (const reader of readers) {
+    const named = reader.ownerOf(observed, target);
     if (named === undefined) continue;
     if (book.claims(named, target) && (placed || mayAdopt(book, named, observed, target))) return named;
     if (placed) owner ??= named;

@@ -3,7 +3,7 @@ import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { fillerOf } from './contest.ts';
-import { type DesiredObject, matches, OVERWRITTEN_MARK, placed, together, withoutLeftovers } from './desired.ts';
+import { type DesiredObject, matches, OVERWRITTEN_MARK, withPlace, merge, withoutLeftovers } from './desired.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
 import { outcomeOf } from './outcomes.ts';
 
@@ -15,8 +15,8 @@ export function planWrite(
   observed: Observed | undefined,
   verb: 'create' | 'update' | 'replace',
 ): Plan {
-  const owned = placed(claim, claim.shape.desiredState(view, observed, facts.now));
-  if (owned.kind !== 'be') return idle(owned);
+  const owned = withPlace(claim, claim.shape.desiredState(view, observed, facts.now));
+  if (owned.kind !== 'be') return planWithoutWrite(owned);
   const combined = claim.mode === 'own' && verb === 'update' ? withFiller(facts, claim, owned, observed) : undefined;
   const { from, remarks } = combined ?? { from: claim, remarks: remarkOn(claim, owned) };
   let desired = combined?.desired ?? owned;
@@ -75,13 +75,15 @@ function withFiller(
   const own = owned.remark;
   const filled: DesiredState = filler.shape.desiredState(facts.viewOf(filler), observed, facts.now);
   if (filled.kind === 'be') {
-    return { desired: together(owned, filled), from: filler, remarks: { own, fill: filled.remark } };
+    return { desired: merge(owned, filled), from: filler, remarks: { own, fill: filled.remark } };
   }
-  return { desired: owned, from: claim, remarks: { own, fill: outcomeOf(idle(filled)) } };
+  return { desired: owned, from: claim, remarks: { own, fill: outcomeOf(planWithoutWrite(filled)) } };
 }
 
 /** The plan for a desired state that leaves the target unchanged. */
-export function idle(desired: Exclude<DesiredState, DesiredObject>): Extract<Plan, { do: 'wait' | 'fail' }> {
+export function planWithoutWrite(
+  desired: Exclude<DesiredState, DesiredObject>,
+): Extract<Plan, { do: 'wait' | 'fail' }> {
   const { reason, message } = desired;
   return desired.kind === 'wait' ? { do: 'wait', for: desired.for, reason, message } : { do: 'fail', reason, message };
 }

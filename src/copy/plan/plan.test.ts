@@ -9,10 +9,10 @@ import { PENDING } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
 import { PLACE_ANNOTATION } from './marks.ts';
 import type { Observed } from '../model/observed.ts';
-import type { Facts, OwnerFate, Plan } from './facts.ts';
+import type { Facts, OrphanAction, Plan } from './facts.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
 import { OVERWRITTEN_MARK } from './desired.ts';
-import { plan, SPARED } from './plan.ts';
+import { plan, KEPT_AS_SOURCE } from './plan.ts';
 import { winnerOf } from './contest.ts';
 
 const TARGET = 'c:Secret/team/db';
@@ -77,7 +77,7 @@ const facts = (given: Partial<Facts>): Facts => ({
   fingerprintOf: () => GIST,
   held: undefined,
   type: 'Opaque',
-  ownerFate: undefined,
+  orphanAction: undefined,
   frozen: false,
   now: 0,
   ...given,
@@ -172,14 +172,22 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ['a clone', { entries: [A], observed: object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' }) }, 'conflict'],
     ['a source', { entries: [A], observed: foreign, usedBy: 'the rule' }, 'conflict'],
     ['another rule’s copy', { entries: [A], observed: copyOf('mirrors:x') }, 'need owner'],
-    ['another rule’s copy, unwanted', { entries: [A], observed: copyOf('mirrors:x'), ownerFate: 'delete' }, 'delete'],
-    ['another rule’s copy, to be kept', { entries: [A], observed: copyOf('mirrors:x'), ownerFate: 'keep' }, 'conflict'],
+    [
+      'another rule’s copy, unwanted',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' },
+      'delete',
+    ],
+    [
+      'another rule’s copy, to be kept',
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'keep' },
+      'conflict',
+    ],
     [
       'another rule’s copy, unwanted, and a source',
       {
         entries: [A],
         observed: copyOf('mirrors:x', { ownKeys: undefined }),
-        ownerFate: 'delete',
+        orphanAction: 'delete',
         usedBy: 'the rule',
         ...stale,
       },
@@ -187,7 +195,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ],
     [
       'another rule’s copy, unwanted, a source, and frozen',
-      { entries: [A], observed: copyOf('mirrors:x'), ownerFate: 'delete', usedBy: 'the rule', frozen: true },
+      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', usedBy: 'the rule', frozen: true },
       'conflict',
     ],
     [
@@ -195,7 +203,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       {
         entries: [A],
         observed: copyOf('mirrors:x'),
-        ownerFate: 'delete',
+        orphanAction: 'delete',
         usedBy: 'the rule',
         ...stale,
         type: 'kubernetes.io/tls',
@@ -204,7 +212,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
     ],
     [
       'another system’s copy, unwanted, and a source',
-      { entries: [A], observed: copyOf('push:x'), ownerFate: 'delete', usedBy: 'the rule' },
+      { entries: [A], observed: copyOf('push:x'), orphanAction: 'delete', usedBy: 'the rule' },
       'conflict',
     ],
     [
@@ -245,7 +253,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'wait Terminating',
     ],
     ['its copy, and a source', { entries: [LEAVING], observed: copyOf('mirrors:a'), usedBy: 'the rule' }, 'nothing'],
-    ['another rule’s copy', { entries: [LEAVING], observed: copyOf('mirrors:x'), ownerFate: 'delete' }, 'nothing'],
+    ['another rule’s copy', { entries: [LEAVING], observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'nothing'],
     ['somebody else’s object', { entries: [LEAVING], observed: foreign }, 'nothing'],
     [
       'its copy, wanted by another',
@@ -282,20 +290,24 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
   nobody: [
     ['not there', {}, 'nothing'],
     ['a copy', { observed: copyOf('mirrors:x') }, 'need owner'],
-    ['a copy whose rule is gone', { observed: copyOf('mirrors:x'), ownerFate: 'delete' }, 'delete'],
-    ['a copy that is to be kept', { observed: copyOf('mirrors:x'), ownerFate: 'keep' }, 'nothing'],
+    ['a copy whose rule is gone', { observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'delete'],
+    ['a copy that is to be kept', { observed: copyOf('mirrors:x'), orphanAction: 'keep' }, 'nothing'],
     [
       'a copy that is being deleted',
-      { observed: copyOf('mirrors:x', { deleting: true }), ownerFate: 'delete' },
+      { observed: copyOf('mirrors:x', { deleting: true }), orphanAction: 'delete' },
       'nothing',
     ],
-    ['a copy that we are deleting', { observed: copyOf('mirrors:x'), goingAway: true, ownerFate: 'delete' }, 'nothing'],
+    [
+      'a copy that we are deleting',
+      { observed: copyOf('mirrors:x'), goingAway: true, orphanAction: 'delete' },
+      'nothing',
+    ],
     [
       'a copy whose rule is gone, and a source',
-      { observed: copyOf('mirrors:x'), ownerFate: 'delete', usedBy: 'the rule' },
+      { observed: copyOf('mirrors:x'), orphanAction: 'delete', usedBy: 'the rule' },
       'nothing',
     ],
-    ['somebody else’s object', { observed: foreign, ownerFate: 'delete' }, 'nothing'],
+    ['somebody else’s object', { observed: foreign, orphanAction: 'delete' }, 'nothing'],
   ],
   'a rule that fills it': [
     ['not there', { entries: [PULL] }, 'nothing'],
@@ -340,9 +352,9 @@ describe('what is said of it', () => {
   it('of a copy that stays although its rule goes: why', () => {
     const spared = { entries: [LEAVING], observed: copyOf('mirrors:a'), usedBy: 'the rule' };
     const decision = plan(facts(spared));
-    assert.equal(decision.do === 'nothing' && decision.remarks?.release, SPARED);
+    assert.equal(decision.do === 'nothing' && decision.remarks?.release, KEPT_AS_SOURCE);
     const waiting = plan(facts({ ...spared, entries: [LEAVING, B], viewOf: () => MISSING }));
-    assert.equal(waiting.do === 'wait' && waiting.remarks?.release, SPARED);
+    assert.equal(waiting.do === 'wait' && waiting.remarks?.release, KEPT_AS_SOURCE);
   });
 
   it('of the filling of another system’s copy: that it is not done', () => {
@@ -383,7 +395,7 @@ const shots = fc.record({
   fingerprints: fc.array(fc.constantFrom(...GISTS), { minLength: RULES.length, maxLength: RULES.length }),
   held: fc.constantFrom(GIST, { ...GIST, digest: 'new' }, undefined),
   type: fc.constantFrom('Opaque', 'kubernetes.io/tls', undefined),
-  ownerFate: fc.constantFrom<OwnerFate | undefined>('delete', 'keep', undefined),
+  orphanAction: fc.constantFrom<OrphanAction | undefined>('delete', 'keep', undefined),
   frozen: fc.boolean(),
   takeoverFailed: fc.boolean(),
   ownKeys: fc.constantFrom('k', undefined),
@@ -444,7 +456,7 @@ always('a copy is deleted only if its rule goes, or was looked up and does not w
   if (decision.do !== 'delete') return;
   const claims = given.entries.filter(({ claim }) => claim.owner.key === given.markedBy);
   assert.ok(!claims.some(({ claim }) => claim.mode === 'own'), 'its rule claims it');
-  assert.ok(claims.some(({ claim }) => claim.mode === 'release') || given.ownerFate === 'delete');
+  assert.ok(claims.some(({ claim }) => claim.mode === 'release') || given.orphanAction === 'delete');
 });
 
 always('a source is never deleted, and made anew only for its own rule', ({ usedBy, markedBy }, decision) => {

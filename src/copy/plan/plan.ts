@@ -17,11 +17,16 @@ import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
 /** We have deleted the target, and the watch has not confirmed it yet. */
-const LEAVING: Plan = { do: 'wait', for: 'watch', reason: PENDING.reason, message: 'the copy is being deleted' };
+const DELETION_PENDING: Plan = {
+  do: 'wait',
+  for: 'watch',
+  reason: PENDING.reason,
+  message: 'the copy is being deleted',
+};
 const DELETING = 'is being deleted and waits for its finalizers';
 
 /** The outcome for a copy that is kept although its rule is deleted. */
-export const SPARED: Outcome = {
+export const KEPT_AS_SOURCE: Outcome = {
   state: 'released',
   reason: 'SourceInUse',
   message: 'the copy is kept while it is the source of other copies',
@@ -30,11 +35,11 @@ export const SPARED: Outcome = {
 export function plan(facts: Facts): Plan {
   const decision = planTarget(facts);
   const idle = decision.do === 'nothing' || isIdle(decision);
-  return idle && isSpared(facts) ? withRemark(decision, 'release', SPARED) : decision;
+  return idle && isKeptAsSource(facts) ? withRemark(decision, 'release', KEPT_AS_SOURCE) : decision;
 }
 
 /** The rule that made the target can be deleted, and the target is kept: other copies are made from it. */
-function isSpared(facts: Facts): boolean {
+function isKeptAsSource(facts: Facts): boolean {
   const { observed, usedBy, goingAway } = facts;
   return usedBy !== undefined && isReleased(facts) && observed?.deleting === false && !goingAway;
 }
@@ -47,14 +52,14 @@ function planTarget(facts: Facts): Plan {
     // A failed takeover never blocks deletion.
     if (releasing && (isIdle(owned) || facts.takeoverFailed === true)) return planRelease(facts) ?? owned;
     const filler = fillerOf(facts.entries)?.claim;
-    return filler === undefined ? owned : planBeside(facts, winner, owned, filler);
+    return filler === undefined ? owned : planWithFiller(facts, winner, owned, filler);
   }
   if (releasing) {
     const released = planRelease(facts);
     if (released !== undefined) return released;
   } else if (facts.observed !== undefined && facts.markedBy !== undefined) {
-    const unwanted = planUnwanted(facts);
-    if (unwanted.do !== 'nothing') return unwanted;
+    const orphan = planOrphan(facts);
+    if (orphan.do !== 'nothing') return orphan;
   }
   const filler = fillerOf(facts.entries)?.claim;
   return filler === undefined ? NOTHING : planFill(facts, filler);
@@ -65,20 +70,20 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const view = facts.viewOf(claim);
   if (observed === undefined) {
     // A create cannot overwrite an object that we do not know.
-    return facts.goingAway ? LEAVING : planWrite(facts, claim, view, undefined, 'create');
+    return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
     return { do: 'wait', for: 'target', reason: 'Terminating', message: `${titleOf(claim)} ${DELETING}` };
   }
-  if (facts.goingAway) return LEAVING;
+  if (facts.goingAway) return DELETION_PENDING;
   if (facts.markedBy === claim.owner.key) return planWrite(facts, claim, view, observed, 'update');
   const previous = facts.entries.find(
     (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
   );
   if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
-  if (facts.markedBy === undefined) return { do: 'conflict', message: unmanaged(claim, observed, facts.usedBy) };
-  if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
-  if (facts.ownerFate === 'keep') {
+  if (facts.markedBy === undefined) return { do: 'conflict', message: blockedBy(claim, observed, facts.usedBy) };
+  if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
+  if (facts.orphanAction === 'keep') {
     return { do: 'conflict', message: `${titleOf(claim)} already exists and belongs to ${facts.markedBy}` };
   }
   if (facts.usedBy === undefined) return { do: 'delete' };
@@ -104,7 +109,7 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
 }
 
 /** Why an object that is not ours blocks a claim. */
-function unmanaged(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
+function blockedBy(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
   const place = parseResourceKey(claim.target);
   if (isMarkedElsewhere(annotations, place)) {
     const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
@@ -128,7 +133,7 @@ function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conf
  * One rule owns the target, and another one fills it. The copy of another controller is not filled: the two would undo each other's
  * writes for ever. Otherwise a rule that cannot do anything here does not block the other one.
  */
-function planBeside(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
+function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
   const { markedBy } = facts;
   if (markedBy !== undefined && controllerOf(markedBy) !== controllerOf(filler.owner.key)) {
     const by = markedBy === winner.owner.key ? winner.owner.title : markedBy;
@@ -151,15 +156,15 @@ function planRelease(facts: Facts): Plan | undefined {
   }
   if (!isReleased(facts)) return undefined;
   if (observed.deleting) return { do: 'wait', for: 'target', reason: 'Terminating', message: `the copy ${DELETING}` };
-  if (facts.goingAway) return LEAVING;
+  if (facts.goingAway) return DELETION_PENDING;
   return facts.usedBy === undefined ? { do: 'delete' } : undefined;
 }
 
 /** The mark names a rule that has no claim here. */
-function planUnwanted(facts: Facts): Plan {
+function planOrphan(facts: Facts): Plan {
   if (facts.observed?.deleting === true || facts.goingAway || facts.usedBy !== undefined) return NOTHING;
-  if (facts.ownerFate === undefined) return { do: 'need', fact: 'owner' };
-  return facts.ownerFate === 'delete' ? { do: 'delete' } : NOTHING;
+  if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
+  return facts.orphanAction === 'delete' ? { do: 'delete' } : NOTHING;
 }
 
 function planFill(facts: Facts, claim: Claim): Plan {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  afterOverwritten,
-  afterRepair,
-  afterWrite,
+  recordOverwritten,
+  countRepair,
+  recordWrite,
   pauseAfterOverwritten,
-  pauseBefore,
-  pauseOf,
+  pauseBeforeWrite,
+  pauseBeforeRepair,
   type RepairMemory,
   type Repairs,
 } from './repairs.ts';
@@ -16,24 +16,24 @@ test('ten repairs at once, then ever longer pauses, and after a quiet minute as 
   let now = 1000;
   const pauses: number[] = [];
   for (let n = 0; n < 17; n += 1) {
-    const pause = pauseOf(repairs, now);
+    const pause = pauseBeforeRepair(repairs, now);
     pauses.push(pause);
     now += pause;
-    assert.equal(pauseOf(repairs, now), 0, 'when the pause is over');
-    repairs = afterRepair(repairs, now);
+    assert.equal(pauseBeforeRepair(repairs, now), 0, 'when the pause is over');
+    repairs = countRepair(repairs, now);
   }
   assert.deepEqual(pauses, [...Array<number>(10).fill(0), 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-  assert.equal(pauseOf(repairs, now - 3_600_000), 30_000, 'a clock that was set back');
-  assert.equal(pauseOf(repairs, now + 60_000), 0);
-  assert.equal(afterRepair(repairs, now + 60_000).count, 1);
+  assert.equal(pauseBeforeRepair(repairs, now - 3_600_000), 30_000, 'a clock that was set back');
+  assert.equal(pauseBeforeRepair(repairs, now + 60_000), 0);
+  assert.equal(countRepair(repairs, now + 60_000).count, 1);
 });
 
 test('writes that bring a new version of the source are no repairs, however many they are', () => {
   const memory: RepairMemory = {};
   for (let n = 0; n < 100; n += 1) {
-    const move = { mode: 'own', version: String(n), isRepair: false, isNew: false } as const;
-    assert.equal(pauseBefore(move, memory, n), 0);
-    afterWrite(move, memory, n);
+    const attempt = { mode: 'own', version: String(n), isRepair: false, isNew: false } as const;
+    assert.equal(pauseBeforeWrite(attempt, memory, n), 0);
+    recordWrite(attempt, memory, n);
   }
   assert.deepEqual(memory, { wrote: { own: '99' } });
 });
@@ -44,15 +44,15 @@ test('what the server overwrites is written again at once, then ever more seldom
   let now = 1000;
   const pauses: number[] = [];
   for (let n = 0; n < 10; n += 1) {
-    const pause = pauseBefore(repair, memory, now);
+    const pause = pauseBeforeWrite(repair, memory, now);
     assert.equal(pause, pauseAfterOverwritten(memory.overwritten, now));
     pauses.push(pause / 1000);
     now += pause;
-    afterOverwritten(memory, now);
+    recordOverwritten(memory, now);
   }
   assert.deepEqual(pauses, [0, 0, 5, 10, 20, 40, 80, 160, 300, 300]);
-  assert.equal(pauseBefore(repair, memory, now - 3_600_000), 300_000, 'a clock that was set back');
+  assert.equal(pauseBeforeWrite(repair, memory, now - 3_600_000), 300_000, 'a clock that was set back');
   // Neither what the source says anew nor a copy that is missing has to wait for that.
-  assert.equal(pauseBefore({ ...repair, version: '2', isRepair: false }, memory, now), 0);
-  assert.equal(pauseBefore({ ...repair, isNew: true }, memory, now), 0);
+  assert.equal(pauseBeforeWrite({ ...repair, version: '2', isRepair: false }, memory, now), 0);
+  assert.equal(pauseBeforeWrite({ ...repair, isNew: true }, memory, now), 0);
 });

@@ -38,7 +38,7 @@ export const CONTESTED: Outcome = {
 };
 
 /** A write that is about to be sent. */
-export interface Move {
+export interface WriteAttempt {
   readonly mode: Claim['mode'];
   /** Of the source, if it has one. */
   readonly version: string | undefined;
@@ -52,7 +52,7 @@ export interface Move {
  * A write is a repair if the target's annotations say that it holds this version of its source, or if our last write had this version.
  * The annotations alone are not enough: another client may remove them, or the whole target.
  */
-export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): Move {
+export function attemptOf(facts: Facts, claim: Claim, memory: RepairMemory | undefined): WriteAttempt {
   const { observed } = facts;
   const { mode, shape } = claim;
   const view = facts.viewOf(claim);
@@ -63,9 +63,13 @@ export function moveOf(facts: Facts, claim: Claim, memory: RepairMemory | undefi
 }
 
 /** How long a write has to wait, ms. */
-export function pauseBefore({ isRepair, isNew }: Move, memory: RepairMemory | undefined, now: number): number {
+export function pauseBeforeWrite(
+  { isRepair, isNew }: WriteAttempt,
+  memory: RepairMemory | undefined,
+  now: number,
+): number {
   if (!isRepair) return 0;
-  const pause = pauseOf(memory?.repairs, now);
+  const pause = pauseBeforeRepair(memory?.repairs, now);
   return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
 }
 
@@ -77,18 +81,19 @@ export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: num
 }
 
 /** The server stored something else than was written. */
-export function afterOverwritten(memory: RepairMemory, now: number): void {
+export function recordOverwritten(memory: RepairMemory, now: number): void {
   memory.overwritten = { count: (memory.overwritten?.count ?? 0) + 1, at: now };
 }
 
 /** The write was done. */
-export function afterWrite({ mode, version, isRepair }: Move, memory: RepairMemory, now: number): void {
-  if (isRepair) memory.repairs = afterRepair(memory.repairs, now);
-  if (version !== undefined && memory.wrote?.[mode] !== version) memory.wrote = wroteAlso(memory.wrote, mode, version);
+export function recordWrite({ mode, version, isRepair }: WriteAttempt, memory: RepairMemory, now: number): void {
+  if (isRepair) memory.repairs = countRepair(memory.repairs, now);
+  if (version !== undefined && memory.wrote?.[mode] !== version)
+    memory.wrote = withVersion(memory.wrote, mode, version);
 }
 
 /** How long the next repair has to wait, ms. */
-export function pauseOf(repairs: Repairs | undefined, now: number): number {
+export function pauseBeforeRepair(repairs: Repairs | undefined, now: number): number {
   if (repairs === undefined || repairs.count < AT_ONCE || now - repairs.at >= QUIET_MS) return 0;
   const pause = Math.min(FIRST_PAUSE_MS * 2 ** (repairs.count - AT_ONCE), LONGEST_PAUSE_MS);
   // A wall clock that was set back must not make the pause any longer.
@@ -96,7 +101,7 @@ export function pauseOf(repairs: Repairs | undefined, now: number): number {
 }
 
 /** A repair was done. */
-export function afterRepair(repairs: Repairs | undefined, now: number): Repairs {
+export function countRepair(repairs: Repairs | undefined, now: number): Repairs {
   return { count: repairs === undefined || now - repairs.at >= QUIET_MS ? 1 : repairs.count + 1, at: now };
 }
 
@@ -106,7 +111,7 @@ type Wrote = NonNullable<RepairMemory['wrote']>;
 let lastWrote: Wrote = {};
 
 /** Shared between targets, so that it is never changed. */
-function wroteAlso(before: Wrote | undefined, mode: Claim['mode'], version: string): Wrote {
+function withVersion(before: Wrote | undefined, mode: Claim['mode'], version: string): Wrote {
   const isFirst = before === undefined || Object.keys(before).every((other) => other === mode);
   if (!isFirst) return { ...before, [mode]: version };
   if (lastWrote[mode] !== version || Object.keys(lastWrote).length !== 1) lastWrote = { [mode]: version };

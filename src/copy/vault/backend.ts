@@ -12,7 +12,7 @@ import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
 import { VaultCredentials } from './credentials.ts';
 import type { LeaseEvent } from './lease.ts';
-import { type LeaseTrace, VaultLeases } from './leases.ts';
+import { type LeaseRecord, VaultLeases } from './leases.ts';
 import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
 import { VaultSources } from './sources.ts';
 import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
@@ -48,8 +48,8 @@ const DRAIN_MS = 500;
 const REVOKE_MS = 2000;
 
 /** The controller whose sources are leased: it remembers leases over a restart, and reports them to users. */
-export interface LeaseKeeper {
-  tracesOf(key: ResourceKey): Iterable<LeaseTrace>;
+export interface LeaseObserver {
+  leaseRecordsOf(key: ResourceKey): Iterable<LeaseRecord>;
   onLease(key: ResourceKey, event: LeaseEvent): void;
 }
 
@@ -68,7 +68,7 @@ export class VaultBackend implements Backend {
   readonly #sessions: VaultSessions;
   readonly #credentials: VaultCredentials;
   readonly #access: VaultAccess;
-  #keeper: LeaseKeeper | undefined;
+  #leaseObserver: LeaseObserver | undefined;
 
   constructor(options: VaultBackendOptions) {
     const { addresses, clock, engine, random, secrets, timeoutMs } = options;
@@ -78,9 +78,9 @@ export class VaultBackend implements Backend {
     this.locations = new VaultLocations(
       (key) => {
         this.sources.refresh(key);
-        if (engine.book.isClaimed(key)) engine.touchTarget(key);
+        if (engine.book.isClaimed(key)) engine.enqueueTarget(key);
       },
-      (rule) => engine.touchRule(rule),
+      (rule) => engine.enqueueRule(rule),
     );
     this.#sessions = new VaultSessions({
       client,
@@ -100,9 +100,9 @@ export class VaultBackend implements Backend {
     this.leases = new VaultLeases({
       clock,
       random,
-      tracesOf: (key) => this.#keeper?.tracesOf(key) ?? [],
+      leaseRecordsOf: (key) => this.#leaseObserver?.leaseRecordsOf(key) ?? [],
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
-      onEvent: (key, event) => this.#keeper?.onLease(key, event),
+      onEvent: (key, event) => this.#leaseObserver?.onLease(key, event),
       onDoubt: (key) => this.sources.refresh(key),
       onLeft: options.onLeftLease,
     });
@@ -110,7 +110,7 @@ export class VaultBackend implements Backend {
     this.sources = new VaultSources({
       ...common,
       leases: this.leases,
-      onChange: (key) => engine.touchSource(key),
+      onChange: (key) => engine.enqueueSource(key),
       onError: options.onError,
     });
     this.targets = new VaultTargets({
@@ -148,8 +148,8 @@ export class VaultBackend implements Backend {
     // Nothing is listed: a rule's entries are read when it is evaluated.
   }
 
-  setKeeper(keeper: LeaseKeeper): void {
-    this.#keeper = keeper;
+  setLeaseObserver(keeper: LeaseObserver): void {
+    this.#leaseObserver = keeper;
   }
 
   trouble(key: ResourceKey): VaultTrouble | undefined {
@@ -176,7 +176,7 @@ export class VaultBackend implements Backend {
    * @throws the reason why it could not be revoked
    */
   async endLease(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, limitMs: number): Promise<void> {
-    if (this.leases.isLiveFor(leaseId, rule)) return;
+    if (this.leases.isUsedByOther(leaseId, rule)) return;
     const lease = this.leases.find(leaseId);
     if (lease?.state === 'dropped') lease.state = 'ending';
     const visitor = `revoke ${leaseId}`;
@@ -212,7 +212,7 @@ export class VaultBackend implements Backend {
   async #readCopy(
     copy: ResourceKey,
     rule: RuleKey,
-    { entryVersion }: LeaseTrace,
+    { entryVersion }: LeaseRecord,
     signal: AbortSignal,
   ): Promise<Content | undefined> {
     if (isVaultKey(copy)) return await this.targets.readBack(copy, rule, entryVersion, signal);

@@ -11,7 +11,7 @@ import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
 import type { Lease } from './lease.ts';
-import { type LeaseTrace, VaultLeases, leaseVersion } from './leases.ts';
+import { type LeaseRecord, VaultLeases, leaseVersion } from './leases.ts';
 
 const HOUR_MS = 3_600_000;
 const LESSEE = { key: 'vault:x', rule: 'mirrors:default/x' };
@@ -27,7 +27,7 @@ class Scene {
   readonly forgotten: string[] = [];
   readonly left: string[] = [];
   holds = 0;
-  traces: LeaseTrace[] = [];
+  traces: LeaseRecord[] = [];
   /** Of the copies. */
   copied: Content | undefined;
   #lost: ((id: string) => void)[] = [];
@@ -61,7 +61,7 @@ class Scene {
   readonly leases = new VaultLeases({
     clock: this.clock,
     random: () => 0,
-    tracesOf: () => this.traces,
+    leaseRecordsOf: () => this.traces,
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
     onDoubt: (key) => this.doubts.push(key),
@@ -73,7 +73,7 @@ class Scene {
     return this.leases.granted(lessee, this.connection, grant, content(leaseId));
   }
 
-  trace(leaseId: string, more: Partial<LeaseTrace> = {}): void {
+  trace(leaseId: string, more: Partial<LeaseRecord> = {}): void {
     this.traces = [
       { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: ['local:Secret/a/b'], ...more },
     ];
@@ -276,8 +276,8 @@ describe('a lease from before a restart', () => {
     scene.copied = content('before');
     const [one, two] = await Promise.all([scene.recall(), scene.recall(OTHER)]);
     assert.deepEqual([one?.rule, two], [LESSEE.rule, undefined]);
-    assert.ok(scene.leases.isLiveFor('l', OTHER.rule));
-    assert.ok(!scene.leases.isLiveFor('l', LESSEE.rule));
+    assert.ok(scene.leases.isUsedByOther('l', OTHER.rule));
+    assert.ok(!scene.leases.isUsedByOther('l', LESSEE.rule));
   });
 });
 

@@ -28,7 +28,7 @@ import type { VaultConnection } from './access.ts';
 import { type Lease, type Lessee, tendLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
 /** What a rule's status and its copies record of a lease. */
-export interface LeaseTrace {
+export interface LeaseRecord {
   readonly leaseId: string;
   /** Of the last grant or renewal; 0: unknown. */
   readonly durationSeconds: number;
@@ -44,12 +44,12 @@ export interface VaultLeasesOptions extends UpkeepOptions {
   /** 0 ≤ r < 1. */
   readonly random: () => number;
   /** The recorded leases of a source's rule that have the origin of the source. */
-  readonly tracesOf: (key: ResourceKey) => Iterable<LeaseTrace>;
+  readonly leaseRecordsOf: (key: ResourceKey) => Iterable<LeaseRecord>;
   /** The credentials in a copy, if no other client wrote to it. */
   readonly readCopy: (
     copy: ResourceKey,
     lessee: Lessee,
-    trace: LeaseTrace,
+    trace: LeaseRecord,
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
   /** The lease of this source may no longer be valid: it should be polled. */
@@ -114,7 +114,7 @@ export class VaultLeases {
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
     const { key } = lessee;
-    for (const trace of this.#options.tracesOf(key)) {
+    for (const trace of this.#options.leaseRecordsOf(key)) {
       const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = trace;
       const revived = this.#revive(lessee, leaseId, type);
       if (revived !== undefined) return revived;
@@ -163,8 +163,8 @@ export class VaultLeases {
   }
 
   /** Whether the rule of a source has a recorded lease of its origin. */
-  hasTrace(key: ResourceKey): boolean {
-    for (const _ of this.#options.tracesOf(key)) return true;
+  hasRecord(key: ResourceKey): boolean {
+    for (const _ of this.#options.leaseRecordsOf(key)) return true;
     return false;
   }
 
@@ -179,7 +179,7 @@ export class VaultLeases {
   }
 
   /** Whether another rule uses it. */
-  isLiveFor(leaseId: string, not: RuleKey): boolean {
+  isUsedByOther(leaseId: string, not: RuleKey): boolean {
     const lease = this.#known.get(leaseId);
     return lease?.state === 'live' && lease.rule !== not;
   }

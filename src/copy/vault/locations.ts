@@ -18,16 +18,16 @@ import type { ResourceKey, RuleKey } from '../model/keys.ts';
 export const VAULT_BACKEND = 'vault';
 
 /** A Secret or ServiceAccount of the cluster. */
-export interface SecretSpot {
+export interface ObjectRef {
   readonly namespace: string;
   readonly name: string;
 }
 
 export type VaultAuthRef =
-  | { readonly method: 'token'; readonly secret: SecretSpot; readonly tokenKey: string }
+  | { readonly method: 'token'; readonly secret: ObjectRef; readonly tokenKey: string }
   | {
       readonly method: 'approle';
-      readonly secret: SecretSpot;
+      readonly secret: ObjectRef;
       readonly mount: string;
       readonly roleIdKey: string;
       readonly secretIdKey: string;
@@ -36,7 +36,7 @@ export type VaultAuthRef =
       readonly method: 'kubernetes';
       readonly mount: string;
       readonly role: string;
-      readonly serviceAccount: SecretSpot;
+      readonly serviceAccount: ObjectRef;
       readonly audiences: readonly string[];
       /** The server may get a token that the API server accepts. */
       readonly apiTokens: boolean;

@@ -12,7 +12,7 @@ import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { CredentialUnavailableError } from '../../vault/errors.ts';
 import { isPassing } from '../model/failure.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
-import type { SecretSpot } from './locations.ts';
+import type { ObjectRef } from './locations.ts';
 
 export interface TokenRequest {
   /** Empty: those of the API server. */
@@ -49,11 +49,7 @@ export class ServiceAccountTokens {
    * @throws VaultAuthMissingError without the ServiceAccount, ApiTokenRefusedError, CredentialUnavailableError if a retry may succeed,
    *   ApiError
    */
-  async request(
-    account: SecretSpot,
-    { audiences, apiTokens }: TokenRequest,
-    signal: AbortSignal,
-  ): Promise<SecretBytes> {
+  async request(account: ObjectRef, { audiences, apiTokens }: TokenRequest, signal: AbortSignal): Promise<SecretBytes> {
     if (apiTokens) return SecretBytes.fromUtf8((await this.#create(account, audiences, signal)).token);
     // For each login, because the audiences of an API server may change when it restarts. Logins are rare.
     const own = new Set((await this.#create(account, [], signal)).audiences);
@@ -67,7 +63,7 @@ export class ServiceAccountTokens {
   }
 
   async #create(
-    { namespace, name }: SecretSpot,
+    { namespace, name }: ObjectRef,
     audiences: readonly string[],
     signal: AbortSignal,
   ): Promise<{ readonly token: string; readonly audiences: readonly string[] }> {

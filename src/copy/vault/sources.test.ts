@@ -60,7 +60,7 @@ test('a poll whose source is forgotten meanwhile keeps no session and reports no
   const leases = new VaultLeases({
     clock,
     random,
-    tracesOf: () => [],
+    leaseRecordsOf: () => [],
     readCopy: async () => await Promise.resolve(undefined),
     onEvent: () => undefined,
     onDoubt: () => undefined,

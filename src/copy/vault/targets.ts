@@ -17,7 +17,7 @@ import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import { oldestOf } from '../plan/contest.ts';
 import { conflict, outcomeOf } from '../plan/outcomes.ts';
-import { idle } from '../plan/plan-write.ts';
+import { planWithoutWrite } from '../plan/plan-write.ts';
 import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
@@ -126,10 +126,10 @@ export class VaultTargets implements TargetWriter {
   /** @see TargetWriter.flowOf */
   flowOf(claim: Claim): Flow {
     const { book, sources, now } = this.#options;
-    if (oldestOf(book.on(claim.target))?.claim !== claim) return 'rests';
+    if (oldestOf(book.on(claim.target))?.claim !== claim) return 'inactive';
     const view = sources.view(claim.source);
     if (view.state === 'unknown') return 'unknown';
-    return claim.shape.desiredState(view, undefined, now()).kind === 'be' ? 'flows' : 'rests';
+    return claim.shape.desiredState(view, undefined, now()).kind === 'be' ? 'active' : 'inactive';
   }
 
   /** Only for errors of the source: `reconcile` has reported those of Vault. */
@@ -194,7 +194,7 @@ export class VaultTargets implements TargetWriter {
     const { source } = claim;
     const view = cycles.of(claim) ?? sources.view(source);
     const desired = claim.shape.desiredState(view, undefined, now());
-    if (desired.kind !== 'be') return { outcome: outcomeOf(idle(desired)) ?? PENDING };
+    if (desired.kind !== 'be') return { outcome: outcomeOf(planWithoutWrite(desired)) ?? PENDING };
     if (source === undefined) return { outcome: PENDING };
     const { entries } = await access.open(target, location, signal);
     // Another rule may write the same entry by another path, or make a cycle with it: after a new evaluation the claims show it.

@@ -70,7 +70,7 @@ export class UnitReader {
       // The claims from here may be part of a cycle under the new path, so the rules are evaluated first.
       if (this.#options.locations.learn(location, place)) return RENAMED_MS;
       const noKv = known && mount.kind === 'other';
-      if (!isOwn(unit) && (noKv || (!known && this.#hasTrace(unit)))) {
+      if (!isOwn(unit) && (noKv || (!known && this.#hasRecord(unit)))) {
         this.#options.split(unit);
         return undefined;
       }
@@ -108,8 +108,8 @@ export class UnitReader {
   }
 
   /** Whether a rule that shares the unit had dynamic credentials of this origin. */
-  #hasTrace({ members }: Unit): boolean {
-    return [...members].some((member) => this.#options.leases.hasTrace(member));
+  #hasRecord({ members }: Unit): boolean {
+    return [...members].some((member) => this.#options.leases.hasRecord(member));
   }
 
   /** @returns `undefined` if the entry has not changed */

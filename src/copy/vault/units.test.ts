@@ -9,7 +9,7 @@ import { VaultValues, type ValueEncoding } from '../../vault/kv/values.ts';
 import type { VaultAccess, VaultConnection } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
 import { VaultLocations, type VaultLocation, vaultSourceKey } from './locations.ts';
-import { type LeaseTrace, VaultLeases } from './leases.ts';
+import { type LeaseRecord, VaultLeases } from './leases.ts';
 import { VaultSources } from './sources.ts';
 
 const ONE = 'mirrors:default/one';
@@ -38,7 +38,7 @@ describe('a source in Vault', () => {
   let lookUps: number;
   /** What Vault answers to these. */
   let refusal: VaultError | undefined;
-  let traces: LeaseTrace[];
+  let traces: LeaseRecord[];
   let onRead: () => void;
   let errors: unknown[];
   let locations: VaultLocations;
@@ -96,7 +96,7 @@ describe('a source in Vault', () => {
     leases = new VaultLeases({
       clock,
       random: () => 0,
-      tracesOf: () => traces,
+      leaseRecordsOf: () => traces,
       readCopy: async () => await Promise.resolve(undefined),
       onEvent: () => undefined,
       onDoubt: () => undefined,
