@@ -5,7 +5,7 @@ import type { KubeApi } from '../kube/api.ts';
 import { FencedApi } from '../kube/leader-election/fenced-api.ts';
 import { createKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
-import { CheckList } from '../observe/checks.ts';
+import { type Checks, runChecks } from '../observe/checks.ts';
 import { errorFields } from '../observe/error-fields.ts';
 import { createLog, type Log } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
@@ -147,12 +147,9 @@ async function lead(elector: LeaderElector, operator: Operator, signal: AbortSig
 }
 
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
-  const liveness = new CheckList();
-  liveness.add({ name: 'workers', check: () => operator.liveness() });
-  const readiness = new CheckList();
-  readiness.addSource(() =>
-    operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
-  );
+  const liveness: Checks = () => [{ name: 'workers', check: () => operator.liveness() }];
+  const readiness: Checks = () =>
+    operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result }));
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
   const { healthz } = operator;
   const probes = {
@@ -164,9 +161,8 @@ async function listen(server: StatusServer, config: Config, metrics: Metrics, op
   if (forProbes !== undefined) await server.listen({ ...forProbes, routes: probes });
 }
 
-function failed(checks: CheckList): string[] {
-  return checks
-    .run()
+function failed(checks: Checks): string[] {
+  return runChecks(checks)
     .filter(({ ok }) => !ok)
     .map(({ name, message }) => (message === undefined ? name : `${name}: ${message}`));
 }

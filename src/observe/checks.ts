@@ -1,48 +1,34 @@
-/** Named checks of the process, run by the probes. */
+/** Named checks of the process, which the probes run. */
 import { errorText } from './error-fields.ts';
-import { SourceSet } from './source-set.ts';
 
 export interface CheckResult {
   readonly ok: boolean;
-  /** Why not, or what is there: names and ages, never values. */
+  /** Names and ages, never values. */
   readonly message?: string;
 }
 
 export interface Check {
   /** Short and stable: `watch-synced/local/Secret/copies`. */
   readonly name: string;
-  check(): CheckResult;
+  readonly check: () => CheckResult;
 }
 
-/** A check's answer beside its name. */
 export interface NamedResult extends CheckResult {
   readonly name: string;
 }
 
-/** The checks behind one probe. An empty list is fulfilled. */
-export class CheckList {
-  readonly #checks = new SourceSet<Check>();
+/** The checks of one probe, read at each request. No checks: the probe succeeds. */
+export type Checks = () => readonly Check[];
 
-  /** Adds a check; the answer takes it out again. */
-  add(check: Check): () => void {
-    return this.#checks.add(() => [check]);
-  }
-
-  /** Adds checks that come and go, read each time. */
-  addSource(read: () => Iterable<Check>): () => void {
-    return this.#checks.add(read);
-  }
-
-  /** Asks all. A check that throws has failed. */
-  run(): NamedResult[] {
-    return this.#checks.read().map((check) => resultOf(check));
-  }
+/** Runs the checks. A check that throws has failed. */
+export function runChecks(checks: Checks): NamedResult[] {
+  return checks().map(resultOf);
 }
 
-function resultOf(check: Check): NamedResult {
+function resultOf({ name, check }: Check): NamedResult {
   try {
-    return { name: check.name, ...check.check() };
+    return { name, ...check() };
   } catch (error) {
-    return { name: check.name, ok: false, message: errorText(error) };
+    return { name, ok: false, message: errorText(error) };
   }
 }

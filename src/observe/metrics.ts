@@ -1,5 +1,12 @@
 /** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
-import { MetricRegistry, type Counter, type Gauge, type Histogram, type Sample } from './metric-registry.ts';
+import {
+  type Counter,
+  type Gauge,
+  type Histogram,
+  type LabelValues,
+  MetricRegistry,
+  type Sample,
+} from './metric-registry.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { SourceSet } from './source-set.ts';
 
@@ -129,62 +136,46 @@ export function createMetrics(version: string): Metrics {
   };
 }
 
+/** Adds metrics with one value for each item of a source, read at each scrape. The items have the labels as fields. */
+function itemMetrics<const L extends string, T extends Readonly<Record<L, string>>>(
+  registry: MetricRegistry,
+  source: SourceSet<T>,
+  labelNames: readonly L[],
+) {
+  const labelsOf = (item: T): LabelValues<L> =>
+    Object.fromEntries(labelNames.map((name) => [name, item[name]])) as Record<L, T[L]>;
+  return (name: string, help: string, value: (item: T) => number, type?: 'counter'): void => {
+    const read = (): Sample<L>[] => source.read().map((item) => ({ labels: labelsOf(item), value: value(item) }));
+    registry.derived(name, help, labelNames, read, type);
+  };
+}
+
 function addQueueMetrics(registry: MetricRegistry, queues: SourceSet<QueueSnapshot>): void {
-  const read = (value: (queue: QueueSnapshot) => number) => () =>
-    queues.read().map((queue) => ({ labels: { queue: queue.queue }, value: value(queue) }));
-  registry.derived(
-    'keyferry_queue_depth',
-    'Keys waiting in a queue.',
-    ['queue'],
-    read((queue) => queue.depth),
-  );
-  registry.derived(
+  const add = itemMetrics(registry, queues, ['queue']);
+  add('keyferry_queue_depth', 'Keys waiting in a queue.', ({ depth }) => depth);
+  add(
     'keyferry_queue_oldest_age_seconds',
     'Waiting time of the oldest key of a queue.',
-    ['queue'],
-    read((queue) => queue.oldestAgeSeconds),
+    (queue) => queue.oldestAgeSeconds,
   );
-  registry.derived(
+  add(
     'keyferry_queue_retries_total',
     'Keys put back into a queue after a failure.',
-    ['queue'],
-    read((queue) => queue.retries),
+    ({ retries }) => retries,
     'counter',
   );
 }
 
 function addWatchMetrics(registry: MetricRegistry, watches: SourceSet<WatchSnapshot>): void {
-  const read = (value: (watch: WatchSnapshot) => number) => () =>
-    watches.read().map((item) => {
-      const { cluster, kind, watch } = item;
-      return { labels: { cluster, kind, watch }, value: value(item) };
-    });
-  const labels = ['cluster', 'kind', 'watch'] as const;
-  registry.derived(
-    'keyferry_watch_last_activity_seconds',
-    'Seconds since the API server last sent something on a watch.',
-    labels,
-    read((watch) => watch.idleSeconds),
-  );
-  registry.derived(
-    'keyferry_watch_synced',
-    '1 once the first list of a watch is complete.',
-    labels,
-    read((watch) => (watch.synced ? 1 : 0)),
-  );
+  const add = itemMetrics(registry, watches, ['cluster', 'kind', 'watch']);
+  const lastActivity = 'Seconds since the API server last sent something on a watch.';
+  add('keyferry_watch_last_activity_seconds', lastActivity, ({ idleSeconds }) => idleSeconds);
+  add('keyferry_watch_synced', '1 once the first list of a watch is complete.', ({ synced }) => (synced ? 1 : 0));
 }
 
 function addClaimMetrics(registry: MetricRegistry, claims: SourceSet<ClaimSnapshot>): void {
-  registry.derived('keyferry_claims', 'Claims, by state.', ['system', 'state'], () =>
-    claims.read().map(({ system, state, count }) => ({ labels: { system, state }, value: count })),
-  );
-  registry.derived(
-    'keyferry_conflicts',
-    'Claims on a target that Keyferry does not manage, or that another rule claims.',
-    ['system'],
-    () =>
-      claims
-        .read()
-        .map(({ system, state, count }) => ({ labels: { system }, value: state === 'conflict' ? count : 0 })),
-  );
+  itemMetrics(registry, claims, ['system', 'state'])('keyferry_claims', 'Claims, by state.', ({ count }) => count);
+  const conflicts = 'Claims on a target that Keyferry does not manage, or that another rule claims.';
+  const add = itemMetrics(registry, claims, ['system']);
+  add('keyferry_conflicts', conflicts, ({ state, count }) => (state === 'conflict' ? count : 0));
 }

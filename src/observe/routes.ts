@@ -1,5 +1,5 @@
 /** What the status server can answer: the reply type and the routes that every process has. */
-import type { CheckList } from './checks.ts';
+import { type Checks, runChecks } from './checks.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface RouteRequest {
@@ -45,15 +45,15 @@ export function metricsRoutes(metrics: Metrics): Routes {
  * restart must be able to help, so an API server that is away is no reason to fail.
  * `/readyz`: 200 only when all of `readiness` is fulfilled. `?verbose` lists every check, as the API server's own does.
  */
-export function probeRoutes(liveness: CheckList, readiness: CheckList): Routes {
+export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {
     '/healthz': (request) => probe('healthz', liveness, request),
     '/readyz': (request) => probe('readyz', readiness, request),
   };
 }
 
-function probe(name: string, checks: CheckList, request: RouteRequest): Reply {
-  const results = checks.run();
+function probe(name: string, checks: Checks, request: RouteRequest): Reply {
+  const results = runChecks(checks);
   const ok = results.every((result) => result.ok);
   const shown = request.query.has('verbose') ? results : results.filter((result) => !result.ok);
   const lines = shown.map((result) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import { CheckList } from './checks.ts';
+import type { Check } from './checks.ts';
 import { formatAddress, parseListenAddress } from './listen-address.ts';
 import { createLog, type Log } from './log.ts';
 import { createMetrics } from './metrics.ts';
@@ -55,13 +55,17 @@ describe('status server', () => {
   });
 
   it('is not ready until every check succeeds, and names the others', async () => {
-    const [liveness, readiness] = [new CheckList(), new CheckList()];
     let synced = false;
-    const remove = readiness.add({ name: 'leader', check: () => ({ ok: false, message: 'held by other' }) });
-    readiness.addSource(() => [{ name: 'watch/Secret', check: () => ({ ok: synced, message: 'no list yet' }) }]);
-    readiness.add({ name: 'always', check: () => ({ ok: true }) });
+    let leading = false;
+    const leader: Check = { name: 'leader', check: () => ({ ok: false, message: 'held by other' }) };
+    const watch: Check = { name: 'watch/Secret', check: () => ({ ok: synced, message: 'no list yet' }) };
+    const always: Check = { name: 'always', check: () => ({ ok: true }) };
+    const readiness = (): Check[] => [...(leading ? [] : [leader]), watch, always];
     await using server = new StatusServer(nullLog);
-    const { port } = await open(server, probeRoutes(liveness, readiness));
+    const { port } = await open(
+      server,
+      probeRoutes(() => [], readiness),
+    );
 
     let answer = await call(port, '/readyz');
     assert.equal(answer.status, 503);
@@ -70,7 +74,7 @@ describe('status server', () => {
       '[-]leader failed: held by other\n[-]watch/Secret failed: no list yet\nreadyz check failed\n',
     );
     synced = true;
-    remove();
+    leading = true;
     answer = await call(port, '/readyz');
     assert.deepEqual([answer.status, answer.body], [200, 'ok\n']);
     answer = await call(port, '/readyz?verbose');
@@ -79,21 +83,21 @@ describe('status server', () => {
   });
 
   it('fails the liveness probe when a check fails or throws', async () => {
-    const liveness = new CheckList();
+    let liveness: Check[] = [{ name: 'targets', check: () => ({ ok: false, message: 'stuck for 300 s' }) }];
     await using server = new StatusServer(nullLog);
-    const { port } = await open(server, probeRoutes(liveness, new CheckList()));
-    const remove = liveness.add({ name: 'targets', check: () => ({ ok: false, message: 'stuck for 300 s' }) });
+    const routes = probeRoutes(
+      () => liveness,
+      () => [],
+    );
+    const { port } = await open(server, routes);
     assert.deepEqual(await call(port, '/healthz').then(({ status, body }) => [status, body]), [
       503,
       '[-]targets failed: stuck for 300 s\nhealthz check failed\n',
     ]);
-    remove();
-    liveness.add({
-      name: 'rules',
-      check: () => {
-        throw new Error('no such loop');
-      },
-    });
+    const failing = (): never => {
+      throw new Error('no such loop');
+    };
+    liveness = [{ name: 'rules', check: failing }];
     assert.match((await call(port, '/healthz')).body, /\[-\]rules failed: no such loop/);
   });
 
