@@ -58,7 +58,7 @@ export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;
-  readonly #leaseObserver: TokenKeeper;
+  readonly #keeper: TokenKeeper;
   readonly #retired: RetiredTokens;
   readonly #tokenWatchers = new Set<(tokenId: string) => void>();
   #current: SessionToken | undefined;
@@ -79,7 +79,7 @@ export class VaultSession implements VaultCaller {
     this.#retired = new RetiredTokens(options, (event) => {
       this.#emit(event);
     });
-    this.#leaseObserver = new TokenKeeper({
+    this.#keeper = new TokenKeeper({
       context: options,
       random: options.random ?? Math.random,
       given,
@@ -181,8 +181,8 @@ export class VaultSession implements VaultCaller {
   setUnused(unused: boolean): void {
     if (unused === this.#unused) return;
     this.#unused = unused;
-    if (unused) this.#leaseObserver.stop();
-    else if (this.#current !== undefined) this.#leaseObserver.keep(this.#current);
+    if (unused) this.#keeper.stop();
+    else if (this.#current !== undefined) this.#keeper.keep(this.#current);
   }
 
   /**
@@ -192,7 +192,7 @@ export class VaultSession implements VaultCaller {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#leaseObserver.stop();
+    this.#keeper.stop();
     this.#tokenWatchers.clear();
     // A running login leaves its token in #current; its failure goes to the calls that wait for it.
     await this.#obtaining?.catch(() => undefined);
@@ -269,7 +269,7 @@ export class VaultSession implements VaultCaller {
       this.#retire();
       this.#current = token;
       this.#emit({ type: 'login' });
-      if (!this.#closed && !this.#unused) this.#leaseObserver.keep(token);
+      if (!this.#closed && !this.#unused) this.#keeper.keep(token);
       return token;
     } catch (error) {
       if (isVaultError(error)) this.#failed(error);
@@ -296,7 +296,7 @@ export class VaultSession implements VaultCaller {
     const verdict = await this.#check.verdict(token, signal);
     if (verdict === 'alive' || token !== this.#current) return verdict;
     this.#current = undefined;
-    this.#leaseObserver.stop();
+    this.#keeper.stop();
     this.#retired.ended(token);
     this.#emit({ type: 'tokenLost' });
     this.#notifyWatchers(token);
