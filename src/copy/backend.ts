@@ -44,8 +44,8 @@ export interface Backend {
 
 /** Sources that are followed on request. */
 export interface SourceProvider extends SourceReader {
-  want(source: ResourceKey): void;
-  forget(source: ResourceKey): void;
+  follow(source: ResourceKey): void;
+  unfollow(source: ResourceKey): void;
 }
 
 export interface TargetWriter {

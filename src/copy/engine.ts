@@ -281,8 +281,8 @@ export class Engine {
   }
 
   #follow({ addedSources, droppedSources }: Pick<BookChange, 'addedSources' | 'droppedSources'>): void {
-    for (const source of addedSources) this.sources.want(source);
-    for (const source of droppedSources) this.sources.forget(source);
+    for (const source of addedSources) this.sources.follow(source);
+    for (const source of droppedSources) this.sources.unfollow(source);
   }
 
   async #runTarget(backend: Backend, target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {

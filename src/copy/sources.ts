@@ -36,12 +36,12 @@ export class SourceRouter implements SourceProvider {
     return await this.#get(source).load(source, signal);
   }
 
-  want(source: ResourceKey): void {
-    this.#get(source).want(source);
+  follow(source: ResourceKey): void {
+    this.#get(source).follow(source);
   }
 
-  forget(source: ResourceKey): void {
-    this.#get(source).forget(source);
+  unfollow(source: ResourceKey): void {
+    this.#get(source).unfollow(source);
   }
 
   #find(source: ResourceKey): SourceProvider | undefined {

@@ -16,8 +16,8 @@ export function stubBackend(
       view: () => ({ state: 'unknown' }),
       fingerprint: () => undefined,
       load: async () => await Promise.resolve(undefined),
-      want: () => undefined,
-      forget: () => undefined,
+      follow: () => undefined,
+      unfollow: () => undefined,
     }),
     targetsOf: () => ({
       reconcile: async (target) => {

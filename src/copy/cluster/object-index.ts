@@ -21,7 +21,7 @@ import { observe, type Observed, type ObserveOptions } from '../model/observed.t
 type FeedBit = number;
 
 /** The feed of our own writes. It confirms an object until a watch brings it or its deletion, or until a time limit. */
-const SELF: FeedBit = 1;
+const OWN_WRITES: FeedBit = 1;
 
 export interface ObjectIndexOptions {
   readonly clock?: Clock;
@@ -58,7 +58,7 @@ export class ObjectIndex {
   readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
   readonly #onRollback: (key: ResourceKey) => void;
-  readonly #expected = new Map<string, Set<Departure>>();
+  readonly #expected = new Map<string, Set<Deletion>>();
   #nextBit: FeedBit = 2;
 
   constructor(cluster: string, kind: string, onChange: OnChange, options: ObjectIndexOptions = {}) {
@@ -72,7 +72,7 @@ export class ObjectIndex {
       onLate: (sinceMs) => options.onLate?.(sinceMs),
       onGivenUp: (key) => {
         const [namespace = '', name = ''] = key.split('/');
-        this.#withdraw(SELF, namespace, name);
+        this.#withdraw(OWN_WRITES, namespace, name);
       },
     });
   }
@@ -100,18 +100,18 @@ export class ObjectIndex {
   expect(target: ResourceKey): Expectation {
     const { namespace, name } = parseResourceKey(target);
     const key = `${namespace}/${name}`;
-    const departure: Departure = { version: undefined };
+    const deletion: Deletion = { version: undefined };
     const expected = this.#expected.get(key) ?? new Set();
-    this.#expected.set(key, expected.add(departure));
+    this.#expected.set(key, expected.add(deletion));
     return {
       learn: (meta, own = false) => {
-        const { version } = departure;
-        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(SELF, meta, false, own);
+        const { version } = deletion;
+        if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(OWN_WRITES, meta, false, own);
         const record = this.get(namespace, name);
         return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
       },
       [Symbol.dispose]: () => {
-        expected.delete(departure);
+        expected.delete(deletion);
         if (expected.size === 0 && this.#expected.get(key) === expected) this.#expected.delete(key);
       },
     };
@@ -126,11 +126,11 @@ export class ObjectIndex {
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
     const bit = this.#newBit();
     /** Objects of which the list under way has an older version than the index, with the version in the index. */
-    const surpassed = new Map<string, string>();
+    const olderInList = new Map<string, string>();
     const sink: WatchSink = {
       upsert: ({ metadata }, initial) => {
         const { namespace = '', name } = metadata;
-        if (initial) this.#compare(metadata, surpassed);
+        if (initial) this.#noteOlder(metadata, olderInList);
         if (accepts === undefined || accepts(metadata)) {
           this.#put(bit, metadata, initial);
           return true;
@@ -141,20 +141,21 @@ export class ObjectIndex {
       },
       remove: ({ metadata }: KubeObject) => {
         const { namespace = '', name, uid, resourceVersion } = metadata;
-        this.#departed(`${namespace}/${name}`, resourceVersion);
+        this.#noteDeletion(`${namespace}/${name}`, resourceVersion);
         const record = this.get(namespace, name);
         // Our own write may be newer than this event.
-        const refuted = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
-        this.#withdraw(bit, namespace, name, uid, refuted);
+        const isGone = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
+        this.#withdraw(bit, namespace, name, uid, isGone);
       },
       prune: (keys, resourceVersion) => {
-        this.#judge(surpassed, keys, resourceVersion);
-        for (const key of this.#expected.keys()) if (!keys.has(key)) this.#departed(key, resourceVersion);
+        this.#checkForRollback(olderInList, keys, resourceVersion);
+        for (const key of this.#expected.keys()) if (!keys.has(key)) this.#noteDeletion(key, resourceVersion);
         for (const [namespace, names] of this.#slots) {
           for (const [name, slot] of names) {
             if (keys.has(`${namespace}/${name}`)) continue;
-            if (isOlder(resourceVersion, slot.record.resourceVersion)) this.#doubt(bit, slot, `${namespace}/${name}`);
-            else if ((slot.feeds & (bit | SELF)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
+            if (isOlder(resourceVersion, slot.record.resourceVersion))
+              this.#awaitConfirmation(bit, slot, `${namespace}/${name}`);
+            else if ((slot.feeds & (bit | OWN_WRITES)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
           }
         }
       },
@@ -162,41 +163,41 @@ export class ObjectIndex {
     return {
       sink,
       listed: (keys, resourceVersion) => {
-        this.#judge(surpassed, keys, resourceVersion);
+        this.#checkForRollback(olderInList, keys, resourceVersion);
       },
       withdraw: (namespace, name, resourceVersion) => {
         const record = this.get(namespace, name);
         if (record === undefined) return;
-        const refuted = resourceVersion !== undefined && !isOlder(resourceVersion, record.resourceVersion);
-        this.#withdraw(bit, namespace, name, undefined, refuted);
+        const isGone = resourceVersion !== undefined && !isOlder(resourceVersion, record.resourceVersion);
+        this.#withdraw(bit, namespace, name, undefined, isGone);
       },
     };
   }
 
-  #compare({ namespace = '', name, uid, resourceVersion }: ObjectMeta, surpassed: Map<string, string>): void {
+  #noteOlder({ namespace = '', name, uid, resourceVersion }: ObjectMeta, olderInList: Map<string, string>): void {
     const record = this.get(namespace, name);
     const path = `${namespace}/${name}`;
     if (record?.uid === uid && isOlder(resourceVersion, record.resourceVersion))
-      surpassed.set(path, record.resourceVersion);
-    else if (surpassed.size > 0) surpassed.delete(path);
+      olderInList.set(path, record.resourceVersion);
+    else if (olderInList.size > 0) olderInList.delete(path);
   }
 
   /**
    * Checks a complete list. An object that was written after the list may be newer in the index. If the known version is no newer than the list,
    * the list should have had it: the server went back.
    */
-  #judge(surpassed: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
-    for (const [path, known] of surpassed) {
+  #checkForRollback(olderInList: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
+    for (const [path, known] of olderInList) {
       if (!keys.has(path)) continue;
-      surpassed.delete(path);
+      olderInList.delete(path);
       const [namespace = '', name = ''] = path.split('/');
       if (!isOlder(resourceVersion, known)) this.#onRollback(this.#key(namespace, name));
     }
   }
 
-  #departed(key: string, version: string): void {
-    for (const departure of this.#expected.get(key) ?? []) {
-      if (departure.version === undefined || isOlder(departure.version, version)) departure.version = version;
+  #noteDeletion(key: string, version: string): void {
+    for (const deletion of this.#expected.get(key) ?? []) {
+      if (deletion.version === undefined || isOlder(deletion.version, version)) deletion.version = version;
     }
   }
 
@@ -220,16 +221,16 @@ export class ObjectIndex {
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
     // A late event of an earlier object of this name confirms nothing.
     if (stale && before.uid !== meta.uid) return;
-    const news = !stale && before.resourceVersion !== meta.resourceVersion;
-    if (bit !== SELF) {
+    const isNew = !stale && before.resourceVersion !== meta.resourceVersion;
+    if (bit !== OWN_WRITES) {
       slot.feeds |= bit;
       // A version older than our write does not mean that the watch has brought the write.
       if (!stale) this.#settle(slot, path);
-    } else if (news) {
-      slot.feeds |= SELF;
+    } else if (isNew) {
+      slot.feeds |= OWN_WRITES;
       this.#pendingWrites.expect(path);
     }
-    if (!news) return;
+    if (!isNew) return;
     // Other feeds have only confirmed the earlier object of this name.
     if (before.uid !== meta.uid) slot.feeds = bit;
     slot.record = observe(meta, this.#observing);
@@ -240,7 +241,7 @@ export class ObjectIndex {
     const record = observe(meta, this.#observing);
     const names = getOrCreate(this.#slots, namespace, () => new Map());
     names.set(this.#observing.lists.text(meta.name), { record, feeds: bit });
-    if (bit === SELF) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
+    if (bit === OWN_WRITES) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
     this.#onChange(this.#key(namespace, meta.name), undefined, record, initial, own);
   }
 
@@ -248,16 +249,16 @@ export class ObjectIndex {
    * A list does not have an object that is newer than the list. The object may exist all the same; if it belongs to this feed, the watch will
    * bring it.
    */
-  #doubt(bit: FeedBit, slot: Slot, path: string): void {
+  #awaitConfirmation(bit: FeedBit, slot: Slot, path: string): void {
     if ((slot.feeds & bit) === 0) return;
     slot.feeds &= ~bit;
     if (slot.feeds !== 0) return;
-    slot.feeds = SELF;
+    slot.feeds = OWN_WRITES;
     this.#pendingWrites.expect(path);
   }
 
   #settle(slot: Slot, path: string): void {
-    slot.feeds &= ~SELF;
+    slot.feeds &= ~OWN_WRITES;
     this.#pendingWrites.arrived(path);
   }
 
@@ -265,13 +266,13 @@ export class ObjectIndex {
    * @param uid of the deleted object: a newer object of the same name stays
    * @param gone the deletion is newer than our own writes
    */
-  #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, gone = false): void {
+  #withdraw(bit: FeedBit, namespace: string, name: string, uid?: string, isGone = false): void {
     const names = this.#slots.get(namespace);
     const slot = names?.get(name);
     if (names === undefined || slot === undefined) return;
     if (uid !== undefined && slot.record.uid !== uid) return;
     slot.feeds &= ~bit;
-    if (gone) this.#settle(slot, `${namespace}/${name}`);
+    if (isGone) this.#settle(slot, `${namespace}/${name}`);
     if (slot.feeds !== 0) return;
     names.delete(name);
     if (names.size === 0) this.#slots.delete(namespace);
@@ -284,7 +285,7 @@ export class ObjectIndex {
 }
 
 /** The version at which a watch reported that the object was deleted or no longer matches, if it did. */
-interface Departure {
+interface Deletion {
   version: string | undefined;
 }
 

@@ -93,7 +93,7 @@ test('an object that is wanted after a list has skipped it does not count as del
     held.forgetful = true;
     objectWatches.reopenSilent(0);
     await waitFor(() => held.held, { message: 'the list to be repeated' });
-    objectWatches.want(key);
+    objectWatches.follow(key);
     await held.answered();
     held.release();
     await waitFor(() => objectWatches.isKnown(key), { message: 'it to be known' });
@@ -134,8 +134,8 @@ test('objects are known correctly before, during and after the switch to the wid
   const watches = (): number => objectWatches.health.length;
   try {
     await create(0);
-    objectWatches.want(key(0));
-    objectWatches.want(key(1));
+    objectWatches.follow(key(0));
+    objectWatches.follow(key(1));
     assert.equal(objectWatches.isKnown(key(0)), false);
     await right([0], [1]);
     await create(1);
@@ -144,7 +144,7 @@ test('objects are known correctly before, during and after the switch to the wid
     assert.equal(watches(), 2);
 
     await create(2);
-    for (let n = 2; n < 10; n += 1) objectWatches.want(key(n));
+    for (let n = 2; n < 10; n += 1) objectWatches.follow(key(n));
     await right([1, 2], [0, 3, 4, 5, 6, 7, 8, 9]);
     await waitFor(() => watches() === 1, { message: 'the wide watch to be the only one' });
     await create(3);
@@ -152,16 +152,16 @@ test('objects are known correctly before, during and after the switch to the wid
     await plane.api.delete(path(2));
     await right([1, 3], [0, 2, 4]);
     assert.equal(index.get('default', 's99'), undefined);
-    objectWatches.want(key(99));
+    objectWatches.follow(key(99));
     await right([99], []);
     await plane.api.delete(path(99));
     await right([], [99]);
 
-    objectWatches.want(key(1));
-    objectWatches.unwant(key(1));
+    objectWatches.follow(key(1));
+    objectWatches.unfollow(key(1));
     assert.equal(objectWatches.isKnown(key(1)), true, 'still wanted by the other');
-    objectWatches.unwant(key(99));
-    for (let n = 3; n < 10; n += 1) objectWatches.unwant(key(n));
+    objectWatches.unfollow(key(99));
+    for (let n = 3; n < 10; n += 1) objectWatches.unfollow(key(n));
     assert.equal(objectWatches.isKnown(key(3)), false);
     assert.equal(index.get('default', 's3'), undefined);
     await waitFor(() => watches() === 3 && objectWatches.health.every(({ connected }) => connected));
@@ -204,7 +204,7 @@ test('a 404 that is not about the object does not mean that it was deleted', asy
   try {
     await create(60);
     await objectWatches.watchAll(() => false).synced;
-    objectWatches.want(key);
+    objectWatches.follow(key);
     await waitFor(() => objectWatches.isKnown(key), { message: 'it to be known' });
     assert.equal(found, true);
     assert.equal(pages, 2);

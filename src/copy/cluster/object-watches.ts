@@ -42,9 +42,9 @@ export class ObjectWatches {
   readonly #options: ObjectWatchesOptions;
   readonly #limit: number;
   readonly #feed: ObjectFeed;
-  readonly #wanted = new Map<ResourceKey, number>();
+  readonly #followed = new Map<ResourceKey, number>();
   /** Wanted in this turn of the event loop. */
-  readonly #wantedNow = new Set<ResourceKey>();
+  readonly #followedNow = new Set<ResourceKey>();
   readonly #known = new Set<ResourceKey>();
   readonly #singles = new Map<ResourceKey, Watcher>();
   /** Work that a stop waits for. */
@@ -71,29 +71,29 @@ export class ObjectWatches {
   }
 
   /** Follows an object until `unwant` was called as often as `want`. */
-  want(key: ResourceKey): void {
-    const users = this.#wanted.get(key) ?? 0;
-    this.#wanted.set(key, users + 1);
+  follow(key: ResourceKey): void {
+    const users = this.#followed.get(key) ?? 0;
+    this.#followed.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
-    if (this.#wide === undefined && this.#wanted.size > this.#limit) this.#openWideWatch();
-    if (this.#wide === undefined) this.#followSoon(key);
+    if (this.#wide === undefined && this.#followed.size > this.#limit) this.#openWideWatch();
+    if (this.#wide === undefined) this.#openSingleSoon(key);
     else if (this.#wide.isListed) this.#lookUp(key);
   }
 
-  unwant(key: ResourceKey): void {
-    const users = this.#wanted.get(key) ?? 0;
+  unfollow(key: ResourceKey): void {
+    const users = this.#followed.get(key) ?? 0;
     if (users > 1) {
-      this.#wanted.set(key, users - 1);
+      this.#followed.set(key, users - 1);
       return;
     }
-    if (!this.#wanted.delete(key)) return;
+    if (!this.#followed.delete(key)) return;
     this.#known.delete(key);
     this.#closeSingle(key);
     const { namespace, name } = parseResourceKey(key);
     const record = this.#options.index.find(key);
     const isKept = record !== undefined && this.#isRelevant?.(record) === true;
     if (!isKept) this.#feed.withdraw(namespace, name);
-    if (this.#isRelevant === undefined && this.#wanted.size < this.#limit / 2) this.#closeWideWatch();
+    if (this.#isRelevant === undefined && this.#followed.size < this.#limit / 2) this.#closeWideWatch();
   }
 
   /** Whether an object that is not in the index does not exist. */
@@ -122,19 +122,19 @@ export class ObjectWatches {
   }
 
   /** Later, because many objects may be wanted at once: too many for single-object watches. */
-  #followSoon(key: ResourceKey): void {
-    if (this.#wantedNow.size === 0) {
+  #openSingleSoon(key: ResourceKey): void {
+    if (this.#followedNow.size === 0) {
       setImmediate(() => {
-        const keys = [...this.#wantedNow];
-        this.#wantedNow.clear();
+        const keys = [...this.#followedNow];
+        this.#followedNow.clear();
         if (this.#stopped || this.#wide !== undefined) return;
-        for (const one of keys) if (this.#wanted.has(one) && !this.#singles.has(one)) this.#followSingle(one);
+        for (const one of keys) if (this.#followed.has(one) && !this.#singles.has(one)) this.#openSingle(one);
       });
     }
-    this.#wantedNow.add(key);
+    this.#followedNow.add(key);
   }
 
-  #followSingle(key: ResourceKey): void {
+  #openSingle(key: ResourceKey): void {
     const { api, kind, watcher } = this.#options;
     const { namespace, name } = parseResourceKey(key);
     const { sink } = this.#feed;
@@ -152,7 +152,7 @@ export class ObjectWatches {
         prune: (keys, resourceVersion) => {
           this.#feed.listed(keys, resourceVersion);
           if (!keys.has(`${namespace}/${name}`)) this.#feed.withdraw(namespace, name, resourceVersion);
-          this.#becomeKnown(key);
+          this.#markKnown(key);
         },
       },
     });
@@ -160,16 +160,16 @@ export class ObjectWatches {
     single.start();
   }
 
-  #becomeKnown(key: ResourceKey): void {
-    if (!this.#wanted.has(key)) return;
-    const news = !this.#known.has(key);
+  #markKnown(key: ResourceKey): void {
+    if (!this.#followed.has(key)) return;
+    const isNew = !this.#known.has(key);
     this.#known.add(key);
     if (this.#wide?.health.synced === true) this.#closeSingle(key);
-    if (news) this.#options.onKnown(key);
+    if (isNew) this.#options.onKnown(key);
   }
 
   #accepts(meta: ObjectMeta): boolean {
-    if (this.#wanted.has(this.#keyOf(meta))) return true;
+    if (this.#followed.has(this.#keyOf(meta))) return true;
     if (this.#isRelevant === undefined) return false;
     // Whatever the index has must stay up to date.
     return this.#isRelevant(meta) || this.#options.index.get(meta.namespace ?? '', meta.name) !== undefined;
@@ -183,7 +183,7 @@ export class ObjectWatches {
   /** Gets an object that the wide watch may have skipped. */
   #lookUp(key: ResourceKey): void {
     if (this.#options.index.find(key) !== undefined) {
-      this.#becomeKnown(key);
+      this.#markKnown(key);
       return;
     }
     const running = this.#lookUps.get(key);
@@ -213,7 +213,7 @@ export class ObjectWatches {
           if (this.#wide?.isListed !== true) return;
           if (lookUp.stale) continue;
           if (object !== undefined) this.#feed.sink.upsert(object, false);
-          this.#becomeKnown(key);
+          this.#markKnown(key);
           return;
         } catch (error) {
           signal.throwIfAborted();
@@ -250,8 +250,8 @@ export class ObjectWatches {
         prune: (keys, resourceVersion) => {
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
           sink.prune(keys, resourceVersion);
-          for (const key of this.#wanted.keys()) if (!this.#known.has(key)) this.#lookUp(key);
-          // The others are closed when they are known (`#becomeKnown`).
+          for (const key of this.#followed.keys()) if (!this.#known.has(key)) this.#lookUp(key);
+          // The others are closed when they are known (`#markKnown`).
           for (const key of this.#singles.keys()) if (this.#known.has(key)) this.#closeSingle(key);
         },
       },
@@ -263,7 +263,7 @@ export class ObjectWatches {
     if (this.#wide === undefined) return;
     this.#close(this.#wide);
     this.#wide = undefined;
-    for (const key of this.#wanted.keys()) if (!this.#singles.has(key)) this.#followSingle(key);
+    for (const key of this.#followed.keys()) if (!this.#singles.has(key)) this.#openSingle(key);
   }
 
   #closeSingle(key: ResourceKey): void {

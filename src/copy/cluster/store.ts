@@ -82,12 +82,12 @@ export class KubeStore implements SourceProvider {
   }
 
   /** Follows a source. @see forget */
-  want(key: ResourceKey): void {
-    this.watches.want(key);
+  follow(key: ResourceKey): void {
+    this.watches.follow(key);
   }
 
-  forget(key: ResourceKey): void {
-    this.watches.unwant(key);
+  unfollow(key: ResourceKey): void {
+    this.watches.unfollow(key);
     this.#fingerprints.delete(key);
   }
 

@@ -111,10 +111,10 @@ export class TargetReconciler {
     if (follow === followed) return;
     if (follow) {
       this.#memory.edit(target).watchedByName = true;
-      this.#options.store.watches.want(target);
+      this.#options.store.watches.follow(target);
     } else {
       delete this.#memory.edit(target).watchedByName;
-      this.#options.store.watches.unwant(target);
+      this.#options.store.watches.unfollow(target);
       this.#tidyMemory(target);
     }
   }

@@ -103,8 +103,8 @@ export class VaultBackend implements Backend {
       leaseRecordsOf: (key) => this.#leaseObserver?.leaseRecordsOf(key) ?? [],
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#leaseObserver?.onLease(key, event),
-      onDoubt: (key) => this.sources.refresh(key),
-      onLeft: options.onLeftLease,
+      onUncertain: (key) => this.sources.refresh(key),
+      onNotRevoked: options.onLeftLease,
     });
     const common = { locations: this.locations, access, credentials, clock, random };
     this.sources = new VaultSources({
@@ -179,11 +179,10 @@ export class VaultBackend implements Backend {
     if (this.leases.isUsedByOther(leaseId, rule)) return;
     const lease = this.leases.find(leaseId);
     if (lease?.state === 'dropped') lease.state = 'ending';
-    const visitor = `revoke ${leaseId}`;
+    const user = `revoke ${leaseId}`;
     try {
       const work = async (limited: AbortSignal): Promise<void> => {
-        const session =
-          lease?.hold.session ?? (location && (await this.#access.open(visitor, location, limited)).session);
+        const session = lease?.hold.session ?? (location && (await this.#access.open(user, location, limited)).session);
         if (session === undefined) throw new Error('its login is no longer known');
         await revokeLease(session, leaseId, limited);
       };
@@ -193,7 +192,7 @@ export class VaultBackend implements Backend {
       if (lease?.state === 'ending') lease.state = 'dropped';
       throw error;
     } finally {
-      this.#access.close(visitor);
+      this.#access.close(user);
     }
   }
 

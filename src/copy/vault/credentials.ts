@@ -20,7 +20,7 @@ export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
 
-interface Made {
+interface CachedIdentity {
   readonly version: string;
   readonly identity: VaultIdentity;
 }
@@ -28,7 +28,7 @@ interface Made {
 export class VaultCredentials {
   readonly #store: KubeStore;
   /** Followed identities by auth reference. */
-  readonly #made = new Map<string, Made>();
+  readonly #identities = new Map<string, CachedIdentity>();
   readonly #tokens: ServiceAccountTokens;
   /** The locations that log in with a Secret or as a ServiceAccount, and how often each follows it. */
   readonly #users = new Map<string, Map<ResourceKey, number>>();
@@ -40,26 +40,26 @@ export class VaultCredentials {
 
   /** Follows the credential for the location `user`, until `unfollow` was called as often. */
   follow(user: ResourceKey, auth: VaultAuthRef): void {
-    const holder = this.#holderOf(auth);
-    const users = getOrCreate(this.#users, holder, () => {
-      if (auth.method !== 'kubernetes') this.#store.want(holder);
+    const account = this.#accountOf(auth);
+    const users = getOrCreate(this.#users, account, () => {
+      if (auth.method !== 'kubernetes') this.#store.follow(account);
       return new Map();
     });
     users.set(user, (users.get(user) ?? 0) + 1);
   }
 
   unfollow(user: ResourceKey, auth: VaultAuthRef): void {
-    const holder = this.#holderOf(auth);
-    const users = this.#users.get(holder);
+    const account = this.#accountOf(auth);
+    const users = this.#users.get(account);
     const count = users?.get(user);
     if (users === undefined || count === undefined) return;
     // Other users get a new object with the same identity, and so the same session.
-    this.#made.delete(idOf(holder, auth));
+    this.#identities.delete(idOf(account, auth));
     if (count > 1) users.set(user, count - 1);
     else users.delete(user);
     if (users.size > 0) return;
-    this.#users.delete(holder);
-    if (auth.method !== 'kubernetes') this.#store.forget(holder);
+    this.#users.delete(account);
+    if (auth.method !== 'kubernetes') this.#store.unfollow(account);
   }
 
   /** The locations that log in with a Secret. */
@@ -73,34 +73,34 @@ export class VaultCredentials {
    */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {
     if (auth.method === 'kubernetes') return this.#serviceAccount(auth);
-    const secret = this.#holderOf(auth);
+    const secret = this.#accountOf(auth);
     const view = this.#users.has(secret) ? this.#store.view(secret) : undefined;
     if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${secret}`);
     if (view?.state === 'missing') throw missingSecret(auth);
     const id = idOf(secret, auth);
-    const made = this.#made.get(id);
-    if (made !== undefined && view?.state === 'present' && made.version === view.version) return made.identity;
+    const cached = this.#identities.get(id);
+    if (cached !== undefined && view?.state === 'present' && cached.version === view.version) return cached.identity;
     const content =
       view?.state === 'present'
         ? await this.#store.load(secret, signal)
         : (await this.#store.read(secret, signal))?.content;
     if (content === undefined) throw missingSecret(auth);
     const identity = identityFrom(auth, content);
-    if (this.#users.has(secret)) this.#made.set(id, { version: content.version, identity });
+    if (this.#users.has(secret)) this.#identities.set(id, { version: content.version, identity });
     return identity;
   }
 
   /** The key of the Secret, or a name for the ServiceAccount. */
-  #holderOf(auth: VaultAuthRef): string {
+  #accountOf(auth: VaultAuthRef): string {
     if (auth.method !== 'kubernetes') return this.#store.key(auth.secret.namespace, auth.secret.name);
     return `kubernetes ${auth.serviceAccount.namespace}/${auth.serviceAccount.name}`;
   }
 
   #serviceAccount(auth: Extract<VaultAuthRef, { method: 'kubernetes' }>): VaultIdentity {
-    const holder = this.#holderOf(auth);
-    const id = idOf(holder, auth);
-    const made = this.#made.get(id);
-    if (made !== undefined) return made.identity;
+    const account = this.#accountOf(auth);
+    const id = idOf(account, auth);
+    const cached = this.#identities.get(id);
+    if (cached !== undefined) return cached.identity;
     const { mount, role, serviceAccount, audiences, apiTokens } = auth;
     const identity: VaultIdentity = {
       method: 'kubernetes',
@@ -109,13 +109,13 @@ export class VaultCredentials {
       subject: `${serviceAccount.namespace}/${serviceAccount.name} ${audiences.join(' ')}`,
       jwt: (signal) => this.#tokens.request(serviceAccount, { audiences, apiTokens }, signal),
     };
-    if (this.#users.has(holder)) this.#made.set(id, { version: '', identity });
+    if (this.#users.has(account)) this.#identities.set(id, { version: '', identity });
     return identity;
   }
 }
 
-function idOf(holder: string, auth: VaultAuthRef): string {
-  return `${holder} ${JSON.stringify(auth)}`;
+function idOf(account: string, auth: VaultAuthRef): string {
+  return `${account} ${JSON.stringify(auth)}`;
 }
 
 function missingSecret({ method, ...auth }: Exclude<VaultAuthRef, { method: 'kubernetes' }>): VaultAuthMissingError {

@@ -12,18 +12,18 @@ import type { Content } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 
 /** The source and rule that a lease is for. */
-export interface Lessee {
+export interface LeaseUser {
   /** Of the source. */
   readonly key: ResourceKey;
   readonly rule: RuleKey;
 }
 
 export type LeaseEvent =
-  | { readonly type: 'granted' | 'renewed' | 'recalled'; readonly leaseId: string }
+  | { readonly type: 'granted' | 'renewed' | 'restored'; readonly leaseId: string }
   | { readonly type: 'renewFailed'; readonly leaseId: string; readonly httpStatus: number | undefined };
 
 /** See `VaultLeases` for the states. */
-export interface Lease extends Lessee {
+export interface Lease extends LeaseUser {
   state: 'live' | 'replaced' | 'dropped' | 'ending';
   readonly leaseId: string;
   content: Content;
@@ -42,7 +42,7 @@ export interface Lease extends Lessee {
   readonly watch: Disposable;
   checkedAt: number;
   /** A policy forbids looking it up. */
-  blind: boolean;
+  isLookupForbidden: boolean;
 }
 
 export interface UpkeepOptions {
@@ -68,7 +68,7 @@ const LEASE_GONE_STATUS = 400;
  * @returns ms until the next call; `replace`: new credentials are needed
  * @throws VaultError if Vault cannot tell; the lease stays live
  */
-export async function tendLease(
+export async function maintainLease(
   lease: Lease,
   pollMs: number,
   options: UpkeepOptions,
@@ -91,7 +91,7 @@ export async function tendLease(
       continue;
     }
     // A poll up to half a second early counts, because otherwise another one would follow at once.
-    if (!lease.blind && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
+    if (!lease.isLookupForbidden && now - lease.checkedAt >= everyMs - 500 && !(await exists(lease, options, signal))) {
       return 'replace';
     }
     const tokenLeftMs = (lease.tokenExpiresAt ?? Infinity) - clock.now();
@@ -140,7 +140,7 @@ async function exists(lease: Lease, { clock, onEvent }: UpkeepOptions, signal: A
     return false;
   } catch (error) {
     if (!isVaultError(error, 'permissionDenied')) throw error;
-    lease.blind = true;
+    lease.isLookupForbidden = true;
     return true;
   }
 }

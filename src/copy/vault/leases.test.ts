@@ -14,7 +14,7 @@ import type { Lease } from './lease.ts';
 import { type LeaseRecord, VaultLeases, leaseVersion } from './leases.ts';
 
 const HOUR_MS = 3_600_000;
-const LESSEE = { key: 'vault:x', rule: 'mirrors:default/x' };
+const USER = { key: 'vault:x', rule: 'mirrors:default/x' };
 const OTHER = { key: 'vault:y', rule: 'mirrors:default/y' };
 const { signal } = new AbortController();
 const content = (text: string): Content =>
@@ -64,13 +64,13 @@ class Scene {
     leaseRecordsOf: () => this.traces,
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
-    onDoubt: (key) => this.doubts.push(key),
-    onLeft: (_, leaseId) => this.left.push(leaseId),
+    onUncertain: (key) => this.doubts.push(key),
+    onNotRevoked: (_, leaseId) => this.left.push(leaseId),
   });
 
-  granted(leaseId = 'l', lessee = LESSEE): Lease {
+  granted(leaseId = 'l', user = USER): Lease {
     const grant = { leaseId, durationSeconds: 3600, renewable: true, issuedAt: this.clock.now(), tokenId: 't' };
-    return this.leases.granted(lessee, this.connection, grant, content(leaseId));
+    return this.leases.granted(user, this.connection, grant, content(leaseId));
   }
 
   trace(leaseId: string, more: Partial<LeaseRecord> = {}): void {
@@ -79,8 +79,8 @@ class Scene {
     ];
   }
 
-  recall(lessee = LESSEE, type = 'Opaque'): Promise<Lease | undefined> {
-    return this.leases.recall(lessee, this.connection, type, signal);
+  restore(user = USER, type = 'Opaque'): Promise<Lease | undefined> {
+    return this.leases.restore(user, this.connection, type, signal);
   }
 
   loseToken(id: string): void {
@@ -95,10 +95,10 @@ describe('a lease of an hour', () => {
       const lease = scene.granted();
       scene.clock.jump(jumpMs);
       await scene.clock.advance(HOUR_MS / 2);
-      assert.equal(await scene.leases.tend(lease, 10 * HOUR_MS, signal), HOUR_MS / 6);
+      assert.equal(await scene.leases.maintain(lease, 10 * HOUR_MS, signal), HOUR_MS / 6);
       assert.deepEqual(scene.asked, []);
       await scene.clock.advance(HOUR_MS / 6);
-      await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+      await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
       assert.deepEqual(scene.asked, ['sys/leases/renew']);
     });
   }
@@ -124,7 +124,7 @@ describe('a lease of an hour', () => {
     const scene = new Scene();
     await scene.clock.advance(50_000);
     const grant = { ...entry.lease, issuedAt: scene.clock.now() - 50_000 };
-    const lease = scene.leases.granted(LESSEE, scene.connection, grant, content('l'));
+    const lease = scene.leases.granted(USER, scene.connection, grant, content('l'));
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
@@ -138,7 +138,7 @@ describe('a lease of an hour', () => {
       await scene.clock.advance(9000);
       return await request(call);
     };
-    await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
     assert.equal(lease.expiresAt, asked + HOUR_MS);
   });
 
@@ -148,7 +148,7 @@ describe('a lease of an hour', () => {
     scene.loseToken('other');
     assert.deepEqual(scene.doubts, []);
     scene.loseToken('t');
-    assert.deepEqual(scene.doubts, [LESSEE.key]);
+    assert.deepEqual(scene.doubts, [USER.key]);
     scene.leases.dropped(lease);
     scene.loseToken('t');
     assert.equal(scene.doubts.length, 1);
@@ -159,7 +159,7 @@ describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
     it(`is dropped early when its rule leaves many leases (${how})`, () => {
       const scene = new Scene();
-      const of = (): string[] => Array.from(scene.leases.of(LESSEE.rule), ({ leaseId }) => leaseId);
+      const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
       scene.leases[how](scene.granted('other', OTHER));
       for (let number = 1; number <= 50; number++) scene.leases[how](scene.granted(`l${number}`));
       assert.deepEqual(
@@ -208,15 +208,15 @@ describe('a lease that is no longer renewed', () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.leases.ended('l');
-    assert.deepEqual([scene.doubts, scene.forgotten], [[LESSEE.key], []]);
-    await scene.leases.tend(lease, 10 * HOUR_MS, signal);
+    assert.deepEqual([scene.doubts, scene.forgotten], [[USER.key], []]);
+    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
     assert.deepEqual(scene.asked, ['sys/leases/lookup']);
   });
 
   it('keeps its token also when its rule is deleted', () => {
     const scene = new Scene();
     scene.leases.dropped(scene.granted());
-    scene.leases.release(LESSEE.rule);
+    scene.leases.release(USER.rule);
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
@@ -226,13 +226,13 @@ describe('a lease that is no longer renewed', () => {
     await scene.clock.advance(HOUR_MS / 4);
     scene.leases.dropped(lease);
     scene.trace('l', { copies: [] });
-    const again = await scene.recall({ ...LESSEE, key: 'vault:z' }, 'kubernetes.io/basic-auth');
+    const again = await scene.restore({ ...USER, key: 'vault:z' }, 'kubernetes.io/basic-auth');
     assert.deepEqual([again?.content.type, again?.content.digest], ['kubernetes.io/basic-auth', lease.content.digest]);
     assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
     assert.deepEqual([scene.asked, scene.clock.pendingTimers], [[], 0]);
     // It may have been ended by others meanwhile.
     assert.ok(again);
-    await scene.leases.tend(again, 10 * HOUR_MS, signal);
+    await scene.leases.maintain(again, 10 * HOUR_MS, signal);
     assert.deepEqual(scene.asked, ['sys/leases/lookup']);
   });
 
@@ -241,11 +241,11 @@ describe('a lease that is no longer renewed', () => {
     const lease = scene.granted();
     scene.copied = content('l');
     scene.trace('l');
-    assert.equal(await scene.recall(OTHER), undefined, 'it lives for another');
+    assert.equal(await scene.restore(OTHER), undefined, 'it lives for another');
     scene.leases.dropped(lease);
-    assert.equal(await scene.recall(OTHER), undefined);
+    assert.equal(await scene.restore(OTHER), undefined);
     lease.state = 'ending';
-    assert.equal(await scene.recall(), undefined);
+    assert.equal(await scene.restore(), undefined);
     assert.deepEqual(scene.asked, []);
   });
 });
@@ -255,7 +255,7 @@ describe('a lease from before a restart', () => {
     const scene = new Scene();
     scene.trace('l');
     scene.copied = content('before');
-    const lease = await scene.recall(LESSEE, 'x');
+    const lease = await scene.restore(USER, 'x');
     assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
     assert.deepEqual([scene.asked, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
   });
@@ -263,10 +263,10 @@ describe('a lease from before a restart', () => {
   it('is not recalled without a copy, or if Vault does not have it', async () => {
     const scene = new Scene();
     scene.trace('l');
-    assert.equal(await scene.recall(), undefined);
+    assert.equal(await scene.restore(), undefined);
     scene.copied = content('before');
     scene.refusal = new VaultError('lease not found', { kind: 'leaseGone', addr: 'https://v' });
-    assert.equal(await scene.recall(), undefined);
+    assert.equal(await scene.restore(), undefined);
     assert.equal(scene.holds, 0);
   });
 
@@ -274,18 +274,18 @@ describe('a lease from before a restart', () => {
     const scene = new Scene();
     scene.trace('l');
     scene.copied = content('before');
-    const [one, two] = await Promise.all([scene.recall(), scene.recall(OTHER)]);
-    assert.deepEqual([one?.rule, two], [LESSEE.rule, undefined]);
+    const [one, two] = await Promise.all([scene.restore(), scene.restore(OTHER)]);
+    assert.deepEqual([one?.rule, two], [USER.rule, undefined]);
     assert.ok(scene.leases.isUsedByOther('l', OTHER.rule));
-    assert.ok(!scene.leases.isUsedByOther('l', LESSEE.rule));
+    assert.ok(!scene.leases.isUsedByOther('l', USER.rule));
   });
 });
 
 it('unusable credentials are revoked, and a failed revocation is reported', async () => {
   const scene = new Scene();
-  await scene.leases.discard(LESSEE, scene.connection, 'l');
+  await scene.leases.discard(USER, scene.connection, 'l');
   assert.deepEqual([scene.asked, scene.left], [['sys/leases/revoke'], []]);
   scene.refusal = new VaultError('no', { kind: 'permissionDenied', addr: 'https://v' });
-  await scene.leases.discard(LESSEE, scene.connection, 'm');
+  await scene.leases.discard(USER, scene.connection, 'm');
   assert.deepEqual(scene.left, ['m']);
 });

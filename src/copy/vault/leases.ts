@@ -25,7 +25,7 @@ import { Content } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
-import { type Lease, type Lessee, tendLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
+import { type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
 /** What a rule's status and its copies record of a lease. */
 export interface LeaseRecord {
@@ -48,21 +48,21 @@ export interface VaultLeasesOptions extends UpkeepOptions {
   /** The credentials in a copy, if no other client wrote to it. */
   readonly readCopy: (
     copy: ResourceKey,
-    lessee: Lessee,
-    trace: LeaseRecord,
+    user: LeaseUser,
+    record: LeaseRecord,
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
   /** The lease of this source may no longer be valid: it should be polled. */
-  readonly onDoubt: (key: ResourceKey) => void;
+  readonly onUncertain: (key: ResourceKey) => void;
   /** Unused credentials could not be revoked; they expire. */
-  readonly onLeft: (key: ResourceKey, leaseId: string, error: unknown) => void;
+  readonly onNotRevoked: (key: ResourceKey, leaseId: string, error: unknown) => void;
 }
 
 /**
  * Most replaced and dropped leases of one rule that are held; beyond that the oldest are forgotten. A Vault that reports each lease as gone,
  * or a path that is edited again and again, adds one with every poll.
  */
-const MOST_LEFT = 10;
+const MAX_RETIRED = 10;
 /** Content of a replaced lease, which is never used again. */
 const NO_CONTENT = Content.ofFields(SECRET, { data: {} }, '', '');
 
@@ -80,17 +80,17 @@ export class VaultLeases {
   }
 
   /** Adds the lease of new credentials. */
-  granted(lessee: Lessee, connection: VaultConnection, grant: LeaseGrant, content: Content): Lease {
+  granted(user: LeaseUser, connection: VaultConnection, grant: LeaseGrant, content: Content): Lease {
     const { clock } = this.#options;
     const issuedAt = clock.monotonic() - (clock.now() - grant.issuedAt);
-    const lease = this.#live(lessee, connection.hold(), { ...grant, issuedAt, content });
-    this.#options.onEvent(lessee.key, { type: 'granted', leaseId: grant.leaseId });
+    const lease = this.#live(user, connection.hold(), { ...grant, issuedAt, content });
+    this.#options.onEvent(user.key, { type: 'granted', leaseId: grant.leaseId });
     return lease;
   }
 
   /** Revokes new credentials that cannot be used. Never rejects. */
   async discard(
-    { key }: Pick<Lessee, 'key'>,
+    { key }: Pick<LeaseUser, 'key'>,
     connection: VaultConnection,
     leaseId: string,
     signal?: AbortSignal,
@@ -98,7 +98,7 @@ export class VaultLeases {
     try {
       await revokeLease(connection.session, leaseId, signal);
     } catch (error) {
-      this.#options.onLeft(key, leaseId, error);
+      this.#options.onNotRevoked(key, leaseId, error);
     }
   }
 
@@ -107,22 +107,22 @@ export class VaultLeases {
    * @param type of the content
    * @throws VaultError, ApiError, ConnectionError
    */
-  async recall(
-    lessee: Lessee,
+  async restore(
+    user: LeaseUser,
     connection: VaultConnection,
     type: string,
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
-    const { key } = lessee;
-    for (const trace of this.#options.leaseRecordsOf(key)) {
-      const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = trace;
-      const revived = this.#revive(lessee, leaseId, type);
-      if (revived !== undefined) return revived;
+    const { key } = user;
+    for (const record of this.#options.leaseRecordsOf(key)) {
+      const { leaseId, durationSeconds, tokenExpiresAt = 0, copies } = record;
+      const resumed = this.#resume(user, leaseId, type);
+      if (resumed !== undefined) return resumed;
       if (copies.length === 0 || this.#known.has(leaseId)) continue;
       const facts = await this.#factsOf(leaseId, durationSeconds, connection, signal);
       if (facts === undefined) continue;
       for (const copy of copies) {
-        const held = await this.#options.readCopy(copy, lessee, trace, signal);
+        const held = await this.#options.readCopy(copy, user, record, signal);
         // Another rule may have recalled it meanwhile, if its status names the same lease.
         if (this.#known.has(leaseId)) break;
         if (held === undefined) continue;
@@ -135,20 +135,20 @@ export class VaultLeases {
         const seconds = durationSeconds > 0 ? durationSeconds : Math.max(0, Math.round(leftMs / 1000));
         const issuedAt = clock.monotonic() + leftMs - seconds * 1000;
         const { renewable } = facts;
-        const recalled = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
-        const lease = this.#live(lessee, connection.hold(), recalled);
+        const restored = { leaseId, durationSeconds: seconds, renewable, issuedAt, content };
+        const lease = this.#live(user, connection.hold(), restored);
         // A token that should have expired by now was renewed after its expiry was recorded.
         if (tokenExpiresAt > now) lease.tokenExpiresAt = tokenExpiresAt;
-        this.#options.onEvent(key, { type: 'recalled', leaseId });
+        this.#options.onEvent(key, { type: 'restored', leaseId });
         return lease;
       }
     }
     return undefined;
   }
 
-  /** @see tendLease */
-  async tend(lease: Lease, pollMs: number, signal: AbortSignal): Promise<number | 'replace'> {
-    return await tendLease(lease, pollMs, this.#options, signal);
+  /** @see maintainLease */
+  async maintain(lease: Lease, pollMs: number, signal: AbortSignal): Promise<number | 'replace'> {
+    return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
   /** Another lease of the same origin took its place: it is held until it expires. */
@@ -194,7 +194,7 @@ export class VaultLeases {
     }
     // Its rule started to use it again during the revocation.
     lease.checkedAt = -Infinity;
-    this.#options.onDoubt(lease.key);
+    this.#options.onUncertain(lease.key);
   }
 
   /** The rule is gone; its leases expire. */
@@ -214,7 +214,7 @@ export class VaultLeases {
   #retire(lease: Lease, state: 'replaced' | 'dropped'): void {
     const { clock } = this.#options;
     const left = [...this.of(lease.rule)].filter(({ state: its }) => its === 'replaced' || its === 'dropped');
-    for (const oldest of left.slice(0, Math.max(0, left.length - MOST_LEFT + 1))) this.#end(oldest);
+    for (const oldest of left.slice(0, Math.max(0, left.length - MAX_RETIRED + 1))) this.#end(oldest);
     lease.state = state;
     lease.watch[Symbol.dispose]();
     const rest = Math.max(0, lease.expiresAt - clock.monotonic());
@@ -237,28 +237,28 @@ export class VaultLeases {
   }
 
   /** Makes a dropped lease of the rule live again. */
-  #revive(lessee: Lessee, leaseId: string, type: string): Lease | undefined {
+  #resume(user: LeaseUser, leaseId: string, type: string): Lease | undefined {
     const kept = this.#known.get(leaseId);
-    if (kept?.state !== 'dropped' || kept.rule !== lessee.rule) return undefined;
+    if (kept?.state !== 'dropped' || kept.rule !== user.rule) return undefined;
     if (kept.expiresAt <= this.#options.clock.monotonic()) return undefined;
     this.#forget(kept);
     const content = kept.content.withVersion(kept.content.version, type);
-    const lease = this.#live(lessee, kept.hold, { ...kept, durationSeconds: kept.fullSeconds, content });
+    const lease = this.#live(user, kept.hold, { ...kept, durationSeconds: kept.fullSeconds, content });
     lease.durationSeconds = kept.durationSeconds;
     lease.expiresAt = kept.expiresAt;
     lease.tokenExpiresAt = kept.tokenExpiresAt;
     // Another client may have revoked it.
     lease.checkedAt = -Infinity;
-    this.#options.onEvent(lessee.key, { type: 'recalled', leaseId });
+    this.#options.onEvent(user.key, { type: 'restored', leaseId });
     return lease;
   }
 
   #live(
-    { key, rule }: Lessee,
+    { key, rule }: LeaseUser,
     hold: SessionHold,
     facts: Omit<LeaseGrant, 'tokenId'> & { readonly tokenId?: string | undefined; readonly content: Content },
   ): Lease {
-    const { clock, random, onDoubt } = this.#options;
+    const { clock, random, onUncertain } = this.#options;
     const { leaseId, durationSeconds, renewable, issuedAt, tokenId, content } = facts;
     const lease: Lease = {
       key,
@@ -276,10 +276,10 @@ export class VaultLeases {
       jitter: random(),
       hold,
       watch: hold.session.watchTokens((id) => {
-        if (id === tokenId) onDoubt(key);
+        if (id === tokenId) onUncertain(key);
       }),
       checkedAt: clock.monotonic(),
-      blind: false,
+      isLookupForbidden: false,
     };
     updateTokenEnd(lease);
     this.#known.set(leaseId, lease);

@@ -56,7 +56,7 @@ export interface VaultLocation {
  * @throws VaultError `invalidServer`, VaultPathError
  */
 export function vaultSourceKey(location: VaultLocation, rule: RuleKey): ResourceKey {
-  return keyOf(location, [...waysOf(location), rule]);
+  return keyOf(location, [...readParameters(location), rule]);
 }
 
 /**
@@ -64,7 +64,7 @@ export function vaultSourceKey(location: VaultLocation, rule: RuleKey): Resource
  * @throws VaultError `invalidServer`, VaultPathError
  */
 export function vaultPollKey(location: VaultLocation): ResourceKey {
-  return keyOf(location, waysOf(location));
+  return keyOf(location, readParameters(location));
 }
 
 /**
@@ -76,7 +76,7 @@ export function vaultLeaseOrigin(location: VaultLocation): string {
   return hashOf(location, [location.auth, location.encoding]);
 }
 
-function waysOf({ server, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
+function readParameters({ server, auth, encoding, secretType }: VaultLocation): readonly unknown[] {
   return [parseServer(server).connectionKey, auth, encoding, secretType ?? null];
 }
 
@@ -88,14 +88,14 @@ export function vaultTargetKey(location: VaultLocation): ResourceKey {
   return keyOf(location, []);
 }
 
-function keyOf(location: VaultLocation, how: readonly unknown[]): ResourceKey {
+function keyOf(location: VaultLocation, parameters: readonly unknown[]): ResourceKey {
   const { origin } = parseServer(location.server);
-  return `${VAULT_BACKEND}:${origin}/${normalizePath(location.path)}#${hashOf(location, how)}`;
+  return `${VAULT_BACKEND}:${origin}/${normalizePath(location.path)}#${hashOf(location, parameters)}`;
 }
 
-function hashOf(location: VaultLocation, how: readonly unknown[]): string {
+function hashOf(location: VaultLocation, parameters: readonly unknown[]): string {
   const { url, namespace } = parseServer(location.server);
-  const parts = JSON.stringify([url.href, namespace, normalizePath(location.path), how]);
+  const parts = JSON.stringify([url.href, namespace, normalizePath(location.path), parameters]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);
 }
 
@@ -134,16 +134,16 @@ export class VaultLocations {
   readonly #rulesAt = new SetMap<ResourceKey, RuleKey>();
   /** The path in Vault of a target key, if it differs from the spec. Only for paths that a rule uses. */
   readonly #paths = new Map<ResourceKey, string>();
-  readonly #onHurry: (key: ResourceKey) => void;
-  readonly #onMoved: (rule: RuleKey) => void;
+  readonly #onSooner: (key: ResourceKey) => void;
+  readonly #onKeyChanged: (rule: RuleKey) => void;
 
   /**
-   * @param onHurry an entry has a shorter poll period than before, or another location
-   * @param onMoved a target key of the rule has changed
+   * @param onSooner an entry has a shorter poll period than before, or another location
+   * @param onKeyChanged a target key of the rule has changed
    */
-  constructor(onHurry: (key: ResourceKey) => void, onMoved: (rule: RuleKey) => void = () => undefined) {
-    this.#onHurry = onHurry;
-    this.#onMoved = onMoved;
+  constructor(onSooner: (key: ResourceKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
+    this.#onSooner = onSooner;
+    this.#onKeyChanged = onKeyChanged;
   }
 
   /** The key of a location as a target. Equal for all paths that are known to be the same entry. */
@@ -165,7 +165,7 @@ export class VaultLocations {
     if (path === this.#paths.get(written)) return false;
     if (path === undefined) this.#paths.delete(written);
     else this.#paths.set(written, path);
-    for (const rule of this.#rulesAt.get(written)) this.#onMoved(rule);
+    for (const rule of this.#rulesAt.get(written)) this.#onKeyChanged(rule);
     return true;
   }
 
@@ -175,9 +175,9 @@ export class VaultLocations {
     for (const use of uses) {
       const users = getOrCreate(this.#users, use.key, () => new Map());
       const before = users.get(rule);
-      const more = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
-      const otherwise = before !== undefined && JSON.stringify(before.location) !== JSON.stringify(use.location);
-      if (more || otherwise) sooner.push(use.key);
+      const isSooner = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
+      const isMoved = before !== undefined && JSON.stringify(before.location) !== JSON.stringify(use.location);
+      if (isSooner || isMoved) sooner.push(use.key);
       users.set(rule, use);
     }
     const before = this.#usesOf.get(rule) ?? [];
@@ -191,7 +191,7 @@ export class VaultLocations {
     if (uses.length > 0) this.#usesOf.set(rule, uses);
     else this.#usesOf.delete(rule);
     this.#index(rule, before, uses);
-    for (const key of sooner) this.#onHurry(key);
+    for (const key of sooner) this.#onSooner(key);
   }
 
   #index(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {

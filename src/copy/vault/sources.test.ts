@@ -63,8 +63,8 @@ test('a poll whose source is forgotten meanwhile keeps no session and reports no
     leaseRecordsOf: () => [],
     readCopy: async () => await Promise.resolve(undefined),
     onEvent: () => undefined,
-    onDoubt: () => undefined,
-    onLeft: () => undefined,
+    onUncertain: () => undefined,
+    onNotRevoked: () => undefined,
   });
   let letGo = false;
   const onError = (): void => assert.fail('an entry that was let go is no failed poll');
@@ -73,14 +73,14 @@ test('a poll whose source is forgotten meanwhile keeps no session and reports no
   const key = vaultSourceKey(LOCATION, RULE);
   try {
     const secret = store.key('default', 'token');
-    store.want(secret);
+    store.follow(secret);
     await waitFor(() => store.view(secret).state === 'present', { message: 'the credential to be known' });
     locations.set(RULE, [{ key, location: LOCATION, pollSeconds: 60 }]);
     onRead = () => {
       letGo = true;
-      sources.forget(key);
+      sources.unfollow(key);
     };
-    sources.want(key);
+    sources.follow(key);
     await waitFor(() => letGo, { message: 'the poll to read the credential' });
     await waitFor(() => sources.queues.every(({ depth }) => depth === 0), { message: 'the poll to end' });
     await waitFor(() => sessions.size === 0, { message: 'the session to be closed' });

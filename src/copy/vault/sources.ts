@@ -30,7 +30,7 @@ import { VaultAuthMissingError } from './auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import type { VaultLeases } from './leases.ts';
 import { laneOf, vaultPollKey, type VaultLocations } from './locations.ts';
-import { type OwnUnit, Unit, UNKNOWN } from './unit.ts';
+import { type DynamicUnit, Unit, UNKNOWN } from './unit.ts';
 import { contentKey, UnitReader } from './unit-reader.ts';
 
 export interface VaultSourcesOptions {
@@ -105,7 +105,7 @@ export class VaultSources implements SourceProvider {
     });
   }
 
-  want(key: ResourceKey): void {
+  follow(key: ResourceKey): void {
     const location = this.#options.locations.get(key);
     if (location === undefined || this.#byMember.has(key)) return;
     const shared = vaultPollKey(location);
@@ -115,7 +115,7 @@ export class VaultSources implements SourceProvider {
     if (sooner) this.#refresh(unit);
   }
 
-  forget(key: ResourceKey): void {
+  unfollow(key: ResourceKey): void {
     const unit = this.#byMember.get(key);
     if (unit === undefined) return;
     this.#byMember.delete(key);
@@ -195,7 +195,7 @@ export class VaultSources implements SourceProvider {
   }
 
   /** Replaces a shared unit of dynamic credentials by one for each rule. */
-  #split(unit: Unit): readonly OwnUnit[] {
+  #split(unit: Unit): readonly DynamicUnit[] {
     const { locations } = this.#options;
     const members = [...unit.members];
     this.#close(unit);
@@ -250,8 +250,8 @@ export class VaultSources implements SourceProvider {
         throw error;
       }
     } finally {
-      const news = needsContent || stateOf(unit) !== before;
-      if (news && this.#isCurrent(unit)) this.#changed(unit);
+      const changed = needsContent || stateOf(unit) !== before;
+      if (changed && this.#isCurrent(unit)) this.#changed(unit);
     }
     // The unit was closed during the poll, which may have opened a session or lease since. A failure no longer matters.
     this.#release(unit);

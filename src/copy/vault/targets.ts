@@ -51,7 +51,7 @@ export interface Written {
   readonly entryVersion: string | undefined;
 }
 
-interface Held {
+interface LastWrite {
   /** Of the source's content. */
   readonly digest: string;
   sourceVersion: string;
@@ -64,7 +64,7 @@ interface Held {
 }
 
 interface Memory {
-  held?: Held;
+  lastWrite?: LastWrite;
   /** The followed credential. */
   auth?: VaultAuthRef;
   /** The credential changed during a run. */
@@ -95,7 +95,7 @@ export class VaultTargets implements TargetWriter {
     const winner = oldestOf(book.on(target));
     const location = winner === undefined ? undefined : locations.get(target, winner.claim.owner.key);
     if (winner === undefined || location === undefined) {
-      this.#leave(target);
+      this.#release(target);
       return undefined;
     }
     const memory = this.#follow(target, location.auth);
@@ -111,7 +111,7 @@ export class VaultTargets implements TargetWriter {
       // The watch of the credential starts the next run.
       if (error instanceof NotKnownYetError) return undefined;
       if (signal.aborted || !(isVaultError(error) || error instanceof VaultAuthMissingError)) throw error;
-      delete memory.held;
+      delete memory.lastWrite;
       const { pending, reason, message } = troubleOf(error, location, 'syncing to');
       if (winner.outcome.state !== 'error' || !isSkippedCall(error)) {
         const why = { reason, message };
@@ -147,8 +147,8 @@ export class VaultTargets implements TargetWriter {
 
   /** The content of a target when it was last written or read. */
   written(target: ResourceKey): Written | undefined {
-    const { held } = this.#memory.get(target) ?? {};
-    return held && { sourceVersion: held.sourceVersion, entryVersion: entryVersionOf(held) };
+    const { lastWrite } = this.#memory.get(target) ?? {};
+    return lastWrite && { sourceVersion: lastWrite.sourceVersion, entryVersion: entryVersionOf(lastWrite) };
   }
 
   /**
@@ -164,9 +164,9 @@ export class VaultTargets implements TargetWriter {
     const { access, locations } = this.#options;
     const location = locations.get(target, rule);
     if (location === undefined || entryVersion === undefined) return undefined;
-    const visitor = `read back ${target} for ${rule}`;
+    const user = `read back ${target} for ${rule}`;
     try {
-      const { entries } = await access.open(visitor, location, signal);
+      const { entries } = await access.open(user, location, signal);
       const entry = await entries.read(location.path, signal);
       if (entry.state !== 'found' || entryVersionOf(entry) !== entryVersion) return undefined;
       return contentFrom(entry.values, location.encoding);
@@ -178,7 +178,7 @@ export class VaultTargets implements TargetWriter {
       if (!isVaultError(error) || error.transient) throw error;
       return undefined;
     } finally {
-      access.close(visitor);
+      access.close(user);
     }
   }
 
@@ -199,19 +199,19 @@ export class VaultTargets implements TargetWriter {
     const { entries } = await access.open(target, location, signal);
     // Another rule may write the same entry by another path, or make a cycle with it: after a new evaluation the claims show it.
     if (locations.learn(location, await entries.resolve(location.path, signal))) return undefined;
-    const { held } = memory;
-    const holds = async (digest: string | undefined, version: string): Promise<boolean> => {
-      if (held === undefined || digest !== held.digest) return false;
-      if (!(await isUntouched(await access.open(target, location, signal), location, held, signal))) return false;
-      held.sourceVersion = version;
+    const { lastWrite } = memory;
+    const isSynced = async (digest: string | undefined, version: string): Promise<boolean> => {
+      if (lastWrite === undefined || digest !== lastWrite.digest) return false;
+      if (!(await isUntouched(await access.open(target, location, signal), location, lastWrite, signal))) return false;
+      lastWrite.sourceVersion = version;
       return true;
     };
     const known = sources.fingerprint(source)?.digest;
-    if (view.state === 'present' && (await holds(known, view.version))) return { outcome: SYNCED };
+    if (view.state === 'present' && (await isSynced(known, view.version))) return { outcome: SYNCED };
     const content = await sources.load(source, signal);
     if (content === undefined) return undefined;
     // Another version of the source may have the same content.
-    if (content.digest !== known && (await holds(content.digest, content.version))) return { outcome: SYNCED };
+    if (content.digest !== known && (await isSynced(content.digest, content.version))) return { outcome: SYNCED };
     if (content.keyCount === 0) {
       const message = 'no data in source secret; nothing is written';
       return { outcome: { state: 'waiting', for: 'content', reason: 'NoData', message } };
@@ -229,7 +229,7 @@ export class VaultTargets implements TargetWriter {
     const nestedInKv1 = encoding === 'base64';
     const update = await connection.entries.update(location.path, () => values, signal, { nestedInKv1 });
     const { written, version, createdTime } = update;
-    memory.held = { digest: content.digest, sourceVersion: content.version, version, createdTime, encoding };
+    memory.lastWrite = { digest: content.digest, sourceVersion: content.version, version, createdTime, encoding };
     const winner = oldestOf(book.on(target));
     if (written && winner !== undefined) onWrite(target, connection.session.addr, winner);
     return { outcome: SYNCED, wrote: written };
@@ -245,7 +245,7 @@ export class VaultTargets implements TargetWriter {
   }
 
   /** No rule claims it any more. It stays unchanged. */
-  #leave(target: ResourceKey): void {
+  #release(target: ResourceKey): void {
     const memory = this.#memory.get(target);
     this.#memory.delete(target);
     if (memory?.auth !== undefined) this.#options.credentials.unfollow(target, memory.auth);
@@ -256,16 +256,16 @@ export class VaultTargets implements TargetWriter {
     const entries = this.#options.book.on(target);
     const winner = oldestOf(entries);
     for (const entry of entries) {
-      const mine = entry === winner ? outcome : lost(winner);
-      const news = this.#options.book.settle(entry, mine);
+      const own = entry === winner ? outcome : lost(winner);
+      const changed = this.#options.book.settle(entry, own);
       const wroteForIt = wrote && entry === winner;
-      if (news || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
+      if (changed || wroteForIt) this.#options.onOutcome(entry, wroteForIt);
     }
   }
 }
 
 /** @returns `undefined` where Vault counts no versions */
-function entryVersionOf({ version, createdTime }: Pick<Held, 'version' | 'createdTime'>): string | undefined {
+function entryVersionOf({ version, createdTime }: Pick<LastWrite, 'version' | 'createdTime'>): string | undefined {
   return version === undefined || createdTime === undefined ? undefined : `${version} ${createdTime}`;
 }
 
@@ -288,10 +288,10 @@ function lost(winner: Entry | undefined): Outcome {
 async function isUntouched(
   { entries }: VaultConnection,
   { path, encoding }: VaultLocation,
-  held: Held,
+  lastWrite: LastWrite,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (held.version === undefined || held.encoding !== encoding) return false;
+  if (lastWrite.version === undefined || lastWrite.encoding !== encoding) return false;
   const { head } = await entries.readVersion(path, signal);
-  return head.state === 'found' && head.version === held.version && head.createdTime === held.createdTime;
+  return head.state === 'found' && head.version === lastWrite.version && head.createdTime === lastWrite.createdTime;
 }

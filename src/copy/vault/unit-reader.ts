@@ -18,7 +18,7 @@ import { absentView, contentOf, invalid, presentView, versionOf } from './entry-
 import type { Lease } from './lease.ts';
 import { leaseVersion, type VaultLeases } from './leases.ts';
 import { vaultLeaseOrigin, type VaultLocations } from './locations.ts';
-import { isOwn, type OwnUnit, type Unit } from './unit.ts';
+import { isDynamic, type DynamicUnit, type Unit } from './unit.ts';
 
 export interface UnitReaderOptions {
   readonly locations: VaultLocations;
@@ -30,13 +30,13 @@ export interface UnitReaderOptions {
   /** Whether the unit is still in use. */
   readonly isCurrent: (unit: Unit) => boolean;
   /** Replaces a shared unit by one for each rule. */
-  readonly split: (unit: Unit) => readonly OwnUnit[];
+  readonly split: (unit: Unit) => readonly DynamicUnit[];
   /** A unit other than the one that is read has changed. */
   readonly onChange: (unit: Unit) => void;
 }
 
 /** Wait after credentials that cannot be used, ms. It doubles each time. */
-const WASTE_WAIT = { first: 60_000, longest: 3_600_000 };
+const UNUSABLE_WAIT = { first: 60_000, longest: 3_600_000 };
 /** How long a source waits for the evaluation of the rules that use another path for it, ms. */
 const RENAMED_MS = 50;
 
@@ -60,8 +60,8 @@ export class UnitReader {
    */
   async read(unit: Unit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
     const { location } = unit;
-    if (isOwn(unit)) {
-      const waitMs = await this.#tend(unit, connection, signal);
+    if (isDynamic(unit)) {
+      const waitMs = await this.#maintain(unit, connection, signal);
       if (waitMs !== undefined) return waitMs;
     }
     if (unit.view.state !== 'present') {
@@ -70,7 +70,7 @@ export class UnitReader {
       // The claims from here may be part of a cycle under the new path, so the rules are evaluated first.
       if (this.#options.locations.learn(location, place)) return RENAMED_MS;
       const noKv = known && mount.kind === 'other';
-      if (!isOwn(unit) && (noKv || (!known && this.#hasRecord(unit)))) {
+      if (!isDynamic(unit) && (noKv || (!known && this.#hasRecord(unit)))) {
         this.#options.split(unit);
         return undefined;
       }
@@ -85,7 +85,7 @@ export class UnitReader {
     unit.needsContent = false;
     if (entry === undefined) return undefined;
     if (entry.state !== 'found') {
-      this.#drop(unit);
+      this.#dropLease(unit);
       unit.view = absentView(entry, location, connection.session.addr);
       return undefined;
     }
@@ -93,17 +93,17 @@ export class UnitReader {
   }
 
   /** Renews the lease if that is due. @returns `undefined` if new credentials are needed */
-  async #tend(unit: OwnUnit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
+  async #maintain(unit: DynamicUnit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
     const { leases, pollMs } = this.#options;
-    if (!unit.recalled) {
-      const lease = await leases.recall(unit, connection, unit.location.secretType ?? '', signal);
-      unit.recalled = true;
-      if (lease !== undefined) this.#hold(unit, lease);
+    if (!unit.isRestoreTried) {
+      const lease = await leases.restore(unit, connection, unit.location.secretType ?? '', signal);
+      unit.isRestoreTried = true;
+      if (lease !== undefined) this.#setLease(unit, lease);
     }
     if (unit.lease === undefined) return undefined;
-    const waitMs = await leases.tend(unit.lease, pollMs(unit), signal);
+    const waitMs = await leases.maintain(unit.lease, pollMs(unit), signal);
     if (waitMs === 'replace') return undefined;
-    this.#show(unit, unit.lease);
+    this.#updateView(unit, unit.lease);
     return waitMs;
   }
 
@@ -136,8 +136,8 @@ export class UnitReader {
       unit.view = made;
       return undefined;
     }
-    this.#drop(unit);
-    const content = version === undefined ? this.#numbered(unit, made) : made;
+    this.#dropLease(unit);
+    const content = version === undefined ? this.#withCountedVersion(unit, made) : made;
     unit.fingerprint = { version: content.version, fingerprint: fingerprintOf(content) };
     unit.view = presentView(content.version);
     this.#options.contents.set(contentKey(unit, content.version), content, content.weight);
@@ -155,41 +155,41 @@ export class UnitReader {
     if (!(made instanceof Content)) {
       unit.view = made;
       await leases.discard(unit, connection, grant.leaseId, signal);
-      return Math.max(pollMs(unit), Math.min(WASTE_WAIT.first * 2 ** unit.wasted++, WASTE_WAIT.longest));
+      return Math.max(pollMs(unit), Math.min(UNUSABLE_WAIT.first * 2 ** unit.unusableInARow++, UNUSABLE_WAIT.longest));
     }
-    const lessee = isOwn(unit) ? unit : split(unit)[0];
-    if (lessee === undefined || !isCurrent(lessee)) {
+    const user = isDynamic(unit) ? unit : split(unit)[0];
+    if (user === undefined || !isCurrent(user)) {
       // The rule stopped using it during the read.
       await leases.discard(unit, connection, grant.leaseId, signal);
       return undefined;
     }
-    const old = lessee.lease;
-    lessee.recalled = true;
-    lessee.wasted = 0;
-    this.#hold(lessee, leases.granted(lessee, connection, grant, made));
+    const old = user.lease;
+    user.isRestoreTried = true;
+    user.unusableInARow = 0;
+    this.#setLease(user, leases.granted(user, connection, grant, made));
     if (old !== undefined) leases.replaced(old);
-    if (lessee !== unit) onChange(lessee);
-    return Math.min(pollMs(lessee), grant.durationSeconds * 500);
+    if (user !== unit) onChange(user);
+    return Math.min(pollMs(user), grant.durationSeconds * 500);
   }
 
   /** Where Vault counts no versions, another digest makes another version. */
-  #numbered({ fingerprint }: Unit, content: Content): Content {
+  #withCountedVersion({ fingerprint }: Unit, content: Content): Content {
     const same = fingerprint?.fingerprint.digest === content.digest;
     return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);
   }
 
-  #hold(unit: Unit, lease: Lease): void {
+  #setLease(unit: Unit, lease: Lease): void {
     unit.lease = lease;
     unit.fingerprint = { version: leaseVersion(lease.leaseId), fingerprint: fingerprintOf(lease.content) };
-    this.#show(unit, lease);
+    this.#updateView(unit, lease);
   }
 
-  #show(unit: Unit, { leaseId, durationSeconds, tokenExpiresAt }: Lease): void {
+  #updateView(unit: Unit, { leaseId, durationSeconds, tokenExpiresAt }: Lease): void {
     const origin = vaultLeaseOrigin(unit.location);
     unit.view = presentView(leaseVersion(leaseId), { id: leaseId, seconds: durationSeconds, origin, tokenExpiresAt });
   }
 
-  #drop(unit: Unit): void {
+  #dropLease(unit: Unit): void {
     if (unit.lease !== undefined) this.#options.leases.replaced(unit.lease);
     unit.lease = undefined;
   }

@@ -36,11 +36,11 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   needsContent = false;
   lease: Lease | undefined;
   /** A lease from before a restart was looked for. */
-  recalled = false;
+  isRestoreTried = false;
   /** The credential changed during a poll. */
   credentialChanged = false;
   /** How many times in a row the credentials were unusable. */
-  wasted = 0;
+  unusableInARow = 0;
 
   constructor(key: ResourceKey, location: VaultLocation, rule: R) {
     this.key = key;
@@ -50,8 +50,8 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
 }
 
 /** A unit of dynamic credentials. */
-export type OwnUnit = Unit<RuleKey>;
+export type DynamicUnit = Unit<RuleKey>;
 
-export function isOwn(unit: Unit): unit is OwnUnit {
+export function isDynamic(unit: Unit): unit is DynamicUnit {
   return unit.rule !== undefined;
 }

@@ -99,8 +99,8 @@ describe('a source in Vault', () => {
       leaseRecordsOf: () => traces,
       readCopy: async () => await Promise.resolve(undefined),
       onEvent: () => undefined,
-      onDoubt: () => undefined,
-      onLeft: () => undefined,
+      onUncertain: () => undefined,
+      onNotRevoked: () => undefined,
     });
     sources = new VaultSources({
       locations,
@@ -114,10 +114,10 @@ describe('a source in Vault', () => {
     });
   });
 
-  function want(rule: string, location = locationOf()): string {
+  function follow(rule: string, location = locationOf()): string {
     const key = vaultSourceKey(location, rule);
     locations.set(rule, [{ key, location, pollSeconds: POLL_MS / 1000 }]);
-    sources.want(key);
+    sources.follow(key);
     return key;
   }
 
@@ -134,7 +134,7 @@ describe('a source in Vault', () => {
   };
 
   it('in a KV store is read once for all rules, and polled once a period', async () => {
-    const keys = [want(ONE), want(TWO)];
+    const keys = [follow(ONE), follow(TWO)];
     assert.notEqual(keys[0], keys[1]);
     await settle();
     for (const key of keys) assert.deepEqual([leaseOf(key), sources.fingerprint(key)?.keys], ['1 t', 'a']);
@@ -147,29 +147,29 @@ describe('a source in Vault', () => {
     onRead = () => {
       locations.set(ONE, []);
     };
-    const key = want(ONE);
+    const key = follow(ONE);
     await settle();
     assert.equal(reads, 1);
-    sources.forget(key);
+    sources.unfollow(key);
     await settle(10 * POLL_MS);
     assert.deepEqual([errors, reads, looks], [[], 1, 0]);
   });
 
   it('in a KV store stays for the remaining rules, and is forgotten with the last', async () => {
-    const [one, two] = [want(ONE), want(TWO)];
+    const [one, two] = [follow(ONE), follow(TWO)];
     await settle();
-    sources.forget(one);
+    sources.unfollow(one);
     assert.deepEqual([sources.view(one).state, sources.view(two).state], ['unknown', 'present']);
     await settle(POLL_MS);
     assert.equal(looks, 1);
-    sources.forget(two);
+    sources.unfollow(two);
     await settle(10 * POLL_MS);
     assert.equal(looks, 1);
   });
 
   it('of dynamic credentials is one for each rule, and no credentials are requested before that is known', async () => {
     kind = 'other';
-    const keys = [want(ONE), want(TWO)];
+    const keys = [follow(ONE), follow(TWO)];
     await settle();
     assert.deepEqual(new Set(keys.map(leaseOf)), new Set(['lease lease-1', 'lease lease-2']));
     assert.deepEqual([reads, revoked], [2, []]);
@@ -178,7 +178,7 @@ describe('a source in Vault', () => {
 
   it('with an unknown mount gives the first credentials to one of the rules', async () => {
     [kind, known] = ['other', false];
-    const keys = [want(ONE), want(TWO)];
+    const keys = [follow(ONE), follow(TWO)];
     await settle();
     assert.deepEqual(new Set(keys.map(leaseOf)), new Set(['lease lease-1', 'lease lease-2']));
     assert.deepEqual([reads, revoked], [2, []]);
@@ -187,7 +187,7 @@ describe('a source in Vault', () => {
   it('with a recorded lease is one for each rule, also if the mount is unknown', async () => {
     [kind, known] = ['other', false];
     traces = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
-    const keys = [want(ONE), want(TWO)];
+    const keys = [follow(ONE), follow(TWO)];
     await settle();
     assert.equal(new Set(keys.map(leaseOf)).size, 2);
     assert.equal(reads, 2);
@@ -195,7 +195,7 @@ describe('a source in Vault', () => {
 
   it('outside of a KV store is not read as base64', async () => {
     kind = 'other';
-    const key = want(ONE, locationOf('base64'));
+    const key = follow(ONE, locationOf('base64'));
     await settle(10 * POLL_MS);
     const view = sources.view(key);
     assert.deepEqual([view.state, reads], ['failed', 0]);
@@ -205,7 +205,7 @@ describe('a source in Vault', () => {
   for (const told of [true, false]) {
     it(`with unusable credentials revokes them, and waits longer each time (mount ${told ? 'known' : 'unknown'})`, async () => {
       [kind, known, field] = ['other', told, 'no/key'];
-      const key = want(ONE);
+      const key = follow(ONE);
       await settle();
       assert.deepEqual([reads, revoked, sources.view(key).state], [1, ['lease-1'], 'failed']);
       await settle(59_000);
@@ -224,10 +224,10 @@ describe('a source in Vault', () => {
 
     it(`that is forgotten during a read revokes its new credentials (mount ${told ? 'known' : 'unknown'})`, async () => {
       [kind, known] = ['other', told];
-      const key = want(ONE);
+      const key = follow(ONE);
       onRead = () => {
         locations.set(ONE, []);
-        sources.forget(key);
+        sources.unfollow(key);
       };
       await settle();
       assert.deepEqual([reads, revoked], [1, ['lease-1']]);
@@ -242,7 +242,7 @@ describe('a source in Vault', () => {
     it(`does not hold ${what} of an unusual size`, async () => {
       kind = 'other';
       enlarge();
-      const key = want(ONE);
+      const key = follow(ONE);
       await settle();
       const view = sources.view(key);
       assert.ok(view.state === 'failed' && view.reason === 'InvalidValues', view.state);
@@ -254,9 +254,9 @@ describe('a source in Vault', () => {
 
   it('that is forgotten leaves its lease to its rule, as dropped', async () => {
     kind = 'other';
-    const key = want(ONE);
+    const key = follow(ONE);
     await settle();
-    sources.forget(key);
+    sources.unfollow(key);
     assert.deepEqual(
       Array.from(leases.of(ONE), ({ leaseId, state }) => [leaseId, state]),
       [['lease-1', 'dropped']],
@@ -266,7 +266,7 @@ describe('a source in Vault', () => {
 
   it('whose lease Vault cannot check is polled again soon, but honours a requested wait', async () => {
     kind = 'other';
-    want(ONE);
+    follow(ONE);
     await settle();
     refusal = new VaultError('overloaded', { kind: 'throttled', addr: 'http://v', retryAfterMs: 60_000 });
     await settle(POLL_MS);
