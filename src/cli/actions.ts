@@ -1,5 +1,5 @@
 /** The actions of the commands. They are passed in, so that tests can replace them. */
-import type { Config, MirrorsConfig, ReplicatorConfig, Surroundings } from '../config/config.ts';
+import type { Config, MirrorsConfig, ReplicatorConfig, ProcessInfo } from '../config/config.ts';
 
 /** The cluster of a command. @see Config */
 export interface ClusterOptions {
@@ -57,7 +57,7 @@ export interface CliContext {
   readonly actions: Actions;
   /** The names of the script (perhaps a link) and of the process, with or without a folder. */
   readonly startedAs: readonly string[];
-  readonly surroundings: Surroundings;
+  readonly processInfo: ProcessInfo;
   readonly version: string;
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;

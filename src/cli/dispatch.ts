@@ -20,7 +20,7 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
     const [first = ''] = argv;
     if (isNotAvailable(first)) throw new UsageError(`${first} is not available in this version`);
     if (/^[a-z]/.test(first)) command = `keyferry ${first}`;
-    const config = findControllerCommand(first)?.configure(argv.slice(1), context.surroundings);
+    const config = findControllerCommand(first)?.configure(argv.slice(1), context.processInfo);
     if (config !== undefined) return await context.actions.run(config);
     const { runProgram } = await import('./program.ts');
     return await runProgram(context, argv);

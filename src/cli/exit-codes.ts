@@ -2,4 +2,4 @@ export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 /** Of `plan`: something would be lost or refused. */
-export const EXIT_ALARMING = 3;
+export const EXIT_LOSS_OR_REFUSAL = 3;

@@ -48,7 +48,7 @@ void runCli(
       },
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
-    surroundings: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
+    processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
     version: VERSION,
     stdout,
     stderr,

@@ -24,7 +24,7 @@ import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/addresses.ts';
 import { Events } from './events.ts';
-import { vaultHooks } from './vault.ts';
+import { vaultHooks } from './vault-hooks.ts';
 
 export interface OperatorOptions {
   readonly config: Config;

@@ -1,26 +1,26 @@
 /** `keyferry plan`: what `kubectl apply` of manifests would change on this cluster. Writes nothing. */
 import { stringify } from 'yaml';
 import { MIRRORS_GROUP, SECRET_MIRROR_KIND } from '../controllers/mirrors/api.ts';
-import { NOT_INSTALLED } from '../controllers/mirrors/crd-trouble.ts';
+import { NOT_INSTALLED } from '../controllers/mirrors/crd-diagnosis.ts';
 import { misreadPatterns } from '../controllers/mirrors/misread-patterns.ts';
 import { mirrorRule } from '../controllers/mirrors/mirror-store.ts';
 import { effectiveSpec, type EffectiveSpec } from '../controllers/mirrors/spec.ts';
 import { parseResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
-import { EXIT_ALARMING, EXIT_DONE } from './exit-codes.ts';
-import { Look } from './look/look.ts';
-import { reachNotes, requireReach } from './look/reach-notes.ts';
+import { EXIT_LOSS_OR_REFUSAL, EXIT_DONE } from './exit-codes.ts';
+import { Snapshot } from './snapshot/snapshot.ts';
+import { reachNotes, requireReach } from './snapshot/reach-notes.ts';
 import { readManifests } from './plan/files.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import {
-  isAlarming,
+  hasLossOrRefusal,
   type PlannedNote,
   type PlannedProblem,
   type PlannedTarget,
   type PlanReport,
 } from './plan/report.ts';
-import { type Named, namedBy, rowsOf, touchedBy } from './plan/rows.ts';
+import { type GivenKeys, keysOf, rowsOf, affectedBy } from './plan/rows.ts';
 import { vaultPlace } from './status/mirrors.ts';
 import { textTable } from './text-table.ts';
 
@@ -50,71 +50,75 @@ export async function planFiles(
   const given = manifests.flatMap((manifest, index) => givenOf(manifest, home, index) ?? []);
   const { regexMode, replicator } = options;
   const changes = changesBy(api.cluster, given, now);
-  const look = await Look.at({ api, regexMode, replicator, changes, now, signal });
-  requireReach(look.inventory, ['Namespace', 'SecretMirror', 'Secret']);
-  const named = namedBy(api.cluster, given);
-  const touched = touchedBy(look, named);
-  const rows = await rowsOf(look, touched);
-  const news = rows.filter(({ isNews }) => isNews).map(({ row }) => row);
-  const problems = given.flatMap((one) => problemsOf(look, one));
-  const lacksApi = look.inventory.reach(SECRET_MIRROR_KIND).extent === 'not installed';
-  const unconcerned = [...named.objects].filter((key) => {
-    return parseResourceKey(key).kind === 'ConfigMap' && !touched.concerned.has(key) && !touched.targets.has(key);
+  const snapshot = await Snapshot.at({ api, regexMode, replicator, changes, now, signal });
+  requireReach(snapshot.inventory, ['Namespace', 'SecretMirror', 'Secret']);
+  const named = keysOf(api.cluster, given);
+  const affected = affectedBy(snapshot, named);
+  const rows = await rowsOf(snapshot, affected);
+  const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
+  const problems = given.flatMap((one) => problemsOf(snapshot, one));
+  const lacksApi = snapshot.inventory.reach(SECRET_MIRROR_KIND).extent === 'not installed';
+  const unused = [...named.objects].filter((key) => {
+    return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Plan',
-    targets: options.all ? rows.map(({ row }) => row) : news,
+    targets: options.all ? rows.map(({ row }) => row) : changed,
     problems,
     notes: [
       ...(lacksApi && named.mirrors.size > 0 ? [{ rule: 'cluster', note: NOT_INSTALLED }] : []),
-      ...reachNotes(look.inventory).map((note) => ({ rule: 'rights', note })),
-      ...notesOn(look, named),
+      ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
+      ...notesOn(snapshot, named),
     ],
-    unchanged: rows.length - news.length,
-    ignored: manifests.length - given.length + unconcerned.length,
+    unchanged: rows.length - changed.length,
+    ignored: manifests.length - given.length + unused.length,
   };
-  const code = isAlarming({ targets: news, problems }) ? EXIT_ALARMING : EXIT_DONE;
+  const code = hasLossOrRefusal({ targets: changed, problems }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
   if (options.output === 'table') return { text: tables(report, options.all), code };
   return { text: options.output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report), code };
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(look: Look, { manifest, kind, content, namespace }: Given): PlannedProblem[] {
+function problemsOf(snapshot: Snapshot, { manifest, kind, content, namespace }: Given): PlannedProblem[] {
   const { name } = manifest.metadata;
   const rule = `${kind} ${namespace}/${name}`;
   const problems: PlannedProblem[] = [];
-  if (kind !== 'Namespace' && look.inventory.isWhole('Namespace') && !look.inventory.namespaces.has(namespace)) {
+  if (
+    kind !== 'Namespace' &&
+    snapshot.inventory.isWhole('Namespace') &&
+    !snapshot.inventory.namespaces.has(namespace)
+  ) {
     problems.push({ rule, problem: `namespace ${namespace} does not exist` });
   }
   if (content === undefined) {
     if (manifest.kind === UNCONVERTED) {
       return [...problems, { rule, problem: 'apiVersion v1alpha1 is not converted: use v1alpha2' }];
     }
-    const mirror = look.inventory.mirrors.get(mirrorRule(namespace, name));
-    const refusal = look.mirrorReconciler.refusalOf(mirrorRule(namespace, name));
+    const mirror = snapshot.inventory.mirrors.get(mirrorRule(namespace, name));
+    const refusal = snapshot.mirrorReconciler.refusalOf(mirrorRule(namespace, name));
     if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
-    const found = mirror === undefined ? [] : effectiveSpec(mirror, look.patterns).problems;
+    const found = mirror === undefined ? [] : effectiveSpec(mirror, snapshot.patterns).problems;
     return [...problems, ...found.map((problem) => ({ rule, problem }))];
   }
-  const key = look.key(content, namespace, name);
-  const observed = look.inventory.objects.get(key);
-  if (look.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
-  const replication = look.askedBy(key, observed);
+  const key = snapshot.key(content, namespace, name);
+  const observed = snapshot.inventory.objects.get(key);
+  if (snapshot.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
+  const replication = snapshot.replicationRuleOf(key, observed);
   return replication?.kind === 'broken' ? [...problems, { rule, problem: replication.refusal.message }] : problems;
 }
 
 /** Notes on the mirrors in the manifests, and on mirrors whose source is in them. */
-function notesOn(look: Look, named: Named): PlannedNote[] {
+function notesOn(snapshot: Snapshot, named: GivenKeys): PlannedNote[] {
   const notes: PlannedNote[] = [];
-  for (const [rule, mirror] of look.inventory.mirrors.all()) {
-    const evaluation = look.rules.get(rule);
+  for (const [rule, mirror] of snapshot.inventory.mirrors.all()) {
+    const evaluation = snapshot.rules.get(rule);
     if (evaluation === undefined) continue;
     if (!named.mirrors.has(rule) && !evaluation.sources.some((source) => named.objects.has(source))) continue;
     const note = noteOn(
-      effectiveSpec(mirror, look.patterns),
+      effectiveSpec(mirror, snapshot.patterns),
       evaluation.claims.length,
-      look.inventory.namespaces.names(),
+      snapshot.inventory.namespaces.names(),
     );
     if (note !== undefined) notes.push({ rule: evaluation.owner.title, note });
   }

@@ -56,7 +56,7 @@ async function cli(
     actions,
     startedAs,
     version: '1.2.3',
-    surroundings: { env: {}, hostname: 'host', uniqueId: 'u1' },
+    processInfo: { env: {}, hostname: 'host', uniqueId: 'u1' },
     stdout: (text) => void (written.stdout += text),
     stderr: (text) => void (written.stderr += text),
   };

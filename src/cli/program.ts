@@ -228,7 +228,7 @@ function runnerCommand(
     target.addOption(option);
   }
   return target.action(async () => {
-    const config = configure(target.argv, context.surroundings);
+    const config = configure(target.argv, context.processInfo);
     if (config === undefined) target.help();
     else await finish(context.actions.run(config));
   });

@@ -2,8 +2,8 @@
 import { stringify } from 'yaml';
 import type { KubeApi } from '../kube/api.ts';
 import type { StatusOptions } from './actions.ts';
-import { Look } from './look/look.ts';
-import { reachNotes, requireReach } from './look/reach-notes.ts';
+import { Snapshot } from './snapshot/snapshot.ts';
+import { reachNotes, requireReach } from './snapshot/reach-notes.ts';
 import { mirrorsStatus } from './status/mirrors.ts';
 import { replicatorStatus } from './status/replicator.ts';
 import { reportOf, type RuleStatus, type StatusReport } from './status/report.ts';
@@ -22,10 +22,10 @@ export async function status(
   signal?: AbortSignal,
 ): Promise<string> {
   const { namespace, output, regexMode, replicator, failed } = options;
-  const look = await Look.at({ api, regexMode, replicator, namespace, now, signal });
-  requireReach(look.inventory, ['Secret'], namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-  const systems = [await mirrorsStatus(look, namespace), await replicatorStatus(look, namespace)];
-  const report = reportOf(cluster, systems, reachNotes(look.inventory), failed);
+  const snapshot = await Snapshot.at({ api, regexMode, replicator, namespace, now, signal });
+  requireReach(snapshot.inventory, ['Secret'], namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
+  const systems = [await mirrorsStatus(snapshot, namespace), await replicatorStatus(snapshot, namespace)];
+  const report = reportOf(cluster, systems, reachNotes(snapshot.inventory), failed);
   if (output === 'table') return tables(report, options);
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

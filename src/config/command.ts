@@ -1,10 +1,10 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
 import { leaderElectConfig, type CommonValues } from './common-flags.ts';
-import { deepFreeze, type Config, type ControllerName, type Surroundings } from './config.ts';
+import { deepFreeze, type Config, type ControllerName, type ProcessInfo } from './config.ts';
 import { initialValues, parseFlags, type FlagTable, type ParsedFlags } from './flags.ts';
 import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
-import { shown, UsageError } from './usage-error.ts';
+import { quoted, UsageError } from './usage-error.ts';
 import { vaultConfig, vaultFlags } from './vault-flags.ts';
 
 interface Description {
@@ -24,27 +24,27 @@ export interface ControllerCommand extends Description {
    * @returns `undefined` if help is requested
    * @throws UsageError naming the flag or variable and its bad value
    */
-  readonly configure: (argv: readonly string[], surroundings: Surroundings) => Config | undefined;
+  readonly configure: (argv: readonly string[], processInfo: ProcessInfo) => Config | undefined;
 }
 
 /** Joins a table of flags and the function that makes a Config of their values. */
 export function controllerCommand<Table extends FlagTable>(
   description: Description,
   flags: Table,
-  toConfig: (parsed: ParsedFlags<Table>, surroundings: Surroundings) => Config,
+  toConfig: (parsed: ParsedFlags<Table>, processInfo: ProcessInfo) => Config,
 ): ControllerCommand {
   return {
     ...description,
     flags,
-    configure: (argv, surroundings) => {
+    configure: (argv, processInfo) => {
       const parsed = parseFlags(flags, argv);
-      return parsed === undefined ? undefined : deepFreeze(toConfig(parsed, surroundings));
+      return parsed === undefined ? undefined : deepFreeze(toConfig(parsed, processInfo));
     },
   };
 }
 
 /** The common flags, and everything else at its default. */
-export function base(values: CommonValues, lease: string, surroundings: Surroundings): Omit<Config, 'controllers'> {
+export function base(values: CommonValues, lease: string, processInfo: ProcessInfo): Omit<Config, 'controllers'> {
   return {
     controllersNamed: true,
     kubeconfig: values.kubeconfig,
@@ -52,7 +52,7 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
     statusAddress: values.statusAddress,
     metricsAddress: undefined,
     healthAddress: undefined,
-    leaderElect: leaderElectConfig(values, lease, surroundings),
+    leaderElect: leaderElectConfig(values, lease, processInfo),
     logLevel: values.logLevel,
     kube: { maxConcurrentWrites: values.maxConcurrentWrites, watchIdleMs: values.watchIdleTimeout },
     deletionTimeoutMs: values.deletionTimeout,
@@ -65,10 +65,10 @@ export function base(values: CommonValues, lease: string, surroundings: Surround
 
 /** The originals silently ignore the first argument that is not a flag and everything after it; we log it. */
 export function restNotes(rest: readonly string[]): string[] {
-  return rest.length === 0 ? [] : [`ignored ${shown(rest[0] ?? '')} and all arguments after it, as the original does`];
+  return rest.length === 0 ? [] : [`ignored ${quoted(rest[0] ?? '')} and all arguments after it, as the original does`];
 }
 
 /** For commands that replace no original. @throws UsageError if an argument follows the flags */
 export function refuseRest(rest: readonly string[]): void {
-  if (rest.length > 0) throw new UsageError(`unexpected argument ${shown(rest[0] ?? '')}`);
+  if (rest.length > 0) throw new UsageError(`unexpected argument ${quoted(rest[0] ?? '')}`);
 }

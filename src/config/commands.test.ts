@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CONTROLLER_COMMANDS, findControllerCommand } from './commands.ts';
-import { CONTROLLERS, type Config, type Surroundings } from './config.ts';
+import { CONTROLLERS, type Config, type ProcessInfo } from './config.ts';
 import { NO_VAULT_ENVIRONMENT } from './vault-environment.ts';
-import { shown } from './usage-error.ts';
+import { quoted } from './usage-error.ts';
 
 /** `Config.mirrors` and `Config.vault` without any flag. */
 const MIRRORS = { regexMode: 'full', allowCrossNamespaceAuth: false } as const;
 const VAULT = { addresses: [], timeoutMs: 60_000, environment: NO_VAULT_ENVIRONMENT };
 type CommandName = 'run' | 'mirrors' | 'replicator';
 
-const surroundings: Surroundings = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
+const processInfo: ProcessInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
 
-function configure(name: CommandName, argv: readonly string[], env: Surroundings['env'] = {}): Config {
+function configure(name: CommandName, argv: readonly string[], env: ProcessInfo['env'] = {}): Config {
   const command = findControllerCommand(name);
-  const config = command?.configure(argv, { ...surroundings, env: { ...surroundings.env, ...env } });
+  const config = command?.configure(argv, { ...processInfo, env: { ...processInfo.env, ...env } });
   assert.ok(config);
   return config;
 }
@@ -36,7 +36,7 @@ function table(
   }
 }
 
-function refused(name: CommandName, argv: readonly string[], message: string, env: Surroundings['env'] = {}): void {
+function refused(name: CommandName, argv: readonly string[], message: string, env: ProcessInfo['env'] = {}): void {
   assert.throws(() => configure(name, argv, env), { name: 'UsageError', message }, argv.join(' '));
 }
 
@@ -46,7 +46,7 @@ describe('every command', () => {
       const names = Object.values(flags).map((flag) => flag.name);
       assert.equal(new Set(names).size, names.length, name);
       assert.ok(['kubeconfig', 'status-address', 'leader-elect', 'log-level'].every((flag) => names.includes(flag)));
-      assert.equal(parse(['--help'], surroundings), undefined);
+      assert.equal(parse(['--help'], processInfo), undefined);
     }
   });
 
@@ -118,11 +118,11 @@ describe('the name and namespace of the Lease', () => {
   it('are rejected if the API server would reject them', () => {
     for (const name of ['run', 'mirrors', 'replicator'] as const) {
       for (const bad of ['Keyferry', 'a_b', 'a/b', '-a', 'a.', 'a b', 'a'.repeat(254)]) {
-        const text = `--leader-elect-lease-name: bad value ${shown(bad)}: ${lease}`;
+        const text = `--leader-elect-lease-name: bad value ${quoted(bad)}: ${lease}`;
         refused(name, [`--leader-elect-lease-name=${bad}`], text);
       }
       for (const bad of ['N', 'a.b', 'a'.repeat(64)]) {
-        const text = `--leader-elect-namespace: bad value ${shown(bad)}: ${namespace}`;
+        const text = `--leader-elect-namespace: bad value ${quoted(bad)}: ${namespace}`;
         refused(name, ['--leader-elect-namespace', bad], text);
       }
     }

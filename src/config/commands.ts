@@ -11,7 +11,7 @@ import {
   replicatorConfig,
   replicatorFlags,
 } from './replicator-flags.ts';
-import { shown, UsageError } from './usage-error.ts';
+import { quoted, UsageError } from './usage-error.ts';
 import { parseList } from './values.ts';
 import { vaultEnvironment } from './vault-environment.ts';
 import { vaultConfig, vaultFlags } from './vault-flags.ts';
@@ -42,20 +42,20 @@ function runCommand(): ControllerCommand {
     summary: 'run every controller whose API is installed',
     examples: ['keyferry run', 'keyferry run --controllers mirrors --leader-elect --status-address :9102'],
   } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, surroundings) => {
+  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
     refuseRest(rest);
     const unknown = values.controllers.find((name) => !CONTROLLERS.some((known) => known === name));
     if (unknown !== undefined) {
-      throw new UsageError(`--controllers: bad value ${shown(unknown)}: must be a list of ${list}`);
+      throw new UsageError(`--controllers: bad value ${quoted(unknown)}: must be a list of ${list}`);
     }
     const controllersNamed = values.controllers.length > 0;
     const controllers = CONTROLLERS.filter((name) => !controllersNamed || values.controllers.includes(name));
     return {
-      ...base(values, RUN_LEASE, surroundings),
+      ...base(values, RUN_LEASE, processInfo),
       controllers,
       controllersNamed,
       vault: controllers.includes('mirrors')
-        ? vaultConfig(values, vaultEnvironment(surroundings.env), given)
+        ? vaultConfig(values, vaultEnvironment(processInfo.env), given)
         : vaultConfig(values),
       mirrors: mirrorsConfig(values),
       replicator: replicatorConfig(values),
@@ -75,15 +75,15 @@ function mirrorsCommand(): ControllerCommand {
       flags: ['kubeconfig', 'leader-elect', ...flagNames(originalMirrorsFlags), ...flagNames(zapFlags)],
     },
   } as const;
-  return controllerCommand(description, flags, ({ values, given, rest }, surroundings) => ({
-    ...base(values, MIRRORS_LEASE, surroundings),
+  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => ({
+    ...base(values, MIRRORS_LEASE, processInfo),
     controllers: ['mirrors'],
     metricsAddress: originalAddress('metricsBindAddress', values.metricsBindAddress, given),
     healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
     logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
-    vault: vaultConfig(values, vaultEnvironment(surroundings.env), given),
+    vault: vaultConfig(values, vaultEnvironment(processInfo.env), given),
     mirrors: mirrorsConfig(values),
-    notes: [...mirrorsNotes(surroundings.env), ...zapNotes(values), ...restNotes(rest)],
+    notes: [...mirrorsNotes(processInfo.env), ...zapNotes(values), ...restNotes(rest)],
   }));
 }
 
@@ -96,8 +96,8 @@ function replicatorCommand(): ControllerCommand {
     examples: ['keyferry replicator -allow-all -resync-period 1h'],
     original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(originalFlags)] },
   } as const;
-  return controllerCommand(description, flags, ({ values, rest }, surroundings) => ({
-    ...base(values, REPLICATOR_LEASE, surroundings),
+  return controllerCommand(description, flags, ({ values, rest }, processInfo) => ({
+    ...base(values, REPLICATOR_LEASE, processInfo),
     controllers: ['replicator'],
     kubeconfig: values.kubeconfig ?? values.kubeConfig,
     replicator: replicatorConfig(values),

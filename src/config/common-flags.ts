@@ -1,6 +1,6 @@
 /** The flags of every command that runs controllers. */
 import { LOG_LEVELS } from '../observe/log-level.ts';
-import type { LeaderElectConfig, Surroundings } from './config.ts';
+import type { LeaderElectConfig, ProcessInfo } from './config.ts';
 import {
   addressFlag,
   boolFlag,
@@ -13,7 +13,7 @@ import {
   type FlagValues,
 } from './flags.ts';
 import { isDnsLabel, isSubdomain } from '../runtime/dns-names.ts';
-import { shown, UsageError } from './usage-error.ts';
+import { quoted, UsageError } from './usage-error.ts';
 
 const LABEL_LETTERS = "lower case letters, digits and '-'";
 
@@ -94,7 +94,7 @@ export type CommonValues = FlagValues<ReturnType<typeof commonFlags>>;
 export function leaderElectConfig(
   values: CommonValues,
   leaseName: string,
-  surroundings: Surroundings,
+  processInfo: ProcessInfo,
 ): LeaderElectConfig {
   const leaseDurationMs = values.leaderElectLeaseDuration;
   const renewDeadlineMs = values.leaderElectRenewDeadline;
@@ -108,10 +108,10 @@ export function leaderElectConfig(
     const text = `--leader-elect-renew-deadline (${renewDeadlineMs} ms) must be more than 1.2 times`;
     throw new UsageError(`${text} --leader-elect-retry-period (${retryPeriodMs} ms)`);
   }
-  const { env, hostname, uniqueId } = surroundings;
+  const { env, hostname, uniqueId } = processInfo;
   const here = env['POD_NAMESPACE'] || undefined;
   if (here !== undefined && !isDnsLabel(here)) {
-    throw new UsageError(`$POD_NAMESPACE: bad value ${shown(here)}: must be a name of ${LABEL_LETTERS}`);
+    throw new UsageError(`$POD_NAMESPACE: bad value ${quoted(here)}: must be a name of ${LABEL_LETTERS}`);
   }
   return {
     enabled: values.leaderElect,

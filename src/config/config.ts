@@ -81,7 +81,7 @@ export interface ReplicatorConfig {
 }
 
 /** The inputs of a Config besides the command line. */
-export interface Surroundings {
+export interface ProcessInfo {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   /** Random, different for each process. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { addressFlag, boolFlag, choiceFlag, countFlag, durationFlag, parseFlags, textFlag } from './flags.ts';
 import { splitGoFlags } from './go-flags.ts';
-import { shown, UsageError } from './usage-error.ts';
+import { quoted, UsageError } from './usage-error.ts';
 
 const table = {
   leader: boolFlag('leader', true, 'x'),
@@ -91,6 +91,6 @@ describe('Go flags', () => {
   });
 
   it('shortens long values in errors', () => {
-    assert.equal(shown('a'.repeat(500)).length, 123);
+    assert.equal(quoted('a'.repeat(500)).length, 123);
   });
 });

@@ -1,7 +1,7 @@
 /** A table of flags defines how a command line is parsed, its help, and the type of the result. */
 import { parseListenAddress, type ListenAddress } from '../observe/listen-address.ts';
 import { splitGoFlags } from './go-flags.ts';
-import { shown, UsageError } from './usage-error.ts';
+import { quoted, UsageError } from './usage-error.ts';
 import { parseBool } from '../runtime/go-bool.ts';
 import { parseCount, parseDuration, parseList } from './values.ts';
 
@@ -74,7 +74,7 @@ function parseOne(flag: Flag<unknown>, text: string): unknown {
     return flag.parse(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new UsageError(`--${flag.name}: bad value ${shown(text)}: ${error.message}`, { cause: error });
+    throw new UsageError(`--${flag.name}: bad value ${quoted(text)}: ${error.message}`, { cause: error });
   }
 }
 

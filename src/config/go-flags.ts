@@ -3,7 +3,7 @@
  * one or two dashes, `=` or the next argument for the value, booleans without a value. Unlike GNU style, a boolean never takes
  * the next argument, and the first argument that is not a flag ends the flags.
  */
-import { shown, UsageError } from './usage-error.ts';
+import { quoted, UsageError } from './usage-error.ts';
 
 export interface GoFlags {
   /** In the order of the command line. A boolean without a value has `true`. */
@@ -26,7 +26,7 @@ export function splitGoFlags(argv: readonly string[], isBool: (name: string) => 
     if (argument.length < 2 || !argument.startsWith('-')) return { flags, rest: argv.slice(at), help: false };
     const text = argument.slice(argument.startsWith('--') ? 2 : 1);
     if (text === '' || text.startsWith('-') || text.startsWith('=')) {
-      throw new UsageError(`bad flag syntax: ${shown(argument)}`);
+      throw new UsageError(`bad flag syntax: ${quoted(argument)}`);
     }
     const equals = text.indexOf('=');
     const name = equals === -1 ? text : text.slice(0, equals);

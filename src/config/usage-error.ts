@@ -6,6 +6,6 @@ export class UsageError extends Error {
 const MAX_SHOWN = 120;
 
 /** A value for an error message: quoted, control characters escaped, shortened. */
-export function shown(value: string): string {
+export function quoted(value: string): string {
   return JSON.stringify(value.length <= MAX_SHOWN ? value : `${value.slice(0, MAX_SHOWN)}…`);
 }

@@ -88,12 +88,12 @@ describe("the environment of Vault's own client", () => {
 
   it('sets the timeout without --vault-timeout, only for commands that use Vault', () => {
     const env = { VAULT_CLIENT_TIMEOUT: '7s' };
-    const surroundings = { env, hostname: 'host', uniqueId: 'u1' };
+    const processInfo = { env, hostname: 'host', uniqueId: 'u1' };
     const limit = (name: 'run' | 'mirrors', ...argv: string[]): number | undefined =>
-      findControllerCommand(name)?.configure(argv, surroundings)?.vault.timeoutMs;
+      findControllerCommand(name)?.configure(argv, processInfo)?.vault.timeoutMs;
     assert.deepEqual([limit('run'), limit('mirrors')], [7_000, 7_000]);
     assert.deepEqual([limit('run', '--vault-timeout=9s'), limit('mirrors', '--vault-timeout=9s')], [9_000, 9_000]);
-    const bad = { ...surroundings, env: { VAULT_CLIENT_TIMEOUT: 'x' } };
+    const bad = { ...processInfo, env: { VAULT_CLIENT_TIMEOUT: 'x' } };
     assert.doesNotThrow(() => findControllerCommand('replicator')?.configure([], bad));
     assert.throws(() => findControllerCommand('mirrors')?.configure([], bad), /\$VAULT_CLIENT_TIMEOUT/);
   });

@@ -9,8 +9,8 @@ import { createSecureContext } from 'node:tls';
 
 import { parseBool } from '../runtime/go-bool.ts';
 import { SecretBytes } from '../runtime/secret-bytes.ts';
-import type { Surroundings } from './config.ts';
-import { shown, UsageError } from './usage-error.ts';
+import type { ProcessInfo } from './config.ts';
+import { quoted, UsageError } from './usage-error.ts';
 import { parseCount, parseDuration } from './values.ts';
 
 export interface VaultEnvironment {
@@ -46,7 +46,7 @@ export const NO_VAULT_ENVIRONMENT: VaultEnvironment = {
 };
 
 /** Reads the variables and the files they refer to. @throws UsageError naming the variable */
-export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
+export function vaultEnvironment(env: ProcessInfo['env']): VaultEnvironment {
   return {
     caBundle: caBundle(env),
     insecureSkipVerify: read(env, 'VAULT_SKIP_VERIFY', parseBool) ?? false,
@@ -60,7 +60,7 @@ export function vaultEnvironment(env: Surroundings['env']): VaultEnvironment {
   };
 }
 
-function read<T>(env: Surroundings['env'], name: string, parse: (text: string) => T): T | undefined {
+function read<T>(env: ProcessInfo['env'], name: string, parse: (text: string) => T): T | undefined {
   const text = env[name] || undefined;
   if (text === undefined) return undefined;
   try {
@@ -68,12 +68,12 @@ function read<T>(env: Surroundings['env'], name: string, parse: (text: string) =
   } catch (error) {
     const what = error instanceof Error ? error.message : 'unknown';
     // The URL of a proxy may contain a password.
-    const value = /PROXY/.test(name) ? '' : ` ${shown(text)}`;
+    const value = /PROXY/.test(name) ? '' : ` ${quoted(text)}`;
     throw new UsageError(`$${name}: bad value${value}: ${what}`, { cause: error });
   }
 }
 
-function caBundle(env: Surroundings['env']): string | undefined {
+function caBundle(env: ProcessInfo['env']): string | undefined {
   return (
     read(env, 'VAULT_CACERT', (file) => certificates(readFileSync(file, 'utf8'))) ??
     read(env, 'VAULT_CACERT_BYTES', certificates) ??
@@ -95,7 +95,7 @@ function certificates(text: string): string {
   return `${found.join('\n')}\n`;
 }
 
-function clientCertificate(env: Surroundings['env']): VaultClientCertificate | undefined {
+function clientCertificate(env: ProcessInfo['env']): VaultClientCertificate | undefined {
   const certificate = read(env, 'VAULT_CLIENT_CERT', (file) => readFileSync(file, 'utf8'));
   const key = read(env, 'VAULT_CLIENT_KEY', (file) => SecretBytes.fromBytes(readFileSync(file)));
   if (certificate === undefined && key === undefined) return undefined;

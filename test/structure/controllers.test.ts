@@ -18,12 +18,12 @@ it('every folder is in the list, and every name of the flags', () => {
 });
 
 /** `status` and `plan` have a reader for each controller, and the commands and flags have the controllers' names. */
-const COMMANDS = /^src\/(config\/|controllers\/list\.ts|cli\/(actions|program|(look|plan|status)(\/.+)?)\.ts$)/;
+const COMMANDS = /^src\/(config\/|controllers\/list\.ts|cli\/(actions|program|(snapshot|plan|status)(\/.+)?)\.ts$)/;
 const EXCEPTIONS = [
   // A field of log lines.
   'src/observe/log-fields.ts',
   // Annotations of the originals, which are not copied.
-  'src/controllers/common/never-copied.ts',
+  'src/controllers/common/excluded-metadata.ts',
 ];
 
 it('only its folder, the commands and the flags name a controller', () => {

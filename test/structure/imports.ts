@@ -72,7 +72,7 @@ const SEAMS: readonly Seam[] = [
     why: 'controllers/common imports no controller',
   },
   {
-    of: /^(?!controllers\/|cli\/(look|plan|status)[./])/,
+    of: /^(?!controllers\/|cli\/(snapshot|plan|status)[./])/,
     forbidden: /^controllers\/(?!common\/|list\.ts$)/,
     why: 'controllers are reached by controllers/list.ts',
   },

@@ -5,7 +5,7 @@ import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { type Changes, KINDS } from '../look/inventory.ts';
+import { type Changes, KINDS } from '../snapshot/inventory.ts';
 import { appliedContent, appliedSpec, lastApplied, mapIn, merged, hasContent } from './applied.ts';
 import type { Manifest } from './manifests.ts';
 

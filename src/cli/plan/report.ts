@@ -46,6 +46,6 @@ export interface PlanReport {
 const REFUSED: ReadonlySet<PlannedAction> = new Set(['conflict', 'fail']);
 
 /** Whether data would be lost, or a rule refused. Decides the exit code. */
-export function isAlarming({ targets, problems }: Pick<PlanReport, 'targets' | 'problems'>): boolean {
+export function hasLossOrRefusal({ targets, problems }: Pick<PlanReport, 'targets' | 'problems'>): boolean {
   return problems.length > 0 || targets.some(({ action, lost }) => lost || REFUSED.has(action));
 }

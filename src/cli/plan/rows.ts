@@ -5,19 +5,19 @@ import { controllerOf, type ResourceKey, resourceKey, parseResourceKey, type Rul
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { winnerOf } from '../../copy/plan/contest.ts';
-import type { Look } from '../look/look.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Given } from './changes.ts';
 import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
 
 /** The objects in the manifests. */
-export interface Named {
+export interface GivenKeys {
   readonly objects: ReadonlySet<ResourceKey>;
   readonly mirrors: ReadonlySet<RuleKey>;
   readonly namespaces: ReadonlySet<string>;
 }
 
-export function namedBy(cluster: string, given: readonly Given[]): Named {
+export function keysOf(cluster: string, given: readonly Given[]): GivenKeys {
   const named = { objects: new Set<ResourceKey>(), mirrors: new Set<RuleKey>(), namespaces: new Set<string>() };
   for (const { manifest, kind, content, namespace } of given) {
     const { name } = manifest.metadata;
@@ -28,60 +28,60 @@ export function namedBy(cluster: string, given: readonly Given[]): Named {
   return named;
 }
 
-export interface Touched {
+export interface Affected {
   readonly targets: ReadonlySet<ResourceKey>;
   /** Objects in the manifests that are rules, sources or targets. */
-  readonly concerned: ReadonlySet<ResourceKey>;
+  readonly used: ReadonlySet<ResourceKey>;
   /** Rules in the manifests. */
   readonly rules: ReadonlySet<RuleKey>;
 }
 
-export function touchedBy(look: Look, named: Named): Touched {
+export function affectedBy(snapshot: Snapshot, named: GivenKeys): Affected {
   const targets = new Set<ResourceKey>();
-  const concerned = new Set<ResourceKey>();
+  const used = new Set<ResourceKey>();
   const rules = new Set<RuleKey>(named.mirrors);
   for (const object of named.objects) {
-    const rule = look.replicator.ruleOf(object);
+    const rule = snapshot.replicator.ruleOf(object);
     if (rule === undefined) continue;
     rules.add(rule);
-    if (look.rules.has(rule)) concerned.add(object);
+    if (snapshot.rules.has(rule)) used.add(object);
   }
-  for (const [rule, { sources }] of look.rules) {
+  for (const [rule, { sources }] of snapshot.rules) {
     const isGiven = rules.has(rule) || sources.some((source) => named.objects.has(source));
-    for (const { claim } of look.claims.book.of(rule)) {
+    for (const { claim } of snapshot.claims.book.of(rule)) {
       const { target, source } = claim;
       const fromGiven = source !== undefined && named.objects.has(source);
-      if (fromGiven) concerned.add(source);
+      if (fromGiven) used.add(source);
       const isNew = named.namespaces.has(parseResourceKey(target).namespace);
       if (isGiven || fromGiven || isNew || named.objects.has(target)) targets.add(target);
     }
   }
   // Copies that a rule does not claim are deleted; those of an invalid rule are kept.
   for (const rule of rules) {
-    if (look.replicator.refusalOf(rule) !== undefined) continue;
-    for (const target of look.claims.ownedBy(rule)) targets.add(target);
+    if (snapshot.replicator.refusalOf(rule) !== undefined) continue;
+    for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
   }
-  return { targets, concerned, rules };
+  return { targets, used, rules };
 }
 
 /**
  * The rows of the targets, by controller and place.
- * @returns `isNews`: a change, or a conflict of a rule in the manifests
+ * @returns `isChange`: a change, or a conflict of a rule in the manifests
  */
 export async function rowsOf(
-  look: Look,
-  { targets, rules }: Touched,
-): Promise<readonly { readonly row: PlannedTarget; readonly isNews: boolean }[]> {
-  await look.decide(targets);
+  snapshot: Snapshot,
+  { targets, rules }: Affected,
+): Promise<readonly { readonly row: PlannedTarget; readonly isChange: boolean }[]> {
+  await snapshot.decide(targets);
   const rows = [...targets].toSorted().flatMap((target) => rowsOn(target));
   return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
 
-  function rowsOn(target: ResourceKey): { row: PlannedTarget; isNews: boolean }[] {
+  function rowsOn(target: ResourceKey): { row: PlannedTarget; isChange: boolean }[] {
     const { kind, namespace, name } = parseResourceKey(target);
-    const { facts, plan } = look.decisionOn(target);
+    const { facts, plan } = snapshot.decisionOn(target);
     const { entries, markedBy } = facts;
-    const marker = markedBy === undefined ? '' : titleOf(look, markedBy);
-    const outcomes = [...look.outcomesOn(target)];
+    const marker = markedBy === undefined ? '' : titleOf(snapshot, markedBy);
+    const outcomes = [...snapshot.outcomesOn(target)];
     const decides = 'claim' in plan ? plan.claim.owner : undefined;
     const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
     const rule = winner?.claim.owner.title ?? marker;
@@ -91,7 +91,7 @@ export async function rowsOf(
     const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, marker), ...remark };
     const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
     return [
-      { row: main, isNews: main.action !== 'nothing' },
+      { row: main, isChange: main.action !== 'nothing' },
       ...losers.map(([{ claim }, { message }]) => ({
         row: {
           ...place,
@@ -101,7 +101,7 @@ export async function rowsOf(
           reason: message,
           lost: false,
         },
-        isNews: rules.has(claim.owner.key),
+        isChange: rules.has(claim.owner.key),
       })),
     ];
   }
@@ -121,8 +121,8 @@ function remarkOf(
 }
 
 /** The title of a rule, even if it is gone. */
-function titleOf(look: Look, rule: RuleKey): string {
-  const title = look.rules.get(rule)?.owner.title;
+function titleOf(snapshot: Snapshot, rule: RuleKey): string {
+  const title = snapshot.rules.get(rule)?.owner.title;
   if (title !== undefined) return title;
   if (controllerOf(rule) === MIRRORS_CONTROLLER) return `SecretMirror ${mirrorName(rule)}`;
   return rule.slice(rule.indexOf(':') + 1).replace('/', ' ');

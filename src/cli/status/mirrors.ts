@@ -12,47 +12,49 @@ import { COPY_LABEL, RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.t
 import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
-import type { Look } from '../look/look.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { failingOf } from './failing.ts';
-import { fateOfOrphan, STAYS } from './orphan.ts';
+import { orphanNote, STAYS } from './orphan.ts';
 import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
 /**
- * @param look at the cluster
+ * @param snapshot of the cluster
  * @param namespace of the mirrors; `undefined` for all
  * @throws what `api.request` throws
  */
-export async function mirrorsStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
+export async function mirrorsStatus(snapshot: Snapshot, namespace: string | undefined): Promise<SystemStatus> {
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
-  const mirrors = [...look.inventory.mirrors.all()].filter(([, { metadata }]) => isIncluded(metadata.namespace ?? ''));
+  const mirrors = [...snapshot.inventory.mirrors.all()].filter(([, { metadata }]) =>
+    isIncluded(metadata.namespace ?? ''),
+  );
   // Mirrors that are ready have no failing targets; those of the others are decided.
-  await look.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
+  await snapshot.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
     system: MIRRORS_CONTROLLER,
-    installed: look.inventory.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
-    rules: mirrors.map(([rule, mirror]) => ruleOf(look, rule, mirror)),
-    orphans: (await orphansOf(look)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
+    installed: snapshot.inventory.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
+    rules: mirrors.map(([rule, mirror]) => ruleOf(snapshot, rule, mirror)),
+    orphans: (await orphansOf(snapshot)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
   };
 }
 
-function copyOf(look: Look, key: ResourceKey): CopyStatus {
+function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
   const { kind, namespace, name } = parseResourceKey(key);
-  const annotations = look.inventory.objects.get(key)?.annotations;
+  const annotations = snapshot.inventory.objects.get(key)?.annotations;
   return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
 }
 
 /** Copies that no mirror claims. */
-async function orphansOf(look: Look): Promise<OrphanStatus[]> {
+async function orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
   const orphans: OrphanStatus[] = [];
   const add = (key: ResourceKey, owner: string, reason: string): void => {
-    orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(look, key), owner, reason });
+    orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(snapshot, key), owner, reason });
   };
   const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey; readonly why: string }[] = [];
-  for (const [key, observed] of look.inventory.objects) {
+  for (const [key, observed] of snapshot.inventory.objects) {
     const { annotations, labels } = observed;
-    const owner = look.mirrorReconciler.ownerOf(observed, key);
+    const owner = snapshot.mirrorReconciler.ownerOf(observed, key);
     if (owner !== undefined) {
-      const why = look.claims.book.claims(owner, key) ? undefined : whyUnwanted(look, owner, key);
+      const why = snapshot.claims.book.claims(owner, key) ? undefined : whyUnwanted(snapshot, owner, key);
       if (why !== undefined) unclaimed.push({ key, owner, why });
     } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
@@ -62,23 +64,23 @@ async function orphansOf(look: Look): Promise<OrphanStatus[]> {
       }
     }
   }
-  await look.decide(unclaimed.map(({ key }) => key));
+  await snapshot.decide(unclaimed.map(({ key }) => key));
   for (const { key, owner, why } of unclaimed) {
-    const fate = fateOfOrphan(look, key);
-    const retained = fate === STAYS && look.inventory.objects.get(key)?.annotations[RETAIN_ANNOTATION] === 'true';
+    const fate = orphanNote(snapshot, key);
+    const retained = fate === STAYS && snapshot.inventory.objects.get(key)?.annotations[RETAIN_ANNOTATION] === 'true';
     add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
   }
   return orphans;
 }
 
 /** `undefined`: unknown. */
-function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | undefined {
-  const mirror = look.inventory.mirrors.get(owner);
+function whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
+  const mirror = snapshot.inventory.mirrors.get(owner);
   if (mirror === undefined) {
     const [home = ''] = mirrorName(owner).split('/');
-    return look.inventory.sees(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
+    return snapshot.inventory.sees(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
   }
-  const spec = effectiveSpec(mirror, look.patterns);
+  const spec = effectiveSpec(mirror, snapshot.patterns);
   const { namespace, name } = parseResourceKey(key);
   if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
   if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
@@ -87,14 +89,14 @@ function whyUnwanted(look: Look, owner: RuleKey, key: ResourceKey): string | und
   return 'no longer selected by its SecretMirror';
 }
 
-function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
+function ruleOf(snapshot: Snapshot, rule: RuleKey, mirror: SecretMirror): RuleStatus {
   const { namespace = '', name } = mirror.metadata;
   const { lastSyncTime } = mirror.status ?? {};
-  const spec = effectiveSpec(mirror, look.patterns);
+  const spec = effectiveSpec(mirror, snapshot.patterns);
   const state = stateOf(mirror);
-  const copies = Array.from(look.claims.book.of(rule), ({ claim }) => claim.target).filter((key) => {
-    const observed = look.inventory.objects.get(key);
-    return observed !== undefined && look.claims.ownerOf(observed, key) === rule;
+  const copies = Array.from(snapshot.claims.book.of(rule), ({ claim }) => claim.target).filter((key) => {
+    const observed = snapshot.inventory.objects.get(key);
+    return observed !== undefined && snapshot.claims.ownerOf(observed, key) === rule;
   });
   return {
     system: MIRRORS_CONTROLLER,
@@ -106,8 +108,8 @@ function ruleOf(look: Look, rule: RuleKey, mirror: SecretMirror): RuleStatus {
     destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
     ...state,
     lastSyncTime: lastSyncTime === undefined || lastSyncTime === NEVER_SYNCED ? null : lastSyncTime,
-    copies: copies.map((key) => copyOf(look, key)).toSorted(byName),
-    failing: state.ready ? [] : failingOf(look, rule),
+    copies: copies.map((key) => copyOf(snapshot, key)).toSorted(byName),
+    failing: state.ready ? [] : failingOf(snapshot, rule),
   };
 }
 

@@ -1,12 +1,12 @@
 /** What Keyferry does with a copy that its rule does not claim. */
 import type { ResourceKey } from '../../copy/model/keys.ts';
-import type { Look } from '../look/look.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 
 export const STAYS = 'Keyferry keeps it';
 
-/** @param look in which the copy is decided */
-export function fateOfOrphan(look: Look, copy: ResourceKey): string {
-  const { facts, plan } = look.decisionOn(copy);
+/** @param snapshot with the decision on the copy */
+export function orphanNote(snapshot: Snapshot, copy: ResourceKey): string {
+  const { facts, plan } = snapshot.decisionOn(copy);
   if (facts.observed?.deleting === true) return 'it is being deleted';
   if (plan.do === 'delete') return 'Keyferry will delete it';
   if (plan.do === 'later') return 'its namespace is being deleted';

@@ -1,42 +1,42 @@
 /** The status of annotated Secrets and ConfigMaps. They have no status of their own: their targets are decided as the controller would. */
 import { type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
 import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
-import { eventsOf } from '../../controllers/replicator/report.ts';
+import { eventsOf } from '../../controllers/replicator/rule-events.ts';
 import type { ReplicationRule } from '../../controllers/replicator/rule.ts';
 import { REPLICATOR_CONTROLLER } from '../../controllers/replicator/reconciler.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Look } from '../look/look.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { failingOf } from './failing.ts';
-import { fateOfOrphan } from './orphan.ts';
+import { orphanNote } from './orphan.ts';
 import { byName, type CopyStatus, LIMITED, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
 
 /**
- * @param look at the cluster
+ * @param snapshot of the cluster
  * @param namespace of the annotated objects; `undefined` for all
  * @throws what `api.request` throws
  */
-export async function replicatorStatus(look: Look, namespace: string | undefined): Promise<SystemStatus> {
-  const { names } = look.settings;
+export async function replicatorStatus(snapshot: Snapshot, namespace: string | undefined): Promise<SystemStatus> {
+  const { names } = snapshot.settings;
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
-  for (const [key, observed] of look.inventory.objects) {
+  for (const [key, observed] of snapshot.inventory.objects) {
     const place = parseResourceKey(key);
-    const rule = look.replicator.ruleOf(key);
-    if (!isIncluded(place.namespace) || (rule !== undefined && !look.rules.has(rule))) continue;
-    const replication = look.askedBy(key, observed);
+    const rule = snapshot.replicator.ruleOf(key);
+    if (!isIncluded(place.namespace) || (rule !== undefined && !snapshot.rules.has(rule))) continue;
+    const replication = snapshot.replicationRuleOf(key, observed);
     if (replication !== undefined) annotated.push({ key, observed, replication, rule });
   }
-  await look.settle(annotated.flatMap(({ rule }) => rule ?? []));
+  await snapshot.settle(annotated.flatMap(({ rule }) => rule ?? []));
   const rules = annotated.map(({ rule, ...one }) =>
-    rule === undefined ? ignoredStatus(names, one) : ruleStatus(look, names, { ...one, rule }),
+    rule === undefined ? ignoredStatus(names, one) : ruleStatus(snapshot, names, { ...one, rule }),
   );
   return {
     system: REPLICATOR_CONTROLLER,
     installed: true,
     rules,
-    orphans: (await orphansOf(look, names)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
+    orphans: (await orphansOf(snapshot, names)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -77,15 +77,20 @@ function ignoredStatus(names: AnnotationNames, annotated: Annotated): RuleStatus
   };
 }
 
-function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & { readonly rule: RuleKey }): RuleStatus {
+function ruleStatus(
+  snapshot: Snapshot,
+  names: AnnotationNames,
+  annotated: Annotated & { readonly rule: RuleKey },
+): RuleStatus {
   const { rule, replication } = annotated;
-  const entries = [...look.claims.book.of(rule)];
+  const entries = [...snapshot.claims.book.of(rule)];
   const copies: CopyStatus[] = [];
   let lastSyncTime: string | null = null;
   for (const { claim } of entries) {
-    const target = look.inventory.objects.get(claim.target);
+    const target = snapshot.inventory.objects.get(claim.target);
     if (target === undefined) continue;
-    const ours = claim.mode === 'fill' ? isFilled(names, target) : look.claims.ownerOf(target, claim.target) === rule;
+    const ours =
+      claim.mode === 'fill' ? isFilled(names, target) : snapshot.claims.ownerOf(target, claim.target) === rule;
     if (!ours) continue;
     copies.push(copyOf(names, claim.target, target));
     const at = target.annotations[names.at];
@@ -93,10 +98,10 @@ function ruleStatus(look: Look, names: AnnotationNames, annotated: Annotated & {
   }
   return {
     ...replicationOf(names, annotated),
-    ...stateOf(look, replication, entries),
+    ...stateOf(snapshot, replication, entries),
     lastSyncTime,
     copies: copies.toSorted(byName),
-    failing: failingOf(look, rule),
+    failing: failingOf(snapshot, rule),
   };
 }
 
@@ -106,7 +111,7 @@ function destinationsOf(names: AnnotationNames, { annotations }: Observed): stri
 }
 
 function stateOf(
-  look: Look,
+  snapshot: Snapshot,
   replication: ReplicationRule,
   entries: readonly Entry[],
 ): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
@@ -121,7 +126,7 @@ function stateOf(
       message,
     };
   }
-  if (isHidden(look, replication, entries)) {
+  if (isHidden(snapshot, replication, entries)) {
     const message = 'no permission to read other namespaces';
     return { state: 'Unknown', ready: false, reason: LIMITED, message };
   }
@@ -138,13 +143,13 @@ function stateOf(
 }
 
 /** Whether the rule depends on namespaces that could not be listed. */
-function isHidden(look: Look, replication: ReplicationRule, entries: readonly Entry[]): boolean {
-  if (['Namespace', 'Secret', 'ConfigMap'].every((kind) => look.inventory.isWhole(kind))) return false;
+function isHidden(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
+  if (['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind))) return false;
   if (replication.kind === 'push') return true;
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
     const { kind, namespace } = parseResourceKey(claim.source);
-    return !look.inventory.sees(kind, namespace);
+    return !snapshot.inventory.sees(kind, namespace);
   });
 }
 
@@ -152,21 +157,21 @@ function isPending({ outcome }: Entry): boolean {
   return outcome.state === 'pending';
 }
 
-async function orphansOf(look: Look, names: AnnotationNames): Promise<OrphanStatus[]> {
-  const unclaimed = [...look.inventory.objects].flatMap(([key, target]) => {
-    const rule = look.replicator.ownerOf(target, key);
-    if (rule === undefined || look.claims.book.claims(rule, key)) return [];
+async function orphansOf(snapshot: Snapshot, names: AnnotationNames): Promise<OrphanStatus[]> {
+  const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
+    const rule = snapshot.replicator.ownerOf(target, key);
+    if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
     const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
-    return look.inventory.sees(kind, home) ? [{ key, target, rule }] : [];
+    return snapshot.inventory.sees(kind, home) ? [{ key, target, rule }] : [];
   });
-  await look.decide(unclaimed.map(({ key }) => key));
+  await snapshot.decide(unclaimed.map(({ key }) => key));
   const orphans: OrphanStatus[] = [];
   for (const { key, target, rule } of unclaimed) {
-    const why = look.rules.has(rule)
+    const why = snapshot.rules.has(rule)
       ? 'no longer selected by its source'
       : 'its source does not exist or has no copies';
     const owner = target.annotations[names.by] ?? '';
-    const reason = `${why}; ${fateOfOrphan(look, key)}`;
+    const reason = `${why}; ${orphanNote(snapshot, key)}`;
     orphans.push({ system: REPLICATOR_CONTROLLER, ...copyOf(names, key, target), owner, reason });
   }
   return orphans;

@@ -5,7 +5,7 @@
  * server accepts an object without it. Objects that were stored under an older CRD may violate the rules of the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
-import { MIRROR_OWNER } from '../common/never-copied.ts';
+import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 
 /** First part of the rule keys, and value of the label on copies. */
 export const MIRRORS_CONTROLLER = 'mirrors';

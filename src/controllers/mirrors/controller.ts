@@ -16,7 +16,7 @@ import {
   SECRET_MIRROR_PLURAL,
   type SecretMirror,
 } from './api.ts';
-import { CrdTrouble } from './crd-trouble.ts';
+import { CrdDiagnosis } from './crd-diagnosis.ts';
 import { LeftBehind } from './left-behind.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { MirrorStore } from './mirror-store.ts';
@@ -24,7 +24,7 @@ import { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
 import type { MirrorEvent } from './status.ts';
-import { places } from './verdict.ts';
+import { namespaceList } from './summary.ts';
 
 export const mirrors: ControllerEntry = {
   name: 'mirrors',
@@ -122,7 +122,7 @@ class MirrorsController implements Controller {
     const mirrorWatch = cluster.watch(
       { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
       this.#mirrors.sink,
-      new CrdTrouble({
+      new CrdDiagnosis({
         api: cluster.api,
         isOptional: !config.controllersNamed,
         isAlone: config.controllers.length === 1,
@@ -155,7 +155,7 @@ class MirrorsController implements Controller {
       api: cluster.api,
       namespaces: cluster.namespaces,
       onFound: (mirror, name, namespaces) => {
-        const where = places(namespaces, NAMED_LEFT);
+        const where = namespaceList(namespaces, NAMED_LEFT);
         log.warn(
           `copies of the original are no longer updated in ${where}: a pattern matches only a part of the namespace name (--mirrors-regex=search updates them; keyferry status lists them)`,
           { mirror, name, count: namespaces.length },

@@ -5,7 +5,7 @@ import type { Claim, Owner } from '../../copy/model/claim.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import type { EngineView, Evaluation } from '../../copy/rule-reconciler.ts';
-import { MAX_TARGETS, TargetLedger } from '../common/target-ledger.ts';
+import { MAX_TARGETS, TargetQuota } from '../common/target-quota.ts';
 import { SECRET_MIRROR_KIND, type SecretMirror } from './api.ts';
 import { MAX_LIST, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
@@ -26,13 +26,13 @@ export interface MirrorEvaluationOptions {
 
 export class MirrorEvaluation {
   readonly #options: MirrorEvaluationOptions;
-  readonly #ledger: TargetLedger;
+  readonly #quota: TargetQuota;
   /** Why mirrors with a correct spec are not carried out: they have too many copies. */
   readonly #refusals = new Map<RuleKey, string>();
 
   constructor(options: MirrorEvaluationOptions) {
     this.#options = options;
-    this.#ledger = new TargetLedger({
+    this.#quota = new TargetQuota({
       namespaces: () => options.namespaces.size,
       onChange: (rule) => options.onLimitChange?.(rule),
     });
@@ -40,7 +40,7 @@ export class MirrorEvaluation {
 
   /** The number of namespaces has changed, and with it the limit on the copies of all mirrors in one namespace. */
   recount(): void {
-    this.#ledger.recount();
+    this.#quota.recount();
   }
 
   /** Why nothing is copied for a mirror with a correct spec, as of its last evaluation. */
@@ -55,7 +55,7 @@ export class MirrorEvaluation {
     const deleting = mirror?.metadata.deletionTimestamp !== undefined;
     if (mirror === undefined || deleting) {
       vault?.release(rule);
-      this.#ledger.release(rule);
+      this.#quota.release(rule);
       this.#refusals.delete(rule);
     }
     if (mirror === undefined) return undefined;
@@ -130,23 +130,24 @@ export class MirrorEvaluation {
   /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
   #refuse(rule: RuleKey, home: string, { rank }: Owner, targets: number): string | undefined {
     const refusal = this.#tooMuch(rule, targets);
-    if (refusal !== undefined) this.#ledger.release(rule);
-    const fits = refusal === undefined && this.#ledger.request(rule, home, rank, targets);
+    if (refusal !== undefined) this.#quota.release(rule);
+    const fits = refusal === undefined && this.#quota.request(rule, home, rank, targets);
     if (fits) {
       this.#refusals.delete(rule);
       return undefined;
     }
     const text =
       refusal ??
-      `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#ledger.limit} copies in total, and older SecretMirrors take precedence`;
+      `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#quota.limit} copies in total, and older SecretMirrors take precedence`;
     const message = `spec.destination.namespaces: ${text}`;
     this.#refusals.set(rule, message);
     return message;
   }
 
   #tooMuch(rule: RuleKey, targets: number): string | undefined {
-    const excess = this.#options.mirrors.excess(rule);
-    if (excess !== undefined) return `the patterns have ${excess} characters in total; the maximum is ${MAX_LIST}`;
+    const tooLongPatterns = this.#options.mirrors.tooLongPatterns(rule);
+    if (tooLongPatterns !== undefined)
+      return `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
     if (targets <= MAX_TARGETS) return undefined;
     return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
   }

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { SourceView } from '../../copy/model/claim.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { VaultBlock } from './api.ts';
-import { foldLeases, type LeaseNews, type LeaseStatus } from './lease-records.ts';
+import { nextLeases, type LeaseStates, type LeaseStatus } from './lease-records.ts';
 import { type EffectiveSpec, effectiveSpec } from './spec.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
@@ -19,8 +19,8 @@ const leased = (leaseId: string, seconds = 3600): SourceView => ({
   annotations: {},
   lease: { id: leaseId, seconds, origin: 'origin', tokenExpiresAt: undefined },
 });
-const news = (more: Partial<LeaseNews> = {}): LeaseNews => ({
-  endsByItself: () => false,
+const news = (more: Partial<LeaseStates> = {}): LeaseStates => ({
+  expiresSoon: () => false,
   isOver: () => false,
   destinationVersion: undefined,
   ...more,
@@ -36,10 +36,10 @@ function fold(
   source: SourceView,
   vault: VaultBlock,
   previous?: LeaseStatus,
-  known: LeaseNews = news(),
+  known: LeaseStates = news(),
   now = NOW,
 ): LeaseStatus {
-  return foldLeases(source, specOf(vault), previous, known, now);
+  return nextLeases(source, specOf(vault), previous, known, now);
 }
 
 const FIRST = fold(leased('admin/1'), ADMIN);
@@ -85,7 +85,7 @@ describe('the leases of a status', () => {
   });
 
   it('drop a lease that was replaced by one of its origin, and contain it again if its rule recalls it', () => {
-    const known = news({ endsByItself: (id) => id === 'admin/1' });
+    const known = news({ expiresSoon: (id) => id === 'admin/1' });
     assert.deepEqual(fold(leased('admin/2'), ADMIN, FIRST, known).vaultLeases, [{ leaseID: 'admin/2', vault: ADMIN }]);
     const away = fold(leased('ro/1'), RO, FIRST);
     const back = fold(leased('admin/1'), ADMIN, away);

@@ -13,9 +13,9 @@ import type { SecretMirrorStatus, VaultLeaseRecord, VaultSourceStatus } from './
 import type { EffectiveSpec } from './spec.ts';
 
 /** The state of the leases in this process. */
-export interface LeaseNews {
+export interface LeaseStates {
   /** It was replaced by one of the same origin, and expires. */
-  endsByItself(leaseId: string): boolean;
+  expiresSoon(leaseId: string): boolean;
   /** It is revoked. */
   isOver(leaseId: string): boolean;
   /** The version of the destination in Vault that holds the present content of the source. */
@@ -30,21 +30,21 @@ const MOST_REPLACED = 10;
 const LONGEST_LEASE_SECONDS = 768 * 3600;
 
 /** @param now wall clock, ms */
-export function foldLeases(
+export function nextLeases(
   source: SourceView,
   spec: EffectiveSpec,
   previous: LeaseStatus | undefined,
-  news: LeaseNews | undefined,
+  states: LeaseStates | undefined,
   now: number,
 ): LeaseStatus {
   const vaultSource = source.state === 'present' ? statusOf(source.lease) : previous?.vaultSource;
   const before = recordsOf(previous, spec);
-  const present = presentRecord(vaultSource?.leaseID, source, spec, before, news);
+  const present = presentRecord(vaultSource?.leaseID, source, spec, before, states);
   const expirationTime = rfc3339(now + (previous?.vaultSource?.leaseDuration || LONGEST_LEASE_SECONDS) * 1000);
   const replaced = before
     .filter(({ leaseID, expirationTime: end }) => {
-      if (leaseID === vaultSource?.leaseID || news?.isOver(leaseID) === true) return false;
-      return end === undefined ? news?.endsByItself(leaseID) !== true : Date.parse(end) > now;
+      if (leaseID === vaultSource?.leaseID || states?.isOver(leaseID) === true) return false;
+      return end === undefined ? states?.expiresSoon(leaseID) !== true : Date.parse(end) > now;
     })
     .map((record): VaultLeaseRecord => {
       const { leaseID, vault } = record;
@@ -79,14 +79,14 @@ function presentRecord(
   source: SourceView,
   { sourceVault }: EffectiveSpec,
   before: readonly VaultLeaseRecord[],
-  news: LeaseNews | undefined,
+  states: LeaseStates | undefined,
 ): readonly VaultLeaseRecord[] {
   if (leaseID === undefined) return [];
   const record = before.find((one) => one.leaseID === leaseID);
   // While the source is not present, the lease is still the previous one, with its block.
   const vault = source.state === 'present' ? sourceVault : record?.vault;
   if (vault === undefined) return [];
-  const destinationVersion = news?.destinationVersion ?? record?.destinationVersion;
+  const destinationVersion = states?.destinationVersion ?? record?.destinationVersion;
   return [{ leaseID, vault, ...(destinationVersion === undefined ? {} : { destinationVersion }) }];
 }
 

@@ -21,7 +21,7 @@ import type { KubeStore } from '../../copy/cluster/store.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import { isVaultKey, type VaultLocation } from '../../copy/vault/locations.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from './api.ts';
-import type { LeaseNews } from './lease-records.ts';
+import type { LeaseStates } from './lease-records.ts';
 import { mirrorName } from './mirror-store.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from './spec.ts';
 
@@ -46,7 +46,7 @@ interface Revocation {
   done: boolean;
 }
 
-interface Ending {
+interface LeaseRevocation {
   state: 'revoking' | 'waiting' | 'over';
   failures: number;
   /** Wall clock, ms. */
@@ -62,7 +62,7 @@ interface LeasedCopy {
 export class MirrorLeases {
   readonly #options: MirrorLeasesOptions;
   readonly #revocations = new Map<RuleKey, Revocation>();
-  readonly #endings = new Map<RuleKey, Map<string, Ending>>();
+  readonly #endings = new Map<RuleKey, Map<string, LeaseRevocation>>();
 
   constructor(options: MirrorLeasesOptions) {
     this.#options = options;
@@ -76,24 +76,24 @@ export class MirrorLeases {
   }
 
   /** The state of the leases, for the status. */
-  news(rule: RuleKey, entries: readonly Entry[]): LeaseNews {
+  states(rule: RuleKey, entries: readonly Entry[]): LeaseStates {
     const { backend } = this.#options;
     return {
-      endsByItself: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
+      expiresSoon: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
       isOver: (leaseId) => this.#endings.get(rule)?.get(leaseId)?.state === 'over',
       destinationVersion: this.#entryVersion(entries.find(({ claim }) => isVaultKey(claim.target))),
     };
   }
 
   /** Revokes replaced leases. @returns ms until the next status update, if the leases need one */
-  endReplaced(
+  revokeReplaced(
     rule: RuleKey,
     mirror: SecretMirror,
     { vaultLeases = [] }: SecretMirrorStatus,
     entries: readonly Entry[],
   ): number | undefined {
     const replaced = vaultLeases.filter(({ expirationTime }) => expirationTime !== undefined);
-    const endings = this.#endings.get(rule) ?? new Map<string, Ending>();
+    const endings = this.#endings.get(rule) ?? new Map<string, LeaseRevocation>();
     for (const leaseId of endings.keys()) {
       if (replaced.every(({ leaseID }) => leaseID !== leaseId)) endings.delete(leaseId);
     }
@@ -111,7 +111,7 @@ export class MirrorLeases {
       const ending = endings.get(leaseID) ?? { state: 'waiting', failures: 0, retryAt: 0 };
       endings.set(leaseID, ending);
       if (ending.state === 'waiting' && ending.retryAt <= now) {
-        void this.#end(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), ending);
+        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), ending);
       } else if (ending.state === 'waiting') next = Math.min(next, ending.retryAt);
     }
     // One second more, so that a lease has expired by then.
@@ -123,11 +123,11 @@ export class MirrorLeases {
     const known = this.#revocations.get(rule);
     if (known?.uid === mirror.metadata.uid) return known.done;
     const { engine } = this.#options;
-    const leases = this.#leasesToEnd(rule, mirror, spec);
+    const leases = this.#leasesToRevoke(rule, mirror, spec);
     if (leases.size === 0) return true;
     const revocation: Revocation = { uid: mirror.metadata.uid, done: false };
     this.#revocations.set(rule, revocation);
-    void this.#endAll(rule, leases).finally(() => {
+    void this.#revokeAll(rule, leases).finally(() => {
       // The entry stays until the mirror is deleted, so that the leases are revoked only once.
       revocation.done = true;
       engine.enqueueStatus(rule);
@@ -136,7 +136,7 @@ export class MirrorLeases {
   }
 
   /** All leases; if the mirror retains its copies, only those that no copy holds. */
-  #leasesToEnd(
+  #leasesToRevoke(
     rule: RuleKey,
     mirror: SecretMirror,
     { deletePolicy, sourceLocation }: EffectiveSpec,
@@ -155,7 +155,7 @@ export class MirrorLeases {
   }
 
   /** Never rejects. */
-  async #endAll(rule: RuleKey, leases: ReadonlyMap<string, VaultLocation | undefined>): Promise<void> {
+  async #revokeAll(rule: RuleKey, leases: ReadonlyMap<string, VaultLocation | undefined>): Promise<void> {
     const { backend, onLeftLease } = this.#options;
     const end = async ([leaseId, location]: [string, VaultLocation | undefined]): Promise<void> => {
       try {
@@ -168,7 +168,12 @@ export class MirrorLeases {
   }
 
   /** Never rejects. */
-  async #end(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, ending: Ending): Promise<void> {
+  async #revoke(
+    rule: RuleKey,
+    leaseId: string,
+    location: VaultLocation | undefined,
+    ending: LeaseRevocation,
+  ): Promise<void> {
     const { backend, engine, now, onLeftLease } = this.#options;
     ending.state = 'revoking';
     try {

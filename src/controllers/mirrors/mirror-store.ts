@@ -34,7 +34,7 @@ export class MirrorStore {
   }
 
   /** Length of the list of namespaces in characters, if it is too long. The stored list is then empty. */
-  excess(rule: RuleKey): number | undefined {
+  tooLongPatterns(rule: RuleKey): number | undefined {
     return this.#tooLong.get(rule);
   }
 
@@ -47,7 +47,7 @@ export class MirrorStore {
   }
 
   /** Stores the response to our own write, unless the mirror was deleted or replaced meanwhile. */
-  learn(object: KubeObject): void {
+  storeResponse(object: KubeObject): void {
     const { namespace = '', name, uid } = object.metadata;
     if (this.#mirrors.get(mirrorRule(namespace, name))?.metadata.uid === uid) this.put(object);
   }
@@ -73,7 +73,7 @@ export class MirrorStore {
     const length = lengthOf((object as SecretMirror).spec?.destination?.namespaces);
     if (length > MAX_LIST) this.#tooLong.set(rule, length);
     else this.#tooLong.delete(rule);
-    const after = lean(object, length <= MAX_LIST);
+    const after = withoutUnusedFields(object, length <= MAX_LIST);
     this.#mirrors.set(rule, after);
     if (before === undefined || ruleVersion(before) !== ruleVersion(after)) this.#onChange(rule, initial);
   }
@@ -98,11 +98,11 @@ function lengthOf(list: readonly string[] | undefined): number {
  * Removes fields that are not used: annotations may contain a whole earlier version of the object. Managed fields are stored only while
  * Keyferry owns parts of the spec.
  */
-function lean(mirror: SecretMirror, withList: boolean): SecretMirror {
+function withoutUnusedFields(mirror: SecretMirror, withList: boolean): SecretMirror {
   const { managedFields, annotations: _, labels: __, ...metadata } = mirror.metadata;
   const kept = managedFields !== undefined && withoutOurSpec(managedFields) !== undefined ? { managedFields } : {};
-  const lean = { ...mirror, metadata: { ...metadata, ...kept } };
-  if (withList) return lean;
+  const withoutUnusedFields = { ...mirror, metadata: { ...metadata, ...kept } };
+  if (withList) return withoutUnusedFields;
   const { spec } = mirror;
-  return { ...lean, spec: { ...spec, destination: { ...spec?.destination, namespaces: [] } } };
+  return { ...withoutUnusedFields, spec: { ...spec, destination: { ...spec?.destination, namespaces: [] } } };
 }

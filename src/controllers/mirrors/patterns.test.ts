@@ -7,7 +7,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { effectiveSpec } from './spec.ts';
 import { withinCpu } from '../../../test/support/yardstick.ts';
 
-function verdict(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
+function matches(mode: 'full' | 'search', pattern: string, namespace: string): boolean {
   const compiled = new PatternCache(mode).get(pattern);
   assert.ok('matches' in compiled, `${pattern} does not compile`);
   // Asked twice: the second answer comes from memory.
@@ -35,8 +35,8 @@ test('a pattern matches the whole name; with regex mode search any part of it', 
     ['.*', '', true, true],
   ];
   for (const [pattern, namespace, full, search] of cases) {
-    assert.equal(verdict('full', pattern, namespace), full, `full ${pattern} ${namespace}`);
-    assert.equal(verdict('search', pattern, namespace), search, `search ${pattern} ${namespace}`);
+    assert.equal(matches('full', pattern, namespace), full, `full ${pattern} ${namespace}`);
+    assert.equal(matches('search', pattern, namespace), search, `search ${pattern} ${namespace}`);
   }
 });
 
@@ -47,8 +47,8 @@ test('a pattern that is not valid in RE2 is an error, not an exception', () => {
 });
 
 test('patterns with catastrophic backtracking in other engines are fast', () => {
-  assert.equal(verdict('full', '(a+)+', `${'a'.repeat(62)}!`), false);
-  assert.equal(verdict('search', '(a|a)*$', 'a'.repeat(63)), true);
+  assert.equal(matches('full', '(a+)+', `${'a'.repeat(62)}!`), false);
+  assert.equal(matches('search', '(a|a)*$', 'a'.repeat(63)), true);
 });
 
 function mirrorWith(namespaces: readonly string[]): SecretMirror {

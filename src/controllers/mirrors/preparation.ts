@@ -71,6 +71,6 @@ export class MirrorPreparation {
     const mirror = mirrors.get(rule);
     if (mirror === undefined) return;
     const { resourceVersion } = mirror.metadata;
-    mirrors.learn(await patchMirror(api, mirror, { metadata: { resourceVersion, ...marks }, spec }, signal));
+    mirrors.storeResponse(await patchMirror(api, mirror, { metadata: { resourceVersion, ...marks }, spec }, signal));
   }
 }

@@ -9,7 +9,7 @@ import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/mod
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
-import { liveRules } from '../common/live-rule.ts';
+import { liveRules } from '../common/live-rules.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
@@ -127,11 +127,11 @@ export class MirrorReconciler implements RuleReconciler {
   async updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    news: RuleProgress,
+    progress: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const mirror = this.#options.mirrors.get(rule);
-    if (mirror !== undefined) return await this.#status.update(rule, mirror, [...entries], news, signal);
+    if (mirror !== undefined) return await this.#status.update(rule, mirror, [...entries], progress, signal);
     this.#status.forget(rule);
     this.#preparation.forget(rule);
     this.#options.onGone(mirrorName(rule));

@@ -1,7 +1,7 @@
 /** What of a source's labels and annotations its copies carry. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isCopied } from '../common/never-copied.ts';
+import { isCopied } from '../common/excluded-metadata.ts';
 import { annotationNames } from '../replicator/annotations.ts';
 import { observe } from '../../copy/model/observed.ts';
 import { MIRROR_ANNOTATIONS } from './api.ts';

@@ -1,7 +1,7 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
 import { lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
-import { isCopied, OWN_PREFIX } from '../common/never-copied.ts';
+import { isCopied, OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
 
 /** Label of all copies. Its value is the controller. */

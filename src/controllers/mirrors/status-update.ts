@@ -23,8 +23,8 @@ import { mirrorName, type MirrorStore, ruleVersion } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
 import type { EffectiveSpec, SpecCache } from './spec.ts';
-import { foldStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
-import { judgeDeletion, places, tallyOf } from './verdict.ts';
+import { nextStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
+import { summarizeDeletion, namespaceList, groupOutcomes } from './summary.ts';
 
 export interface MirrorStatusOptions {
   readonly api: KubeApi;
@@ -63,13 +63,13 @@ export class MirrorStatusUpdate {
     rule: RuleKey,
     mirror: SecretMirror,
     claims: readonly Entry[],
-    news: RuleProgress,
+    progress: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { namespaces, specs, evaluation, viewOf, vault } = this.#options;
     // The claims are of an earlier version. The evaluation of this one will touch the status again.
-    const outdated = news.evaluated !== ruleVersion(mirror);
-    if (outdated && news.failure === undefined) return undefined;
+    const outdated = progress.evaluated !== ruleVersion(mirror);
+    if (outdated && progress.failure === undefined) return undefined;
     if (mirror.metadata.deletionTimestamp !== undefined) {
       return outdated ? undefined : await this.#updateDeletion(rule, mirror, claims, signal);
     }
@@ -78,14 +78,14 @@ export class MirrorStatusUpdate {
     const result = await this.#write(rule, mirror, claims, signal, {
       source: viewOf(key),
       trouble: key === undefined ? undefined : vault?.trouble(key),
-      failure: news.failure,
+      failure: progress.failure,
       misread: misreadPatterns(spec.suspects, namespaces.names()),
-      writes: news.writes,
+      writes: progress.writes,
     });
     if (result === undefined) return undefined;
     if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
     await this.#options.leftBehind?.check(rule, mirror, spec, signal);
-    return { requeueAfterMs: vault?.leases.endReplaced(rule, mirror, result.status, claims) };
+    return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
 
   forget(rule: RuleKey): void {
@@ -102,14 +102,14 @@ export class MirrorStatusUpdate {
   ): Promise<RunResult | undefined> {
     const { specs, vault, now, deletionTimeoutMs } = this.#options;
     const spec = specs.get(mirror);
-    const kept = claims.filter((entry) => !isLetGo(entry));
+    const kept = claims.filter((entry) => !isReleased(entry));
     const leftMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
-    const isOver = leftMs <= 0 && kept.every(mayBeLeft);
+    const isOver = leftMs <= 0 && kept.every(mayBecomeOrphan);
     if (kept.length === 0 || isOver) {
       if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
-      const events = sparedEvents(claims);
+      const events = keptSourceEvents(claims);
       if (kept.length > 0) {
-        const { message } = judgeDeletion(tallyOf(kept, spec.destinationType), 'Pending');
+        const { message } = summarizeDeletion(groupOutcomes(kept, spec.destinationType), 'Pending');
         const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
@@ -135,12 +135,12 @@ export class MirrorStatusUpdate {
     const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
     const refusal = evaluation.refusalOf(rule);
     const spec = specs.get(mirror);
-    const result = foldStatus({
+    const result = nextStatus({
       ...facts,
       mirror,
       spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
       entries,
-      leases: vault?.leases.news(rule, entries),
+      leases: vault?.leases.states(rule, entries),
       previous,
       now: now(),
     });
@@ -172,7 +172,7 @@ export class MirrorStatusUpdate {
     };
     const object = await patchMirror(api, mirror, { metadata: { uid }, status: { ...status, ...removed } }, signal);
     this.#written.set(rule, { uid, status });
-    mirrors.learn(object);
+    mirrors.storeResponse(object);
   }
 
   async #removeFinalizer(mirror: SecretMirror, signal: AbortSignal): Promise<void> {
@@ -188,7 +188,7 @@ export class MirrorStatusUpdate {
 }
 
 /** The copy of a mirror that is being deleted is gone, or is marked to stay. */
-function isLetGo({ claim, outcome }: Entry): boolean {
+function isReleased({ claim, outcome }: Entry): boolean {
   if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
   return outcome.state === 'released';
 }
@@ -197,15 +197,15 @@ function isLetGo({ claim, outcome }: Entry): boolean {
  * Whether a mirror may go without this copy after the time limit: a deletion was tried, so the copy becomes an orphan. A copy that is
  * to stay but is not marked yet would then be deleted, against the mirror's deletePolicy.
  */
-function mayBeLeft({ claim, outcome }: Entry): boolean {
+function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
   return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
 }
 
 /** For a mirror that goes while copies stay that are sources of other copies. */
-function sparedEvents(entries: readonly Entry[]): MirrorEvent[] {
-  const spared = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
-  if (spared.length === 0) return [];
-  const namespaces = new Set(spared.map(({ claim }) => parseResourceKey(claim.target).namespace));
-  const message = `the copy in ${places([...namespaces].sort())} is not deleted: ${KEPT_AS_SOURCE.message}`;
+function keptSourceEvents(entries: readonly Entry[]): MirrorEvent[] {
+  const kept = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
+  if (kept.length === 0) return [];
+  const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
+  const message = `the copy in ${namespaceList([...namespaces].sort())} is not deleted: ${KEPT_AS_SOURCE.message}`;
   return [{ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message }];
 }

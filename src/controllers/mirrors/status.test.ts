@@ -7,7 +7,7 @@ import type { SecretMirror, SecretMirrorStatus } from './api.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { MirrorShape } from './shape.ts';
 import { effectiveSpec } from './spec.ts';
-import { foldStatus, sameStatus, type StatusOutput } from './status.ts';
+import { nextStatus, sameStatus, type StatusOutput } from './status.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const PRESENT: SourceView = { state: 'present', version: '1', labels: {}, annotations: {} };
@@ -62,7 +62,7 @@ function fold(given: Given): StatusOutput | undefined {
     claim: { owner, target: `local:Secret/team-${index}/x`, mode: 'own', source: 'local:Secret/default/x', shape },
     outcome,
   }));
-  return foldStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });
+  return nextStatus({ mirror: object, spec, entries, source, misread, writes, previous, now: NOW });
 }
 
 test('the status for each combination of outcomes', () => {

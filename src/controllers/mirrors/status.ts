@@ -8,9 +8,9 @@ import type { Cause, SourceView } from '../../copy/model/claim.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
-import { foldLeases, type LeaseNews, type LeaseStatus, sameLeases } from './lease-records.ts';
+import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from './lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';
-import { isOutdated, judge, judgeDeletion, tallyOf, type Verdict } from './verdict.ts';
+import { isOutdated, summarize, summarizeDeletion, groupOutcomes, type Summary } from './summary.ts';
 
 export interface MirrorEvent {
   readonly type: 'Normal' | 'Warning';
@@ -30,7 +30,7 @@ export interface StatusInput {
   /** Warnings of `misreadPatterns`. */
   readonly misread: readonly string[];
   /** For a mirror with present or earlier dynamic credentials. */
-  readonly leases?: LeaseNews | undefined;
+  readonly leases?: LeaseStates | undefined;
   /** Writes since the last status. */
   readonly writes: number;
   /** The status that was last written or read. */
@@ -51,13 +51,13 @@ const FIRST = { mirrorStatus: 'Pending', reason: 'Pending', message: 'the copies
 const NOTHING_YET = { events: [], synced: false, namespaces: 0 } as const;
 
 /** @returns `undefined` while nothing new is known */
-export function foldStatus(input: StatusInput): StatusOutput | undefined {
+export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const { mirror, spec, previous, misread, now } = input;
-  const tally = tallyOf(input.entries, spec.destinationType);
+  const outcomes = groupOutcomes(input.entries, spec.destinationType);
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
-  if (deleting && tally.isUnderWay) return undefined;
-  const leases = foldLeases(input.source, spec, previous, input.leases, now);
-  const unsettled = tally.isUnderWay || input.source.state === 'unknown' || isOutdated(tally, input.source);
+  if (deleting && outcomes.isUnderWay) return undefined;
+  const leases = nextLeases(input.source, spec, previous, input.leases, now);
+  const unsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated(outcomes, input.source);
   if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
@@ -65,29 +65,31 @@ export function foldStatus(input: StatusInput): StatusOutput | undefined {
     const { vaultSource: _, vaultLeases: __, ...rest } = previous;
     return sameLeases(previous, leases) ? undefined : { ...NOTHING_YET, status: { ...rest, ...leases } };
   }
-  const verdict = deleting ? judgeDeletion(tally, previous?.mirrorStatus ?? 'Pending') : judge(tally, spec, input);
+  const summary = deleting
+    ? summarizeDeletion(outcomes, previous?.mirrorStatus ?? 'Pending')
+    : summarize(outcomes, spec, input);
   const before = readyCondition(previous);
   const fresh =
-    verdict.synced &&
+    summary.synced &&
     (input.writes > 0 ||
-      previous?.mirrorStatus !== verdict.mirrorStatus ||
+      previous?.mirrorStatus !== summary.mirrorStatus ||
       previous.observedGeneration !== mirror.metadata.generation);
   const lastSyncTime = fresh ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
-  const message = [verdict.message, ...misread].join('; ');
-  const status = statusOf(input, leases, { ...verdict, message }, lastSyncTime);
+  const message = [summary.message, ...misread].join('; ');
+  const status = statusOf(input, leases, { ...summary, message }, lastSyncTime);
   const events: MirrorEvent[] = [];
   // A status of the original has no conditions.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
-  if (verdict.reason === 'Synced' && !wasReady) {
+  if (summary.reason === 'Synced' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
   }
-  const news = before?.reason !== verdict.reason || before.message !== message;
-  if (news && verdict.event !== undefined) events.push(verdict.event);
+  const news = before?.reason !== summary.reason || before.message !== message;
+  if (news && summary.event !== undefined) events.push(summary.event);
   for (const warning of misread) {
     if (before?.message.includes(warning) === true) continue;
     events.push({ type: 'Warning', reason: 'MisreadPattern', message: warning });
   }
-  return { status, events, synced: verdict.synced, namespaces: spec.destinationType === 'vault' ? 0 : tally.total };
+  return { status, events, synced: summary.synced, namespaces: spec.destinationType === 'vault' ? 0 : outcomes.total };
 }
 
 /** Compares everything except `lastTransitionTime`. */
@@ -104,7 +106,7 @@ function comparable(status: SecretMirrorStatus): unknown {
 function statusOf(
   { mirror, previous, now }: StatusInput,
   leases: LeaseStatus,
-  { mirrorStatus, reason, message }: Pick<Verdict, 'mirrorStatus' | 'reason' | 'message'>,
+  { mirrorStatus, reason, message }: Pick<Summary, 'mirrorStatus' | 'reason' | 'message'>,
   lastSyncTime: string,
 ): SecretMirrorStatus {
   const { generation } = mirror.metadata;

@@ -5,7 +5,7 @@
 import { PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { lengthProblem } from '../../copy/model/observed.ts';
 import { parseBool } from '../../runtime/go-bool.ts';
-import { REPLICATION_NAMES } from '../common/never-copied.ts';
+import { REPLICATION_NAMES } from '../common/excluded-metadata.ts';
 
 export type Annotations = Readonly<Record<string, string>>;
 

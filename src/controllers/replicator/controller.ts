@@ -10,7 +10,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespace-changes.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { annotationNames, isAnnotated, isReplicators } from './annotations.ts';
-import { Bursts } from './bursts.ts';
+import { Batcher } from './batcher.ts';
 import { replicatorHealth } from './health.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
 
@@ -38,7 +38,7 @@ class ReplicatorController implements Controller {
   readonly #kinds: readonly Kind[];
   readonly #changes: NamespaceChanges;
   /** Rules that new namespaces concern. */
-  readonly #concerned: Bursts<RuleKey>;
+  readonly #concerned: Batcher<RuleKey>;
   #resync: Timer | undefined;
 
   constructor(context: ControllerContext) {
@@ -59,7 +59,7 @@ class ReplicatorController implements Controller {
       onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
     });
-    const concerned = new Bursts<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => engine.enqueueRule(rule));
+    const concerned = new Batcher<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => engine.enqueueRule(rule));
     this.#concerned = concerned;
     const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {

@@ -6,7 +6,7 @@ import type { DesiredState, Failed, Waiting, Shape, SourceView, FieldPatch } fro
 import { SECRET } from '../../copy/model/kind.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import { MIRROR_OWNER } from '../common/never-copied.ts';
+import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 import { type Annotations, readBool, sourcePath } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import { isFilled, isFrozen, versionMark } from './bookkeeping.ts';

@@ -44,7 +44,7 @@ export class PushShape implements Shape {
     if (refusal !== undefined) return { kind: 'fail', ...refusal };
     return rule.from === undefined
       ? this.#copy(source.annotations, source.version, observed, now)
-      : this.#shell(source.annotations, rule.from, observed, now);
+      : this.#emptyCopy(source.annotations, rule.from, observed, now);
   }
 
   heldVersion(observed: Observed): string | undefined {
@@ -91,7 +91,7 @@ export class PushShape implements Shape {
   }
 
   /** A target that is filled by its own `replicate-from`. */
-  #shell(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
+  #emptyCopy(source: Annotations, from: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
     const annotations: FieldPatch = { ...common.annotations, [names.from]: from };

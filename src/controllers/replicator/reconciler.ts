@@ -18,18 +18,18 @@ import type { Kind } from '../../copy/model/kind.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
-import { liveRules } from '../common/live-rule.ts';
+import { liveRules } from '../common/live-rules.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
-import { TargetLedger } from '../common/target-ledger.ts';
+import { TargetQuota } from '../common/target-quota.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { illFormed, isName, listItems, type Refusal } from './annotations.ts';
 import { MAX_PATTERNS } from '../common/namespace-patterns.ts';
-import { NamespaceInterest } from './namespace-interest.ts';
+import { NamespaceIndex } from './namespace-index.ts';
 import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import { PushShape } from './push-shape.ts';
-import { eventsOf, type ReplicatorEvent } from './report.ts';
+import { eventsOf, type ReplicatorEvent } from './rule-events.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn } from './rule.ts';
 import { namespacesOf, type Targets, targetsIn } from './targets.ts';
 
@@ -65,12 +65,12 @@ export class ReplicatorReconciler implements RuleReconciler {
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: ReplicatorReconcilerOptions;
   readonly #kinds: ReadonlyMap<string, Kind>;
-  readonly #interest = new NamespaceInterest();
+  readonly #namespaceIndex = new NamespaceIndex();
   /** The last recorded events of each rule, to record them once. */
   readonly #recorded = new Map<RuleKey, string>();
   /** Why rules are not applied: an annotation is invalid, or they have too many targets. */
   readonly #refusals = new Map<RuleKey, Refusal>();
-  readonly #ledger: TargetLedger;
+  readonly #quota: TargetQuota;
   /** Rules that select an added or deleted namespace and are not evaluated since. */
   readonly #outdated = new Set<RuleKey>();
   /** One shape for each source, because it caches the rule. */
@@ -83,7 +83,7 @@ export class ReplicatorReconciler implements RuleReconciler {
       async (rule, signal) => await this.#readVersion(rule, signal),
       (rule) => this.#outdated.has(rule) || options.isNamespacePending?.() === true,
     );
-    this.#ledger = new TargetLedger({
+    this.#quota = new TargetQuota({
       namespaces: () => options.namespaces.size,
       onChange: (rule) => options.onLimitChange?.(rule),
     });
@@ -91,7 +91,7 @@ export class ReplicatorReconciler implements RuleReconciler {
 
   /** The rules that select a namespace. */
   rulesFor(namespace: string): Steps<ReadonlySet<RuleKey>> {
-    return this.#interest.rulesFor(namespace);
+    return this.#namespaceIndex.rulesFor(namespace);
   }
 
   /**
@@ -104,7 +104,7 @@ export class ReplicatorReconciler implements RuleReconciler {
 
   /** The number of namespaces has changed, and the limits of targets with it. */
   recount(): void {
-    this.#ledger.recount();
+    this.#quota.recount();
   }
 
   forgetNamespace(namespace: string): void {
@@ -130,9 +130,9 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   *warmUp(rule: RuleKey): Steps<void> {
-    const { settings, observed: lookIn } = this.#options;
+    const { settings, observed: getObserved } = this.#options;
     const { kind, place } = this.#parse(rule);
-    const annotations = lookIn(kind, place.namespace, place.name)?.annotations ?? {};
+    const annotations = getObserved(kind, place.namespace, place.name)?.annotations ?? {};
     const { to, toNamespaces, allowedNamespaces } = settings.names;
     let tried = 0;
     for (const name of [to, toNamespaces, allowedNamespaces]) {
@@ -149,14 +149,14 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { settings, observed: lookIn, api } = this.#options;
+    const { settings, observed: getObserved, api } = this.#options;
     this.#outdated.delete(rule);
     const { kind, place } = this.#parse(rule);
-    const observed = lookIn(kind, place.namespace, place.name);
+    const observed = getObserved(kind, place.namespace, place.name);
     const version = observed && this.versionOf(observed);
     if (observed === undefined || version === undefined) {
-      this.#interest.set(rule, []);
-      this.#ledger.release(rule);
+      this.#namespaceIndex.set(rule, []);
+      this.#quota.release(rule);
       this.#shapes.delete(rule);
       this.#refusals.delete(rule);
       return undefined;
@@ -165,10 +165,12 @@ export class ReplicatorReconciler implements RuleReconciler {
     const owner: Owner = { key: rule, title, rank: `${observed.created} ${observed.uid}` };
     const replication = readRule(settings, place, observed.annotations);
     const pushed =
-      replication?.kind === 'push' ? yield* this.#room(rule, place, owner, replication.targets) : undefined;
+      replication?.kind === 'push'
+        ? yield* this.#targetsWithinLimits(rule, place, owner, replication.targets)
+        : undefined;
     if (pushed === undefined) {
-      this.#interest.set(rule, []);
-      this.#ledger.release(rule);
+      this.#namespaceIndex.set(rule, []);
+      this.#quota.release(rule);
     }
     const nothing = { owner, version, claims: [], sources: [] };
     const refused = pushed !== undefined && 'reason' in pushed ? pushed : undefined;
@@ -198,22 +200,27 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   /** The targets, or a refusal if they exceed a limit. */
-  *#room(rule: RuleKey, place: Place, { rank }: Owner, targets: Targets): Steps<ReadonlySet<string> | Refusal> {
+  *#targetsWithinLimits(
+    rule: RuleKey,
+    place: Place,
+    { rank }: Owner,
+    targets: Targets,
+  ): Steps<ReadonlySet<string> | Refusal> {
     // Set before the search: a namespace that is added during the search then starts another evaluation.
     const interest = namespacesOf(targets);
-    this.#interest.set(rule, interest);
+    this.#namespaceIndex.set(rule, interest);
     const found = yield* targetsIn(targets, place, this.#options.namespaces);
     if ('reason' in found) {
-      this.#ledger.release(rule);
+      this.#quota.release(rule);
       return found;
     }
-    if (this.#ledger.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
+    if (this.#quota.request(rule, place.namespace, rank, Math.max(found.size, targets.named))) return found;
     // New namespaces change the number of targets only through patterns: names already count.
-    this.#interest.set(
+    this.#namespaceIndex.set(
       rule,
       interest.map(({ patterns }) => new NamespaceSet(NO_NAMES, patterns)),
     );
-    const { limit } = this.#ledger;
+    const { limit } = this.#quota;
     const problem = `the annotated objects in namespace ${place.namespace} have more than ${limit} targets in total; older objects take precedence`;
     return illFormed(...targets.annotation, problem);
   }
@@ -242,10 +249,10 @@ export class ReplicatorReconciler implements RuleReconciler {
   }
 
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
-  async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _news: RuleProgress): Promise<RunResult | undefined> {
-    const { observed: lookIn, recordEvent } = this.#options;
+  async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _progress: RuleProgress): Promise<RunResult | undefined> {
+    const { observed: getObserved, recordEvent } = this.#options;
     const { kind, place } = this.#parse(rule);
-    const observed = lookIn(kind, place.namespace, place.name);
+    const observed = getObserved(kind, place.namespace, place.name);
     if (observed === undefined || this.versionOf(observed) === undefined) {
       this.#recorded.delete(rule);
       return undefined;

@@ -120,11 +120,11 @@ describe('permission to pull into target-ns/target', () => {
       'cancelled',
     ],
   ];
-  for (const [title, allowAll, row, namespace, verdict] of table) {
-    it(`${title}: ${verdict}`, () => {
+  for (const [title, allowAll, row, namespace, summary] of table) {
+    it(`${title}: ${summary}`, () => {
       const source = { namespace: 'source-ns', name: 'source' };
       const answer = permission(rules(allowAll), { namespace, name: 'target' }, source, annotations(row));
-      assert.equal(answer.result, verdict);
+      assert.equal(answer.result, summary);
       if (answer.result !== 'allowed') assert.match(answer.refusal.message, /source-ns\/source/);
       if (answer.result !== 'allowed') assert.match(answer.refusal.message, /k8s-replicator\//);
     });

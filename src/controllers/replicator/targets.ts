@@ -2,7 +2,7 @@
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
-import { MAX_TARGETS } from '../common/target-ledger.ts';
+import { MAX_TARGETS } from '../common/target-quota.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import {
   type AnnotationNames,

@@ -10,7 +10,7 @@
 import type { Clock } from '../../runtime/clock.ts';
 
 /** @typeParam T handled once for each wait, no matter how often it was added */
-export class Bursts<T> {
+export class Batcher<T> {
   readonly #clock: Clock;
   readonly #waitMs: number;
   readonly #handle: (item: T) => void;

@@ -30,19 +30,19 @@ interface Account {
   refused: number;
 }
 
-export interface TargetLedgerOptions {
+export interface TargetQuotaOptions {
   /** The number of namespaces in the cluster. */
   readonly namespaces: () => number;
   /** The rule may now be admitted or refused: it has to request again. */
   readonly onChange: (rule: RuleKey) => void;
 }
 
-export class TargetLedger {
-  readonly #options: TargetLedgerOptions;
+export class TargetQuota {
+  readonly #options: TargetQuotaOptions;
   readonly #accounts = new Map<string, Account>();
   readonly #of = new Map<RuleKey, { readonly namespace: string; readonly request: Request }>();
 
-  constructor(options: TargetLedgerOptions) {
+  constructor(options: TargetQuotaOptions) {
     this.#options = options;
   }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import { Bursts } from './bursts.ts';
+import { Batcher } from './batcher.ts';
 
 test('handles a single item at once and the items of a burst together, each once', async () => {
   const clock = new ManualClock();
   const handled: string[] = [];
-  const bursts = new Bursts<string>(clock, 100, (item) => handled.push(item));
+  const bursts = new Batcher<string>(clock, 100, (item) => handled.push(item));
   bursts.add(['a', 'b']);
   assert.deepEqual(handled.splice(0), ['a', 'b']);
   for (let event = 0; event < 50; event += 1) bursts.add(['b', 'c']);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { MAX_TARGETS, TargetLedger } from './target-ledger.ts';
+import { MAX_TARGETS, TargetQuota } from './target-quota.ts';
 
 /** Repeats the request of every changed rule, as the engine does. */
 class World {
@@ -10,7 +10,7 @@ class World {
   readonly admitted = new Set<string>();
   namespaces = 10;
   readonly #changed = new Set<string>();
-  readonly ledger = new TargetLedger({
+  readonly ledger = new TargetQuota({
     namespaces: () => this.namespaces,
     onChange: (rule) => this.#changed.add(rule),
   });

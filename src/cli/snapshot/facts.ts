@@ -5,12 +5,12 @@ import type { Claims } from '../../copy/plan/claims.ts';
 import type { FactSource, TargetReader } from '../../copy/plan/decide.ts';
 import { Contents } from './contents.ts';
 import { type Inventory, KINDS } from './inventory.ts';
-import type { LookOptions } from './look.ts';
+import type { SnapshotOptions } from './snapshot.ts';
 
 export function factsFrom(
   inventory: Inventory,
   claims: Claims,
-  { api, changes, now, signal }: Pick<LookOptions, 'api' | 'changes' | 'now' | 'signal'>,
+  { api, changes, now, signal }: Pick<SnapshotOptions, 'api' | 'changes' | 'now' | 'signal'>,
 ): { readonly source: FactSource; readonly reader: TargetReader } {
   const contents = new Contents(api, KINDS, signal, changes);
   const reader: TargetReader = {

@@ -26,7 +26,7 @@ interface Group {
   readonly namespaces: string[];
 }
 
-export interface Tally {
+export interface OutcomeGroups {
   readonly total: number;
   /** Sorted by their first namespace. */
   readonly groups: readonly Group[];
@@ -37,11 +37,11 @@ export interface Tally {
 }
 
 /** Some outcomes are from before the source was created. */
-export function isOutdated({ isForSource }: Tally, source: SourceView): boolean {
+export function isOutdated({ isForSource }: OutcomeGroups, source: SourceView): boolean {
   return source.state === 'present' && isForSource;
 }
 
-export interface Verdict {
+export interface Summary {
   readonly mirrorStatus: MirrorStatus;
   readonly reason: string;
   readonly message: string;
@@ -49,11 +49,11 @@ export interface Verdict {
   readonly event?: MirrorEvent;
 }
 
-export function judge(
-  tally: Tally,
+export function summarize(
+  outcomes: OutcomeGroups,
   spec: EffectiveSpec,
   { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
-): Verdict {
+): Summary {
   if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', clip(spec.problems.join('; '), MAX_PROBLEMS));
   if (failure !== undefined) {
     return refused(
@@ -67,13 +67,13 @@ export function judge(
     const message = `${trouble.message}; existing copies are unchanged`;
     return refused(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
   }
-  return spec.destinationType === 'vault' ? judgeEntry(tally, source) : judgeCopies(tally, source);
+  return spec.destinationType === 'vault' ? summarizeVaultEntry(outcomes, source) : summarizeCopies(outcomes, source);
 }
 
 /** For a mirror that waits for the deletion of its copies. @param before its `mirrorStatus` */
-export function judgeDeletion(tally: Tally, before: MirrorStatus): Verdict {
-  const errors = groupsOf(tally, 'error');
-  const waits = groupsOf(tally, 'waiting');
+export function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus): Summary {
+  const errors = groupsOf(outcomes, 'error');
+  const waits = groupsOf(outcomes, 'waiting');
   const parts = [...listed('cannot delete the copy in', errors, withReason), ...listed('waiting in', waits)];
   const message = `being deleted: ${parts.join('; ')}`;
   return errors.length > 0 ? refused('Error', 'SyncError', message) : refused(before, 'Terminating', message);
@@ -84,26 +84,26 @@ function clip(text: string, length: number): string {
 }
 
 /** Not synced, with a Warning event. */
-function refused(mirrorStatus: MirrorStatus, reason: string, message: string): Verdict {
+function refused(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
   return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
 }
 
 /** The destination is an entry in Vault. */
-function judgeEntry(tally: Tally, source: SourceView): Verdict {
+function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summary {
   if (source.state === 'missing') return refused('Pending', source.reason, source.message);
-  const [failed] = groupsOf(tally, 'error');
+  const [failed] = groupsOf(outcomes, 'error');
   if (failed !== undefined) return refused('Error', failed.reason, failed.message);
-  const [waiting] = groupsOf(tally, 'waiting');
+  const [waiting] = groupsOf(outcomes, 'waiting');
   if (waiting !== undefined) return refused('Pending', waiting.reason, waiting.message);
-  const [conflict] = groupsOf(tally, 'conflict');
+  const [conflict] = groupsOf(outcomes, 'conflict');
   if (conflict !== undefined) return { ...refused('Active', conflict.reason, conflict.message), synced: true };
   return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
 }
 
-function judgeCopies(tally: Tally, source: SourceView): Verdict {
-  const errors = groupsOf(tally, 'error');
-  const conflicts = groupsOf(tally, 'conflict');
-  const waits = source.state === 'present' ? groupsOf(tally, 'waiting') : [];
+function summarizeCopies(outcomes: OutcomeGroups, source: SourceView): Summary {
+  const errors = groupsOf(outcomes, 'error');
+  const conflicts = groupsOf(outcomes, 'conflict');
+  const waits = source.state === 'present' ? groupsOf(outcomes, 'waiting') : [];
   const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits)];
   const [failed] = errors;
   if (failed !== undefined) {
@@ -119,7 +119,7 @@ function judgeCopies(tally: Tally, source: SourceView): Verdict {
     // As in the original, targets of other owners and targets that wait do not change `mirrorStatus`.
     return { ...refused('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
-  const { total } = tally;
+  const { total } = outcomes;
   const message =
     total === 0
       ? '0 copies: no other namespace matches spec.destination.namespaces'
@@ -127,7 +127,7 @@ function judgeCopies(tally: Tally, source: SourceView): Verdict {
   return { mirrorStatus: 'Active', reason: 'Synced', message, synced: true };
 }
 
-function groupsOf({ groups }: Tally, state: OutcomeState): Group[] {
+function groupsOf({ groups }: OutcomeGroups, state: OutcomeState): Group[] {
   return groups.filter((group) => group.state === state);
 }
 
@@ -139,20 +139,20 @@ function withReason({ reason, message }: Group): string {
 function listed(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
   if (groups.length === 0) return [];
   const named = groups.slice(0, MAX_REASONS);
-  const parts = named.map((group) => `${places(group.namespaces)}: ${clip(detail(group), MAX_DETAIL)}`);
+  const parts = named.map((group) => `${namespaceList(group.namespaces)}: ${clip(detail(group), MAX_DETAIL)}`);
   let more = 0;
   for (const { namespaces } of groups.slice(MAX_REASONS)) more += namespaces.length;
   if (more > 0) parts.push(`${more} more ${more === 1 ? 'namespace' : 'namespaces'} for other reasons`);
   return [`${lead} ${parts.join('; ')}`];
 }
 
-export function tallyOf(entries: Iterable<Entry>, destination: DestinationType): Tally {
+export function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
   const groups = new Map<string, Group>();
-  const tally = { total: 0, isUnderWay: false, isForSource: false };
+  const outcomes = { total: 0, isUnderWay: false, isForSource: false };
   for (const { claim, outcome } of entries) {
-    tally.total += 1;
-    tally.isUnderWay ||= isUnderWay(outcome);
-    tally.isForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
+    outcomes.total += 1;
+    outcomes.isUnderWay ||= isUnderWay(outcome);
+    outcomes.isForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
     const { state, reason, message } = outcome;
     const key = `${state} ${reason} ${message}`;
     let group = groups.get(key);
@@ -162,7 +162,7 @@ export function tallyOf(entries: Iterable<Entry>, destination: DestinationType):
   const all = [...groups.values()];
   for (const group of all) group.namespaces.sort();
   all.sort(byFirstNamespace);
-  return { ...tally, groups: all };
+  return { ...outcomes, groups: all };
 }
 
 function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''] }: Group): number {
@@ -170,7 +170,7 @@ function byFirstNamespace({ namespaces: [a = ''] }: Group, { namespaces: [b = ''
 }
 
 /** Lists the first `most` namespaces and counts the others. */
-export function places(namespaces: readonly string[], most = NAMED): string {
+export function namespaceList(namespaces: readonly string[], most = NAMED): string {
   const named = namespaces.slice(0, most).join(', ');
   const rest = namespaces.length - most;
   const noun = namespaces.length === 1 ? 'namespace' : 'namespaces';

@@ -23,7 +23,7 @@ import type { ReplicatorReading } from '../actions.ts';
 import { factsFrom } from './facts.ts';
 import { type Changes, Inventory } from './inventory.ts';
 
-export interface LookOptions {
+export interface SnapshotOptions {
   readonly api: KubeApi;
   /** As the operator is configured. */
   readonly regexMode: RegexMode;
@@ -37,7 +37,7 @@ export interface LookOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export class Look {
+export class Snapshot {
   readonly inventory: Inventory;
   /** Every rule that requests copies, even if none can be made. */
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
@@ -52,7 +52,7 @@ export class Look {
   readonly #signal: AbortSignal;
   readonly #decisions = new Map<ResourceKey, Decision>();
 
-  private constructor(options: LookOptions, inventory: Inventory) {
+  private constructor(options: SnapshotOptions, inventory: Inventory) {
     const { api, regexMode, replicator, now } = options;
     const { mirrors, namespaces, objects } = inventory;
     this.inventory = inventory;
@@ -115,9 +115,9 @@ export class Look {
    * Lists the objects of the cluster and makes the claims of every rule.
    * @throws what `api.request` throws, but for a right that is missing (see `Inventory.reach`)
    */
-  static async at(options: LookOptions): Promise<Look> {
+  static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, namespace, changes, signal } = options;
-    return new Look(options, await Inventory.list(api, namespace, changes, signal));
+    return new Snapshot(options, await Inventory.list(api, namespace, changes, signal));
   }
 
   key({ kind }: Kind, namespace: string, name: string): ResourceKey {
@@ -125,7 +125,7 @@ export class Look {
   }
 
   /** What the annotations of an object ask for; if that is refused, why. */
-  askedBy(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
+  replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
     const rule = this.replicator.ruleOf(key);
     const refusal = rule === undefined ? undefined : this.replicator.refusalOf(rule);
     if (refusal !== undefined) return { kind: 'broken', refusal };

@@ -5,7 +5,7 @@ import type { NamespaceSet } from '../common/namespace-set.ts';
 import type { Steps } from '../../runtime/slices.ts';
 
 /** Invariant: a rule is indexed by exactly the names and patterns of its last `set`. */
-export class NamespaceInterest {
+export class NamespaceIndex {
   readonly #byName = new Map<string, Set<RuleKey>>();
   readonly #byPattern = new Map<NamespacePattern, Set<RuleKey>>();
   readonly #of = new Map<RuleKey, readonly NamespaceSet[]>();

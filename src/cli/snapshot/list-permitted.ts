@@ -1,7 +1,7 @@
 /** Lists collections for the short commands, as far as the rights of the user allow. */
-import type { KubeApi } from '../kube/api.ts';
-import { isForbidden, isNotFound } from '../kube/errors.ts';
-import { type Listed, listEach, type ListOptions } from '../kube/list-each.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { type Listed, listEach, type ListOptions } from '../../kube/list-each.ts';
 
 /** `/api/v1` and `secrets`. */
 export interface Collection {
@@ -18,7 +18,7 @@ export type Reach =
  * Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace.
  * @throws the errors of `api.request` except 403 and 404
  */
-export async function listReachable(
+export async function listPermitted(
   api: KubeApi,
   { groupPath, plural }: Collection,
   namespace: string | undefined,

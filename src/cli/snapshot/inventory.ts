@@ -13,7 +13,7 @@ import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { Listed, ListOptions } from '../../kube/list-each.ts';
-import { type Collection, listReachable, type Reach } from '../kube-list.ts';
+import { type Collection, listPermitted, type Reach } from './list-permitted.ts';
 
 /** All are listed. The status names kinds that the replicator does not run for. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
@@ -73,7 +73,7 @@ export class Inventory {
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
-      const reach = await listReachable(api, collection, namespace, changes.size === 0 ? take : change, options);
+      const reach = await listPermitted(api, collection, namespace, changes.size === 0 ? take : change, options);
       inventory.#reach.set(kind, reach);
       if (reach.extent === 'refused') return;
       for (const [key, create] of changes) {

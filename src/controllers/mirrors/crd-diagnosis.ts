@@ -24,7 +24,7 @@ const LOOK_TIMEOUT_MS = 10_000;
 
 type Cause = 'missing' | 'webhook';
 
-export interface CrdTroubleOptions {
+export interface CrdDiagnosisOptions {
   readonly api: KubeApi;
   /** The process is ready without the CRD. */
   readonly isOptional: boolean;
@@ -32,14 +32,14 @@ export interface CrdTroubleOptions {
   readonly isAlone: boolean;
 }
 
-export class CrdTrouble implements WatchDiagnosis {
-  readonly #options: CrdTroubleOptions;
+export class CrdDiagnosis implements WatchDiagnosis {
+  readonly #options: CrdDiagnosisOptions;
   readonly #found = Promise.withResolvers<void>();
   /** Of the last failure of the watch; `undefined`: the CRD is not the cause. */
   #cause: Cause | undefined;
   #looking = false;
 
-  constructor(options: CrdTroubleOptions) {
+  constructor(options: CrdDiagnosisOptions) {
     this.#options = options;
   }
 
