@@ -2,10 +2,10 @@
  * Limits the calls of one client: at most `slots` at once, first come first served, and none during a Retry-After.
  *
  *   free ──Retry-After──▶ held ──its time is over──▶ free
- *   free ──a call without an answer──▶ doubtful ──a sign of life──▶ free
+ *   free ──a call without an answer──▶ doubtful ──any answer, or a chunk of an open stream──▶ free
  *
- * While doubtful, one call or stream at a time is admitted, at growing intervals: instead of a request per key and back-off, an
- * outage costs one series of requests. All calls go on at the first sign of life: any answer, or a chunk of an open stream.
+ * The two are independent: a client may be held and doubtful at once. While doubtful, one call or stream at a time is admitted, at
+ * growing intervals. So an outage costs one series of requests, and not one for each key. The first answer releases all calls.
  *
  * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly once; a call
  * whose time limit ends before the hold is refused at once, so that its caller can reschedule it.
@@ -20,6 +20,21 @@ interface Waiter {
   readonly limit: CallLimit;
   readonly enter: () => void;
   readonly refuse: (reason: unknown) => void;
+}
+
+interface Hold {
+  /** Monotonic ms. */
+  readonly until: number;
+  /** The answer with the Retry-After. */
+  readonly error: ApiError;
+  readonly timer: Timer;
+}
+
+interface Doubt {
+  /** Sets `mayTry`. */
+  readonly timer: Timer;
+  /** The next call is admitted. */
+  mayTry: boolean;
 }
 
 export interface CallGateOptions {
@@ -38,15 +53,10 @@ export class CallGate {
   readonly #options: CallGateOptions;
   readonly #calls = new Set<Waiter>();
   readonly #streams = new Set<Waiter>();
-  #active = 0;
-  #heldUntil = 0;
-  #heldBy: ApiError | undefined;
-  #timer: Timer | undefined;
   readonly #tries: Backoff;
-  #doubtful = false;
-  /** While doubtful: the next call is admitted. */
-  #mayTry = false;
-  #nextTry: Timer | undefined;
+  #active = 0;
+  #held: Hold | undefined;
+  #doubt: Doubt | undefined;
 
   /** @throws RangeError naming a bad option */
   constructor(options: CallGateOptions) {
@@ -57,7 +67,7 @@ export class CallGate {
 
   /** Rest of the hold, ms; 0 without a hold. */
   get heldForMs(): number {
-    return this.#heldBy === undefined ? 0 : Math.max(0, this.#heldUntil - this.#options.clock.monotonic());
+    return this.#held === undefined ? 0 : Math.max(0, this.#held.until - this.#options.clock.monotonic());
   }
 
   /** Takes a slot: at once (`undefined`) or when the promise resolves. The caller must `leave` afterwards. */
@@ -83,60 +93,57 @@ export class CallGate {
   hold(error: ApiError): void {
     const ms = Math.min(error.retryAfterMs ?? 0, this.#options.maxHoldMs);
     const until = this.#options.clock.monotonic() + ms;
-    if (ms <= 0 || until <= this.#heldUntil) return;
-    this.#heldUntil = until;
-    this.#heldBy = error;
-    this.#timer?.cancel();
-    this.#timer = this.#options.clock.setTimeout(() => {
-      this.#heldBy = undefined;
+    if (ms <= 0 || until <= (this.#held?.until ?? 0)) return;
+    this.#held?.timer.cancel();
+    const timer = this.#options.clock.setTimeout(() => {
+      this.#held = undefined;
       this.#admit();
     }, ms);
+    this.#held = { until, error, timer };
     for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
   }
 
   /** A call had no answer: refused, reset, or a proxy answered that the server is away. */
   unanswered(): void {
-    if (this.#doubtful) return;
-    this.#doubtful = true;
-    this.#waitForTry();
+    if (this.#doubt === undefined) this.#waitForTry();
   }
 
   /** The server sent something, on any connection. */
   answered(): void {
-    if (!this.#doubtful) return;
-    this.#doubtful = false;
-    this.#mayTry = false;
-    this.#nextTry?.cancel();
+    if (this.#doubt === undefined) return;
+    this.#doubt.timer.cancel();
+    this.#doubt = undefined;
     this.#tries.reset();
     this.#admit();
   }
 
   /** Cancels the timers. Waiting calls are ended by their own limits. */
   close(): void {
-    this.#timer?.cancel();
-    this.#nextTry?.cancel();
+    this.#held?.timer.cancel();
+    this.#doubt?.timer.cancel();
   }
 
   /** Whether one more call may be admitted now; while doubtful this uses up the try. */
   #passes(): boolean {
-    if (this.#heldBy !== undefined) return false;
-    if (!this.#doubtful) return true;
-    if (!this.#mayTry) return false;
+    if (this.#held !== undefined) return false;
+    if (this.#doubt === undefined) return true;
+    if (!this.#doubt.mayTry) return false;
     this.#waitForTry();
     return true;
   }
 
   #waitForTry(): void {
-    this.#mayTry = false;
-    this.#nextTry = this.#options.clock.setTimeout(() => {
-      this.#mayTry = true;
+    const timer = this.#options.clock.setTimeout(() => {
+      doubt.mayTry = true;
       this.#admit();
     }, this.#tries.next());
+    const doubt: Doubt = { timer, mayTry: false };
+    this.#doubt = doubt;
   }
 
   #stage(): string {
-    if (this.#heldBy !== undefined) return 'held back by Retry-After';
-    return this.#doubtful ? 'waiting for the server to answer again' : 'waiting for a free connection';
+    if (this.#held !== undefined) return 'held back by Retry-After';
+    return this.#doubt !== undefined ? 'waiting for the server to answer again' : 'waiting for a free connection';
   }
 
   #wait(line: Set<Waiter>, limit: CallLimit): Promise<void> {
@@ -153,8 +160,8 @@ export class CallGate {
   }
 
   #refuseIfTooLate({ limit }: Waiter): void {
-    if (this.#heldBy === undefined || limit.deadline > this.#heldUntil) return;
-    const { status, reason } = this.#heldBy;
+    if (this.#held === undefined || limit.deadline > this.#held.until) return;
+    const { status, reason } = this.#held.error;
     const wait = Math.ceil(this.heldForMs);
     limit.cancel(
       new ApiError(limit.call, status, {

@@ -4,6 +4,7 @@
  *
  * Invariant: each group stands in the order of its next turn, and has a key.
  */
+import { getOrCreate } from './maps.ts';
 import { FifoMap } from './queue/fifo-map.ts';
 
 export class Turns {
@@ -26,10 +27,7 @@ export class Turns {
 
   /** Adds at the end of its group. The key must not be there. */
   add(key: string, value: number): void {
-    const name = this.#groupOf(key);
-    let group = this.#groups.get(name);
-    if (group === undefined) this.#groups.set(name, (group = new FifoMap()));
-    group.set(key, value);
+    getOrCreate(this.#groups, this.#groupOf(key), () => new FifoMap()).set(key, value);
     this.#size += 1;
   }
 

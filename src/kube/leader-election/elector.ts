@@ -19,7 +19,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
 import { LeaseClient } from './lease-client.ts';
 import type { ElectionOptions, LeaderElectorOptions } from './options.ts';
-import { decide, type Decision, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
+import { nextStep, type ElectionStep, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
 import { ExitLimit, Watchdog } from './timers.ts';
 
 /** Reason of the work's signal when leadership was lost. */
@@ -171,9 +171,9 @@ export class LeaderElector {
 
   async #write(read: Lease | undefined, signal: AbortSignal): Promise<void> {
     const startedAt = this.#clock.monotonic();
-    const decision = this.#decide(read, startedAt);
+    const step = this.#nextStep(read, startedAt);
     const now = this.#clock.now();
-    switch (decision.do) {
+    switch (step.do) {
       case 'wait':
         this.#heldUntil = -Infinity;
         return;
@@ -181,7 +181,7 @@ export class LeaderElector {
         this.#hold(await this.#client.create(now, signal), startedAt);
         return;
       case 'renew':
-        this.#hold(await this.#client.renew(decision.lease, now, signal), startedAt);
+        this.#hold(await this.#client.renew(step.lease, now, signal), startedAt);
         return;
       case 'take':
         if (this.isLeader) {
@@ -189,16 +189,16 @@ export class LeaderElector {
           this.#heldUntil = -Infinity;
           return;
         }
-        this.#hold(await this.#client.take(decision.lease, now, signal), startedAt);
+        this.#hold(await this.#client.take(step.lease, now, signal), startedAt);
         return;
       default:
-        decision satisfies never;
+        step satisfies never;
     }
   }
 
-  #decide(lease: Lease | undefined, now: number): Decision {
+  #nextStep(lease: Lease | undefined, now: number): ElectionStep {
     const { identity } = this.#options;
-    return decide({ lease, sighting: this.#sighting, identity, defaultDurationMs: this.#durationMs, now });
+    return nextStep({ lease, sighting: this.#sighting, identity, defaultDurationMs: this.#durationMs, now });
   }
 
   #hold(lease: Lease, startedAt: number): void {
@@ -232,9 +232,9 @@ export class LeaderElector {
     const retry = this.#retryMs * (1 + this.#random() * JITTER);
     if (this.#lease === undefined) return retry;
     const now = this.#clock.monotonic();
-    const decision = this.#decide(this.#lease, now);
-    if (decision.do !== 'wait') return retry;
-    return Math.min(retry, decision.until - now + this.#random() * EXPIRY_SPREAD_MS);
+    const step = this.#nextStep(this.#lease, now);
+    if (step.do !== 'wait') return retry;
+    return Math.min(retry, step.until - now + this.#random() * EXPIRY_SPREAD_MS);
   }
 
   /** @returns false if aborted */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import {
-  decide,
+  nextStep,
   type Lease,
   type LeaseSpec,
   microTime,
@@ -22,7 +22,7 @@ function lease(spec: LeaseSpec | undefined, resourceVersion = '1'): Lease {
 
 const other: LeaseSpec = { holderIdentity: 'other', leaseDurationSeconds: 15, renewTime: microTime(NOW) };
 
-test('the decision about a Lease', () => {
+test('the step about a Lease', () => {
   const cases: [string, Lease | undefined, number, string][] = [
     ['none', undefined, 0, 'create'],
     ['no spec', lease(undefined), 0, 'take'],
@@ -51,9 +51,9 @@ test('the decision about a Lease', () => {
   for (const [name, seen, ago, expected] of cases) {
     const sighting = seen && sight(seen, undefined, 1000);
     const input = { lease: seen, sighting, identity: 'me', defaultDurationMs: 20_000, now: 1000 + ago };
-    const decision = decide(input);
-    assert.equal(decision.do, expected, name);
-    if (decision.do === 'wait') assert.equal(decision.holder, 'other');
+    const step = nextStep(input);
+    assert.equal(step.do, expected, name);
+    if (step.do === 'wait') assert.equal(step.holder, 'other');
   }
 });
 
@@ -135,13 +135,13 @@ test('property: two replicas never lead at once, and one leads if all keep tryin
             defaultDurationMs: DURATION,
             now: time + member.offset,
           };
-          const decision = decide(input);
-          if (decision.do === 'wait' || outcome === 'not sent') return;
+          const step = nextStep(input);
+          if (step.do === 'wait' || outcome === 'not sent') return;
           time += latency;
           const body = (
             read === undefined
               ? newLease('ns', 'l', member.identity, DURATION, time)
-              : decision.do === 'renew'
+              : step.do === 'renew'
                 ? renewedLease(read, member.identity, DURATION, time)
                 : takenLease(read, member.identity, DURATION, time)
           ) as Lease;

@@ -27,7 +27,7 @@ export interface Sighting {
   readonly at: number;
 }
 
-export type Decision =
+export type ElectionStep =
   | { readonly do: 'create' }
   /** Ours already. */
   | { readonly do: 'renew'; readonly lease: Lease }
@@ -50,7 +50,7 @@ export function sight(lease: Lease, before: Sighting | undefined, now: number): 
   return before?.fingerprint === fingerprint ? before : { fingerprint, at: now };
 }
 
-export interface DecisionInput {
+export interface StepFacts {
   /** As read now; `undefined` if there is none. */
   readonly lease: Lease | undefined;
   readonly sighting: Sighting | undefined;
@@ -61,7 +61,7 @@ export interface DecisionInput {
   readonly now: number;
 }
 
-export function decide({ lease, sighting, identity, defaultDurationMs, now }: DecisionInput): Decision {
+export function nextStep({ lease, sighting, identity, defaultDurationMs, now }: StepFacts): ElectionStep {
   if (lease === undefined) return { do: 'create' };
   const holder = holderOf(lease);
   if (holder === identity) return { do: 'renew', lease };

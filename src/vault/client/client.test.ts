@@ -12,6 +12,7 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { currentStretch } from '../../../test/support/yardstick.ts';
 import { AbortedError } from '../../runtime/abort.ts';
 import { systemClock } from '../../runtime/clock.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import { VaultClient, type VaultCall, type VaultCalls, type VaultClientOptions, type VaultRequest } from './client.ts';
 import { largeAnswerSlots } from './transport.ts';
@@ -36,6 +37,8 @@ async function listen(server: Server): Promise<number> {
 const serve = async (listener: RequestListener): Promise<string> =>
   `http://127.0.0.1:${await listen(createServer(listener))}`;
 
+const identities = new WeakMap<VaultClient, VaultCalls>();
+
 function connect(
   addr: string,
   more: Partial<VaultServerOptions> = {},
@@ -47,8 +50,10 @@ function connect(
   return client;
 }
 
-function get(client: VaultCalls, more: Partial<VaultRequest> = {}): Promise<unknown> {
-  return client.request({ method: 'GET', path: 'secret/data/app', token: SecretBytes.fromUtf8(TOKEN), ...more });
+/** All calls of one client with the same identity, or those of one identity. */
+function get(client: VaultClient | VaultCalls, more: Partial<VaultRequest> = {}): Promise<unknown> {
+  const calls = client instanceof VaultClient ? getOrCreate(identities, client, () => client.identity()) : client;
+  return calls.request({ method: 'GET', path: 'secret/data/app', token: SecretBytes.fromUtf8(TOKEN), ...more });
 }
 
 async function failure(promise: Promise<unknown>, ...kinds: readonly VaultErrorKind[]): Promise<VaultError> {

@@ -81,8 +81,16 @@ export interface VaultClientOptions {
   readonly onCall?: ((call: VaultCall) => void) | undefined;
 }
 
-/** The calls of one identity, with circuits and slots of their own. */
-export type VaultCalls = Pick<VaultClient, 'server' | 'request'>;
+/** Sends the calls of one identity. */
+export interface VaultCalls {
+  readonly server: VaultServer;
+  /**
+   * One call.
+   * @returns an answer of 200–299, or a 404 that carries data
+   * @throws VaultError, or AbortedError when the signal is aborted
+   */
+  request(request: VaultRequest): Promise<VaultResponse>;
+}
 
 /** Answers of a server that may be unable to serve any call at the moment. */
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
@@ -107,9 +115,7 @@ export class VaultClient {
   readonly #onCall: ((call: VaultCall) => void) | undefined;
   readonly #transport: Transport;
   readonly #liveness: Liveness;
-  readonly #newGates: () => MountGates;
-  /** For calls without an identity. */
-  readonly #gates: MountGates;
+  readonly #newGate: () => MountGate;
   /** The last failure while the server was up; the reason in the errors of calls that are then refused. */
   #lastFailure = 'calls without an answer';
   #closed = false;
@@ -129,8 +135,7 @@ export class VaultClient {
     const slots = serverSlots(concurrency);
     const { circuitThreshold: threshold = GATE_THRESHOLD } = options;
     const circuit = { clock, random, threshold, maxMs: GATE_MAX_WAIT_MS };
-    this.#newGates = () => new MountGates(() => new MountGate(slots, circuit));
-    this.#gates = this.#newGates();
+    this.#newGate = () => new MountGate(slots, circuit);
     // One more than there are slots: the health check never waits for calls that hang.
     const { proxy, client } = options;
     const connections = concurrency + 1;
@@ -148,27 +153,14 @@ export class VaultClient {
 
   /** For the calls of one identity, with circuits and slots of its own. */
   identity(): VaultCalls {
-    const gates = this.#newGates();
+    const gates = new MountGates(this.#newGate);
     return { server: this.server, request: (request) => this.#limited(request, gates) };
-  }
-
-  /**
-   * One call.
-   * @returns an answer of 200–299, or a 404 that carries data
-   * @throws VaultError, or AbortedError when the signal is aborted
-   */
-  request(request: VaultRequest): Promise<VaultResponse> {
-    return this.#limited(request, this.#gates);
   }
 
   /** Closes all connections; running calls fail. */
   close(): void {
     this.#closed = true;
     this.#transport.destroy();
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
   }
 
   async #limited(request: VaultRequest, gates: MountGates): Promise<VaultResponse> {

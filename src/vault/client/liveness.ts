@@ -34,9 +34,8 @@ const BASE_MS = 1_000;
 export class Liveness {
   readonly #options: LivenessOptions;
   readonly #backoff: Backoff;
-  #down = false;
-  /** Monotonic ms; while it is down. */
-  #until = 0;
+  /** While the server is down: no check is sent before this time, monotonic ms. */
+  #downUntil: number | undefined;
   #aliveAt = -Infinity;
   /** The check that is being sent. */
   #verdict: PromiseWithResolvers<boolean> | undefined;
@@ -48,27 +47,26 @@ export class Liveness {
   }
 
   get state(): 'up' | 'doubted' | 'down' {
-    if (this.#down) return 'down';
+    if (this.#downUntil !== undefined) return 'down';
     return this.#verdict === undefined ? 'up' : 'doubted';
   }
 
   /** Called before every call. `undefined`: it may be sent. @throws AbortedError */
   async admit(signal: AbortSignal): Promise<Refusal | undefined> {
     const { clock, random = Math.random } = this.#options;
-    if (this.#down) {
-      const left = this.#until - clock.monotonic();
+    if (this.#downUntil !== undefined) {
+      const left = this.#downUntil - clock.monotonic();
       if (left > 0) return { refused: 'open', retryAfterMs: left };
       if (this.#verdict !== undefined) return { refused: 'open', retryAfterMs: PROBE_RECHECK_MS * (1 + random()) };
     }
-    if (this.#down || this.#verdict !== undefined)
-      await orAborted(this.#ask(), signal, 'checking whether vault answers');
-    // oxlint-disable-next-line typescript/no-unnecessary-condition -- it changes while we wait
-    return this.#down ? { refused: 'open', retryAfterMs: this.#until - clock.monotonic() } : undefined;
+    if (this.state !== 'up') await orAborted(this.#ask(), signal, 'checking whether vault answers');
+    if (this.#downUntil === undefined) return undefined;
+    return { refused: 'open', retryAfterMs: this.#downUntil - clock.monotonic() };
   }
 
   /** A call had no usable answer. @returns whether the server answers the check. Never rejects. */
   async doubt(): Promise<boolean> {
-    if (this.#down) return false;
+    if (this.#downUntil !== undefined) return false;
     if (this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS) return true;
     return await this.#ask();
   }
@@ -77,7 +75,7 @@ export class Liveness {
   answered(): void {
     this.#aliveAt = this.#options.clock.monotonic();
     this.#backoff.reset();
-    this.#down = false;
+    this.#downUntil = undefined;
     this.#verdict?.resolve(true);
     this.#verdict = undefined;
   }
@@ -98,8 +96,7 @@ export class Liveness {
       return;
     }
     this.#verdict = undefined;
-    this.#down = true;
-    this.#until = this.#options.clock.monotonic() + this.#backoff.next();
+    this.#downUntil = this.#options.clock.monotonic() + this.#backoff.next();
     verdict.resolve(false);
   }
 }
