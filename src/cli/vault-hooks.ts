@@ -5,14 +5,14 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { SessionEvent } from '../vault/session/session-events.ts';
 
-/** Servers, and login mounts, that have series of their own in the metrics. */
-const MOST_SERIES = 100;
+/** Maximum number of servers, and of login mounts, with their own series in the metrics. */
+const MAX_SERIES = 100;
 
 type Hooks = Pick<VaultBackendOptions, 'onCall' | 'onSession' | 'onWrite' | 'onLeftLease' | 'onError'>;
 
 export function vaultHooks(log: Log, metrics: Metrics): Hooks {
-  const servers = new BoundedLabel(MOST_SERIES);
-  const methods = new BoundedLabel(MOST_SERIES);
+  const servers = new BoundedLabel(MAX_SERIES);
+  const methods = new BoundedLabel(MAX_SERIES);
   return {
     onCall: ({ addr, method, status }) => {
       const code = status === undefined ? 'error' : String(status);

@@ -22,7 +22,7 @@ const KUBELB_FLAGS = (
   'zap-devel zap-encoder zap-log-level zap-stacktrace-level zap-time-encoding'
 ).split(' ');
 
-/** Promised commands that this version does not have. Their flags are known, so that the error can name the command. */
+/** Planned commands that this version does not have. Their flags are listed, so that the error can name the command. */
 const NOT_AVAILABLE: readonly Original[] = [
   notAvailable(
     'syncsecret-ccm',
@@ -49,7 +49,7 @@ const ORIGINALS: readonly Original[] = [
   ...NOT_AVAILABLE,
 ];
 
-/** Whether a command is promised but is not in this version. */
+/** Whether a command is planned but is not in this version. */
 export function isNotAvailable(command: string): boolean {
   return NOT_AVAILABLE.some((original) => original.command === command);
 }
@@ -69,7 +69,7 @@ export function commandOfFlags(argv: readonly string[]): string | undefined {
   const [first] = names;
   if (first === undefined || first !== flagName(argv[0] ?? '')) return undefined;
   if (!ORIGINALS.some(({ flags }) => flags.has(first))) return undefined;
-  // A flag that only Keyferry's command has fits too, but a flag of the original decides a draw.
+  // Flags that only Keyferry's command has count, too. Between equal commands the flags of the original decide.
   const ranked = ORIGINALS.map(({ command, flags, all }) => ({
     command,
     rank: [count(names, all), count(names, flags)] as const,

@@ -31,7 +31,7 @@ export function lastApplied(annotations: Readonly<Record<string, string>> | unde
     const value: unknown = JSON.parse(text);
     return isMap(value) ? value : {};
   } catch {
-    // Anybody may have written it; kubectl ignores it then, too.
+    // Any user may have written it. kubectl ignores an invalid value, too.
     return {};
   }
 }

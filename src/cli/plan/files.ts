@@ -24,20 +24,20 @@ export async function readManifests(
 }
 
 async function filesOf(name: string, recursive: boolean): Promise<string[]> {
-  const { isFolder } = await tried(name, async () => ({ isFolder: (await stat(name)).isDirectory() }));
+  const { isFolder } = await orManifestError(name, async () => ({ isFolder: (await stat(name)).isDirectory() }));
   if (!isFolder) return [name];
-  const entries = await tried(name, async () => await readdir(name, { recursive }));
+  const entries = await orManifestError(name, async () => await readdir(name, { recursive }));
   const files = entries.filter((entry) => EXTENSIONS.has(path.extname(entry))).map((entry) => path.join(name, entry));
   if (files.length > 0) return files.toSorted();
-  const deeper = recursive ? '' : '; --recursive reads its subfolders';
-  throw new ManifestError(`${name}: contains no .json, .yaml or .yml file${deeper}`);
+  const hint = recursive ? '' : '; --recursive reads its subfolders';
+  throw new ManifestError(`${name}: contains no .json, .yaml or .yml file${hint}`);
 }
 
 async function read(file: string): Promise<string> {
-  return await tried(file, async () => await readFile(file, 'utf8'));
+  return await orManifestError(file, async () => await readFile(file, 'utf8'));
 }
 
-async function tried<T>(file: string, work: () => Promise<T>): Promise<T> {
+async function orManifestError<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

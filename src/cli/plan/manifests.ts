@@ -1,6 +1,6 @@
 /**
- * Reads manifests: YAML or JSON, several documents a file, lists. Accepts and refuses what the API server accepts and refuses by its
- * form. Errors name file, document and field, never a value of a Secret.
+ * Reads manifests: YAML or JSON, several documents a file, lists. A manifest is accepted if the API server
+ * accepts its form. Errors name file, document and field, never a value of a Secret.
  */
 import { parseAllDocuments, type Tags } from 'yaml';
 import { nameProblems } from '../../controllers/mirrors/names.ts';

@@ -29,7 +29,7 @@ function contents(): { readonly contents: Contents; readonly paths: string[] } {
   return { contents: new Contents(api, [SECRET]), paths };
 }
 
-test('objects of one name that are asked for at the same time are read by one list', async () => {
+test('objects of one name that are requested at the same time are read by one list', async () => {
   const { contents: read, paths } = contents();
   const keys = Array.from({ length: 25 }, (_, i) => key(`n${i}`, 'many'));
   assert.deepEqual(new Set(await Promise.all(keys.map(async (one) => await read.read(one)))), new Set([true]));

@@ -41,7 +41,7 @@ export function factsFrom(
     orphanActionOf: async (owner, target, observed) => {
       const version = claims.versionOf(owner);
       return await claims.orphanActionOf(owner, target, observed, {
-        isOutdated: () => version === undefined && !sees(inventory, owner),
+        isOutdated: () => version === undefined && !wouldBeListed(inventory, owner),
         getLive: () => Promise.resolve(version === undefined ? { state: 'gone' } : { state: 'there', version }),
       });
     },
@@ -50,7 +50,7 @@ export function factsFrom(
   return { source, reader };
 }
 
-/** Whether the rule would be known if it existed. */
-function sees(inventory: Inventory, rule: RuleKey): boolean {
-  return ['Secret', 'ConfigMap', 'SecretMirror'].every((kind) => inventory.sees(kind, namespaceOf(rule)));
+/** Whether the rule would be listed if it existed. */
+function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
+  return ['Secret', 'ConfigMap', 'SecretMirror'].every((kind) => inventory.isListed(kind, namespaceOf(rule)));
 }

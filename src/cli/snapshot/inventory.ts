@@ -23,7 +23,7 @@ export const MIRRORS: Collection = {
   plural: SECRET_MIRROR_PLURAL,
 };
 
-/** The view of a source in Vault: to read it would take the mirror's login, and would create dynamic credentials. */
+/** The view of a source in Vault. The commands do not read Vault, because that needs the mirror's login and creates dynamic credentials. */
 export const VAULT_NOT_READ = {
   state: 'missing',
   reason: 'Vault',
@@ -104,11 +104,11 @@ export class Inventory {
   }
 
   /** Whether all objects of a kind in a namespace are known. */
-  sees(kind: string, namespace: string): boolean {
+  isListed(kind: string, namespace: string): boolean {
     return this.isWhole(kind) || namespace === this.#home;
   }
 
-  /** Whether a namespace exists, or may exist unseen. */
+  /** Whether a namespace exists, or may exist without being listed. */
   hasNamespace(name: string): boolean {
     return !this.isWhole('Namespace') || this.namespaces.has(name);
   }
@@ -122,7 +122,7 @@ export class Inventory {
       return { state: 'present', version: resourceVersion, labels, annotations };
     }
     const { kind, namespace, name } = parseResourceKey(source);
-    if (!this.sees(kind, namespace)) return { state: 'unknown' };
+    if (!this.isListed(kind, namespace)) return { state: 'unknown' };
     const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
     return { state: 'missing', reason: `No${kind}`, message };
   }

@@ -1,5 +1,5 @@
 /**
- * The rules of a cluster and what they come to, at one time: the reconcilers of all controllers, the claims and the decisions of the operator,
+ * The rules, claims and decisions of a cluster at one time: the reconcilers of all controllers, the claims and the decisions of the operator,
  * over lists of metadata. Content is read only where metadata do not decide. Nothing is written, and nothing is watched.
  */
 import { PatternCache, type RegexMode } from '../../controllers/common/namespace-patterns.ts';
@@ -124,7 +124,7 @@ export class Snapshot {
     return resourceKey(this.#cluster, kind, namespace, name);
   }
 
-  /** What the annotations of an object ask for; if that is refused, why. */
+  /** The rule in the annotations of an object, or its refusal. */
   replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
     const rule = this.replicator.ruleOf(key);
     const refusal = rule === undefined ? undefined : this.replicator.refusalOf(rule);

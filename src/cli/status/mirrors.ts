@@ -78,7 +78,7 @@ function whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): stri
   const mirror = snapshot.inventory.mirrors.get(owner);
   if (mirror === undefined) {
     const [home = ''] = mirrorName(owner).split('/');
-    return snapshot.inventory.sees(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
+    return snapshot.inventory.isListed(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
   }
   const spec = effectiveSpec(mirror, snapshot.patterns);
   const { namespace, name } = parseResourceKey(key);
@@ -119,9 +119,9 @@ function stateOf({ metadata, status }: SecretMirror): Pick<RuleStatus, 'state' |
   const state = status?.mirrorStatus ?? 'Unknown';
   if (metadata.deletionTimestamp !== undefined) {
     // A status from before the deletion does not explain why it waits.
-    const heard = ready?.status === 'False' && status?.observedGeneration === generation;
-    const held = heard ? `; ${ready.reason}: ${ready.message}` : '';
-    const message = `since ${metadata.deletionTimestamp}${held}`;
+    const isCurrent = ready?.status === 'False' && status?.observedGeneration === generation;
+    const details = isCurrent ? `; ${ready.reason}: ${ready.message}` : '';
+    const message = `since ${metadata.deletionTimestamp}${details}`;
     return { state: 'Deleting', ready: false, reason: 'Deleting', message };
   }
   if (ready === undefined) {

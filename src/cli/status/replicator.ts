@@ -126,7 +126,7 @@ function stateOf(
       message,
     };
   }
-  if (isHidden(snapshot, replication, entries)) {
+  if (dependsOnUnlisted(snapshot, replication, entries)) {
     const message = 'no permission to read other namespaces';
     return { state: 'Unknown', ready: false, reason: LIMITED, message };
   }
@@ -143,13 +143,13 @@ function stateOf(
 }
 
 /** Whether the rule depends on namespaces that could not be listed. */
-function isHidden(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
+function dependsOnUnlisted(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
   if (['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind))) return false;
   if (replication.kind === 'push') return true;
   return entries.some(({ claim }) => {
     if (claim.source === undefined) return false;
     const { kind, namespace } = parseResourceKey(claim.source);
-    return !snapshot.inventory.sees(kind, namespace);
+    return !snapshot.inventory.isListed(kind, namespace);
   });
 }
 
@@ -162,7 +162,7 @@ async function orphansOf(snapshot: Snapshot, names: AnnotationNames): Promise<Or
     const rule = snapshot.replicator.ownerOf(target, key);
     if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
     const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
-    return snapshot.inventory.sees(kind, home) ? [{ key, target, rule }] : [];
+    return snapshot.inventory.isListed(kind, home) ? [{ key, target, rule }] : [];
   });
   await snapshot.decide(unclaimed.map(({ key }) => key));
   const orphans: OrphanStatus[] = [];

@@ -14,7 +14,7 @@ import type { Clock } from '../../runtime/clock.ts';
 export interface ControllerContext {
   readonly config: Config;
   readonly engine: Engine;
-  /** The cluster that we run in. */
+  /** The cluster that this process runs in. */
   readonly cluster: Cluster;
   readonly vault: VaultBackend;
   /** Kinds that are replicated besides Secrets and ConfigMaps. */

@@ -7,8 +7,8 @@ const MIRRORS_PREFIX = 'mirrors.kts.studio/';
 export const MIRROR_OWNER = `${MIRRORS_PREFIX}owned-by`;
 
 /**
- * They are true of the source object and not of a copy: which program manages it (a copy with the marks of Argo CD or Helm is pruned or
- * contested), or what another copier does with it.
+ * They describe the source object and not a copy: the program that manages it (Argo CD or Helm would prune or overwrite a copy with
+ * their marks), or the work of another copier.
  */
 const PREFIXES = [
   OWN_PREFIX,

@@ -35,7 +35,7 @@ export class MatchCache {
   }
 
   /** The namespace was deleted. */
-  forget(namespace: string): void {
+  delete(namespace: string): void {
     const slot = this.#slots.get(namespace);
     if (slot === undefined) return;
     this.#slots.delete(namespace);
@@ -48,7 +48,7 @@ export class MatchCache {
     if (slot !== undefined) return slot;
     // Names that are not namespaces are never deleted, so their slots are never freed.
     if (this.#slots.size >= MAX_SLOTS) {
-      this.#forgetAll();
+      this.#clearAll();
       this.#slots.clear();
       this.#free.length = 0;
     }
@@ -62,7 +62,7 @@ export class MatchCache {
     while (length * SLOTS_IN_BYTE <= slot) length *= 2;
     let old = bits;
     if (this.#bytes + length + ARRAY_BYTES > this.#maxBytes) {
-      this.#forgetAll();
+      this.#clearAll();
       old = NO_BITS;
     }
     const grown = new Uint8Array(length);
@@ -72,8 +72,8 @@ export class MatchCache {
     return grown;
   }
 
-  #forgetAll(): void {
-    for (const results of this.#filled) results.forgetAll();
+  #clearAll(): void {
+    for (const results of this.#filled) results.clearAll();
     this.#filled.clear();
     this.#bytes = 0;
   }
@@ -107,7 +107,7 @@ export class MatchResults {
     if (at < this.#bits.length) this.#bits[at] = (this.#bits[at] ?? 0) & ~(3 << ((slot & 3) * 2));
   }
 
-  forgetAll(): void {
+  clearAll(): void {
     this.#bits = NO_BITS;
   }
 }

@@ -178,8 +178,8 @@ export class PatternCache {
   }
 
   /** A namespace was deleted. */
-  forgetNamespace(namespace: string): void {
-    this.#matches.forget(namespace);
+  deleteNamespace(namespace: string): void {
+    this.#matches.delete(namespace);
   }
 
   get size(): number {

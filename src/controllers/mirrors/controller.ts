@@ -33,7 +33,7 @@ export const mirrors: ControllerEntry = {
 };
 
 /** Namespaces named in a log line. */
-const NAMED_LEFT = 10;
+const MAX_NAMED = 10;
 
 class MirrorsController implements Controller {
   readonly reconciler: MirrorReconciler;
@@ -105,7 +105,7 @@ class MirrorsController implements Controller {
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
       for (const rule of yield* reconciler.rulesFor(name)) engine.enqueueRule(rule, initial ? 'low' : 'normal');
       reconciler.recount();
-      if (!there) patterns.forgetNamespace(name);
+      if (!there) patterns.deleteNamespace(name);
     });
   }
 
@@ -155,7 +155,7 @@ class MirrorsController implements Controller {
       api: cluster.api,
       namespaces: cluster.namespaces,
       onFound: (mirror, name, namespaces) => {
-        const where = namespaceList(namespaces, NAMED_LEFT);
+        const where = namespaceList(namespaces, MAX_NAMED);
         log.warn(
           `copies of the original are no longer updated in ${where}: a pattern matches only a part of the namespace name (--mirrors-regex=search updates them; keyferry status lists them)`,
           { mirror, name, count: namespaces.length },

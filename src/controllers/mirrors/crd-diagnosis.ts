@@ -12,15 +12,15 @@ import { MIRRORS_API_PATH, MIRRORS_GROUP, SECRET_MIRROR_PLURAL } from './api.ts'
 
 const CRD = `${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`;
 
-/** What to do where the CRD is missing. */
+/** The advice if the CRD is not installed. */
 export const NOT_INSTALLED = `the CRD ${CRD} is not installed: run keyferry crds | kubectl apply --server-side -f -`;
 
-/** What to do where the CRD has the original's webhook. */
+/** The advice if the CRD has the original's webhook. */
 export const CONVERTED_BY_WEBHOOK =
   `the CRD ${CRD} converts objects with a webhook that does not answer: run kubectl patch crd ${CRD} --type json ` +
   `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]', then keyferry crds | kubectl apply --server-side -f -`;
 
-const LOOK_TIMEOUT_MS = 10_000;
+const PROBE_TIMEOUT_MS = 10_000;
 
 type Cause = 'missing' | 'webhook';
 
@@ -28,7 +28,7 @@ export interface CrdDiagnosisOptions {
   readonly api: KubeApi;
   /** The process is ready without the CRD. */
   readonly isOptional: boolean;
-  /** No other controller runs, so that nothing can start without the mirrors. */
+  /** No other controller runs, so the process cannot start without SecretMirrors. */
   readonly isAlone: boolean;
 }
 
@@ -37,7 +37,7 @@ export class CrdDiagnosis implements WatchDiagnosis {
   readonly #found = Promise.withResolvers<void>();
   /** Of the last failure of the watch; `undefined`: the CRD is not the cause. */
   #cause: Cause | undefined;
-  #looking = false;
+  #isProbing = false;
 
   constructor(options: CrdDiagnosisOptions) {
     this.#options = options;
@@ -48,7 +48,7 @@ export class CrdDiagnosis implements WatchDiagnosis {
     return this.#cause === 'missing' ? NOT_INSTALLED : CONVERTED_BY_WEBHOOK;
   }
 
-  /** As at a start without the CRD. */
+  /** Without the CRD the process stays ready, as at a start without it. */
   get isExcused(): boolean {
     return this.#options.isOptional && this.#cause === 'missing';
   }
@@ -60,24 +60,24 @@ export class CrdDiagnosis implements WatchDiagnosis {
   failed(error: unknown): boolean {
     const before = this.#cause;
     const cause = causeOf(error);
-    // A 429 without a reason is a sign of the webhook that was found before, until the look shows another cause.
-    if (cause === undefined && isStorageStarting(error)) void this.#look();
+    // A 429 without a reason does not change the cause, until the probe shows another one.
+    if (cause === undefined && isStorageStarting(error)) void this.#probe();
     else this.#set(cause);
     return before === 'missing' && this.#cause === 'missing';
   }
 
-  /** Reads one object, for the error. Never rejects. */
-  async #look(): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
+  /** Reads one object: its error shows the cause. Never rejects. */
+  async #probe(): Promise<void> {
+    if (this.#isProbing) return;
+    this.#isProbing = true;
     try {
       const path = `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`;
-      await this.#options.api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: LOOK_TIMEOUT_MS });
+      await this.#options.api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: PROBE_TIMEOUT_MS });
       this.#set(undefined);
     } catch (error) {
       this.#set(causeOf(error));
     } finally {
-      this.#looking = false;
+      this.#isProbing = false;
     }
   }
 

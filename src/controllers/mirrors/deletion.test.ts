@@ -30,18 +30,18 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     spec: { destination: { namespaces: ['team'] } },
   };
 
-  /** Whether the mirror may go, and the reasons of the events. */
+  /** Whether the finalizer is removed, and the reasons of the events. */
   async function report(outcome: Outcome, now: number, retain = false): Promise<readonly [boolean, readonly string[]]> {
     const mirrors = new MirrorStore(() => undefined);
     mirrors.put(mirror);
     const events: string[] = [];
-    let goes = false;
+    let isRemoved = false;
     const made = new MirrorReconciler({
       api: {
         cluster: 'c',
         request: async ({ body = '' }) => {
           const { metadata } = JSON.parse(String(body)) as SecretMirror;
-          goes ||= metadata.finalizers?.length === 0;
+          isRemoved ||= metadata.finalizers?.length === 0;
           return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
         },
         stream: unused,
@@ -64,7 +64,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
     const claim = { owner, target: 'c:Secret/team/db', mode, source: undefined, shape } as const;
     const news = { writes: 0, evaluated: ruleVersion(mirror) };
     await made.updateStatus(RULE, [{ claim, outcome }], news, new AbortController().signal);
-    return [goes, events];
+    return [isRemoved, events];
   }
 
   const going: Outcome = { state: 'waiting', for: 'target', reason: 'Terminating', message: 'a finalizer' };
@@ -73,8 +73,8 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
   it('is removed if the deletion of all remaining copies was tried, with an event', async () => {
     assert.deepEqual(await report(going, OVER), [true, ['DeletionTimeout']]);
     assert.deepEqual(await report(refused, OVER), [true, ['DeletionTimeout']]);
-    const [goes, events] = await report(going, OVER - 1);
-    assert.equal(goes, false);
+    const [isRemoved, events] = await report(going, OVER - 1);
+    assert.equal(isRemoved, false);
     assert.ok(!events.includes('DeletionTimeout'));
   });
 

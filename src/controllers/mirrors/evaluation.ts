@@ -18,7 +18,7 @@ export interface MirrorEvaluationOptions {
   readonly specs: SpecCache;
   /** Key of a Secret in the cluster. */
   readonly secretKey: (namespace: string, name: string) => ResourceKey;
-  /** Without it, mirrors from and to Vault are not carried out. */
+  /** Without it, mirrors from and to Vault make no claims on entries. */
   readonly vault?: MirrorVault | undefined;
   /** The limit on the copies of a mirror may have changed since it was last evaluated. */
   readonly onLimitChange?: ((rule: RuleKey) => void) | undefined;
@@ -27,7 +27,7 @@ export interface MirrorEvaluationOptions {
 export class MirrorEvaluation {
   readonly #options: MirrorEvaluationOptions;
   readonly #quota: TargetQuota;
-  /** Why mirrors with a correct spec are not carried out: they have too many copies. */
+  /** Why nothing is copied for mirrors with a valid spec: they have too many copies. */
   readonly #refusals = new Map<RuleKey, string>();
 
   constructor(options: MirrorEvaluationOptions) {
@@ -43,7 +43,7 @@ export class MirrorEvaluation {
     this.#quota.recount();
   }
 
-  /** Why nothing is copied for a mirror with a correct spec, as of its last evaluation. */
+  /** Why nothing is copied for a mirror with a valid spec, as of its last evaluation. */
   refusalOf(rule: RuleKey): string | undefined {
     return this.#refusals.get(rule);
   }

@@ -24,8 +24,8 @@ export interface LeaseStates {
 
 export type LeaseStatus = Pick<SecretMirrorStatus, 'vaultSource' | 'vaultLeases'>;
 
-/** Most replaced leases that are recorded, because a path may be edited any number of times. */
-const MOST_REPLACED = 10;
+/** Maximum number of recorded replaced leases, because a path may be edited any number of times. */
+const MAX_REPLACED = 10;
 /** Duration of a lease if it is unknown, seconds: the longest that Vault grants by default. */
 const LONGEST_LEASE_SECONDS = 768 * 3600;
 
@@ -50,7 +50,7 @@ export function nextLeases(
       const { leaseID, vault } = record;
       return record.expirationTime === undefined ? { leaseID, vault, expirationTime } : record;
     });
-  const vaultLeases = [...present, ...replaced.slice(0, MOST_REPLACED)];
+  const vaultLeases = [...present, ...replaced.slice(0, MAX_REPLACED)];
   return {
     ...(vaultSource === undefined ? {} : { vaultSource }),
     ...(vaultLeases.length === 0 ? {} : { vaultLeases }),

@@ -60,7 +60,7 @@ export class LeftBehind {
     if (found.length > 0) onFound(mirror, sourceName, found.toSorted());
   }
 
-  forget(rule: RuleKey): void {
+  remove(rule: RuleKey): void {
     this.#checked.delete(rule);
   }
 

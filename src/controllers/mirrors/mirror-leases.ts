@@ -69,7 +69,7 @@ export class MirrorLeases {
   }
 
   /** The mirror was deleted. */
-  forget(rule: RuleKey): void {
+  remove(rule: RuleKey): void {
     this.#revocations.delete(rule);
     this.#endings.delete(rule);
     this.#options.backend.leases.release(rule);

@@ -65,7 +65,7 @@ export class MirrorVault implements LeaseObserver {
   /** The mirror no longer uses any entry. */
   release(rule: RuleKey): void {
     this.#options.backend.locations.set(rule, []);
-    if (this.#options.mirrors.get(rule) === undefined) this.leases.forget(rule);
+    if (this.#options.mirrors.get(rule) === undefined) this.leases.remove(rule);
   }
 
   *leaseRecordsOf(key: ResourceKey): Iterable<LeaseRecord> {

@@ -14,20 +14,20 @@ function suspects(...texts: readonly string[]): SuspectPattern[] {
   });
 }
 
-const told = (...texts: readonly string[]): string[] => misreadPatterns(suspects(...texts), NAMESPACES);
+const messages = (...texts: readonly string[]): string[] => misreadPatterns(suspects(...texts), NAMESPACES);
 
 test('a glob that matches no namespace is reported with the regular expression to write', () => {
   assert.match(
-    told('team-*').join(),
+    messages('team-*').join(),
     /namespaces\[0\]: "team-\*" matches no namespace: .* to match as a glob, write team-\.\*$/,
   );
-  assert.match(told('db?').join(), /"db\?" matches no namespace: .* to match as a glob, write db\.$/);
-  assert.match(told('^prod*$').join(), /to match as a glob, write \^prod\.\*\$$/);
+  assert.match(messages('db?').join(), /"db\?" matches no namespace: .* to match as a glob, write db\.$/);
+  assert.match(messages('^prod*$').join(), /to match as a glob, write \^prod\.\*\$$/);
 });
 
 test('a list in one pattern is reported', () => {
   for (const text of ['team-a,team-b', 'team-a, team-b', 'team-a team-b'])
-    assert.match(told(text).join(), /comma/, text);
+    assert.match(messages(text).join(), /comma/, text);
 });
 
 test('patterns that match, and regular expressions that match no namespace yet, are not reported', () => {
@@ -44,12 +44,12 @@ test('patterns that match, and regular expressions that match no namespace yet, 
     'prod.*?',
     'prod',
   ]) {
-    assert.deepEqual(told(text), [], text);
+    assert.deepEqual(messages(text), [], text);
   }
 });
 
 test('many or long patterns are reported in part', () => {
-  const many = told(...Array.from({ length: 6 }, (_, index) => `${'x'.repeat(1000)}${index}-*`));
+  const many = messages(...Array.from({ length: 6 }, (_, index) => `${'x'.repeat(1000)}${index}-*`));
   assert.equal(many.length, 4);
   assert.match(many[3] ?? '', /^3 more/);
   assert.ok(many.join('; ').length < 2000);

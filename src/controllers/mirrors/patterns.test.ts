@@ -119,7 +119,7 @@ test('the caches of patterns and of match results are bounded', () => {
     assert.equal(pattern.matches(namespaces[index] ?? ''), true);
   }
   assert.ok(cache.matchBytes > 0 && cache.matchBytes <= 1024 * 1024, `${cache.matchBytes} bytes for 1000 × 1000`);
-  // Others than are ever in use at once: old ones are forgotten, and say the same when they are asked again.
+  // More than fit in the cache: old results are evicted, and computed again with the same result.
   for (let index = 0; index < 30_000; index += 1) {
     const pattern = cache.get(`other-${index}-[a-z]*`);
     assert.ok('matches' in pattern && pattern.matches(`other-${index}-a`));
@@ -142,7 +142,7 @@ test('a new namespace never gets the match result of a deleted one', () => {
         const [first, second] = [cache.get('a+b?'), cache.get('b.*')];
         assert.ok('matches' in first && 'matches' in second);
         for (const { name, forget } of steps) {
-          if (forget) cache.forgetNamespace(name);
+          if (forget) cache.deleteNamespace(name);
           else {
             assert.equal(first.matches(name), /^a+b?$/u.test(name));
             assert.equal(second.matches(name), /^b.*$/u.test(name));

@@ -19,8 +19,8 @@ export interface MirrorPreparationOptions {
 
 export class MirrorPreparation {
   readonly #options: MirrorPreparationOptions;
-  /** Uids of mirrors whose stored spec is so wrong that the server refuses to add defaults. */
-  readonly #undefaultable = new Map<RuleKey, string>();
+  /** Uids of mirrors whose stored spec violates the CRD, so that the server refuses the defaults. */
+  readonly #refusedDefaults = new Map<RuleKey, string>();
 
   constructor(options: MirrorPreparationOptions) {
     this.#options = options;
@@ -33,44 +33,44 @@ export class MirrorPreparation {
     const mirror = mirrors.get(rule);
     if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return;
     const { uid, finalizers = [] } = mirror.metadata;
-    const marked = finalizers.includes(SECRET_MIRROR_FINALIZER);
-    const undefaultable = this.#undefaultable.get(rule) === uid;
-    const spec = undefaultable ? undefined : missingDefaults(mirror, specs.get(mirror));
-    if (!marked || spec !== undefined) {
-      const marks = marked ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
+    const hasFinalizer = finalizers.includes(SECRET_MIRROR_FINALIZER);
+    const areDefaultsRefused = this.#refusedDefaults.get(rule) === uid;
+    const spec = areDefaultsRefused ? undefined : missingDefaults(mirror, specs.get(mirror));
+    if (!hasFinalizer || spec !== undefined) {
+      const metadata = hasFinalizer ? {} : { finalizers: [...finalizers, SECRET_MIRROR_FINALIZER] };
       try {
-        await this.#patch(rule, marks, spec, signal);
+        await this.#patch(rule, metadata, spec, signal);
       } catch (error) {
         // The spec of a mirror that was stored before the CRD had any validation may be refused as a whole; the finalizer is not.
         if (!isInvalid(error) || spec === undefined) throw error;
-        this.#undefaultable.set(rule, uid);
-        if (!marked) await this.#patch(rule, marks, undefined, signal);
+        this.#refusedDefaults.set(rule, uid);
+        if (!hasFinalizer) await this.#patch(rule, metadata, undefined, signal);
       }
     }
-    await this.#giveUpDefaults(rule, signal);
+    await this.#disownDefaults(rule, signal);
   }
 
-  forget(rule: RuleKey): void {
-    this.#undefaultable.delete(rule);
+  remove(rule: RuleKey): void {
+    this.#refusedDefaults.delete(rule);
   }
 
   /** A separate request, because the server makes the sender of a request the owner of the fields that it changes. */
-  async #giveUpDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
+  async #disownDefaults(rule: RuleKey, signal: AbortSignal): Promise<void> {
     const managedFields = withoutOurSpec(this.#options.mirrors.get(rule)?.metadata.managedFields);
     if (managedFields === undefined) return;
     try {
       await this.#patch(rule, { managedFields }, undefined, signal);
     } catch (error) {
-      // Also mirrors that the CRD would refuse today are copied; the owner of their fields matters less.
+      // A mirror that the CRD refuses today is copied all the same; Keyferry stays the owner of its fields.
       if (!isInvalid(error)) throw error;
     }
   }
 
-  async #patch(rule: RuleKey, marks: object, spec: object | undefined, signal: AbortSignal): Promise<void> {
+  async #patch(rule: RuleKey, metadata: object, spec: object | undefined, signal: AbortSignal): Promise<void> {
     const { api, mirrors } = this.#options;
     const mirror = mirrors.get(rule);
     if (mirror === undefined) return;
     const { resourceVersion } = mirror.metadata;
-    mirrors.storeResponse(await patchMirror(api, mirror, { metadata: { resourceVersion, ...marks }, spec }, signal));
+    mirrors.storeResponse(await patchMirror(api, mirror, { metadata: { resourceVersion, ...metadata }, spec }, signal));
   }
 }

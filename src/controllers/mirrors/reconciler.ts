@@ -132,8 +132,8 @@ export class MirrorReconciler implements RuleReconciler {
   ): Promise<RunResult | undefined> {
     const mirror = this.#options.mirrors.get(rule);
     if (mirror !== undefined) return await this.#status.update(rule, mirror, [...entries], progress, signal);
-    this.#status.forget(rule);
-    this.#preparation.forget(rule);
+    this.#status.remove(rule);
+    this.#preparation.remove(rule);
     this.#options.onGone(mirrorName(rule));
     return undefined;
   }

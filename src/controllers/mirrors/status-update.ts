@@ -1,8 +1,8 @@
 /**
- * Writes the status and events of SecretMirrors, and removes the finalizer of a mirror that may go.
+ * Writes the status and events of SecretMirrors, and removes the finalizer of a deleted mirror.
  *
  * A mirror that is being deleted:
- *   waiting for its copies ──all gone, or marked to stay──▶ ending its leases ──ended, or time limit──▶ finalizer removed
+ *   waiting for its copies ──all deleted, or marked as retained──▶ revoking its leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
  */
 import type { KubeApi } from '../../kube/api.ts';
@@ -45,7 +45,7 @@ export interface MirrorStatusOptions {
 }
 
 /** The source of a mirror that is being deleted. */
-const UNWANTED: SourceView = { state: 'missing', reason: 'Deleted', message: 'the mirror is being deleted' };
+const NO_SOURCE: SourceView = { state: 'missing', reason: 'Deleted', message: 'the mirror is being deleted' };
 
 export class MirrorStatusUpdate {
   readonly #options: MirrorStatusOptions;
@@ -88,10 +88,10 @@ export class MirrorStatusUpdate {
     return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
 
-  forget(rule: RuleKey): void {
+  remove(rule: RuleKey): void {
     this.#written.delete(rule);
     this.#recorded.delete(rule);
-    this.#options.leftBehind?.forget(rule);
+    this.#options.leftBehind?.remove(rule);
   }
 
   async #updateDeletion(
@@ -102,14 +102,14 @@ export class MirrorStatusUpdate {
   ): Promise<RunResult | undefined> {
     const { specs, vault, now, deletionTimeoutMs } = this.#options;
     const spec = specs.get(mirror);
-    const kept = claims.filter((entry) => !isReleased(entry));
-    const leftMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
-    const isOver = leftMs <= 0 && kept.every(mayBecomeOrphan);
-    if (kept.length === 0 || isOver) {
+    const remaining = claims.filter((entry) => !isReleased(entry));
+    const remainingMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
+    const isTimedOut = remainingMs <= 0 && remaining.every(mayBecomeOrphan);
+    if (remaining.length === 0 || isTimedOut) {
       if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
       const events = keptSourceEvents(claims);
-      if (kept.length > 0) {
-        const { message } = summarizeDeletion(groupOutcomes(kept, spec.destinationType), 'Pending');
+      if (remaining.length > 0) {
+        const { message } = summarizeDeletion(groupOutcomes(remaining, spec.destinationType), 'Pending');
         const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
@@ -117,8 +117,8 @@ export class MirrorStatusUpdate {
       await this.#removeFinalizer(mirror, signal);
       return undefined;
     }
-    await this.#write(rule, mirror, claims, signal, { source: UNWANTED, misread: [], writes: 0 });
-    return leftMs > 0 ? { requeueAfterMs: leftMs } : undefined;
+    await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
+    return remainingMs > 0 ? { requeueAfterMs: remainingMs } : undefined;
   }
 
   /** @returns `undefined` while nothing is known yet */
@@ -187,21 +187,21 @@ export class MirrorStatusUpdate {
   }
 }
 
-/** The copy of a mirror that is being deleted is gone, or is marked to stay. */
+/** The copy of a mirror that is being deleted is deleted, or is marked as retained. */
 function isReleased({ claim, outcome }: Entry): boolean {
   if (claim.shape instanceof RetainShape) return outcome.state !== 'pending' && outcome.state !== 'error';
   return outcome.state === 'released';
 }
 
 /**
- * Whether a mirror may go without this copy after the time limit: a deletion was tried, so the copy becomes an orphan. A copy that is
- * to stay but is not marked yet would then be deleted, against the mirror's deletePolicy.
+ * Whether the finalizer may be removed after the time limit although this copy remains: its deletion was tried, so it becomes an orphan.
+ * A copy that must be retained but is not marked yet would be deleted as an orphan, against the mirror's deletePolicy.
  */
 function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
   return !(claim.shape instanceof RetainShape) && !isUnderWay(outcome);
 }
 
-/** For a mirror that goes while copies stay that are sources of other copies. */
+/** For copies that stay after their mirror is deleted, because they are sources of other copies. */
 function keptSourceEvents(entries: readonly Entry[]): MirrorEvent[] {
   const kept = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
   if (kept.length === 0) return [];

@@ -71,7 +71,7 @@ test('the status for each combination of outcomes', () => {
     ['no namespace matches', { outcomes: [] }, 'Active', 'True', 'Synced', ['Active']],
     ['no source', { outcomes: [], source: MISSING }, 'Pending', 'False', 'NoSecret', ['NoSecret']],
     ['one failed', { outcomes: [SYNCED, DENIED] }, 'Error', 'False', 'SyncError', ['SyncError']],
-    ["one somebody else's", { outcomes: [SYNCED, FOREIGN] }, 'Active', 'False', 'Conflict', ['Conflict']],
+    ['one with another owner', { outcomes: [SYNCED, FOREIGN] }, 'Active', 'False', 'Conflict', ['Conflict']],
     ['one that does not go', { outcomes: [SYNCED, GOING] }, 'Active', 'False', 'Terminating', ['Terminating']],
     ['foreign, and one that does not go', { outcomes: [FOREIGN, GOING] }, 'Active', 'False', 'Conflict', ['Conflict']],
     ['overwritten', { outcomes: [OVERWRITTEN] }, 'Error', 'False', 'Overwritten', ['Overwritten']],
@@ -90,7 +90,7 @@ test('the status for each combination of outcomes', () => {
       name,
     );
     assert.equal(result.status.observedGeneration, 2, name);
-    assert.equal(fold({ ...given, writes: 0, previous: result.status })?.events.length, 0, `${name}: told twice`);
+    assert.equal(fold({ ...given, writes: 0, previous: result.status })?.events.length, 0, `${name}: recorded twice`);
   }
 });
 
@@ -144,15 +144,15 @@ test('a sync with a waiting copy is not the last successful sync', () => {
 
 test('a mirror that is being deleted reports the copies that it waits for', () => {
   const previous = fold({ outcomes: [SYNCED], writes: 1 })?.status;
-  const told = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
+  const summaryOf = (outcomes: readonly Outcome[], namespaces?: string[]): unknown[] => {
     const { status, events = [] } = fold({ outcomes, namespaces, previous, source: MISSING, deleting: true }) ?? {};
     const [ready] = status?.conditions ?? [];
     return [status?.mirrorStatus, ready?.status, ready?.reason, ready?.message, events.map(({ reason }) => reason)];
   };
   const waits = 'being deleted: waiting in namespace team-0: it is being deleted';
-  assert.deepEqual(told([GOING, RELEASED], ['(']), ['Active', 'False', 'Terminating', waits, ['Terminating']]);
+  assert.deepEqual(summaryOf([GOING, RELEASED], ['(']), ['Active', 'False', 'Terminating', waits, ['Terminating']]);
   const refused = 'being deleted: cannot delete the copy in namespace team-0: Forbidden: exceeded quota';
-  assert.deepEqual(told([DENIED]), ['Error', 'False', 'SyncError', refused, ['SyncError']]);
+  assert.deepEqual(summaryOf([DENIED]), ['Error', 'False', 'SyncError', refused, ['SyncError']]);
   assert.equal(fold({ outcomes: [GOING, PENDING], previous, deleting: true }), undefined);
 });
 

@@ -57,8 +57,8 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
   const leases = nextLeases(input.source, spec, previous, input.leases, now);
-  const unsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated(outcomes, input.source);
-  if (!deleting && unsettled && spec.problems.length === 0 && input.failure === undefined) {
+  const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated(outcomes, input.source);
+  if (!deleting && isUnsettled && spec.problems.length === 0 && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };
     // A lease is recorded at once, so that it is known after a crash.
@@ -69,12 +69,12 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
     ? summarizeDeletion(outcomes, previous?.mirrorStatus ?? 'Pending')
     : summarize(outcomes, spec, input);
   const before = readyCondition(previous);
-  const fresh =
+  const isNewSync =
     summary.synced &&
     (input.writes > 0 ||
       previous?.mirrorStatus !== summary.mirrorStatus ||
       previous.observedGeneration !== mirror.metadata.generation);
-  const lastSyncTime = fresh ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
+  const lastSyncTime = isNewSync ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
   const message = [summary.message, ...misread].join('; ');
   const status = statusOf(input, leases, { ...summary, message }, lastSyncTime);
   const events: MirrorEvent[] = [];
@@ -83,8 +83,8 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   if (summary.reason === 'Synced' && !wasReady) {
     events.push({ type: 'Normal', reason: 'Active', message: 'SecretMirror is synced' });
   }
-  const news = before?.reason !== summary.reason || before.message !== message;
-  if (news && summary.event !== undefined) events.push(summary.event);
+  const isNew = before?.reason !== summary.reason || before.message !== message;
+  if (isNew && summary.event !== undefined) events.push(summary.event);
   for (const warning of misread) {
     if (before?.message.includes(warning) === true) continue;
     events.push({ type: 'Warning', reason: 'MisreadPattern', message: warning });

@@ -33,12 +33,12 @@ export interface OutcomeGroups {
   /** @see isUnderWay in copy/model/claim.ts */
   readonly isUnderWay: boolean;
   /** Some targets wait for their source. */
-  readonly isForSource: boolean;
+  readonly waitsForSource: boolean;
 }
 
 /** Some outcomes are from before the source was created. */
-export function isOutdated({ isForSource }: OutcomeGroups, source: SourceView): boolean {
-  return source.state === 'present' && isForSource;
+export function isOutdated({ waitsForSource }: OutcomeGroups, source: SourceView): boolean {
+  return source.state === 'present' && waitsForSource;
 }
 
 export interface Summary {
@@ -54,18 +54,18 @@ export function summarize(
   spec: EffectiveSpec,
   { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
 ): Summary {
-  if (spec.problems.length > 0) return refused('Error', 'InvalidSpec', clip(spec.problems.join('; '), MAX_PROBLEMS));
+  if (spec.problems.length > 0) return notReady('Error', 'InvalidSpec', clip(spec.problems.join('; '), MAX_PROBLEMS));
   if (failure !== undefined) {
-    return refused(
+    return notReady(
       'Error',
       'SyncError',
       `cannot prepare the SecretMirror (finalizer, defaults): ${failure.reason}: ${failure.message}`,
     );
   }
-  if (source.state === 'failed') return refused('Error', source.reason, source.message);
+  if (source.state === 'failed') return notReady('Error', source.reason, source.message);
   if (trouble !== undefined) {
     const message = `${trouble.message}; existing copies are unchanged`;
-    return refused(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
+    return notReady(trouble.pending ? 'Pending' : 'Error', trouble.reason, message);
   }
   return spec.destinationType === 'vault' ? summarizeVaultEntry(outcomes, source) : summarizeCopies(outcomes, source);
 }
@@ -76,7 +76,7 @@ export function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus)
   const waits = groupsOf(outcomes, 'waiting');
   const parts = [...listed('cannot delete the copy in', errors, withReason), ...listed('waiting in', waits)];
   const message = `being deleted: ${parts.join('; ')}`;
-  return errors.length > 0 ? refused('Error', 'SyncError', message) : refused(before, 'Terminating', message);
+  return errors.length > 0 ? notReady('Error', 'SyncError', message) : notReady(before, 'Terminating', message);
 }
 
 function clip(text: string, length: number): string {
@@ -84,19 +84,19 @@ function clip(text: string, length: number): string {
 }
 
 /** Not synced, with a Warning event. */
-function refused(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
+function notReady(mirrorStatus: MirrorStatus, reason: string, message: string): Summary {
   return { mirrorStatus, reason, message, synced: false, event: { type: 'Warning', reason, message } };
 }
 
 /** The destination is an entry in Vault. */
 function summarizeVaultEntry(outcomes: OutcomeGroups, source: SourceView): Summary {
-  if (source.state === 'missing') return refused('Pending', source.reason, source.message);
+  if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
   const [failed] = groupsOf(outcomes, 'error');
-  if (failed !== undefined) return refused('Error', failed.reason, failed.message);
+  if (failed !== undefined) return notReady('Error', failed.reason, failed.message);
   const [waiting] = groupsOf(outcomes, 'waiting');
-  if (waiting !== undefined) return refused('Pending', waiting.reason, waiting.message);
+  if (waiting !== undefined) return notReady('Pending', waiting.reason, waiting.message);
   const [conflict] = groupsOf(outcomes, 'conflict');
-  if (conflict !== undefined) return { ...refused('Active', conflict.reason, conflict.message), synced: true };
+  if (conflict !== undefined) return { ...notReady('Active', conflict.reason, conflict.message), synced: true };
   return { mirrorStatus: 'Active', reason: 'Synced', message: 'the Vault entry is up to date', synced: true };
 }
 
@@ -107,17 +107,17 @@ function summarizeCopies(outcomes: OutcomeGroups, source: SourceView): Summary {
   const rest = [...listed('skipped', conflicts), ...listed('waiting in', waits)];
   const [failed] = errors;
   if (failed !== undefined) {
-    const isOwn = OWN_REASONS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
-    const reason = isOwn ? failed.reason : 'SyncError';
-    const say = (lead: string): string => [...listed(lead, errors, withReason), ...rest].join('; ');
-    const event = { type: 'Warning', reason, message: say('unable to sync some objects:') } as const;
-    return { ...refused('Error', reason, say('cannot sync')), event };
+    const hasOwnReason = OWN_REASONS.has(failed.reason) && errors.every(({ reason }) => reason === failed.reason);
+    const reason = hasOwnReason ? failed.reason : 'SyncError';
+    const describe = (lead: string): string => [...listed(lead, errors, withReason), ...rest].join('; ');
+    const event = { type: 'Warning', reason, message: describe('unable to sync some objects:') } as const;
+    return { ...notReady('Error', reason, describe('cannot sync')), event };
   }
-  if (source.state === 'missing') return refused('Pending', source.reason, source.message);
+  if (source.state === 'missing') return notReady('Pending', source.reason, source.message);
   const first = conflicts[0] ?? waits[0];
   if (first !== undefined) {
     // As in the original, targets of other owners and targets that wait do not change `mirrorStatus`.
-    return { ...refused('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
+    return { ...notReady('Active', first.reason, rest.join('; ')), synced: waits.length === 0 };
   }
   const { total } = outcomes;
   const message =
@@ -148,11 +148,11 @@ function listed(lead: string, groups: readonly Group[], detail = ({ message }: G
 
 export function groupOutcomes(entries: Iterable<Entry>, destination: DestinationType): OutcomeGroups {
   const groups = new Map<string, Group>();
-  const outcomes = { total: 0, isUnderWay: false, isForSource: false };
+  const outcomes = { total: 0, isUnderWay: false, waitsForSource: false };
   for (const { claim, outcome } of entries) {
     outcomes.total += 1;
     outcomes.isUnderWay ||= isUnderWay(outcome);
-    outcomes.isForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
+    outcomes.waitsForSource ||= outcome.state === 'waiting' && outcome.for === 'source';
     const { state, reason, message } = outcome;
     const key = `${state} ${reason} ${message}`;
     let group = groups.get(key);

@@ -54,7 +54,7 @@ export function vaultLocation(
   return found.length > 0 || auth === undefined ? undefined : { server, auth, path, encoding, secretType };
 }
 
-/** With its own certificates, a block is always verified, whatever the environment says. */
+/** A block with its own certificates is always verified, also if the environment disables verification. */
 function withDefaults(block: VaultBlock, defaults: VaultDefaults): VaultDefaults {
   const caBundle = block.caBundle || undefined;
   return {
@@ -95,7 +95,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
   const { approle, token, kubernetes } = block.auth ?? {};
   const field = `${context.field}.auth`;
   if (approle?.secretRef?.name) {
-    const secret = spotOf(`${field}.approle`, approle?.secretRef, context, problems);
+    const secret = secretRefOf(`${field}.approle`, approle?.secretRef, context, problems);
     return secret === undefined
       ? undefined
       : {
@@ -107,7 +107,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
         };
   }
   if (token !== undefined) {
-    const secret = spotOf(`${field}.token`, token.secretRef, context, problems);
+    const secret = secretRefOf(`${field}.token`, token.secretRef, context, problems);
     const tokenKey = token.tokenKey || MIRROR_DEFAULTS.tokenKey;
     return secret === undefined ? undefined : { method: 'token', secret, tokenKey };
   }
@@ -148,7 +148,7 @@ function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockCon
   return url !== null && vaultAddresses.names(url);
 }
 
-function spotOf(
+function secretRefOf(
   field: string,
   ref: SecretReference | undefined,
   { home, crossNamespaceAuth }: BlockContext,

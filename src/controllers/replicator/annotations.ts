@@ -47,7 +47,7 @@ export function userNames(names: AnnotationNames): readonly string[] {
   return [from, to, toNamespaces, once, onceVersion, allowed, allowedNamespaces];
 }
 
-/** The unknown annotations with the prefix. None for bare names: they cannot be told from other annotations. */
+/** The unknown annotations with the prefix. None for bare names: they cannot be distinguished from other annotations. */
 export function unknownAnnotations(names: AnnotationNames, annotations: Annotations): string[] {
   if (names.prefix === '') return [];
   const known = new Set([...Object.values(names), PLACE_ANNOTATION]);
@@ -66,7 +66,7 @@ export function isAnnotated(names: AnnotationNames, annotations: Annotations | u
 }
 
 /** Whether an annotation belongs to the replicator, known or unknown. */
-export function isReplicators(names: AnnotationNames, annotation: string): boolean {
+export function isReplicatorAnnotation(names: AnnotationNames, annotation: string): boolean {
   return names.prefix === '' ? Object.values(names).includes(annotation) : annotation.startsWith(names.prefix);
 }
 

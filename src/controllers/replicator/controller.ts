@@ -1,4 +1,4 @@
-/** The replicator controller: watches annotated objects of its kinds, and reconciles all of them from time to time. */
+/** The replicator controller: watches annotated objects of its kinds, and reconciles all of them periodically. */
 import type { Controller } from '../../copy/controller.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
@@ -9,7 +9,7 @@ import type { Steps } from '../../runtime/slices.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { NamespaceChanges } from '../common/namespace-changes.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
-import { annotationNames, isAnnotated, isReplicators } from './annotations.ts';
+import { annotationNames, isAnnotated, isReplicatorAnnotation } from './annotations.ts';
 import { Batcher } from './batcher.ts';
 import { replicatorHealth } from './health.ts';
 import { ReplicatorReconciler } from './reconciler.ts';
@@ -18,7 +18,7 @@ export const replicator: ControllerEntry = {
   name: 'replicator',
   annotationReader: (config) => {
     const names = annotationNames(config.replicator.annotationsPrefix);
-    return (annotation) => isReplicators(names, annotation);
+    return (annotation) => isReplicatorAnnotation(names, annotation);
   },
   create: (context) => new ReplicatorController(context),
 };
@@ -27,7 +27,7 @@ export const replicator: ControllerEntry = {
 const EVENT_COMPONENT = 'k8s-replicator';
 
 /** How long the rules that new namespaces concern wait for more namespaces, ms. The first of a burst does not wait. */
-const NAMESPACES_REST_MS = 250;
+const NAMESPACES_BATCH_MS = 250;
 
 /** The kinds by their names in `--run-replicators`. */
 export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
@@ -59,7 +59,7 @@ class ReplicatorController implements Controller {
       onLimitChange: (rule) => engine.enqueueRule(rule, 'low'),
       isNamespacePending: () => this.#changes.isBusy,
     });
-    const concerned = new Batcher<RuleKey>(clock, NAMESPACES_REST_MS, (rule) => engine.enqueueRule(rule));
+    const concerned = new Batcher<RuleKey>(clock, NAMESPACES_BATCH_MS, (rule) => engine.enqueueRule(rule));
     this.#concerned = concerned;
     const { reconciler } = this;
     this.#changes = new NamespaceChanges(engine.slices, function* (name, there, initial): Steps<void> {
@@ -68,7 +68,7 @@ class ReplicatorController implements Controller {
       if (initial) for (const rule of rules) engine.enqueueRule(rule, 'low');
       else concerned.add(rules);
       reconciler.recount();
-      if (!there) reconciler.forgetNamespace(name);
+      if (!there) reconciler.deleteNamespace(name);
     });
   }
 
@@ -112,7 +112,7 @@ class ReplicatorController implements Controller {
     this.#concerned.stop();
   }
 
-  /** Touches everything from time to time, as the original does. No write should come of it. */
+  /** Enqueues all rules and targets periodically, as the original does. In a settled cluster this causes no write. */
   #armResync(): void {
     const { clock, config, cluster, engine } = this.#context;
     const { resyncPeriodMs } = config.replicator;

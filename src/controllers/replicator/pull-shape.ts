@@ -19,8 +19,8 @@ const PENDING: DesiredState = {
   reason: 'Pending',
   message: 'the source has not been read yet',
 };
-/** Labels and type are the user's. */
-const OF_USER = { kind: 'be', labels: {}, type: '' } as const;
+/** Labels and type belong to the user. */
+const UNCHANGED_METADATA = { kind: 'be', labels: {}, type: '' } as const;
 
 export class PullShape implements Shape {
   readonly id: string;
@@ -47,7 +47,7 @@ export class PullShape implements Shape {
       case 'failed':
         return { kind: 'fail', reason: source.reason, message: source.message };
       case 'missing':
-        return this.#without(this.#discreet({ ...source, state: 'waiting', for: 'source' }), observed, now);
+        return this.#cleared(this.#withoutDetails({ ...source, state: 'waiting', for: 'source' }), observed, now);
       case 'present':
         return this.#from(source.annotations, source.version, observed, now);
       default:
@@ -77,19 +77,19 @@ export class PullShape implements Shape {
     const { names } = this.#settings;
     const where = `source ${this.#source.namespace}/${this.#source.name}`;
     const refusal = unknownOn(this.#settings, where, source);
-    const may = permission(this.#settings, this.#target, this.#source, source);
-    const cancelled = refusal ?? (may.result === 'cancelled' ? may.refusal : undefined);
+    const decision = permission(this.#settings, this.#target, this.#source, source);
+    const cancelled = refusal ?? (decision.result === 'cancelled' ? decision.refusal : undefined);
     if (cancelled !== undefined) {
       // A loop is detected only after all lists allow the target.
-      const open = may.result === 'allowed' || may.refusal.reason === 'Loop';
-      const { reason, message } = open ? cancelled : this.#discreet({ state: 'error', ...cancelled });
+      const isAllowedByLists = decision.result === 'allowed' || decision.refusal.reason === 'Loop';
+      const { reason, message } = isAllowedByLists ? cancelled : this.#withoutDetails({ state: 'error', ...cancelled });
       return { kind: 'fail', reason, message };
     }
-    if (may.result === 'denied')
-      return this.#without(this.#discreet({ state: 'error', ...may.refusal }), observed, now);
+    if (decision.result === 'denied')
+      return this.#cleared(this.#withoutDetails({ state: 'error', ...decision.refusal }), observed, now);
     if (names.from in source && !(names.version in source)) {
       const message = `${where} has no data`;
-      return this.#without({ state: 'waiting', for: 'content', reason: 'SourceEmpty', message }, observed, now);
+      return this.#cleared({ state: 'waiting', for: 'content', reason: 'SourceEmpty', message }, observed, now);
     }
     const once = readBool(observed.annotations, names.once);
     if (typeof once === 'object') return { kind: 'fail', ...once };
@@ -102,10 +102,10 @@ export class PullShape implements Shape {
       [names.origin]: once ? null : this.#originOf(source),
     };
     const at = { [names.at]: rfc3339(now) };
-    if (frozen) return { ...OF_USER, annotations: passedOn, bookkeeping: at, data: 'keep' };
+    if (frozen) return { ...UNCHANGED_METADATA, annotations: passedOn, bookkeeping: at, data: 'keep' };
     const mark = versionMark(names, observed, version);
     return {
-      ...OF_USER,
+      ...UNCHANGED_METADATA,
       annotations: { ...passedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },
       bookkeeping: { ...mark.bookkeeping, ...at },
       data: 'source',
@@ -116,7 +116,7 @@ export class PullShape implements Shape {
    * The same message for a source that does not exist and for one that does not allow the target. Otherwise users could find out
    * the names of objects in other namespaces. Within the namespace of the target the exact message is used.
    */
-  #discreet(remark: Waiting | Failed): Waiting | Failed {
+  #withoutDetails(remark: Waiting | Failed): Waiting | Failed {
     const { namespace, name } = this.#source;
     if (namespace === this.#target.namespace) return remark;
     const { allowed, allowedNamespaces } = this.#settings.names;
@@ -134,7 +134,7 @@ export class PullShape implements Shape {
   }
 
   /** The desired state without data of the source. A target that was never filled keeps the data of its user. */
-  #without(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
+  #cleared(remark: Waiting | Failed, observed: Observed, now: number): DesiredState {
     const { names } = this.#settings;
     if (!isFilled(names, observed)) {
       const { reason, message } = remark;

@@ -58,7 +58,7 @@ export class PushShape implements Shape {
     return this.#last.rule;
   }
 
-  #isMine(observed: Observed | undefined): observed is Observed {
+  #isOwnCopy(observed: Observed | undefined): observed is Observed {
     return observed?.annotations[this.#settings.names.by] === this.#owner;
   }
 
@@ -66,7 +66,7 @@ export class PushShape implements Shape {
   #copy(source: Annotations, version: string, observed: Observed | undefined, now: number): DesiredState {
     const { names } = this.#settings;
     const common = this.#common(source, observed);
-    if (this.#isMine(observed) && !(names.from in observed.annotations)) {
+    if (this.#isOwnCopy(observed) && !(names.from in observed.annotations)) {
       const frozen = isFrozen(names, source, this.#ownOnce(source, observed));
       if (typeof frozen === 'object') return { kind: 'fail', ...frozen };
       if (frozen) {
@@ -98,9 +98,9 @@ export class PushShape implements Shape {
     if (observed === undefined) {
       return { ...common, annotations, bookkeeping: { [names.at]: rfc3339(now) }, data: 'minimal' };
     }
-    const mine = this.#isMine(observed);
+    const isOwnCopy = this.#isOwnCopy(observed);
     const isChanged =
-      !mine ||
+      !isOwnCopy ||
       observed.annotations[names.from] !== from ||
       (annotations[names.once] !== undefined && (observed.annotations[names.once] ?? null) !== annotations[names.once]);
     if (!isChanged) {
@@ -112,7 +112,7 @@ export class PushShape implements Shape {
       ...common,
       annotations: { ...annotations, ...dropped },
       bookkeeping: { [names.at]: rfc3339(now) },
-      data: mine ? 'keep' : 'minimal',
+      data: isOwnCopy ? 'keep' : 'minimal',
     };
   }
 

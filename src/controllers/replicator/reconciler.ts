@@ -107,8 +107,8 @@ export class ReplicatorReconciler implements RuleReconciler {
     this.#quota.recount();
   }
 
-  forgetNamespace(namespace: string): void {
-    this.#options.settings.patterns.forgetNamespace(namespace);
+  deleteNamespace(namespace: string): void {
+    this.#options.settings.patterns.deleteNamespace(namespace);
   }
 
   /** The rule of an object; `undefined` if the replicator does not run for its kind. */
