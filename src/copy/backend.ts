@@ -1,8 +1,8 @@
 /**
- * The first seam of the engine: a place that holds content, as source and as target. A Kubernetes cluster is one
- * (`copy/cluster/backend.ts`), Vault is another (`copy/vault/backend.ts`).
+ * A backend holds content, as source and as target: a Kubernetes cluster (`copy/cluster/backend.ts`) or Vault
+ * (`copy/vault/backend.ts`).
  *
- * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not answer
+ * The engine uses backends by this interface alone. Each has its own queues and its own start, so that a backend that does not respond
  * delays no other.
  */
 import type { WatchHealth } from '../kube/watch/watcher.ts';
@@ -22,23 +22,23 @@ export interface Backend {
   readonly concurrency: number;
   /** The queue lane of a target. Lanes do not wait for each other. Without this method all targets share one lane. */
   laneOf?(target: ResourceKey): string;
-  /** How long the server asked us to wait, ms, where the error is not one of the Kubernetes API. */
+  /** The wait that the server requested, ms, for errors of other APIs than Kubernetes. */
   readonly retryAfterMs?: (error: unknown) => number | undefined;
-  /** The longest wait after an error of this backend that passes by itself, ms. */
+  /** The longest wait after a transient error of this backend, ms. */
   readonly longestWaitMs?: (error: unknown) => number | undefined;
   /** @see ClusterEvents: of any cluster, because credentials may be there. */
   objectChanged?: ClusterEvents['objectChanged'];
   objectKnown?: ClusterEvents['objectKnown'];
-  /** Settles when enough is known to reconcile targets: every watch that was opened so far is listed. */
+  /** Settles when targets can be reconciled: every watch that was opened so far is listed. Rejects if the backend is stopped before. */
   synced(): Promise<void>;
   readonly watches: readonly BackendWatch[];
   /** Queues besides the engine's. */
   readonly queues?: readonly QueueFigures[];
   /** Size of the contents in the cache. */
   readonly cachedBytes: number;
-  /** First half of a stop: running work ends. */
+  /** First part of a stop: lets running work end. */
   drain?(): Promise<void>;
-  /** Second half, when nothing is reconciled any more. */
+  /** Second part, after the queues have stopped. */
   stop(limitMs: number): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export interface TargetWriter {
   reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined>;
   /** Whether a claim would write its source's content into its target now. Without I/O. */
   flowOf(claim: Claim): Flow;
-  /** `reconcile` failed, and does not seem to recover by itself. */
+  /** `reconcile` fails repeatedly, or with an error that is not transient. Reports it to the rules. */
   failed(target: ResourceKey, error: unknown): void;
 }
 
@@ -63,10 +63,10 @@ export interface QueueFigures {
   readonly retries: number;
 }
 
-/** A watch as it stands. */
+/** The state of a watch. */
 export interface BackendWatch extends WatchHealth {
-  /** What the user can do about its failure. */
+  /** How the user can fix its failure. */
   readonly advice?: string | undefined;
-  /** There is nothing to watch, and the process is ready without it. */
+  /** The process is ready without this watch, because its API is not installed. */
   readonly isExcused?: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * The second seam of the engine: a controller turns the objects that users wrote into rules. Each has a folder in `controllers/` and a
- * line in `controllers/list.ts`.
+ * A controller serves the rules of one API: objects that users write. Each has a folder in `controllers/` and a line in
+ * `controllers/list.ts`.
  */
 import type { Reply } from '../observe/routes.ts';
 import type { OnNamespace } from './cluster/namespaces.ts';
@@ -11,7 +11,7 @@ export interface Controller {
   readonly reconciler: RuleReconciler;
   /** Settles when the API of its rules is installed. Controllers without one open at once. */
   installed?(signal: AbortSignal): Promise<void>;
-  /** Opens its watches. It gets no events before. */
+  /** Opens its watches. It receives no events before. */
   open(): void;
   readonly namespaceChanged?: OnNamespace;
   readonly objectChanged?: OnChange;

@@ -2,11 +2,12 @@
  * The engine: three level-triggered loops over keyed queues.
  *
  *   rules    evaluate a rule, put its claims into the book, enqueue the targets touched
- *   targets  take all claims on one target, plan, do one write, note the outcome
+ *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
  * Handlers only enqueue keys. The targets of a backend (`target-queues.ts`) start when every rule was evaluated once and the backend is
- * synced: before that a target may look unclaimed that is not. Even then a copy is deleted only after its owner was looked up on the server.
+ * synced. Before that, a claimed target may look unclaimed. After that, a copy is still deleted only after its owner was read from the
+ * server.
  */
 import { retryAfterMs } from '../kube/errors.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -36,24 +37,24 @@ export interface EngineOptions {
   ) => void;
 }
 
-/** Failures that pass by themselves are reported to users only after this many tries in a row (about 5 s). */
+/** Transient errors are reported to users only after this many failed attempts in a row (about 5 s). */
 const REPORT_AFTER_ATTEMPTS = 6;
-/** Longest wait after such a failure, ms: all targets are right 10 s after the end of any outage. */
+/** Longest wait after a transient error, ms. So 10 s after the end of any outage all targets are in their desired state. */
 const PASSING_WAIT_MS = 8000;
 /** Between two status updates of a rule, ms. */
 const STATUS_INTERVAL_MS = 1000;
-/** Wait for the rest of a burst, ms. */
+/** Delay of a status update, ms: it then includes the rest of a burst. */
 const STATUS_DELAY_MS = 50;
-/** Wait for pending claims, ms: their outcome then needs no second update. */
+/** Delay while claims are pending, ms: their outcomes then need no second update. */
 const STATUS_PENDING_DELAY_MS = 2000;
 const RULE_CONCURRENCY = 8;
 /** A rule whose evaluation takes longer than this, ms, moves to the queue of heavy rules. Most take less than 1 ms. */
 const HEAVY_AFTER_MS = 30;
 const HEAVY_CONCURRENCY = 2;
-/** Targets of one event that have normal priority; the rest have low priority. About half a second of writes. */
+/** The first targets of one event have normal priority, the others low. Writing this many takes about half a second. */
 const NORMAL_PRIORITY_TARGETS = 250;
 const STATUS_CONCURRENCY = 4;
-/** How long aborted work may take to end at a stop, ms. */
+/** Time for aborted work to end at a stop, ms. */
 const GRACE_MS = 100;
 
 export class Engine {
@@ -72,12 +73,12 @@ export class Engine {
   readonly #heavyRules: KeyedQueue;
   readonly #targets: TargetQueues;
   readonly #status: KeyedQueue;
-  /** Rules that may have changed since they were evaluated: their claims may be incomplete. */
+  /** Rules that may have changed since their evaluation: their claims may be incomplete. */
   readonly #changedRules = new Set<RuleKey>();
   readonly #evaluatingRules = new Set<RuleKey>();
   readonly #heavyRuleKeys = new Set<RuleKey>();
   readonly #writes = new Map<RuleKey, number>();
-  /** Rules that fail, with what users are to read. */
+  /** The failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
   #started = false;
 
@@ -127,7 +128,7 @@ export class Engine {
   }
 
   /**
-   * Starts the loops. Call it when the watches of the rules are synced. After a standby every key is worked on once.
+   * Starts the loops. Call it when the watches of the rules are synced.
    * Settles when every rule but the heavy ones was evaluated; the targets of a backend start then, or when it is synced.
    */
   async start(signal: AbortSignal): Promise<void> {
@@ -151,7 +152,7 @@ export class Engine {
     await this.#status.stop(limits());
   }
 
-  /** The sources that a rule is about to claim. Before the start they are listed along with the other objects; afterwards this does nothing. */
+  /** The sources that a rule is about to claim. Before the start they are listed with the other objects. After it, this does nothing. */
   expectSources(rule: RuleKey, sources: readonly ResourceKey[]): void {
     if (!this.#started) this.#follow(this.book.replace(rule, [], sources));
   }
@@ -178,12 +179,12 @@ export class Engine {
   enqueueSource(source: ResourceKey, priority: Priority = 'normal'): void {
     if (!this.cycles.isEmpty) for (const target of this.book.targetsOf(source)) this.cycles.objectChanged(target);
     this.#enqueueTargets(this.book.targetsOf(source), priority);
-    // A rule that was not evaluated yet has no other status than that.
+    // A rule that was not evaluated yet has no status to update.
     for (const rule of this.book.rulesOn(source))
       if (this.claims.versionOf(rule) !== undefined) this.enqueueStatus(rule);
   }
 
-  /** One rule or source with thousands of targets must not delay all others. */
+  /** One rule or source with thousands of targets must not delay the others. */
   #enqueueTargets(targets: Iterable<ResourceKey>, priority: Priority): void {
     let touched = 0;
     for (const target of targets) this.enqueueTarget(target, ++touched > NORMAL_PRIORITY_TARGETS ? 'low' : priority);
@@ -195,7 +196,7 @@ export class Engine {
 
   /**
    * An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned.
-   * @param own the target was written, and its run is not over
+   * `own`: our write changed the target, and its run continues.
    */
   readonly objectChanged: OnChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
@@ -215,7 +216,7 @@ export class Engine {
   }
 
   /**
-   * The fate of a target that carries a rule's mark and that the rule does not claim. Looks the rule up on the server.
+   * Whether to delete an orphan: a target with the mark of a rule that does not claim it. Reads the rule from the server.
    * @returns `later` while that cannot be decided
    */
   readonly orphanActionOf: FactSource['orphanActionOf'] = (rule, target, observed, signal) => {
@@ -225,7 +226,7 @@ export class Engine {
     });
   };
 
-  /** @param limitMs how long the evaluation may take here, ms */
+  /** @param limitMs time limit of the evaluation in this queue, ms */
   async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<undefined> {
     if (limitMs !== Infinity && this.#heavyRuleKeys.has(rule)) {
       this.#heavyRules.add(rule);
@@ -258,7 +259,7 @@ export class Engine {
     return undefined;
   }
 
-  /** A change meanwhile touches the rule again. Until its claims are in the book, no target counts as unclaimed by it. */
+  /** A change during the evaluation enqueues the rule again. Until its claims are in the book, none of its copies counts as an orphan. */
   async #claim(reconciler: RuleReconciler, rule: RuleKey, signal: AbortSignal, limitMs: number): Promise<BookChange> {
     this.#changedRules.delete(rule);
     this.#evaluatingRules.add(rule);
@@ -304,12 +305,12 @@ export class Engine {
   }
 }
 
-/** Whether users read of a failure: of one that passes by itself only when it lasts. */
+/** Whether an error is reported to users: a transient one only when it lasts. */
 function isReported(error: unknown, attempt: number): boolean {
   return attempt >= REPORT_AFTER_ATTEMPTS || !isPassing(error);
 }
 
-/** A spread ceiling, so that keys that failed together do not retry together. */
+/** With jitter, so that keys that failed together do not retry together. */
 function passingWaitMs(error: unknown): number | undefined {
   return isPassing(error) ? PASSING_WAIT_MS * (0.75 + Math.random() / 4) : undefined;
 }

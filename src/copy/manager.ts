@@ -25,7 +25,7 @@ export interface ManagerOptions {
 
 /** How long the start waits for the APIs of the other controllers once one is open, ms. */
 const API_WAIT_MS = 1000;
-/** How long a watch may be disconnected before the process is not ready, ms. */
+/** A watch that is disconnected for longer makes the process not ready, ms. */
 const DISCONNECTED_LIMIT_MS = 3000;
 /** A worker is stuck after this time, ms: longer than any of its calls may take. */
 const STUCK_MS = 300_000;
@@ -59,13 +59,13 @@ export class Manager implements ClusterEvents {
       controller.open();
     });
     const all = Promise.all(opening);
-    // Also after the start: an error that is no abort is a bug and ends the process.
+    // Also after the start: any error but an abort is a bug, and ends the process.
     all.catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
     await orAborted(Promise.race([all, Promise.any(opening)]), signal, 'waiting for an API');
     await Promise.race([all, sleep(API_WAIT_MS, signal)]);
-    await orAborted(this.#homeBackend().synced(), signal, 'listing what there is');
+    await orAborted(this.#homeBackend().synced(), signal, 'waiting for the first lists of the home cluster');
   }
 
   /** Starts the loops. Settles when the rules were evaluated once. */
@@ -73,14 +73,14 @@ export class Manager implements ClusterEvents {
     await this.engine.start(signal);
   }
 
-  /** First half of a stop: running work may end within `drainMs`, then events reach no controller any more. */
+  /** First part of a stop: running work may end within `drainMs`, then the controllers receive no more events. */
   async drain(drainMs: number): Promise<void> {
     const { backends } = this.engine;
     await Promise.all([this.engine.stop(drainMs), ...backends.map(async (backend) => await backend.drain?.())]);
     for (const controller of this.#open.splice(0)) controller.stop();
   }
 
-  /** Second half of a stop: closes the backends. */
+  /** Second part of a stop: closes the backends. */
   async stop(limitMs: number): Promise<void> {
     await Promise.all(this.engine.backends.map(async (backend) => await backend.stop(limitMs)));
   }
@@ -146,5 +146,5 @@ function ageOf({ name, synced, connected, silentMs, error }: BackendWatch): Chec
   if (!connected && silentMs > DISCONNECTED_LIMIT_MS) {
     return { ok: false, message: `the watch of ${name} has been broken for ${seconds} s${because}` };
   }
-  return { ok: true, message: `${name}: last heard of ${seconds} s ago` };
+  return { ok: true, message: `${name}: last activity ${seconds} s ago` };
 }

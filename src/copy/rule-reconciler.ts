@@ -6,7 +6,7 @@ import type { Entry } from './plan/claim-book.ts';
 import type { ResourceKey, RuleKey } from './model/keys.ts';
 import type { Observed } from './model/observed.ts';
 
-/** What an evaluation may read of the engine's state. */
+/** The part of the engine's state that an evaluation may read. */
 export interface EngineView {
   /** Targets that carry the rule's mark, and were marked in their place. */
   ownedBy(rule: RuleKey): Iterable<ResourceKey>;
@@ -29,21 +29,24 @@ export interface RuleReconciler {
   readonly name: string;
   /**
    * Turns a rule into claims, from caches alone. `undefined`: the rule does not exist. Other work runs between the steps; a change
-   * meanwhile has to touch the rule again.
+   * meanwhile must enqueue the rule again.
    */
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
-  /** Does slow work of `prepare` and `evaluate` in steps (compiling patterns). */
+  /** Does the slow work of `prepare` and `evaluate` in steps (compiling patterns). */
   warmUp?(rule: RuleKey): Steps<void>;
   /** Updates the rule object before it is evaluated (a finalizer, defaults). Throws to be called again. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
-  /** The rule that this controller's marks on an object name. None for a kind or cluster where it creates nothing. @see ownerByMark */
+  /**
+   * The rule that this controller's marks on an object name. `undefined` for a kind or cluster in which it creates nothing.
+   * `copy/plan/marks.ts` checks the place of the marks, but not the cluster.
+   */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined;
   /** Reads the rule from the server, not from the cache. */
   getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState>;
   /** Whether a target that its rule does not claim is deleted. `ruleThere`: the rule still exists. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
   /**
-   * Writes the outcome of the rule's claims where its user sees it. Called after a change, at most once a second.
+   * Writes the outcome of the rule's claims to its status or annotations. Called after a change, at most once a second.
    * @param entries the rule's claims
    */
   updateStatus(
@@ -54,12 +57,12 @@ export interface RuleReconciler {
   ): Promise<RunResult | undefined>;
 }
 
-/** What happened to a rule's targets since the last successful status update. */
+/** Changes of a rule since its last successful status update. */
 export interface RuleProgress {
   /** Writes for the rule. */
   readonly writes: number;
   /** Version of the rule that its claims were made from, if it was evaluated. The rule may have changed since. */
   readonly evaluated: string | undefined;
-  /** `prepare` or `evaluate` failed, and does not seem to recover by itself. */
+  /** `prepare` or `evaluate` fails repeatedly, or with an error that is not transient. */
   readonly failure?: Cause | undefined;
 }

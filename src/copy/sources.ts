@@ -1,4 +1,4 @@
-/** Reads sources, whichever backend has them. */
+/** Reads sources of all backends. */
 import type { Backend, SourceProvider } from './backend.ts';
 import type { SourceView } from './model/claim.ts';
 import type { Content } from './model/content.ts';
@@ -10,7 +10,7 @@ export interface SourceReader {
   view(source: ResourceKey | undefined): SourceView;
   /** The fingerprint of its content at the version of its view, if it has been read. */
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
-  /** The content at the version of its view or newer. Afterwards view and fingerprint are as new. `undefined`: it no longer exists. */
+  /** The content at the version of its view or newer. Afterwards view and fingerprint have that version. `undefined`: it no longer exists. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
 }
 

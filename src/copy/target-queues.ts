@@ -1,6 +1,6 @@
 /**
  * The queues of targets: each backend has its own, one for each of its lanes (in Vault, for each server), so that no backend waits for
- * another. They take keys from the beginning, and start when their backend is synced.
+ * another. They accept keys from the beginning, and start when their backend is synced.
  */
 import type { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
@@ -42,7 +42,7 @@ export class TargetQueues {
         onError(backend, ...failure);
       },
     });
-    // A single lane is there from the beginning, for the metrics.
+    // A single lane exists from the beginning, for the metrics.
     if (backend.laneOf === undefined) lanes.of('');
     this.#backends.set(backend.name, { backend, lanes });
   }

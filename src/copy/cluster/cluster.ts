@@ -12,7 +12,7 @@ import { Namespaces, type OnNamespace } from './namespaces.ts';
 export interface ClusterEvents {
   readonly namespaceChanged: OnNamespace;
   readonly objectChanged: KubeStoreOptions['onChange'];
-  /** It is known now whether the object exists. */
+  /** A list or GET has shown whether the object exists. */
   readonly objectKnown: KubeStoreOptions['onKnown'];
 }
 
@@ -22,32 +22,32 @@ export interface ClusterOptions {
   /** @see ObserveOptions.isRead */
   readonly isRead: IsRead;
   readonly onTrouble: (trouble: WatchTrouble) => void;
-  /** The server's etcd was restored to an older state, so the caches are wrong. `what`: the watch or object that showed it. */
+  /** The server's etcd was restored from a backup, so the caches are wrong. `what`: the watch or object that showed it. */
   readonly onRollback: (what: string) => void;
   /** @see WatcherOptions.idleLimitMs */
   readonly idleLimitMs: number;
 }
 
-/** A stream broke, or a list has to be repeated. */
+/** A watch or list failed, and will be retried. */
 export interface WatchTrouble {
   readonly watch: string;
   readonly error: unknown;
   readonly retryInMs: number;
-  /** What the user can do about it. */
+  /** How the user can fix it. */
   readonly advice: string | undefined;
-  /** It failed for the same reason before, and may go on failing: worth a single warning. */
+  /** It failed before with the same cause, and may fail again: one warning is enough. */
   readonly isKnown: boolean;
 }
 
-/** Finds out why one watch cannot be listed. */
+/** Diagnoses why one watch cannot be listed. */
 export interface WatchDiagnosis {
   /** The watch failed. @returns `WatchTrouble.isKnown` */
   failed(error: unknown): boolean;
-  /** What the user can do. `undefined`: the cause is another one. */
+  /** How the user can fix it. `undefined`: the cause is another one. */
   readonly advice: string | undefined;
   /** @see BackendWatch.isExcused */
   readonly isExcused: boolean;
-  /** Settles when the cause is found. From then on the cluster counts as synced without the watch. `undefined`: it never does. */
+  /** Settles when the cause is found. Then the cluster counts as synced without the watch. `undefined`: it waits for the watch. */
   readonly found: Promise<void> | undefined;
 }
 
@@ -99,7 +99,7 @@ export class Cluster {
   }
 
   /**
-   * Follows all objects of a kind and keeps those that are `isRelevant`, or wanted as sources: for controllers whose objects no selector
+   * Follows all objects of a kind and keeps those that are `isRelevant`, or followed as sources: for controllers whose objects no selector
    * finds. Once for each kind.
    */
   watchAll(kind: Kind, isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): void {
@@ -113,7 +113,7 @@ export class Cluster {
     this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
   }
 
-  /** Settles when every watch opened so far is listed, or is diagnosed not to be for now. */
+  /** Settles when every watch opened so far is listed, or the cause why it cannot be listed is found. */
   async synced(): Promise<void> {
     const listed = this.#watches.map(async ({ watcher, diagnosis }) => {
       await (diagnosis?.found === undefined ? watcher.synced : Promise.race([watcher.synced, diagnosis.found]));
@@ -138,7 +138,7 @@ export class Cluster {
     await Promise.all([...watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
 
-  /** Our own writes did not come back: a watch of the kind that has been silent since may be dead. */
+  /** No watch confirmed our own writes: a watch of the kind without events since then may be dead. */
   #reopenSilent(kind: Kind, store: KubeStore, sinceMs: number): void {
     for (const { watcher } of this.#watches) {
       if (watcher.health.name.split('/')[0] === kind.plural) watcher.reopenIfSilent(sinceMs);

@@ -1,4 +1,4 @@
-/** The namespaces of one cluster. One that is being deleted counts as absent, because nothing can be created in it. */
+/** The namespaces of one cluster. A namespace that is being deleted counts as absent, because nothing can be created in it. */
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 

@@ -1,7 +1,7 @@
 /**
  * The metadata of the objects of one kind in one cluster, fed by several watches and by the responses to our own writes.
  *
- * No single watch sees every relevant object (one selects our copies by label, others follow single sources), so a record stores
+ * No single watch has every relevant object (one selects our copies by label, others follow single sources), so a record stores
  * which feeds confirm it. Invariants:
  * - a record exists as long as at least one feed confirms it, or a write of ours that no watch has brought yet;
  * - it never goes back to an older resourceVersion of the same object;
@@ -25,7 +25,7 @@ const OWN_WRITES: FeedBit = 1;
 
 export interface ObjectIndexOptions {
   readonly clock?: Clock;
-  /** No watch has brought our writes of `sinceMs` ago: a watch is dead, or none covers the object. */
+  /** No watch has confirmed our writes of `sinceMs` ago: a watch is dead, or none covers the object. */
   readonly onLate?: ((sinceMs: number) => void) | undefined;
   /** The server returned an older version of an object than before: its etcd was restored from a backup. */
   readonly onRollback?: (key: ResourceKey) => void;
@@ -40,7 +40,7 @@ interface Slot {
 
 /**
  * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the response to a
- * write, and the writer decides the target again if it has to.
+ * write, and the writer enqueues the target if it is not done.
  */
 export type OnChange = (
   key: ResourceKey,
@@ -94,8 +94,8 @@ export class ObjectIndex {
   }
 
   /**
-   * Must be called before a request whose response will be learned. A watch may be faster than the response: a deletion that it brings
-   * meanwhile is not undone by the response.
+   * Must be called before a request whose response will be stored. A watch may be faster than the response: the response does not undo a
+   * deletion that the watch has reported since.
    */
   expect(target: ResourceKey): Expectation {
     const { namespace, name } = parseResourceKey(target);
@@ -125,7 +125,7 @@ export class ObjectIndex {
   /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all are */
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
     const bit = this.#newBit();
-    /** Objects of which the list under way has an older version than the index, with the version in the index. */
+    /** Objects in the running list with an older version than in the index, with the version in the index. */
     const olderInList = new Map<string, string>();
     const sink: WatchSink = {
       upsert: ({ metadata }, initial) => {
@@ -136,7 +136,7 @@ export class ObjectIndex {
           return true;
         }
         this.#withdraw(bit, namespace, name);
-        // The end of this list also decides about objects that other feeds confirm, or a response is about to.
+        // The end of this list also decides about objects that other feeds or a running request confirm.
         return this.get(namespace, name) !== undefined || this.#expected.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
@@ -183,8 +183,8 @@ export class ObjectIndex {
   }
 
   /**
-   * Checks a complete list. An object that was written after the list may be newer in the index. If the known version is no newer than the list,
-   * the list should have had it: the server went back.
+   * Checks a complete list. An object that was written after the list may be newer in the index. If the version in the index is not newer
+   * than the list, the list should have had it: etcd was restored from a backup.
    */
   #checkForRollback(olderInList: Map<string, string>, keys: ReadonlySet<string>, resourceVersion: string): void {
     for (const [path, known] of olderInList) {
@@ -246,7 +246,7 @@ export class ObjectIndex {
   }
 
   /**
-   * A list does not have an object that is newer than the list. The object may exist all the same; if it belongs to this feed, the watch will
+   * A list does not have an object that is newer than the list. The object may still exist: if it belongs to this feed, the watch will
    * bring it.
    */
   #awaitConfirmation(bit: FeedBit, slot: Slot, path: string): void {
@@ -284,13 +284,13 @@ export class ObjectIndex {
   }
 }
 
-/** The version at which a watch reported that the object was deleted or no longer matches, if it did. */
+/** The version in which a watch reported that the object was deleted or no longer matches, if any. */
 interface Deletion {
   version: string | undefined;
 }
 
 export interface Expectation extends Disposable {
-  /** Stores the response, unless it is out of date. @param own @see OnChange @returns what is kept of it */
+  /** Stores the response, unless it is out of date. @param own see `OnChange` @returns the stored part of the response */
   learn(meta: ObjectMeta, own?: boolean): Observed;
 }
 

@@ -1,19 +1,19 @@
 /**
- * Follows objects by name: sources, and objects that are in the way of a copy.
+ * Follows objects by name: sources, and objects of users in the place of a copy.
  *
  * While they are few, each has a single-object watch (with a field selector). Above `singlesLimit` one wide watch takes over: a
- * metadata-only watch of the whole collection, of which only the wanted objects are kept. All these watches are one feed of the index,
+ * metadata-only watch of the whole collection, of which only the followed objects are kept. All these watches are one feed of the index,
  * so that an object can move from one watch to another.
- * - An object is *known* when a list that started after it was wanted is complete, or a GET since then.
+ * - An object is *known* when a list or GET that started after `follow` is complete.
  * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that are relevant for
- *   it are kept besides the wanted ones.
+ *   it are kept besides the followed ones.
  *
- * While the wide watch is open, a newly wanted object needs one GET, because the watch may have skipped it. Every later event arrives through
+ * While the wide watch is open, a newly followed object needs one GET, because the watch may have skipped it. Every later event arrives through
  * the wide watch, and the index refuses older versions:
  *
- *   wanted ──wide watch listed──▶ looking up ──response──▶ known
- *                                    ▲ │ the wide watch brings its deletion meanwhile: the response may be older
- *                                    └─┘
+ *   followed ──wide watch listed──▶ looking up ──response──▶ known
+ *                                      ▲ │ the wide watch reports its deletion: the response may be older
+ *                                      └─┘
  */
 import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
 import { retryAfterMs } from '../../kube/errors.ts';
@@ -43,7 +43,7 @@ export class ObjectWatches {
   readonly #limit: number;
   readonly #feed: ObjectFeed;
   readonly #followed = new Map<ResourceKey, number>();
-  /** Wanted in this turn of the event loop. */
+  /** Followed since this turn of the event loop. */
   readonly #followedNow = new Set<ResourceKey>();
   readonly #known = new Set<ResourceKey>();
   readonly #singles = new Map<ResourceKey, Watcher>();
@@ -63,14 +63,14 @@ export class ObjectWatches {
   }
 
   /**
-   * Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before any object is wanted.
+   * Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`.
    */
   watchAll(isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): Watcher {
     this.#isRelevant = isRelevant;
     return this.#openWideWatch();
   }
 
-  /** Follows an object until `unwant` was called as often as `want`. */
+  /** Follows an object until `unfollow` was called as often as `follow`. */
   follow(key: ResourceKey): void {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
@@ -107,7 +107,7 @@ export class ObjectWatches {
     return watchers.map((watcher) => watcher.health);
   }
 
-  /** Opens watches again that have brought nothing for `silentMs`. */
+  /** Opens watches without events for `silentMs` again. */
   reopenSilent(silentMs: number): void {
     for (const watcher of this.#singles.values()) watcher.reopenIfSilent(silentMs);
     this.#wide?.reopenIfSilent(silentMs);
@@ -121,7 +121,7 @@ export class ObjectWatches {
     await Promise.all(this.#running);
   }
 
-  /** Later, because many objects may be wanted at once: too many for single-object watches. */
+  /** Later, because many objects may be followed at once: too many for single-object watches. */
   #openSingleSoon(key: ResourceKey): void {
     if (this.#followedNow.size === 0) {
       setImmediate(() => {
@@ -188,7 +188,7 @@ export class ObjectWatches {
     }
     const running = this.#lookUps.get(key);
     if (running !== undefined) {
-      // It started when the object was wanted before. The watch may have skipped events since.
+      // It belongs to an earlier `follow`. The watch may have skipped events since.
       running.stale = true;
       return;
     }
@@ -209,7 +209,7 @@ export class ObjectWatches {
         lookUp.stale = false;
         try {
           const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
-          // Either single-object watches follow it by now, or a list is under way, after which it is looked up again.
+          // Now either a single-object watch follows it, or a list is running, after which it is looked up again.
           if (this.#wide?.isListed !== true) return;
           if (lookUp.stale) continue;
           if (object !== undefined) this.#feed.sink.upsert(object, false);
@@ -223,7 +223,7 @@ export class ObjectWatches {
         }
       }
     } finally {
-      // At once, because an object that is wanted from here on needs another GET.
+      // At once, because a later `follow` needs another GET.
       this.#lookUps.delete(key);
     }
   }

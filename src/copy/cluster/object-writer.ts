@@ -1,6 +1,6 @@
 /**
- * The writes to one kind of object in one cluster. Each is one request, and each carries what it rests on: a create cannot
- * overwrite, an update and a delete name the version that they were planned for.
+ * The writes to one kind of object in one cluster. Each is one request with its preconditions: a create cannot overwrite, an update and a
+ * delete name the version that they were planned for.
  */
 import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../../kube/api.ts';
 import { METADATA_ONLY } from '../../kube/api.ts';
@@ -21,14 +21,14 @@ export interface CreateOptions {
   /** A dry run. */
   readonly dryRun?: boolean;
   readonly immutable?: boolean;
-  /** Requests a full answer: the stored object with its data. */
+  /** Requests a full response: the stored object with its data. */
   readonly fullResponse?: boolean;
 }
 
-/** What the server answered to a write. */
+/** The response to a write. */
 export interface Written {
   readonly meta: ObjectMeta;
-  /** The stored content, in a full answer. */
+  /** The stored content, from a full response. */
   readonly stored?: Content;
 }
 
@@ -77,7 +77,7 @@ export class ObjectWriter {
   }
 
   /**
-   * Changes what differs, and with `content` all data. Labels and annotations that `desired` does not name stay as they are.
+   * Changes the metadata that differ, and with `content` all data. Labels and annotations that `desired` does not name stay unchanged.
    * @throws ApiError Conflict if the target is no longer as observed, Invalid if it cannot be changed so
    */
   async update(
@@ -97,7 +97,7 @@ export class ObjectWriter {
       ...changes('/metadata/annotations', observed.annotations, { ...desired.annotations, ...desired.bookkeeping }),
     ];
     if (content !== undefined && content.type !== '' && desired.type !== '') {
-      // The type cannot be changed; naming it makes the server say so instead of leaving a copy of the wrong type.
+      // The type cannot be changed. With the type in the patch, the server refuses it instead of keeping a copy of the wrong type.
       operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
     }
     const text = JSON.stringify(operations);

@@ -1,11 +1,11 @@
 /**
- * A mutating admission policy or webhook can make the server store something else than was written. The answer to a write shows it:
- * - for labels and annotations always, because every answer has the metadata;
- * - for data only in a full answer. Neither metadata nor managedFields show it: these name what was sent.
+ * A mutating admission policy or webhook can change an object before the server stores it. The response to a write shows it:
+ * - for labels and annotations always, because every response has the metadata;
+ * - for data only in a full response. Neither metadata nor managedFields show it: these name the fields that were sent.
  *
- * A full answer costs no request, but as many bytes as were sent. So there is a budget, which is enough for all everyday writes; in a
- * burst (the first thousand copies) each content gets one full answer, and others as the budget allows. A target that was overwritten
- * carries `OVERWRITTEN_MARK`: its metadata then prove nothing about its data, also after a restart.
+ * A full response costs no request, but as many bytes as were sent. So there is a budget. It is enough for all usual writes; in a burst
+ * (the first thousand copies) each content gets one full response, and others as the budget allows. A target that was overwritten
+ * carries `OVERWRITTEN_MARK`: then its metadata do not show its data, also after a restart.
  */
 import type { Outcome } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
@@ -23,7 +23,7 @@ export const OVERWRITTEN: Outcome = {
 const BURST_BYTES = 32 * 1024;
 const BYTES_PER_SECOND = 4096;
 
-/** Decides which writes get a full answer. Safe to lose: it starts again with a full budget. */
+/** Decides which writes request a full response. After a restart the budget is full again. */
 export class FullResponseBudget {
   /** Wall clock, ms. */
   readonly #now: () => number;
@@ -36,7 +36,7 @@ export class FullResponseBudget {
     this.#at = now();
   }
 
-  /** Whether the next write of `content` requests a full answer. Takes it off the budget. */
+  /** Whether the next write of `content` requests a full response. Subtracts it from the budget. */
   isDue(content: Content): boolean {
     const now = this.#now();
     const seconds = Math.max(0, now - this.#at) / 1000;
@@ -61,9 +61,9 @@ export function withMark(desired: DesiredObject): DesiredObject {
 }
 
 /**
- * Whether the server stored something else than the desired object.
+ * Whether the server stored another object than the desired one.
  * @param content the data that were written, if any
- * @param kept the metadata kept of the response, where known
+ * @param kept the stored part of the response's metadata, if known
  */
 export function isOverwritten(
   { meta, stored }: Written,

@@ -1,9 +1,9 @@
 /**
- * Waits until a watch brings the result of our own writes (expectations in other controllers). A missing event shows a dead watch long before
- * its silence does.
+ * Waits until a watch confirms our own writes (expectations in client-go). A missing event shows a dead watch earlier than the idle limit
+ * of the watch.
  *
- *   expected ──a watch brings the object──▶ (forgotten)
- *      │ 5 s                                    ▲
+ *   expected ──a watch brings the object──▶ (done)
+ *      │ 5 s                                  ▲
  *      ▼                                        │
  *   late: the watches that were silent since are opened again ──▶ given up after another 15 s
  *
@@ -19,7 +19,7 @@ export interface PendingWritesOptions {
   readonly clock: Clock;
   /** Writes of `sinceMs` ago or earlier have not arrived. */
   readonly onLate: (sinceMs: number) => void;
-  /** The write to `key` will not arrive: no watch confirms its response. */
+  /** No watch has confirmed the write to `key`, and none will. */
   readonly onGivenUp: (key: string) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Removes values from the message of a server that refused a write. Admission webhooks and policies see the whole object, before and
- * after the write, and may quote a value of it.
+ * Removes values from the message of a refused write. Admission webhooks and policies receive the whole object, before and after the
+ * write, and may quote a value of it.
  */
 import { ApiError } from '../../kube/errors.ts';
 import { redact } from '../../runtime/redact.ts';

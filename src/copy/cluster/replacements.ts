@@ -1,6 +1,6 @@
 /**
  * Copies that cannot be changed (another type, immutable, another controller's) are deleted and created again. The server may refuse the
- * new one: a policy, a quota, a webhook. So that the old copy is not lost then:
+ * new one, because of a policy, a quota or a webhook. These steps keep the old copy:
  *
  *   dry run ──refused──▶ the old copy stays
  *      └─accepted──▶ keep the old copy in memory ──▶ delete ──▶ create ──done──▶ forget
@@ -107,7 +107,7 @@ export class Replacements {
     return true;
   }
 
-  /** Whether an old copy is kept, and its place is empty. @param there the object in its place, as far as it is known */
+  /** Whether an old copy is kept, and there is no object in its place. @param there the object in its place, if known */
   isPending(target: ResourceKey, there: Observed | undefined): boolean {
     const old = this.#old.get(target);
     if (old !== undefined && there !== undefined && there.uid !== old.uid) this.forget(target);

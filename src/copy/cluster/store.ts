@@ -146,7 +146,7 @@ export class KubeStore implements SourceProvider {
   }
 
   /**
-   * Reads one object with its content, past all caches.
+   * Reads one object with its content from the server.
    * @throws ConnectionError `EROLLBACK` where the server has an older version than the index, as after an etcd restore
    */
   async read(key: ResourceKey, signal?: AbortSignal): Promise<ReadObject | undefined> {

@@ -1,4 +1,4 @@
-/** Carries out the plan for one target: at most one write, guarded by what it was planned from. */
+/** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
 import { isAlreadyExists, isConflict, isFrozen, isNamespaceTerminating, isNotFound } from '../../kube/errors.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
@@ -35,25 +35,25 @@ export interface TargetActionsOptions extends FactSource {
   readonly onWrite: (target: ResourceKey, verb: WriteVerb, ok: boolean, claim: Claim | undefined) => void;
 }
 
-/** A namespace that is terminating or gone: its own event ends the wait; this is for the case that it was recreated unseen. */
+/** Wait for a namespace that is terminating or missing, ms. Usually its event ends the wait; this is for a missed event. */
 const NAMESPACE_RETRY_MS = 3000;
-/** A fact cannot be had now. */
+/** Wait for a fact that is not available now, ms. */
 export const LATER_MS = 1000;
-/** A target that changes under every attempt. */
+/** Wait for a target that changed during each attempt, ms. */
 export const RACE_RETRY_MS = 200;
 
 /** `again`: the target has to be decided again. */
 export type ActionResult = 'again' | { readonly settle?: Settlement; readonly requeueAfterMs?: number };
 
 export interface Settlement {
-  /** `undefined`: the target is as it should be. */
+  /** `undefined`: the target is in its desired state. */
   readonly outcome: Outcome | undefined;
   readonly remarks?: Remarks | undefined;
   /** The claim that was written for. */
   readonly wroteFor?: Claim;
 }
 
-/** One plan, and what it was made from. */
+/** A plan with its facts. */
 interface Action<P = WritePlan> {
   readonly target: ResourceKey;
   readonly facts: Facts;
@@ -88,7 +88,7 @@ export class TargetActions {
   async carryOut(action: Action<DecidedPlan>): Promise<ActionResult> {
     const { target, facts, plan, signal } = action;
     if (plan.do !== 'create' && !facts.goingAway && this.#replacements.isPending(target, facts.observed)) {
-      // The rule that desired another copy in its place cannot make it any more (its source is gone), or is gone itself.
+      // The rule cannot make the new copy now (its source is gone), or no rule claims the target.
       if (winnerOf(facts) === undefined) this.#replacements.forget(target);
       else if (await this.#replacements.restore(target, undefined, signal)) return 'again';
     }
@@ -138,7 +138,7 @@ export class TargetActions {
           : await this.#writer.update(target, observed, marked, content, signal, { fullResponse });
       const { meta, stored } = written;
       onWrite(target, verb, true, claim);
-      // First of all: another object under the old name clears the memory of the old one.
+      // Before the memory is changed: if another object has the name now, this clears the memory of the old one.
       const kept = answer.learn(meta, true);
       const memory = this.#memory.edit(target);
       delete memory.cleared;
@@ -154,7 +154,7 @@ export class TargetActions {
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
     } catch (error) {
       onWrite(target, verb, false, claim);
-      // While the server has trouble, it would not take the old copy either.
+      // After a transient error the server would not accept the old copy either.
       if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
         await this.#replacements.restore(target, error, signal);
       }
@@ -163,8 +163,8 @@ export class TargetActions {
   }
 
   /**
-   * After a write the target is decided again, unless one claim alone decides all of it: then nothing is left to do.
-   * @param overwritten the server stored something else than was written
+   * After a write the target is decided again, unless it has only one claim: then it is in its desired state.
+   * @param overwritten the server stored another object than was written
    */
   #written({ target, facts, plan: { claim, remarks } }: Action, kept: Observed, overwritten: boolean): ActionResult {
     const memory = this.#memory.edit(target);
@@ -180,7 +180,7 @@ export class TargetActions {
     return { settle: { outcome: OVERWRITTEN, wroteFor: claim, remarks }, requeueAfterMs };
   }
 
-  /** Why a write has to wait, if another client or the server keeps undoing it. */
+  /** The result for a write that must wait, because another client or the server undid earlier ones. */
   #pause({ target, facts, plan: { claim, remarks } }: Action): ActionResult | undefined {
     const memory = this.#memory.get(target);
     const pauseMs = pauseBeforeWrite(attemptOf(facts, claim, memory), memory, this.#options.now());
@@ -211,13 +211,13 @@ export class TargetActions {
       if (isNamespaceTerminating(error)) return this.#waitForNamespace(target);
       throw error;
     }
-    // Meanwhile the rule may have changed, or been deleted with its copies retained.
+    // The rule may have changed since, or have been deleted with the policy to retain its copies.
     const planned = plan(factsOf(target, this.#options, run));
     if (planned.do !== 'replace' || planned.claim !== claim) {
       this.#replacements.forget(target);
       return 'again';
     }
-    // A copy that is deleted with its rule in any case need not come back.
+    // A copy that is deleted with its rule in any case is not restored.
     if (isHandOver(facts)) this.#replacements.forget(target);
     return await this.#delete(action);
   }
@@ -241,7 +241,7 @@ export class TargetActions {
       gone = await this.#writer.delete(target, observed, signal);
     } catch (error) {
       onWrite(target, 'delete', false, claim);
-      // It was changed, so it exists: until it is to be replaced again, no old copy is kept.
+      // It was changed, so it exists, and no old copy must be kept.
       if (isConflict(error)) this.#replacements.forget(target);
       return await this.#refused(error, { ...action, target, facts, run, signal });
     }
@@ -250,7 +250,7 @@ export class TargetActions {
     delete memory.held;
     delete memory.type;
     if (store.index.find(target) === undefined) {
-      // No watch follows it (a copy without our label), or the watch was faster than the answer.
+      // No watch follows it (a copy without our label), or the watch was faster than the response.
       run.lastRead = null;
       delete memory.deleted;
       memory.cleared = true;
@@ -258,12 +258,12 @@ export class TargetActions {
     }
     memory.deleted = observed.uid;
     if (claim === undefined) return {};
-    // Another one is created in its place: at once, or, if a finalizer holds the old one, when the watch reports that it is gone.
+    // A new one is created in its place: at once, or, if a finalizer holds the old one, when the watch reports its deletion.
     if (gone) run.deletedUid = observed.uid;
     return 'again';
   }
 
-  /** Reacts to a refusal that calls for another plan. @throws any other error, for the queue */
+  /** Handles errors after which the target is planned again. @throws any other error, for the queue */
   async #refused(error: unknown, { target, facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
     const { observed } = facts;
     if (isAlreadyExists(error) || isConflict(error)) {

@@ -2,10 +2,10 @@
  * The memory of targets between runs. It only saves reads, and can be lost at any time:
  * - `held`: the content at one version, from our own write or a read;
  * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
- * - `cleared`: the target is gone, so that no read need look for an object without our label;
- * - `watchedByName`: the target is followed by name, because an object that is not ours exists there;
+ * - `cleared`: the target is gone, so an object without our label need not be looked for;
+ * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
  * - `repairs`: number of recent repairs;
- * - `overwritten`: how often in a row the server stored something else than was written;
+ * - `overwritten`: number of writes in a row that the server changed;
  * - `wrote`: the version of the source in the last write, also when the target is gone.
  *
  * A target without any of these has no entry.
@@ -33,7 +33,7 @@ export class TargetMemory {
     return this.#targets.get(target);
   }
 
-  /** For changes. Call `tidy` after removing a field. */
+  /** For changes. Call `removeIfEmpty` after removing a field. */
   edit(target: ResourceKey): Memory {
     return getOrCreate(this.#targets, target, () => ({}));
   }

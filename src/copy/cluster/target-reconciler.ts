@@ -27,7 +27,7 @@ export interface TargetReconcilerOptions extends TargetActionsOptions {
   readonly onOutcome: (entry: Entry, wrote: boolean) => void;
 }
 
-/** More attempts mean that the target changes faster than we read it. */
+/** After more attempts the target changes faster than it is read. */
 const MAX_ATTEMPTS = 8;
 
 export class TargetReconciler {
@@ -80,7 +80,7 @@ export class TargetReconciler {
     return flowIn(claim, this.#options, this.#cached());
   }
 
-  /** The object behind `target` is gone: forgets its content. */
+  /** The object of the target was deleted: drops its content from the memory. */
   objectGone(target: ResourceKey): void {
     this.#memory.objectGone(target);
     this.#tidyMemory(target);
@@ -92,7 +92,7 @@ export class TargetReconciler {
     this.#settle(facts, { outcome: { state: 'error', ...failureOf(error) } });
   }
 
-  /** What is known outside of a run. */
+  /** The state of a target outside of a run. */
   #cached(): TargetRun {
     return new TargetRun(this.#options.store, this.#memory);
   }
@@ -105,7 +105,7 @@ export class TargetReconciler {
     }
   }
 
-  /** Follows a target by name while an object that is not ours exists there, or is being deleted. */
+  /** Follows a target by name while an object of a user exists in its place, or it is being deleted. */
   #follow(target: ResourceKey, follow: boolean): void {
     const followed = this.#memory.get(target)?.watchedByName === true;
     if (follow === followed) return;
@@ -119,7 +119,7 @@ export class TargetReconciler {
     }
   }
 
-  /** The target is being deleted, and only a watch by name would report the end of it. */
+  /** Whether the target is being deleted, and only a watch by name would report the end. */
   #needsWatchByName(target: ResourceKey, { observed, goingAway }: Facts, plan: Decision['plan']): boolean {
     if (plan.do !== 'wait' || !(observed?.deleting === true || goingAway)) return false;
     return this.#memory.get(target)?.watchedByName === true || this.#options.store.index.find(target) === undefined;

@@ -1,4 +1,4 @@
-/** A target during one run: the index of the watches, the memory of earlier runs, and what this run has read itself. */
+/** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
 import { isOlder } from '../../kube/resource-version.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import { observe, type Observed } from '../model/observed.ts';

@@ -42,7 +42,7 @@ export interface SourceLease {
   readonly seconds: number;
   /** The login and path that it belongs to, see `vaultLeaseOrigin`. */
   readonly origin: string;
-  /** When the token of the lease ends if we do not renew it, ms since 1970; `undefined` where the lease does not depend on that. */
+  /** When the token of the lease expires if we do not renew it, ms since 1970; `undefined` if the lease does not depend on it. */
   readonly tokenExpiresAt: number | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface Cause {
   readonly message: string;
 }
 
-/** What is known of a source without reading its content. */
+/** The state of a source as its metadata show it. */
 export type SourceView =
   | { readonly state: 'unknown' }
   | ({ readonly state: 'missing' } & Cause)
@@ -69,7 +69,7 @@ export type SourceView =
 /** Labels or annotations by key. `null`: the key must not exist. Other keys are not changed. */
 export type FieldPatch = Readonly<Record<string, string | null>>;
 
-/** The desired state of a target. `wait` and `fail` leave it unchanged. */
+/** The desired state of a target. With `wait` and `fail` the target stays unchanged. */
 export type DesiredState =
   | ({ readonly kind: 'wait'; readonly for: WaitsFor } & Cause)
   | ({ readonly kind: 'fail' } & Cause)
@@ -83,7 +83,7 @@ export type DesiredState =
       readonly data: 'source' | 'keep' | 'minimal';
       /** `undefined`: the type of the source (for `minimal` in an existing target: its own type). '': any type. */
       readonly type?: string;
-      /** Why the target, though in its desired state, is not what the user expects. */
+      /** The outcome of a target that is in its desired state, but cannot be all that the user requested. */
       readonly remark?: Waiting | Failed;
     };
 
@@ -97,8 +97,8 @@ export interface Shape {
 }
 
 /**
- * What a claim waits for.
- * - `watch`: a watch or look-up is about to report the state of the source or target.
+ * The event that a claim waits for.
+ * - `watch`: a watch or GET will report the state of the source or target.
  * - `source`: the source does not exist. `content`: the source is empty.
  * - `target`: the target or its namespace is being deleted, or there is no login for it.
  */
@@ -116,7 +116,7 @@ export interface Failed extends Cause {
 }
 
 /**
- * What became of a claim.
+ * The outcome of a claim.
  * - `pending`: not tried yet. `synced`: the target is in its desired state.
  * - `conflict`: the target belongs to another owner. `released`: a release claim is done.
  */
@@ -133,7 +133,7 @@ export function sameOutcome(a: Outcome, b: Outcome): boolean {
   return a.state === b.state && a.reason === b.reason && a.message === b.message;
 }
 
-/** Nothing final is known of the claim: it was not tried yet, or a watch is about to report. */
+/** The claim has no final outcome: it was not tried yet, or a watch will report soon. */
 export function isUnderWay(outcome: Outcome): boolean {
   return outcome.state === 'pending' || (outcome.state === 'waiting' && outcome.for === 'watch');
 }

@@ -1,8 +1,8 @@
-/** Classifies errors: whether they are transient, and what users see. */
+/** Classifies errors: whether they are transient, and their text in a status. */
 import type { Cause } from './claim.ts';
 import { ApiError, ConnectionError, isConflict, isNotFound, isServerTrouble } from '../../kube/errors.ts';
 
-/** Whether the error is transient: the server has trouble, or the cache is behind and a watch will update it. */
+/** Whether the error is transient: the server has a problem, or a watch has not updated the cache yet. */
 export function isPassing(error: unknown): boolean {
   return error instanceof ConnectionError || isServerTrouble(error) || isConflict(error) || isNotFound(error);
 }

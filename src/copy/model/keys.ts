@@ -18,7 +18,7 @@ export function resourceKey(cluster: string, kind: string, namespace: string, na
   return `${cluster}:${kind}/${namespace}/${name}`;
 }
 
-/** One target is worked on for a while: its key is parsed thirty times for one write. */
+/** The last parsed key, because one write parses the key of its target thirty times. */
 let lastParsed: { readonly key: ResourceKey; readonly parts: ObjectName } | undefined;
 
 /** The parts of a Kubernetes object's key. @throws TypeError for any other key */

@@ -1,4 +1,4 @@
-/** The desired state of the copies of a rule that cannot be carried out: unchanged, with a reason. */
+/** The desired state of the copies of a rule that is not valid: unchanged, with a reason. */
 import type { Claim, DesiredState, Owner, Shape } from './claim.ts';
 import type { ResourceKey } from './keys.ts';
 

@@ -29,9 +29,9 @@ export interface Observed {
   /** The labels and annotations of which Keyferry is the last writer. They are removed when they are no longer desired. */
   readonly ownLabels: readonly string[];
   readonly ownAnnotations: readonly string[];
-  /** It has more labels or annotations than are kept. */
+  /** Some of its labels or annotations were not kept. */
   readonly trimmed?: true;
-  /** There is almost no room for more annotations. */
+  /** Its annotations almost reach the limit of the API server. */
   readonly full?: true;
 }
 
@@ -42,7 +42,7 @@ export interface ObserveOptions {
   readonly isRead?: IsRead | undefined;
 }
 
-/** Whether a controller reads an annotation: then it is always kept. `undefined`: it is never kept, because no decision depends on it. */
+/** Whether a controller reads an annotation. Those are always kept. `undefined`: it is never kept, because no decision depends on it. */
 export type IsRead = (annotation: string) => boolean | undefined;
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});

@@ -26,17 +26,17 @@ export interface Entry {
   outcome: Outcome;
 }
 
-/** The effect of a change of a rule's claims or sources. */
+/** The result of a change of a rule's claims or sources. */
 export interface BookChange {
-  /** Targets on which a claim came, went or changed. */
+  /** Targets on which a claim was added, removed or changed. */
   readonly targets: readonly ResourceKey[];
   readonly added: readonly Entry[];
   readonly removed: readonly Entry[];
   /** Sources that no rule depended on before. */
   readonly addedSources: readonly ResourceKey[];
-  /** Sources that no rule depends on any more. */
+  /** Sources that no rule depends on now. */
   readonly droppedSources: readonly ResourceKey[];
-  /** Objects from which no rule makes copies any more. @see ClaimBook.userOf */
+  /** Objects from which no rule makes copies now. @see ClaimBook.userOf */
   readonly unusedSources: readonly ResourceKey[];
 }
 
@@ -50,7 +50,7 @@ export class ClaimBook {
   readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
   readonly #byTarget = new Map<ResourceKey, Claims>();
   readonly #bySource = new SetMap<ResourceKey, Entry>();
-  /** Claims whose source has another key as a target, by that key. */
+  /** Claims whose source has a different key as a target, by that key. */
   readonly #byPlace = new SetMap<ResourceKey, Entry>();
   readonly #sourcesOf = new Map<RuleKey, readonly ResourceKey[]>();
   readonly #rulesOn = new SetMap<ResourceKey, RuleKey>();
@@ -72,7 +72,7 @@ export class ClaimBook {
       if (after.has(id)) continue;
       const old = before.get(id);
       if (old !== undefined && same(old.claim, claim)) {
-        // By its own key: a second text of each would double what keys take.
+        // With the string of the old claim: a second string for each key would double the memory of keys.
         after.set(idOf(old.claim), old);
         continue;
       }
@@ -99,12 +99,12 @@ export class ClaimBook {
   }
 
   /**
-   * A rule that makes copies from `holder`, for messages: while there is one, the object is never deleted. An object that is only filled
-   * from `holder` is no reason to keep it: any user who may annotate an object could name any other one.
+   * A rule that makes copies from an object, for messages. While there is one, the object is never deleted. Claims of mode `fill` do not
+   * count: any user with the right to annotate an object could name any other object in it.
    */
   userOf(target: ResourceKey): string | undefined {
     for (const { claim } of this.#bySource.get(target)) if (claim.mode === 'own') return claim.owner.title;
-    // A rule that has no target yet.
+    // A rule without targets.
     for (const rule of this.#rulesOn.get(target)) if (!this.#byRule.has(rule)) return rule;
     return undefined;
   }
@@ -131,7 +131,7 @@ export class ClaimBook {
     return claims instanceof Set ? [...claims] : [claims];
   }
 
-  /** The same key, as the text that a claim on it has: what is kept under it takes no text of its own. */
+  /** An equal key: the string in a claim on the target, so that indexes share one string. */
   keyOf(target: ResourceKey): ResourceKey {
     return this.on(target)[0]?.claim.target ?? target;
   }
@@ -179,7 +179,7 @@ export class ClaimBook {
   /** Records the outcome of a claim. @returns whether it changed */
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
-    // A run may end after its claim has left the book.
+    // A run may end after its claim was removed from the book.
     if (this.#byRule.get(entry.claim.owner.key)?.get(idOf(entry.claim)) === entry) {
       this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }

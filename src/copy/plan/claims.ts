@@ -1,6 +1,6 @@
 /**
- * The claims of all rules, and the marks on all objects: together they say whose a target is. The engine keeps them up to date from
- * watches; a short command fills them once from lists.
+ * The claims of all rules, and the marks on all objects. Together they determine the owner of each target. The engine keeps them up to
+ * date from watches; a short command fills them once from lists.
  */
 import { controllerOf, type ResourceKey, type RuleKey } from '../model/keys.ts';
 import { SetMap } from '../../runtime/maps.ts';
@@ -13,7 +13,7 @@ import { ownerByMark, placedOwner } from './marks.ts';
 
 /** How up to date the claims of a rule are. */
 export interface RuleLookup {
-  /** Something happened since the rule was evaluated, so that it may claim more than the book has. */
+  /** Whether the rule may have claims that are not in the book, because of a change since its evaluation. */
   isOutdated(): boolean;
   /** Reads the rule from the server. */
   getLive(): Promise<RuleState>;
@@ -21,7 +21,7 @@ export interface RuleLookup {
 
 export class Claims {
   readonly book = new ClaimBook();
-  /** Claims that are not carried out, because their content would come back to where it began. */
+  /** Claims that are not carried out, because their content would return to its origin. */
   readonly cycles: Cycles;
   readonly #reconcilers = new Map<string, RuleReconciler>();
   readonly #versions = new Map<RuleKey, string>();
@@ -44,7 +44,7 @@ export class Claims {
   /** Makes the claims of an evaluation the rule's claims. @param evaluation `undefined`: the rule does not exist */
   put(rule: RuleKey, evaluation: Evaluation | undefined): BookChange {
     const change = this.book.replace(rule, evaluation?.claims ?? [], evaluation?.sources ?? []);
-    // At once: until then a claim of a cycle looks like any other.
+    // At once: until then a claim in a cycle looks like any other.
     this.cycles.changed(change);
     if (evaluation === undefined) this.#versions.delete(rule);
     else this.#versions.set(rule, evaluation.version);
@@ -56,7 +56,7 @@ export class Claims {
     return this.#versions.get(rule);
   }
 
-  /** Takes note of the marks on an object. @returns the rules whose mark it had before, and has now */
+  /** Records the marks on an object. @returns the rules whose mark it had before, and has now */
   objectChanged(
     key: ResourceKey,
     before: Observed | undefined,
@@ -75,13 +75,13 @@ export class Claims {
     return this.#owned.get(rule);
   }
 
-  /** The rule whose mark on the object counts, whichever controller made it. */
+  /** The rule whose mark on the object counts, of any controller. */
   ownerOf(observed: Observed, target: ResourceKey): RuleKey | undefined {
     return ownerByMark(this.#reconcilers.values(), this.book, observed, target);
   }
 
   /**
-   * What to do with a target whose owner does not claim it. It is only deleted if the owner is gone, or exists in just the
+   * Whether to delete a target that its owner does not claim. It is deleted only if the owner does not exist, or exists in exactly the
    * version that its claims were made from.
    */
   async orphanActionOf(
@@ -97,7 +97,7 @@ export class Claims {
     if (live.state === 'gone') return reconciler.orphanPolicy(rule, observed, false);
     // Another version on the server: the watch is behind, and will enqueue the rule.
     if (this.#versions.get(rule) !== live.version) return 'later';
-    // A new namespace may bring copies along (from a backup) before the rule has claimed them.
+    // A new namespace may contain copies (from a backup) before the rule has claimed them.
     if (lookup.isOutdated() || this.book.claims(rule, target)) return 'later';
     return reconciler.orphanPolicy(rule, observed, true);
   }

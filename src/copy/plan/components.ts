@@ -13,7 +13,7 @@ interface Visit {
 export function components(roots: Iterable<string>, successors: (place: string) => Iterable<string>): string[][] {
   const found: string[][] = [];
   const order = new Map<string, number>();
-  /** The first place, by `order`, that a place is known to lead back to. */
+  /** The smallest `order` among the open places that a place is known to reach (Tarjan: lowlink). */
   const low = new Map<string, number>();
   /** Places whose component is not complete, in their order. */
   const open: string[] = [];

@@ -12,9 +12,9 @@ export function oldestOf(entries: readonly Entry[]): Entry | undefined {
 }
 
 /**
- * The claim that decides that the target exists, if any. A rule that has the target keeps it as long as it claims it, so that no working
- * copy changes hands because an older rule was edited. Otherwise the oldest rule that can make the target now gets it: a rule
- * without a source does not block the others.
+ * The `own` claim that gets the target, if any. A rule that has the target keeps it as long as it claims it, so that an edit of an older
+ * rule changes the owner of no working copy. Otherwise the oldest rule that can make the target now gets it: a rule without a source
+ * does not block the others.
  */
 export function winnerOf({ entries, markedBy, viewOf, now }: Contest): Entry | undefined {
   const owners = entries.filter(({ claim }) => claim.mode === 'own');

@@ -1,6 +1,6 @@
 /**
- * Claims that copy in a cycle: A is copied to B, and B to A. If they were carried out, two values would overwrite each other for ever. So
- * nothing is written for such claims; the status of each rule names the others.
+ * Claims that copy in a cycle: A is copied to B, and B to A. Two values would overwrite each other without end. So nothing is written for
+ * such claims; the status of each rule names the others.
  *
  * Claims are edges from the place of their source to their target. The search has two steps:
  * - A *ring* is a strongly connected component of all claims. Nearly always there is none. A claim can close one only if its source is the
@@ -24,11 +24,11 @@ export interface CyclesOptions {
   readonly book: Pick<ClaimBook, 'on' | 'isClaimed' | 'from' | 'isSource'>;
   /** Without I/O. */
   readonly flowOf: (claim: Claim) => Flow;
-  /** Claims on these targets have become part of a cycle, or ceased to be. */
+  /** Claims on these targets entered or left a cycle. */
   readonly onChange: (targets: Iterable<ResourceKey>) => void;
 }
 
-/** Whether a claim would now write its source's content into its target. `unknown`: its source has not been looked up yet. */
+/** Whether a claim would now write its source's content into its target. `unknown`: the state of its source is not known yet. */
 export type Flow = 'active' | 'inactive' | 'unknown';
 
 /** @param facts about the claim's target; without cycles in their views */
@@ -45,19 +45,19 @@ export function flowOf(claim: Claim, facts: Contest & Pick<Facts, 'observed'>): 
   return desired.kind === 'be' && desired.data === 'source' ? 'active' : 'inactive';
 }
 
-/** The view of a claim's source in a cycle, or while it is not known whether there is one. */
+/** The view of the source of a claim in a cycle, or of a claim that may be in one. */
 type CycleView = Extract<SourceView, { state: 'failed' | 'unknown' }>;
 
 const NOT_KNOWN_YET: CycleView = { state: 'unknown' };
 
 interface Ring {
   readonly places: ReadonlySet<ResourceKey>;
-  /** Claims from one of the places to another that carry content now, or may do so. */
+  /** Claims between its places that carry content now, or may do so. */
   readonly flowing: Map<Claim, Exclude<Flow, 'inactive'>>;
   cycles: ReadonlyMap<Claim, CycleView>;
 }
 
-/** Rules named in one message. */
+/** Most rules that one message names. */
 const MAX_NAMED = 10;
 
 export class Cycles {
@@ -67,7 +67,7 @@ export class Cycles {
   readonly #roots = new Set<ResourceKey>();
   /** Places of rings where a flow may have changed. */
   readonly #stale = new Set<ResourceKey>();
-  /** Views of claims whose rings have been broken since. */
+  /** Views of claims of rings that were broken since the last refresh. */
   readonly #broken: ReadonlyMap<Claim, CycleView>[] = [];
 
   constructor(options: CyclesOptions) {
@@ -107,7 +107,7 @@ export class Cycles {
     return this.#rings.get(claim.target)?.cycles.get(claim);
   }
 
-  /** Takes all changes into account. */
+  /** Finds the cycles again, after changes. */
   refresh(): void {
     if (this.#roots.size === 0 && this.#stale.size === 0) return;
     if (this.#roots.size > 0) this.#findRings();
@@ -133,7 +133,7 @@ export class Cycles {
   #findRings(): void {
     const found = components(this.#roots, (place) => this.#successors(place));
     for (const places of found) {
-      // A ring that existed before, or has grown.
+      // The ring existed before, or has grown.
       for (const place of places) {
         const old = this.#rings.get(place);
         if (old !== undefined) this.#break(old);
@@ -180,8 +180,8 @@ export class Cycles {
 }
 
 /**
- * The views of the claims of a ring. While a source has not been looked up, claims that would form a cycle with it wait: after a
- * restart nothing is written into a cycle that was known before.
+ * The views of the claims of a ring. While the state of a source is unknown, claims that would form a cycle with it wait. So after a
+ * restart nothing is written into a cycle.
  */
 function cyclesIn({ places, flowing }: Ring): ReadonlyMap<Claim, CycleView> {
   const active = [...flowing].flatMap(([claim, flow]) => (flow === 'active' ? [claim] : []));
@@ -214,7 +214,7 @@ function* cyclesOf(
 /** @param claims of one cycle; in order, if it is a simple one */
 function messageOf(claims: readonly Claim[], places: number): string {
   const titles = claims.map(({ owner }) => owner.title);
-  // A rule may occur more than once. Its targets decide where the list begins, so that the message is the same after a restart.
+  // The list begins with the smallest title and target, so that the message is the same after a restart. A rule may occur twice.
   const order = claims.map(({ owner, target }) => `${owner.title} ${target}`);
   let first = 0;
   for (const [index, key] of order.entries()) if (key < (order[first] ?? '')) first = index;

@@ -1,13 +1,13 @@
 /**
  * Decides one target: gathers the facts that `plan` needs, until the plan needs no more.
  *
- *   facts at hand ──plan──▶ decision
+ *   known facts ────plan──▶ decision
  *        ▲            └───▶ need: source, target or owner ──read──▶ again
  *        └─────────────────────────────────────────────────────────────┘
  *
- * The operator and the short commands all decide with this function, each with a fact source of its own: caches and single reads, or
- * lists that were taken once. So a command cannot report anything but what the operator would do. A fact source may hold reads back
- * and do those of many decisions together.
+ * The operator and the short commands all decide with this function, each with its own fact source: caches and single reads, or lists
+ * that were read once. So a command reports exactly the actions of the operator. A fact source may delay reads, to do the reads of many
+ * decisions together.
  */
 import type { Claim, SourceView } from '../model/claim.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
@@ -18,7 +18,7 @@ import { type Cycles, type Flow, flowOf } from './cycles.ts';
 import type { Facts, Need, OrphanAction, Plan } from './facts.ts';
 import { plan } from './plan.ts';
 
-/** What is known of a target without reading it. */
+/** The state of a target in the caches. */
 export type TargetState = Pick<
   Facts,
   'presence' | 'observed' | 'goingAway' | 'held' | 'type' | 'frozen' | 'takeoverFailed'
@@ -35,7 +35,7 @@ export interface FactSource {
   /** The claims on targets, and the marks on them. */
   readonly claims: Pick<Claims, 'book' | 'ownerOf'> & { readonly cycles: Pick<Cycles, 'of'> };
   readonly sources: {
-    /** What is known of a source without reading it. */
+    /** The state of a source in the caches. */
     view(source: ResourceKey | undefined): SourceView;
     /** The fingerprint of its content, if that was read. */
     fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
@@ -44,7 +44,7 @@ export interface FactSource {
   };
   /** Whether the namespace is known. Claims on targets in an unknown one may still be missing. */
   readonly hasNamespace: (name: string) => boolean;
-  /** What to do with a target whose owner does not claim it. `later`: the owner's claims are not up to date. */
+  /** Whether to delete a target that its owner does not claim. `later`: the owner's claims are not up to date. */
   readonly orphanActionOf: (
     owner: RuleKey,
     target: ResourceKey,
@@ -57,21 +57,21 @@ export interface FactSource {
 
 export interface Decision {
   readonly facts: Facts;
-  /** `later`: a fact cannot be had now, or the target changes faster than it is read. */
+  /** `later`: a fact is not available now, or the target changes faster than it is read. */
   readonly plan: Exclude<Plan, Need> | { readonly do: 'later' };
 }
 
 /** A plan needs fewer facts than this. */
 const MAX_ROUNDS = 8;
 
-/** @throws what reading throws */
+/** @throws errors of the reads */
 export async function decide(
   target: ResourceKey,
   source: FactSource,
   reader: TargetReader,
   signal: AbortSignal,
 ): Promise<Decision> {
-  /** Of the target at one version: the next version may name another owner, or say that it stays. */
+  /** Of the target at one version: the next version may name another owner, or a policy to keep it. */
   let fate: { readonly of: string; readonly fate: OrphanAction } | undefined;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -98,7 +98,7 @@ export async function decide(
   return { facts, plan: { do: 'later' } };
 }
 
-/** The facts at hand. */
+/** The facts from the caches. */
 export function factsOf(target: ResourceKey, { claims, sources, now }: FactSource, reader: TargetReader): Facts {
   const state = reader.state(target);
   return {
@@ -113,7 +113,7 @@ export function factsOf(target: ResourceKey, { claims, sources, now }: FactSourc
   };
 }
 
-/** The flow of a claim on a target in a cluster, without I/O. Cycles are derived from flows, so that they play no part here. */
+/** The flow of a claim on a target in a cluster, without I/O. Without cycles, because these are derived from flows. */
 export function flowIn(claim: Claim, source: FactSource, reader: TargetReader): Flow {
   const facts = factsOf(claim.target, source, reader);
   return flowOf(claim, { ...facts, viewOf: (one) => source.sources.view(one.source) });

@@ -1,4 +1,4 @@
-/** The desired object of a target: what it consists of, and how it compares with the object that exists. Pure. */
+/** The desired object of a target, and its comparison with the existing object. Pure. */
 import type { Claim, DesiredState, FieldPatch } from '../model/claim.ts';
 import { parseResourceKey } from '../model/keys.ts';
 import { PLACE_ANNOTATION, placeText } from './marks.ts';
@@ -6,7 +6,7 @@ import type { Observed } from '../model/observed.ts';
 
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 
-/** On a target in which the server stored something else than was written (see `copy/cluster/overwritten.ts`). */
+/** On a target whose last write was changed by the server (see `copy/cluster/overwritten.ts`). */
 export const OVERWRITTEN_MARK = 'keyferry.dev/overwritten';
 
 /** Adds the target's place: a mark counts only in the place that it was written for. */
@@ -28,7 +28,7 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
   };
 }
 
-/** Removes labels and annotations that we once wrote and that are not desired any more (the source lost them). */
+/** Removes labels and annotations that Keyferry wrote before and that are no longer desired (the source lost them). */
 export function withoutLeftovers(desired: DesiredObject, observed: Observed): DesiredObject {
   const labels = leftovers(observed.ownLabels, observed.labels, desired.labels);
   const annotations = leftovers(observed.ownAnnotations, observed.annotations, {

@@ -12,7 +12,7 @@ export interface Held {
   readonly fingerprint: Fingerprint;
 }
 
-/** What to do with a target whose owner does not claim it. */
+/** The action for a target that its owner does not claim. */
 export type OrphanAction = 'delete' | 'keep';
 
 /** The facts that decide which of several claims on a target wins. */
@@ -31,7 +31,7 @@ export interface Facts extends Contest {
   readonly observed: Observed | undefined;
   /** A rule that makes copies from the target, for messages. Such a target is only deleted by its own rule, to replace it. */
   readonly usedBy: string | undefined;
-  /** We have deleted the target, and the watch has not confirmed it yet. */
+  /** Keyferry has deleted the target, and no watch has confirmed it yet. */
   readonly goingAway: boolean;
   /** The fingerprint of the source's content at the version of its view, if it was read. */
   readonly fingerprintOf: (claim: Claim) => Fingerprint | undefined;
@@ -42,7 +42,7 @@ export interface Facts extends Contest {
   readonly orphanAction: OrphanAction | undefined;
   /** The server refused to change the target as it is (another type, or immutable). */
   readonly frozen: boolean;
-  /** The winner could not take over the target, for a reason that does not pass. @see shouldGiveUpTakeover */
+  /** The takeover by the winner failed with an error that is not transient. @see shouldGiveUpTakeover */
   readonly takeoverFailed?: boolean;
 }
 
@@ -53,7 +53,7 @@ export type Plan =
   | { readonly do: 'nothing'; readonly remarks?: Remarks }
   | ({ readonly do: 'wait'; readonly for: WaitsFor; readonly remarks?: Remarks } & Cause)
   | ({ readonly do: 'fail'; readonly remarks?: Remarks } & Cause)
-  /** An object that is not ours, or another rule's copy, is in the way. */
+  /** An object of a user or a copy of another rule exists in its place. */
   | { readonly do: 'conflict'; readonly message: string; readonly remarks?: Remarks }
   | {
       readonly do: 'create' | 'update' | 'replace';

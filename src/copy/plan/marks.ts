@@ -1,5 +1,5 @@
 /**
- * Which rule an object belongs to, by the marks on it.
+ * The owner of an object, by the marks on it.
  *
  * Users clone and restore objects with `kubectl get -o yaml | kubectl apply`, marks included, and the clone is theirs. So every copy also
  * carries its place, and a mark counts only there:
@@ -44,8 +44,8 @@ export function placedOwner(
 }
 
 /**
- * The rule whose mark on the object counts. Where the marks of several systems do, it is the one that claims the target.
- * @param systems each reads the marks of its kind
+ * The rule whose mark on the object counts. If the marks of several controllers count, it is the rule that claims the target.
+ * @param readers the controllers: each reads its own marks
  */
 export function ownerByMark(
   readers: Iterable<MarkReader>,

@@ -5,7 +5,7 @@ import { winnerOf } from './contest.ts';
 import type { Decision } from './decide.ts';
 import type { Contest, Remarks } from './facts.ts';
 
-/** The outcome of a target by its plan. `undefined`: the target is as it should be. What is still to be done is pending. */
+/** The outcome of a target by its plan. `undefined`: the target is in its desired state. Plans that still act are pending. */
 export function outcomeOf(plan: Decision['plan']): Outcome | undefined {
   if (plan.do === 'nothing') return undefined;
   if (plan.do === 'wait') return { state: 'waiting', for: plan.for, reason: plan.reason, message: plan.message };
@@ -19,8 +19,8 @@ export function conflict(message: string): Outcome {
 
 /**
  * @param contest the claims on one target
- * @param outcome of the target; `undefined`: it is as it should be
- * @param remarks the outcome of some claims, where it is another one
+ * @param outcome of the target; `undefined`: it is in its desired state
+ * @param remarks outcomes of claims that differ from it
  */
 export function* outcomesOf(
   contest: Contest,
@@ -28,7 +28,7 @@ export function* outcomesOf(
   remarks?: Remarks,
 ): Iterable<readonly [Entry, Outcome]> {
   const winner = winnerOf(contest);
-  // One for all of them: thousands may claim one target.
+  // One object for all of them: thousands may claim one target.
   const lost = winner && lostTo(winner.claim.owner, contest);
   for (const entry of contest.entries) {
     const { mode, owner } = entry.claim;

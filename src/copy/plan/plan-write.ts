@@ -1,4 +1,4 @@
-/** Decides how a target gets what a claim desires: whether a write is needed, and which one. Pure. */
+/** Decides how a target gets into its desired state: whether a write is needed, and which one. Pure. */
 import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
@@ -59,8 +59,8 @@ function remarkOn({ mode }: Claim, { remark }: DesiredObject): Remarks {
 }
 
 /**
- * The desired object together with the claim that fills it, once the metadata are as the owner desires. In this order, because the
- * metadata say what to fill it with. `undefined`: the data are the owner's.
+ * The desired object merged with that of the claim that fills it, once the metadata are as the owner desires. In this order, because
+ * annotations name the source of the filling claim. `undefined`: the data come from the owner.
  */
 function withFiller(
   facts: Facts,
@@ -93,8 +93,8 @@ function refusedType(type: string): Plan {
 }
 
 /**
- * Whether the target holds its source's content, with as little reading as possible: `current`, `stale`, `frozen` (it
- * cannot hold it, being of another type), or what has to be read to know.
+ * Whether the target holds its source's content, with as few reads as possible: `current`, `stale`, `frozen` (its type is another one
+ * and cannot change), or the object that must be read first.
  */
 function compareData(
   facts: Facts,
@@ -112,8 +112,8 @@ function compareData(
     }
     return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
   }
-  // This process has not written it. Its metadata say which version it holds and that no other client changed its data: that replaces
-  // reading it. The keys must agree too, because a removed key leaves no other trace.
+  // This process has not written it. Its metadata have the version of its source and show that no other client changed its data, so it
+  // need not be read. The keys must be equal too, because nothing else shows that a key was removed.
   if (held === undefined && isUntouched(facts, claim, observed) && observed.ownKeys === fingerprint.keys) {
     return 'current';
   }

@@ -1,6 +1,6 @@
 /**
- * Decides, from what is known of one target, the one thing to do about it. Pure: the same facts give the same plan, and facts after
- * the plan was carried out give `nothing`.
+ * Decides on one action for a target, from the facts about it. Pure: the same facts give the same plan, and the facts after the plan was
+ * carried out give `nothing`.
  *
  * Where a fact is missing, the plan is `need` instead of a guess; the caller gets the fact and plans again (see `decide`):
  * - `source`: the source's content; - `target`: the target itself, with its content; - `owner`: whether the rule that the target's mark
@@ -16,7 +16,7 @@ import { conflict, outcomeOf } from './outcomes.ts';
 import { planWrite } from './plan-write.ts';
 
 const NOTHING: Plan = { do: 'nothing' };
-/** We have deleted the target, and the watch has not confirmed it yet. */
+/** Keyferry has deleted the target, and no watch has confirmed it yet. */
 const DELETION_PENDING: Plan = {
   do: 'wait',
   for: 'watch',
@@ -38,7 +38,7 @@ export function plan(facts: Facts): Plan {
   return idle && isKeptAsSource(facts) ? withRemark(decision, 'release', KEPT_AS_SOURCE) : decision;
 }
 
-/** The rule that made the target can be deleted, and the target is kept: other copies are made from it. */
+/** Whether the rule of the target is being deleted, and the target stays, because it is the source of other copies. */
 function isKeptAsSource(facts: Facts): boolean {
   const { observed, usedBy, goingAway } = facts;
   return usedBy !== undefined && isReleased(facts) && observed?.deleting === false && !goingAway;
@@ -69,7 +69,7 @@ function planOwned(facts: Facts, claim: Claim): Plan {
   const { observed } = facts;
   const view = facts.viewOf(claim);
   if (observed === undefined) {
-    // A create cannot overwrite an object that we do not know.
+    // A create cannot overwrite an object, so one that is not in the caches is safe.
     return facts.goingAway ? DELETION_PENDING : planWrite(facts, claim, view, undefined, 'create');
   }
   if (observed.deleting) {
@@ -91,8 +91,8 @@ function planOwned(facts: Facts, claim: Claim): Plan {
 }
 
 /**
- * Takes over another rule's copy that the other rule gives up: the mark changes hands. Marks of another controller are not rewritten, so
- * such a copy is replaced. A source is never deleted for another rule, so it can only be updated.
+ * Takes over a copy of another rule that no longer claims it: the copy gets a new mark. Marks of another controller are not rewritten, so
+ * its copy is replaced. A source of copies is never deleted for another rule, so it can only be updated.
  */
 function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Observed, from: RuleKey): Plan {
   const { usedBy } = facts;
@@ -108,7 +108,7 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   return { do: 'conflict', message };
 }
 
-/** Why an object that is not ours blocks a claim. */
+/** The message for an object without a mark that counts, in the place of a copy. */
 function blockedBy(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
   const place = parseResourceKey(claim.target);
   if (isMarkedElsewhere(annotations, place)) {
@@ -130,8 +130,8 @@ function isIdle(plan: Plan): plan is Extract<Plan, { do: 'wait' | 'fail' | 'conf
 }
 
 /**
- * One rule owns the target, and another one fills it. The copy of another controller is not filled: the two would undo each other's
- * writes for ever. Otherwise a rule that cannot do anything here does not block the other one.
+ * One rule owns the target, and another one fills it. A copy of another controller is not filled: the two would undo each other's writes
+ * without end. Otherwise a rule that cannot act does not block the other one.
  */
 function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim): Plan {
   const { markedBy } = facts;
@@ -148,7 +148,7 @@ function withRemark(plan: Plan, mode: keyof Remarks, remark: Outcome | undefined
   return { ...plan, remarks: { ...plan.remarks, [mode]: remark } };
 }
 
-/** The owner is being deleted, and the targets with its mark with it. `undefined`: nothing to release here. */
+/** The owner is being deleted, so its targets are deleted. `undefined`: there is nothing to release here. */
 function planRelease(facts: Facts): Plan | undefined {
   const { observed } = facts;
   if (observed === undefined) {

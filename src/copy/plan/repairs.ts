@@ -1,6 +1,6 @@
 /**
- * Two controllers that both repair an object never stop. A copy that is changed or deleted again and again while its source is
- * unchanged is repaired at once some times, and then at growing intervals. After a minute without a repair the count starts again.
+ * Two controllers that both repair an object would do so without end. If a copy is changed or deleted repeatedly while its source is
+ * unchanged, the first repairs follow at once and the next ones at growing intervals. After a minute without a repair the count restarts.
  */
 import type { Claim, Outcome } from '../model/claim.ts';
 import type { Facts } from './facts.ts';
@@ -20,7 +20,7 @@ export interface RepairMemory {
   wrote?: Partial<Record<Claim['mode'], string>>;
 }
 
-/** Repairs that follow each other without a pause. */
+/** Number of repairs without a pause. */
 const AT_ONCE = 10;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
@@ -42,7 +42,7 @@ export interface WriteAttempt {
   readonly mode: Claim['mode'];
   /** Of the source, if it has one. */
   readonly version: string | undefined;
-  /** It brings nothing new. */
+  /** The target had this content before. */
   readonly isRepair: boolean;
   /** The target does not exist. */
   readonly isNew: boolean;
@@ -73,14 +73,14 @@ export function pauseBeforeWrite(
   return isNew ? pause : Math.max(pause, pauseAfterOverwritten(memory?.overwritten, now));
 }
 
-/** The pause of a target in which something else was stored, ms. The first time it is written again at once, with a mark. */
+/** The pause of a target whose last writes the server changed, ms. The first time it is written again at once, with a mark. */
 export function pauseAfterOverwritten(overwritten: Repairs | undefined, now: number): number {
   if (overwritten === undefined || overwritten.count < 2) return 0;
   const pause = Math.min(OVERWRITTEN_PAUSE_MS * 2 ** (overwritten.count - 2), LONGEST_OVERWRITTEN_PAUSE_MS);
   return Math.min(pause, Math.max(0, overwritten.at + pause - now));
 }
 
-/** The server stored something else than was written. */
+/** The server changed a write. */
 export function recordOverwritten(memory: RepairMemory, now: number): void {
   memory.overwritten = { count: (memory.overwritten?.count ?? 0) + 1, at: now };
 }
@@ -96,7 +96,7 @@ export function recordWrite({ mode, version, isRepair }: WriteAttempt, memory: R
 export function pauseBeforeRepair(repairs: Repairs | undefined, now: number): number {
   if (repairs === undefined || repairs.count < AT_ONCE || now - repairs.at >= QUIET_MS) return 0;
   const pause = Math.min(FIRST_PAUSE_MS * 2 ** (repairs.count - AT_ONCE), LONGEST_PAUSE_MS);
-  // A wall clock that was set back must not make the pause any longer.
+  // A wall clock that was set back must not make the pause longer.
   return Math.min(pause, Math.max(0, repairs.at + pause - now));
 }
 
@@ -107,10 +107,10 @@ export function countRepair(repairs: Repairs | undefined, now: number): Repairs 
 
 type Wrote = NonNullable<RepairMemory['wrote']>;
 
-/** The last that was made: thousands of copies of one source follow each other. */
+/** The last object that `withVersion` made. Thousands of copies of one source share it. */
 let lastWrote: Wrote = {};
 
-/** Shared between targets, so that it is never changed. */
+/** The result is shared between targets, so it must not be changed. */
 function withVersion(before: Wrote | undefined, mode: Claim['mode'], version: string): Wrote {
   const isFirst = before === undefined || Object.keys(before).every((other) => other === mode);
   if (!isFirst) return { ...before, [mode]: version };

@@ -20,7 +20,7 @@ import type { VaultLocation } from './locations.ts';
 export interface VaultConnection {
   readonly session: VaultSession;
   readonly entries: VaultEntries;
-  /** Holds the session for longer than the location does. */
+  /** Holds the session longer than the location does. */
   hold(): SessionHold;
 }
 
@@ -76,7 +76,7 @@ export class VaultAccess {
   }
 }
 
-/** A failure, for users. `pending`: it waits for something that does not exist yet. */
+/** A failure, for users. `pending`: a credential does not exist yet. */
 export interface VaultTrouble {
   readonly pending: boolean;
   readonly reason: string;
@@ -99,7 +99,7 @@ export function isSkippedCall(error: unknown): boolean {
   return isVaultError(error, 'circuitOpen') || (isVaultError(error, 'throttled') && error.status === undefined);
 }
 
-/** A login at a mount that does not exist is of its own kind, because it does not count as a failed login. */
+/** Whether the login failed because its mount does not exist. Vault's client does not count that as a refused login. */
 function isRefusedLogin(error: unknown): error is VaultError {
   return isVaultError(error, 'invalidPath') && error.path?.startsWith('auth/') === true;
 }

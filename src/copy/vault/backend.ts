@@ -40,14 +40,14 @@ export interface VaultBackendOptions {
 
 /** Targets that are reconciled at once for each server. */
 const CONCURRENCY = 16;
-/** Time limit of calls that make no credentials, ms: Vault answers these in a moment. */
+/** Time limit of calls that create no credentials, ms: these are fast. */
 const CALL_LIMIT_MS = 10_000;
-/** How long polls under way may take to end at a stop, ms: an answer may bring a lease that must not be lost. */
+/** Time for running polls to end at a stop, ms: a response may contain a lease that must not be lost. */
 const DRAIN_MS = 500;
-/** How long the revocation of our tokens may take at a stop, ms. */
+/** Time limit of the revocation of our tokens at a stop, ms. */
 const REVOKE_MS = 2000;
 
-/** The controller whose sources are leased: it remembers leases over a restart, and reports them to users. */
+/** The controller of rules with leases: it records leases for a restart, and reports them to users. */
 export interface LeaseObserver {
   leaseRecordsOf(key: ResourceKey): Iterable<LeaseRecord>;
   onLease(key: ResourceKey, event: LeaseEvent): void;
@@ -145,7 +145,7 @@ export class VaultBackend implements Backend {
   }
 
   async synced(): Promise<void> {
-    // Nothing is listed: a rule's entries are read when it is evaluated.
+    // Vault has no watches: the entries of a rule are read when it is evaluated.
   }
 
   setLeaseObserver(keeper: LeaseObserver): void {
@@ -160,7 +160,7 @@ export class VaultBackend implements Backend {
     this.objectKnown(key);
   }
 
-  /** Retries all that logs in by this object. */
+  /** Retries the sources and targets with this object as credential. */
   objectKnown(object: ResourceKey): void {
     for (const key of this.#credentials.usersOf(object)) {
       this.sources.retry(key);
@@ -202,7 +202,7 @@ export class VaultBackend implements Backend {
     this.leases.stop();
   }
 
-  /** Revokes our tokens, but for those that leases depend on. */
+  /** Revokes our tokens, except those that leases depend on. */
   async stop(limitMs: number): Promise<void> {
     await this.#sessions.stop(Math.min(REVOKE_MS, limitMs));
   }

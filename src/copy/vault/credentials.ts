@@ -15,7 +15,7 @@ import { ServiceAccountTokens } from './service-account-tokens.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
 import type { VaultAuthRef } from './locations.ts';
 
-/** The watch of a credential Secret has not been listed yet. Its list will start the next attempt. */
+/** The watch of a credential Secret is not listed yet. Its list starts the next attempt. */
 export class NotKnownYetError extends Error {
   override readonly name = 'NotKnownYetError';
 }
@@ -68,7 +68,7 @@ export class VaultCredentials {
   }
 
   /**
-   * The present identity. The same object until it changes, if it is followed.
+   * The present identity. If it is followed, the same object until it changes.
    * @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError
    */
   async identity(auth: VaultAuthRef, signal: AbortSignal): Promise<VaultIdentity> {

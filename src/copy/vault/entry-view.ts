@@ -1,4 +1,4 @@
-/** What an answer of Vault means for the sources of an entry: its content, or the view of a source without content. Pure. */
+/** Turns a response of Vault into the content of a source, or into the view of a source without content. Pure. */
 import type { AbsentEntry, FoundEntry, LeaseGrant } from '../../vault/kv/answers.ts';
 import {
   invalidSecretKeys,
@@ -72,7 +72,7 @@ export function invalid(message: string): SourceView {
   return { state: 'failed', reason: 'InvalidValues', message };
 }
 
-/** Dynamic credentials stay in memory as long as their lease, and the lease id is written to the status and to copies. */
+/** Limits the size, because dynamic credentials stay in memory as long as their lease, and the status and the copies have the lease id. */
 function leaseProblem({ leaseId }: LeaseGrant, { weight }: Content): string | undefined {
   if (leaseId.length > MAX_LEASE_ID)
     return `the id of its lease has ${leaseId.length} characters; it may have ${MAX_LEASE_ID}`;

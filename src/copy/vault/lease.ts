@@ -1,7 +1,7 @@
 /**
- * A Vault lease of dynamic credentials, and its upkeep: renewed early, replaced before it expires.
+ * A Vault lease of dynamic credentials: it is renewed early, and replaced before it expires.
  *
- * Its times are on the monotonic clock, so that it does not seem to live longer when the wall clock is set back.
+ * Its times are on the monotonic clock, so that a change of the wall clock does not change its remaining time.
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVaultError } from '../../vault/errors.ts';
@@ -51,13 +51,13 @@ export interface UpkeepOptions {
 }
 
 /**
- * Keyferry does not renew a token from before a restart, and with the token its leases expire. If the expiry of the token was not recorded in
- * time, the lease is looked up this often, ms, whatever the poll period. So expired credentials are noticed within that time.
+ * Keyferry does not renew a token from before a restart, and the leases expire with the token. If the expiry of the token was not
+ * recorded, the lease is looked up at this interval, ms, or at the poll period if that is shorter.
  */
 const UNSURE_POLL_MS = 10_000;
 /** A difference in the expiry of a token that does not count as a change, ms. */
 const TOKEN_END_TOLERANCE_MS = 2000;
-/** Share of a token's remaining life after which its expiry is read again. By then the session has renewed it, which is due after two thirds. */
+/** Share of a token's remaining lifetime after which its expiry is read again. The session renews it after two thirds. */
 const TOKEN_LOOK = 0.7;
 const SHORTEST_TOKEN_LOOK_MS = 1000;
 /** Status of Vault's response for an unknown lease. */
@@ -66,7 +66,7 @@ const LEASE_GONE_STATUS = 400;
 /**
  * Renews a lease or looks it up, if that is due.
  * @returns ms until the next call; `replace`: new credentials are needed
- * @throws VaultError if Vault cannot tell; the lease stays live
+ * @throws VaultError if Vault does not respond with the state of the lease; the lease stays live
  */
 export async function maintainLease(
   lease: Lease,

@@ -3,9 +3,9 @@
  *
  *   granted ─┐                      ┌─ renewed (after two thirds of its life)
  *            ├──▶ live ◀────────────┘
- *   recalled ┘      ├──▶ due: `max_ttl` or the expiry of its token is near, or Vault no longer has it
- *                   ├──▶ replaced: another lease of the same origin took its place; it lives until it expires
- *                   └──▶ dropped: its rule no longer uses it; it lives until it is revoked (`ending`) or expires
+ *   restored ┘      ├──▶ due: `max_ttl` or the expiry of its token is near, or Vault no longer has it
+ *                   ├──▶ replaced: another lease of the same origin replaced it; it is valid until it expires
+ *                   └──▶ dropped: its rule no longer uses it; it is valid until it is revoked (`ending`) or expires
  *
  * A lease belongs to one rule and one origin (`vaultLeaseOrigin`). A dropped lease becomes live again if its rule returns to that origin
  * before it is revoked.
@@ -13,8 +13,8 @@
  * Credentials cannot be read twice, so their content stays with the lease. After a restart the content comes from a copy that is marked
  * with the lease; new credentials are requested only if there is no such copy.
  *
- * A lease expires with the token that made it. So it holds that session, also when it is replaced or dropped, because its users may still use
- * the old credentials. The token of that session can still revoke it when its login is gone.
+ * A lease expires with the token that made it. So it holds that session, also when it is replaced or dropped, because applications may
+ * still use the old credentials. The token of that session can revoke it even when its login no longer exists.
  */
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError } from '../../vault/errors.ts';
@@ -27,7 +27,7 @@ import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
 import { type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
-/** What a rule's status and its copies record of a lease. */
+/** The record of a lease in the status of its rule and on its copies. */
 export interface LeaseRecord {
   readonly leaseId: string;
   /** Of the last grant or renewal; 0: unknown. */
@@ -52,15 +52,15 @@ export interface VaultLeasesOptions extends UpkeepOptions {
     record: LeaseRecord,
     signal: AbortSignal,
   ) => Promise<Content | undefined>;
-  /** The lease of this source may no longer be valid: it should be polled. */
+  /** The lease of this source may no longer be valid: the source must be polled. */
   readonly onUncertain: (key: ResourceKey) => void;
   /** Unused credentials could not be revoked; they expire. */
   readonly onNotRevoked: (key: ResourceKey, leaseId: string, error: unknown) => void;
 }
 
 /**
- * Most replaced and dropped leases of one rule that are held; beyond that the oldest are forgotten. A Vault that reports each lease as gone,
- * or a path that is edited again and again, adds one with every poll.
+ * Most replaced and dropped leases of one rule that are held; then the oldest are released. A Vault that reports each lease as missing, or
+ * repeated edits of a path, add one lease with each poll.
  */
 const MAX_RETIRED = 10;
 /** Content of a replaced lease, which is never used again. */
@@ -151,7 +151,7 @@ export class VaultLeases {
     return await maintainLease(lease, pollMs, this.#options, signal);
   }
 
-  /** Another lease of the same origin took its place: it is held until it expires. */
+  /** Another lease of the same origin replaces it: it is held until it expires. */
   replaced(lease: Lease): void {
     this.#retire(lease, 'replaced');
     lease.content = NO_CONTENT;

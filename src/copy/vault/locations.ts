@@ -125,7 +125,7 @@ type Users = Map<RuleKey, VaultUse>;
  * The locations of the keys. Controllers fill it when they evaluate a rule.
  *
  * In KV 2 `secret/app` and `secret/data/app` are one entry; in KV 1 they are two. So the key of a target has the path of the spec until
- * Vault's answer shows what is mounted there (`learn`). Then its rules are evaluated again.
+ * Vault's response shows the mount (`learn`). Then its rules are evaluated again.
  */
 export class VaultLocations {
   readonly #users = new Map<ResourceKey, Users>();
@@ -154,7 +154,7 @@ export class VaultLocations {
   }
 
   /**
-   * Stores what Vault answered for a path.
+   * Stores the mount that Vault reported for a path.
    * @returns whether a target key has changed; then its rules are evaluated again
    */
   learn(location: VaultLocation, { known, mount, dataPath }: EntryPath): boolean {

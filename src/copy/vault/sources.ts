@@ -1,7 +1,7 @@
 /**
  * Entries in Vault as sources: polled every period and read if they changed, however many rules and copies they have.
  *
- * `unit.ts` describes what is polled, and `unit-reader.ts` reads it. Only polls call Vault, in lanes by server, credential and mount: a lane
+ * `unit.ts` describes the polled units, and `unit-reader.ts` reads them. Only polls call Vault, in lanes by server, credential and mount: a lane
  * that hangs does not block another. `load` never waits for Vault, so that writers of copies do not wait for a slow Vault: it returns
  * the cached content, or requests a poll and returns nothing.
  */
@@ -253,7 +253,7 @@ export class VaultSources implements SourceProvider {
       const changed = needsContent || stateOf(unit) !== before;
       if (changed && this.#isCurrent(unit)) this.#changed(unit);
     }
-    // The unit was closed during the poll, which may have opened a session or lease since. A failure no longer matters.
+    // The unit was closed during the poll, which may have opened a session or lease since. A failure is not reported.
     this.#release(unit);
     return undefined;
   }
@@ -283,7 +283,7 @@ function nextPoll(inMs: number): RunResult {
   return { requeueAfterMs: Number.isFinite(inMs) ? inMs : UNUSED_POLL_MS };
 }
 
-/** What users of the source see, as text to compare. */
+/** The state of a source for its rules, as text to compare. */
 function stateOf({ view, trouble }: Unit): string {
   return JSON.stringify([view, trouble]);
 }

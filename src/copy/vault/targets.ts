@@ -197,7 +197,7 @@ export class VaultTargets implements TargetWriter {
     if (desired.kind !== 'be') return { outcome: outcomeOf(planWithoutWrite(desired)) ?? PENDING };
     if (source === undefined) return { outcome: PENDING };
     const { entries } = await access.open(target, location, signal);
-    // Another rule may write the same entry by another path, or make a cycle with it: after a new evaluation the claims show it.
+    // Another rule may write the same entry by another path, or make a cycle with it. The claims show it after a new evaluation.
     if (locations.learn(location, await entries.resolve(location.path, signal))) return undefined;
     const { lastWrite } = memory;
     const isSynced = async (digest: string | undefined, version: string): Promise<boolean> => {
@@ -244,7 +244,7 @@ export class VaultTargets implements TargetWriter {
     return memory;
   }
 
-  /** No rule claims it any more. It stays unchanged. */
+  /** No rule claims the entry. It stays unchanged. */
   #release(target: ResourceKey): void {
     const memory = this.#memory.get(target);
     this.#memory.delete(target);

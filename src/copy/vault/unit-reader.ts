@@ -2,7 +2,8 @@
  * Reads a unit from Vault, if it changed, and sets its view.
  *
  * Every unit starts as a shared one. If its mount is not a KV store, it is split into one unit for each rule, before the first read.
- * A policy may forbid reading the mount; then a recorded lease tells, or the first answer does. Its lease goes to one of the rules.
+ * A policy may forbid reading the mount. Then a recorded lease or the first response shows that the credentials are dynamic. The lease of
+ * that response goes to one of the rules.
  *
  * Dynamic credentials that cannot be used are revoked at once, and the next are requested at growing intervals.
  */
@@ -46,7 +47,7 @@ export function contentKey({ key }: Unit, version: string): string {
 
 export class UnitReader {
   readonly #options: UnitReaderOptions;
-  /** Part of the versions of entries that Vault does not version. Differs between processes. */
+  /** Part of the version of entries without versions in Vault. Differs between processes. */
   readonly #process = randomUUID().slice(0, 8);
   #count = 0;
 
@@ -56,7 +57,7 @@ export class UnitReader {
 
   /**
    * @returns ms until the next read, if it is not the poll period
-   * @throws VaultError if Vault cannot tell; the unit keeps its view
+   * @throws VaultError if Vault does not respond with the state of the entry; the unit keeps its view
    */
   async read(unit: Unit, connection: VaultConnection, signal: AbortSignal): Promise<number | undefined> {
     const { location } = unit;

@@ -1,5 +1,5 @@
 /**
- * A unit is what is polled in Vault. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`). For dynamic
+ * Keyferry polls Vault by units. A KV entry is one unit for all rules that read it in the same way (`vaultPollKey`). For dynamic
  * credentials each rule has its own unit.
  *
  * State of a unit (its view):
@@ -27,7 +27,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   readonly location: VaultLocation;
   /** The rule of dynamic credentials; `undefined`: shared. */
   readonly rule: R;
-  /** The sources that show it. */
+  /** The sources with its view. */
   readonly members = new Set<ResourceKey>();
   view = UNKNOWN;
   trouble: VaultTrouble | undefined;
@@ -39,7 +39,7 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   isRestoreTried = false;
   /** The credential changed during a poll. */
   credentialChanged = false;
-  /** How many times in a row the credentials were unusable. */
+  /** Number of unusable credentials in a row. */
   unusableInARow = 0;
 
   constructor(key: ResourceKey, location: VaultLocation, rule: R) {
