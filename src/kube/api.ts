@@ -1,7 +1,7 @@
 /**
- * The seam between the Kubernetes conventions in this folder and the wire: one request, or one stream.
+ * A client of one API server: one request, or one stream.
  *
- * `HttpKubeApi` (http.ts) is the only implementation; everything else in `kube/` and above takes this interface.
+ * `HttpKubeApi` (http.ts) implements it, and `FencedApi` adds the check of the Lease to writes.
  */
 
 /** Kubernetes object metadata, as far as Keyferry reads it. */
@@ -45,9 +45,9 @@ export interface KubeRequest {
   readonly body?: string | Uint8Array | readonly Uint8Array[];
   /** Default `application/json` where there is a body. */
   readonly contentType?: string;
-  /** Default `application/json`. `METADATA_ONLY` (below) asks for metadata alone. */
+  /** Default `application/json`. `METADATA_ONLY` (below) requests metadata alone. */
   readonly accept?: string | undefined;
-  /** Asks for a compressed answer. The API server compresses what is larger than 128 KiB, but no streams. */
+  /** Requests a compressed answer. The API server compresses what is larger than 128 KiB, but no streams. */
   readonly compressed?: boolean;
   /** Largest answer, uncompressed, in bytes. Default: the client's. */
   readonly maxBytes?: number | undefined;
@@ -80,12 +80,12 @@ export interface KubeApi {
   /** The cluster's name in logs, metrics and status: `local`, `tenant`, … */
   readonly cluster: string;
   /**
-   * One call. A Retry-After (429, 503) holds all later calls of this client; the call itself is not repeated, which is for the
-   * caller's queue to decide. A call whose time limit ends before the hold does is refused at once, with the same status and the
-   * rest of the wait as `retryAfterMs`. While the server does not answer, one call at a time is sent, and the others wait
-   * within their time limits. Calls that others must not hold up (a Lease) need a client of their own.
-   * @throws ApiError for any status outside 200–299, `ConnectionError` where there was no answer, `CredentialError` (one of those)
-   * where credentials could not be had, and the signal's reason on abort.
+   * One call. A Retry-After (429, 503) holds all later calls of this client. The call itself is not repeated: the caller's queue
+   * does that. A call whose time limit ends before the hold is refused at once, with the same status and the rest of the wait as
+   * `retryAfterMs`. While the server does not answer, one call at a time is sent, and the others wait within their time limits.
+   * Calls that must not wait for others (a Lease) need a client of their own.
+   * @throws ApiError for any status outside 200–299, `ConnectionError` without an answer, `CredentialError` (a ConnectionError)
+   *   without credentials, and the signal's reason on abort.
    */
   request(request: KubeRequest): Promise<KubeResponse>;
   /** As `request`, but hands the body out while it arrives. Uses its own connection, outside the pool of `request`. */

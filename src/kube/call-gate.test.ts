@@ -84,7 +84,7 @@ test('a call whose time limit ends before the hold is refused at once, with the 
   assert.equal(long.state, 'waiting');
   assert.ok(isThrottled(short.error));
   assert.equal(short.error.retryAfterMs, 4000);
-  // An extension of the hold reaches who waits already.
+  // An extension of the hold also concerns calls that wait already.
   gate.hold(throttled(9000));
   await clock.advance(0);
   assert.ok(isThrottled(long.error));
@@ -104,7 +104,7 @@ test('a hold is capped, and a shorter one does not shorten a longer one', async 
 test('without an answer one call at a time is sent at growing intervals, calls before streams; an answer admits all', async () => {
   const { clock, gate, limit } = setUp(4);
   assert.equal(gate.enter(limit(60_000)), undefined);
-  gate.unanswered();
+  gate.recordNoAnswer();
   gate.leave();
   const stream = watched(gate.enterStream(limit(60_000)));
   const calls = Array.from({ length: 6 }, () => watched(gate.enter(limit(60_000))));
@@ -113,13 +113,13 @@ test('without an answer one call at a time is sent at growing intervals, calls b
     await clock.advance(100);
     while (calls.filter(({ state }) => state === 'in').length > tried.length) {
       tried.push(ms + 100);
-      gate.unanswered();
+      gate.recordNoAnswer();
       gate.leave();
     }
   }
   assert.deepEqual(tried, [200, 600, 1400, 3000]);
   assert.equal(stream.state, 'waiting');
-  gate.answered();
+  gate.recordAnswer();
   await clock.advance(0);
   assert.deepEqual(
     [stream.state, ...calls.map(({ state }) => state)],
@@ -129,7 +129,7 @@ test('without an answer one call at a time is sent at growing intervals, calls b
 
 test('an unused try is for the next call, and a hold goes before it', async () => {
   const { clock, gate, limit, throttled } = setUp(4);
-  gate.unanswered();
+  gate.recordNoAnswer();
   await clock.advance(200);
   gate.hold(throttled(1000));
   const stream = watched(gate.enterStream(limit()));

@@ -2,14 +2,14 @@
  * Limits the calls of one client: at most `slots` at once, first come first served, and none during a Retry-After.
  *
  *   free ──Retry-After──▶ held ──its time is over──▶ free
- *   free ──a call without an answer──▶ doubtful ──any answer, or a chunk of an open stream──▶ free
+ *   free ──a call without an answer──▶ unresponsive ──any answer, or a chunk of an open stream──▶ free
  *
- * The two are independent: a client may be held and doubtful at once. While doubtful, one call or stream at a time is admitted, at
+ * The two are independent: a client may be held and unresponsive at once. While unresponsive, one call or stream at a time is admitted, at
  * growing intervals. So an outage costs one series of requests, and not one for each key. The first answer releases all calls.
  *
  * Invariants: `#active` ≤ `slots`; while held, no call is admitted; each waiting call is admitted or refused exactly once; a call
  * whose time limit ends before the hold is refused at once, so that its caller can reschedule it.
- * Streams wait for the end of a hold or doubt but take no slot: each has its own connection.
+ * Streams wait for the end of a hold or outage but take no slot: each has its own connection.
  */
 import { Backoff } from '../runtime/backoff.ts';
 import { type Clock, type Timer } from '../runtime/clock.ts';
@@ -30,7 +30,7 @@ interface Hold {
   readonly timer: Timer;
 }
 
-interface Doubt {
+interface Outage {
   /** Sets `mayTry`. */
   readonly timer: Timer;
   /** The next call is admitted. */
@@ -46,7 +46,7 @@ export interface CallGateOptions {
   readonly random?: () => number;
 }
 
-/** Between two tries while doubtful, ms. The longest is short: for so long a server that is back may stay unused. */
+/** Between two tries while unresponsive, ms. The longest one delays the first call to a server that answers again. */
 const TRIES = { baseMs: 200, maxMs: 2000 };
 
 export class CallGate {
@@ -56,7 +56,7 @@ export class CallGate {
   readonly #tries: Backoff;
   #active = 0;
   #held: Hold | undefined;
-  #doubt: Doubt | undefined;
+  #outage: Outage | undefined;
 
   /** @throws RangeError naming a bad option */
   constructor(options: CallGateOptions) {
@@ -79,7 +79,7 @@ export class CallGate {
     return this.#wait(this.#calls, limit);
   }
 
-  /** For a stream: waits for the end of a hold or doubt only. */
+  /** For a stream: waits for the end of a hold or outage only. */
   enterStream(limit: CallLimit): Promise<void> | undefined {
     return this.#passes() ? undefined : this.#wait(this.#streams, limit);
   }
@@ -103,16 +103,16 @@ export class CallGate {
     for (const waiter of [...this.#calls, ...this.#streams]) this.#refuseIfTooLate(waiter);
   }
 
-  /** A call had no answer: refused, reset, or a proxy answered that the server is away. */
-  unanswered(): void {
-    if (this.#doubt === undefined) this.#waitForTry();
+  /** A call had no answer: refused, reset, or a proxy answered that it has no server. */
+  recordNoAnswer(): void {
+    if (this.#outage === undefined) this.#waitForTry();
   }
 
   /** The server sent something, on any connection. */
-  answered(): void {
-    if (this.#doubt === undefined) return;
-    this.#doubt.timer.cancel();
-    this.#doubt = undefined;
+  recordAnswer(): void {
+    if (this.#outage === undefined) return;
+    this.#outage.timer.cancel();
+    this.#outage = undefined;
     this.#tries.reset();
     this.#admit();
   }
@@ -120,30 +120,30 @@ export class CallGate {
   /** Cancels the timers. Waiting calls are ended by their own limits. */
   close(): void {
     this.#held?.timer.cancel();
-    this.#doubt?.timer.cancel();
+    this.#outage?.timer.cancel();
   }
 
-  /** Whether one more call may be admitted now; while doubtful this uses up the try. */
+  /** Whether one more call may be admitted now; while unresponsive this uses up the try. */
   #passes(): boolean {
     if (this.#held !== undefined) return false;
-    if (this.#doubt === undefined) return true;
-    if (!this.#doubt.mayTry) return false;
+    if (this.#outage === undefined) return true;
+    if (!this.#outage.mayTry) return false;
     this.#waitForTry();
     return true;
   }
 
   #waitForTry(): void {
     const timer = this.#options.clock.setTimeout(() => {
-      doubt.mayTry = true;
+      outage.mayTry = true;
       this.#admit();
     }, this.#tries.next());
-    const doubt: Doubt = { timer, mayTry: false };
-    this.#doubt = doubt;
+    const outage: Outage = { timer, mayTry: false };
+    this.#outage = outage;
   }
 
   #stage(): string {
     if (this.#held !== undefined) return 'held back by Retry-After';
-    return this.#doubt !== undefined ? 'waiting for the server to answer again' : 'waiting for a free connection';
+    return this.#outage !== undefined ? 'waiting for the server to answer again' : 'waiting for a free connection';
   }
 
   #wait(line: Set<Waiter>, limit: CallLimit): Promise<void> {
@@ -167,7 +167,7 @@ export class CallGate {
       new ApiError(limit.call, status, {
         reason,
         // Without the time, which is in `retryAfterMs`: a message that changes with each try would be written each time.
-        message: 'not sent: the server asked all calls of this client to wait',
+        message: 'not sent: the server requested a wait for all calls of this client (Retry-After)',
         causes: [],
         retryAfterMs: wait,
       }),

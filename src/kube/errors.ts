@@ -30,7 +30,7 @@ export interface ApiStatus {
  * such as `data`, and the causes must stay the same without it.
  */
 export interface Detected {
-  /** The object cannot be changed at all; its new content may be valid. */
+  /** The object is immutable, or the changed field is; its new content may be valid. */
   readonly frozen: boolean;
   readonly namespaceTerminating: boolean;
 }
@@ -160,7 +160,7 @@ export function apiErrorOf(
 
 /** Reads a `Status` object; `undefined` if the bytes are something else. Also for the object of a watch's ERROR event. */
 export function parseStatus(body: Uint8Array): ApiStatus | undefined {
-  // A Status is small; something that is not need not be parsed to find that out.
+  // A Status is small.
   if (body.length === 0 || body.length > 1024 * 1024 || body[0] !== 0x7b) return undefined;
   try {
     return statusOf(JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
@@ -212,8 +212,8 @@ export function isNotFound(error: unknown): error is ApiError {
 }
 
 /**
- * The API server answered that this object does not exist. Other 404s mean that the API is not served (any more), or come from a
- * proxy: they are no reason to delete anything.
+ * The API server answered that this object does not exist. Other 404s mean that the API is not served, or come from a proxy.
+ * They never lead to a deletion.
  */
 export function isObjectGone(error: unknown, name: string): error is ApiError {
   return (
@@ -250,7 +250,7 @@ export function isThrottled(error: unknown): error is ApiError {
 }
 
 /**
- * The server cannot fill its cache of one kind yet (429 on watches): at its start, or for ever where the objects of a kind cannot be
+ * The server cannot fill its cache of one kind yet (429 on watches): at its start, or permanently if the objects of a kind cannot be
  * converted. Calls for other kinds are not affected.
  */
 export function isStorageStarting(error: unknown): error is ApiError {
@@ -278,12 +278,12 @@ export function isNamespaceTerminating(error: unknown): error is ApiError {
 }
 
 /** The server failed (5xx) or is overloaded (429): the same call may succeed later. False for connection errors. */
-export function isServerTrouble(error: unknown): error is ApiError {
+export function isServerFailure(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status >= 500 || error.status === 429);
 }
 
 /** A proxy or load balancer answered that it has no server (its own 502, 503 or 504). */
-export function isNobodyThere(error: ApiError): boolean {
+export function isGatewayError(error: ApiError): boolean {
   return !error.isStatus && error.status >= 502 && error.status <= 504;
 }
 

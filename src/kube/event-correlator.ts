@@ -5,10 +5,10 @@
  * - The same (object, type, reason, message) again within an hour is the same Event with a higher count.
  * - From the tenth different message of one (object, type, reason) on, with no ten minutes' pause between them, they are
  *   one Event, "(combined from similar events): …" with the latest message.
- * - Per object and type 25 at once, then one in five minutes. What is above that is counted but not written; the count
- *   shows with the next one that is.
+ * - For each object and type 25 at once, then one in five minutes. Further events are counted but not written; their count
+ *   is in the next one that is written.
  *
- * Everything remembered is in caches that drop what was used longest ago, by size.
+ * All state is in caches of limited size, which drop the least recently used entries.
  */
 import { ByteCache } from '../runtime/byte-cache.ts';
 
@@ -17,7 +17,7 @@ export interface EventSubject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
-  /** Without one the event goes to the namespace `default`, as the API wants it. */
+  /** None: the event is in the namespace `default`, as the API requires. */
   readonly namespace?: string;
   readonly uid: string;
 }
@@ -49,7 +49,7 @@ export interface EventRecord {
 }
 
 export interface CorrelatorOptions {
-  /** Memory for what was sent, in bytes, roughly. Default 1 MiB: some 2,000 events. */
+  /** Approximate memory for sent events, bytes. Default 1 MiB: about 2,000 events. */
   readonly maxBytes?: number;
   /** 0 ≤ r < 1, for names. */
   readonly random?: (() => number) | undefined;
@@ -64,7 +64,7 @@ const SIMILAR_LIMIT = 10;
 const SIMILAR_MS = 600_000;
 const SPAM_BURST = 25;
 const SPAM_REFILL_MS = 300_000;
-/** What a record weighs beside its texts, in bytes: objects, keys, map entries. */
+/** Memory of a record beside its texts, bytes: objects, keys, map entries. */
 const RECORD_OVERHEAD = 400;
 
 interface Similar {

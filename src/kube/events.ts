@@ -15,7 +15,7 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { rfc3339 } from '../runtime/rfc3339.ts';
 import type { KubeApi } from './api.ts';
-import { ApiError, isAlreadyExists, isNotFound, isServerTrouble, retryAfterMs } from './errors.ts';
+import { ApiError, isAlreadyExists, isNotFound, isServerFailure, retryAfterMs } from './errors.ts';
 import { EventCorrelator, type EventInput, type EventRecord } from './event-correlator.ts';
 
 export interface EventRecorderOptions {
@@ -210,7 +210,7 @@ export class EventRecorder {
 
 /** False for a refusal, a missing or terminating namespace, and an invalid event. */
 function isWorthRetrying(error: unknown): boolean {
-  return !(error instanceof ApiError) || isServerTrouble(error);
+  return !(error instanceof ApiError) || isServerFailure(error);
 }
 
 function collection({ subject }: EventRecord): string {

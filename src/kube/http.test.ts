@@ -1,4 +1,4 @@
-/** The transport against small servers, for what a real API server does only when it is unwell. */
+/** The client against small servers, for faults that a real API server rarely has. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
@@ -361,7 +361,7 @@ test('a slow reader slows the server', async (t) => {
   const stream = await connect(t, url).stream(GET);
   const iterator = stream.chunks[Symbol.asyncIterator]();
   await iterator.next();
-  // Until nothing more goes through: that is what is held in the kernel and in Node, and it is bounded.
+  // Until no more bytes are accepted. The buffers of the kernel and of Node are bounded.
   for (let before = -1; before !== written;) {
     before = written;
     await new Promise((resolve) => setTimeout(resolve, 50));

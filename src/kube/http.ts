@@ -33,7 +33,7 @@ import {
   type CallContext,
   ConnectionError,
   CredentialError,
-  isNobodyThere,
+  isGatewayError,
   isStorageStarting,
   toConnectionError,
 } from './errors.ts';
@@ -70,7 +70,7 @@ declare const KEYFERRY_VERSION: string | undefined;
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
 /** Errors of our own, which are no sign that the server is away. */
-const OUR_OWN: ReadonlySet<string> = new Set([
+const OWN_CODES: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
   'ECLOSED',
   'EMSGSIZE',
@@ -162,7 +162,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
       return new HttpStream(stream, limit, {
         onChunk: () => {
-          this.#gate.answered();
+          this.#gate.recordAnswer();
         },
         onEnd: () => {
           this.#end(limit);
@@ -215,7 +215,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       request.beforeSending?.();
       const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), pools);
       if (answer.status >= 200 && answer.status < 300) {
-        this.#gate.answered();
+        this.#gate.recordAnswer();
         return answer;
       }
       const error = apiErrorOf(
@@ -225,8 +225,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
         answer.headers['retry-after'],
         this.#clock.now(),
       );
-      if (isNobodyThere(error)) this.#gate.unanswered();
-      else this.#gate.answered();
+      if (isGatewayError(error)) this.#gate.recordNoAnswer();
+      else this.#gate.recordAnswer();
       if (REFUSALS_THAT_HOLD.has(error.status) && !isStorageStarting(error)) this.#gate.hold(error);
       if (error.status !== 401 || renewed || !(await this.#renewed(limit, auth, material))) throw error;
       renewed = true;
@@ -264,7 +264,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
     } catch (error) {
       limit.check();
       const failure = toConnectionError(limit.call, error);
-      if (!(error instanceof StaleConnectionError) && !OUR_OWN.has(failure.code)) this.#gate.unanswered();
+      if (!(error instanceof StaleConnectionError) && !OWN_CODES.has(failure.code)) this.#gate.recordNoAnswer();
       throw failure;
     }
   }

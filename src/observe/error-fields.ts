@@ -1,12 +1,12 @@
 /**
- * Turns whatever was thrown into a few short texts that may be logged or printed.
+ * Makes a few short texts, for logs and terminals, from a thrown value.
  *
- * Errors of this program never hold secret values, but errors of the language and of Node can: `JSON.parse` quotes
- * the text that it could not read, and Node's argument checks quote the argument. Those quotes are cut off here. Own
- * fields of an error (`input`, `body`, `response`, …) are never read.
+ * Errors of this program never hold secret values, but errors of JavaScript and Node can: `JSON.parse` quotes its input, and
+ * Node's argument checks quote the argument. These quotations are removed here. Other fields of an error (`input`, `body`,
+ * `response`, …) are never read.
  */
 
-/** What is kept of an error. All texts are capped. */
+/** The printable fields of an error. All texts are capped. */
 export interface ErrorFields {
   readonly type: string;
   readonly message: string;
@@ -27,7 +27,7 @@ const MAX_SHORT = 128;
 const MAX_STACK = 4096;
 const MAX_CAUSES = 4;
 
-/** Picks the printable fields of something thrown. Never throws. `withStack` adds the stack's frames. */
+/** The printable fields of a thrown value. Never throws. `withStack` adds the stack's frames. */
 export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   // A thrown text may hold anything, so only its type is used.
   if (!(thrown instanceof Error)) return { type: 'NotAnError', message: `a thrown ${typeof thrown}` };
@@ -47,7 +47,7 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   };
 }
 
-/** One line for a terminal: the message, and the causes that it does not quote. */
+/** One line for a terminal: the message, and the causes that are not part of it. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
   // An error that wraps another one often quotes its message, without the type.

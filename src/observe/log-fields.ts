@@ -1,6 +1,6 @@
 /**
- * The fields that a log line may carry. A name that is not here, or a value that is not of the kind said here, is
- * dropped when the line is written, whatever the types at the call allowed: an object, and so a Secret, cannot be logged.
+ * The fields of a log line. Other names, and values of another type, are dropped when the line is written, even if the types
+ * at the call allow them. So an object, and with it a Secret, cannot be logged.
  */
 import { cap, errorFields, type ErrorFields } from './error-fields.ts';
 
@@ -44,11 +44,11 @@ type Of<Names extends readonly string[], Value> = { readonly [Name in Names[numb
 export type LogFields = Of<typeof TEXT_FIELDS, string> &
   Of<typeof NUMBER_FIELDS, number> &
   Of<typeof FLAG_FIELDS, boolean> & {
-    /** Whatever was thrown; only its printable fields are written. */
+    /** Any thrown value; only its printable fields are written. */
     readonly error?: unknown;
   };
 
-/** What is left of `LogFields` after the check: ready to be written. */
+/** The fields after the check, ready to be written. */
 export type CheckedFields = Record<string, string | number | boolean | ErrorFields>;
 
 const MAX_TEXT = 512;
@@ -61,7 +61,7 @@ const KIND_OF: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ...FLAG_FIELDS.map((name) => [name, 'boolean'] as const),
 ]);
 
-/** Keeps what may be logged of `fields` and drops the rest. `withStack` as in `errorFields`. Never throws. */
+/** Keeps the fields that may be logged. `withStack` as in `errorFields`. Never throws. */
 export function checkFields(fields: LogFields, withStack: boolean): CheckedFields {
   const checked: CheckedFields = {};
   if (typeof fields !== 'object' || fields === null) return checked;

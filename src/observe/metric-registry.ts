@@ -1,10 +1,10 @@
 /**
- * The metrics of one process, and how new ones are made. Every system makes its own here, each name once:
+ * The metrics of one process. Every controller adds its own here, each name once:
  *
  * ```ts
- * const copies = registry.counter('keyferry_example_total', 'What it counts', ['system']);
+ * const copies = registry.counter('keyferry_example_total', 'Copies made.', ['system']);
  * copies.inc({ system: 'mirrors' });
- * const depth = registry.sampled('keyferry_example_depth', 'What it is now', ['queue']);
+ * const depth = registry.sampled('keyferry_example_depth', 'Keys in a queue.', ['queue']);
  * depth.add(() => [{ labels: { queue: 'rules' }, value: queue.size }]);
  * ```
  */
@@ -60,8 +60,8 @@ export class MetricRegistry {
   }
 
   /**
-   * A gauge (or a counter, for what only grows) whose values are read from its sources at each scrape, so that
-   * nothing is kept up to date in between and what is gone leaves no series behind.
+   * A gauge (or a counter, for values that only grow) whose values are read from its sources at each scrape. So no value is
+   * updated in between, and removed items leave no series behind.
    * @throws as `counter`.
    */
   sampled<const L extends string>(

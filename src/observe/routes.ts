@@ -1,4 +1,4 @@
-/** What the status server can answer: the reply type and the routes that every process has. */
+/** The replies of the status server, and the routes of every process. */
 import { type Checks, runChecks } from './checks.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -41,9 +41,9 @@ export function metricsRoutes(metrics: Metrics): Routes {
 }
 
 /**
- * `/healthz`: that the process answers shows that its event loop turns; `liveness` holds the checks of its own loops. A
- * restart must be able to help, so an API server that is away is no reason to fail.
- * `/readyz`: 200 only when all of `readiness` is fulfilled. `?verbose` lists every check, as the API server's own does.
+ * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It fails only where
+ * a restart can help, so an API server that does not answer is no reason.
+ * `/readyz`: 200 only when all checks of `readiness` succeed. `?verbose` lists every check, as in the API server.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {

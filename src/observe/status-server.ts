@@ -1,5 +1,5 @@
 /**
- * Serves metrics and probes over plain HTTP, on as many listeners as the flags name.
+ * Serves metrics and probes over plain HTTP, with one listener for each address in the flags.
  *
  * Each listener has its own routes: the original mirrors operator has metrics and probes on two ports, and the
  * replicator's `/healthz` has an answer of its own.
@@ -15,7 +15,7 @@ import { textReply, type Reply, type Routes } from './routes.ts';
 
 export interface ListenOptions {
   readonly address: ListenAddress;
-  /** The flag that gave the address, for the error when it cannot be had. */
+  /** The flag that sets the address, for error texts. */
   readonly flag: string;
   readonly routes: Routes;
 }

@@ -1,5 +1,5 @@
 /**
- * Waits that a signal or a time limit can end, and errors that name what was ended.
+ * Waits that a signal or a time limit can end, with errors that name the work.
  *
  * Every listener that is added to a signal here is removed when the wait is over: the signals of an operator live for weeks.
  */

@@ -13,7 +13,7 @@ export interface AddressPattern {
   readonly isLiteral: boolean;
 }
 
-/** @throws RangeError saying what would be right */
+/** @throws RangeError that describes the format */
 export function parseAddressPattern(text: string): AddressPattern {
   const [, scheme, host = '', port = '*'] = PATTERN.exec(text) ?? [];
   if (host === '')

@@ -1,8 +1,8 @@
 /**
  * Time as a dependency, so that everything that waits or measures can be tested without waiting.
  *
- * Two readings on purpose: `now` is the wall clock (what goes into statuses and leases, may jump when the machine's
- * clock is set), `monotonic` only moves forward at the speed of time and is what durations are measured with.
+ * `now` is the wall clock, for statuses and Leases; it jumps when the machine's clock is set. `monotonic` is for durations; it
+ * never goes back.
  */
 
 /** A pending call. Cancelling it twice, or after it ran, does nothing. */

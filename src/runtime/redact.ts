@@ -1,6 +1,6 @@
 /**
- * Removes secret values from server messages, before these go into a log, an event or a status: servers quote what they were
- * sent, whole or cut, as text or encoded.
+ * Removes secret values from server messages, before these go into a log, an event or a status: servers quote requests, whole
+ * or cut, as text or encoded.
  *
  * Removed are: a value in each of its forms (`formsOf`), each of its lines or quoted strings from a certain length on, and any
  * longer piece of it.
@@ -40,7 +40,7 @@ function partsOf(secret: string): readonly string[] {
     .filter((part) => part.length >= SHORTEST_PART);
 }
 
-/** A value as it may come back: as it is, as in JSON or Go's `%q`, in base64, in a URL. */
+/** The forms of a value in a message: unchanged, as in JSON or Go's `%q`, in base64, in a URL. */
 function formsOf(secret: string): readonly string[] {
   if (secret === '') return [];
   const escaped = JSON.stringify(secret).slice(1, -1);

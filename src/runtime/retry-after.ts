@@ -1,6 +1,6 @@
 /**
- * The header `Retry-After` (RFC 9110 §10.2.3). The wait is capped, because a server may ask for an absurd one (a year, a date
- * by a wrong clock).
+ * The header `Retry-After` (RFC 9110 §10.2.3). The wait is capped, because a server may request a very long one (a year, a date
+ * from a wrong clock).
  */
 
 /** Longest wait, ms. */
@@ -18,7 +18,7 @@ export function parseRetryAfter(header: string | undefined, nowMs: number): numb
   return Number.isNaN(ms) ? undefined : granted(ms);
 }
 
-/** A wait that a server asked for, capped, ms. */
+/** The wait that a server requested, capped, ms. */
 export function granted(ms: number): number {
   return Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);
 }

@@ -18,17 +18,17 @@ export type VaultErrorKind =
   | 'permissionDenied'
   /** The login was refused. */
   | 'authFailed'
-  /** The token is expired, revoked, or never was one. */
+  /** The token is expired, revoked or unknown. */
   | 'tokenInvalid'
   /** Another client wrote the entry between our read and our write. */
   | 'casMismatch'
-  /** The lease does not exist (any more) or cannot be renewed. */
+  /** The lease does not exist or cannot be renewed. */
   | 'leaseGone'
   | 'sealed'
   /** This server is a standby that does not forward requests (472, 473). */
   | 'standby'
   | 'throttled'
-  /** 412: a replica that has not seen our last write yet. */
+  /** 412: the replica does not have our last write yet. */
   | 'stale'
   | 'unavailable'
   | 'serverError'
@@ -100,7 +100,7 @@ export class VaultError extends Error {
     this.reason = reason;
   }
 
-  /** The same failure with another text, caused by this one. `changes` replace what is no longer true of it. */
+  /** The same failure with another text, caused by this one. `changes` replace its fields. */
   reworded(reason: string, changes: Partial<Pick<VaultErrorDetails, 'kind' | 'retryAfterMs'>> = {}): VaultError {
     const { kind, addr, method, path, status, errors, retryAfterMs } = this;
     return new VaultError(reason, { kind, addr, method, path, status, errors, retryAfterMs, ...changes, cause: this });
@@ -112,7 +112,7 @@ export class VaultError extends Error {
   }
 }
 
-/** A credential is not available at the moment; nothing was refused, so a retry may help. */
+/** A credential is not available at the moment. It was not refused, so a retry may succeed. */
 export class CredentialUnavailableError extends Error {
   override readonly name = 'CredentialUnavailableError';
 }

@@ -1,10 +1,10 @@
-/** Vault's leases, which limit the life of dynamic credentials: renewal, lookup and revocation. `VaultEntries.read` makes them. */
+/** Calls for Vault leases, the lifetime of dynamic credentials: renewal, lookup and revocation. `VaultEntries.read` creates leases. */
 import { isVaultError } from './errors.ts';
 import { booleanMember, stringMember } from './json.ts';
 import type { VaultCaller } from './session/session.ts';
 
 export interface LeaseRenewal {
-  /** From the time of asking; shorter than asked for where `max_ttl` is near. */
+  /** Counted from the time of the request. Shorter than requested if `max_ttl` limits it. */
   readonly durationSeconds: number;
   readonly renewable: boolean;
 }
@@ -16,8 +16,8 @@ export interface LeaseFacts {
 }
 
 /**
- * Asks for `incrementSeconds` from now on.
- * @throws VaultError: `leaseGone` if it is over or cannot be renewed, `permissionDenied` if a policy forbids it, …; see
+ * Requests `incrementSeconds` from now.
+ * @throws VaultError: `leaseGone` if the lease has ended or cannot be renewed, `permissionDenied` if a policy forbids it, …; see
  *   `renewalVerdict`. AbortedError.
  */
 export async function renewLease(
@@ -31,7 +31,7 @@ export async function renewLease(
   return { durationSeconds: leaseSeconds, renewable };
 }
 
-/** After a failed renewal: `replace` if the lease is over or may not be renewed; `retry` if Vault could not decide. */
+/** After a failed renewal: `replace` if the lease has ended or may not be renewed; `retry` if another try may succeed. */
 export function renewalVerdict(error: unknown): 'replace' | 'retry' {
   return isVaultError(error, 'leaseGone', 'badRequest', 'permissionDenied', 'notFound', 'invalidPath')
     ? 'replace'

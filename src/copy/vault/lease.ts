@@ -103,7 +103,7 @@ export async function maintainLease(
 /** Reads when the token of the lease expires. For a token from before a restart the recorded time stays. */
 export function updateTokenEnd(lease: Lease): void {
   if (lease.tokenId === undefined) return;
-  const end = lease.hold.session.tokenEndWithoutUs(lease.tokenId);
+  const end = lease.hold.session.tokenEndWithoutRenewal(lease.tokenId);
   if (end !== undefined && Math.abs(end - (lease.tokenExpiresAt ?? 0)) <= TOKEN_END_TOLERANCE_MS) return;
   lease.tokenExpiresAt = end;
 }

@@ -36,7 +36,7 @@ class Scene {
   refusal: VaultError | undefined;
   readonly session = {
     tokenDeadline: () => this.deadline,
-    tokenEndWithoutUs: () => undefined,
+    tokenEndWithoutRenewal: () => undefined,
     watchTokens: (listener: (id: string) => void) => {
       this.#lost.push(listener);
       return { [Symbol.dispose]: () => (this.#lost = this.#lost.filter((one) => one !== listener)) };

@@ -54,7 +54,7 @@ describe('a source in Vault', () => {
   const session = {
     addr: 'http://v',
     tokenDeadline: () => Infinity,
-    tokenEndWithoutUs: () => undefined,
+    tokenEndWithoutRenewal: () => undefined,
     watchTokens: () => ({ [Symbol.dispose]: () => undefined }),
     forgetLease: () => undefined,
     request: async ({ path, body }: { readonly path: string; readonly body?: Buffer }) => {

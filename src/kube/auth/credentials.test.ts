@@ -1,4 +1,4 @@
-/** Credentials that change while we run: files that are replaced, programs that are asked again. */
+/** Credentials that change at run time: files that are replaced, plugins that are run again. */
 import assert from 'node:assert/strict';
 import {
   appendFileSync,

@@ -19,7 +19,7 @@ export interface ExecSpec {
   /** Whole environment of the program but `KUBERNETES_EXEC_INFO`. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly installHint?: string | undefined;
-  /** `spec.cluster` of `KUBERNETES_EXEC_INFO`, where the kubeconfig says `provideClusterInfo`. */
+  /** `spec.cluster` of `KUBERNETES_EXEC_INFO`, if the kubeconfig sets `provideClusterInfo`. */
   readonly clusterInfo?: (() => Promise<Readonly<Record<string, unknown>>>) | undefined;
 }
 
@@ -30,7 +30,7 @@ const MIN_INTERVAL_MS = 5_000;
 /** Renewed this long before they expire, in ms, but not before nine tenths of their life. */
 const EXPIRY_MARGIN_MS = 30_000;
 const MAX_OUTPUT = 1024 * 1024;
-const MAX_COMPLAINT = 300;
+const MAX_STDERR = 300;
 
 interface Run {
   readonly at: number;
@@ -107,7 +107,7 @@ export class ExecPlugin implements CredentialPlugin {
       });
       const output: Buffer[] = [];
       let size = 0;
-      let complaint = '';
+      let stderrText = '';
       const end = (outcome: string | CredentialError): void => {
         timer.cancel();
         // A grandchild may hold the pipes open after the child is gone.
@@ -126,7 +126,7 @@ export class ExecPlugin implements CredentialPlugin {
         else child.kill('SIGKILL');
       });
       child.stderr.on('data', (piece: Buffer) => {
-        complaint = (complaint + piece.toString('utf8')).slice(-MAX_COMPLAINT);
+        stderrText = (stderrText + piece.toString('utf8')).slice(-MAX_STDERR);
       });
       child.on('error', (error) => {
         const missing = 'code' in error && error.code === 'ENOENT';
@@ -135,7 +135,7 @@ export class ExecPlugin implements CredentialPlugin {
       child.on('close', (code, signal) => {
         if (size > MAX_OUTPUT) end(this.#failure(`printed more than ${MAX_OUTPUT} bytes`));
         else if (code === 0) end(Buffer.concat(output).toString('utf8'));
-        else end(this.#failure(`ended with ${code === null ? signal : `code ${code}`}: ${complaint.trim()}`));
+        else end(this.#failure(`ended with ${code === null ? signal : `code ${code}`}: ${stderrText.trim()}`));
       });
     });
   }
@@ -148,7 +148,7 @@ export class ExecPlugin implements CredentialPlugin {
 }
 
 /**
- * Reads what the program printed.
+ * Reads the output of the program.
  * @returns the credential, and when it expires in ms since 1970
  * @throws CredentialError naming the field, never with the output
  */

@@ -2,20 +2,20 @@
  * The content of a file that another program renews: a Pod's token, a rotated certificate.
  *
  * Invariants: a content is at most `maxAgeMs` old when it is handed out (as long as the file can be read); one read at a time; the
- * same bytes keep the same Buffer, so that users can compare by identity. A file that vanishes for a moment (as while it
- * is replaced) does no harm: the last content stays, and the file is looked for again soon.
+ * same bytes keep the same Buffer, so that users can compare by identity. While a file is missing (because it is being
+ * replaced), the last content stays, and the file is read again soon.
  */
 import { readFile } from 'node:fs/promises';
 import { type Clock } from '../../runtime/clock.ts';
 import { CredentialError } from '../errors.ts';
 
-/** Kubelet renews tokens and certificates long before they expire; a minute is what client-go allows as well. */
+/** Kubelet renews tokens and certificates long before they expire; client-go keeps them for a minute too. */
 const MAX_AGE_MS = 60_000;
 const RETRY_MS = 5_000;
 
 export class FileValue {
   readonly path: string;
-  /** What the file is for, in messages: `users[name=x].user.tokenFile`. */
+  /** The field that names the file, for messages: `users[name=x].user.tokenFile`. */
   readonly #field: string;
   readonly #clock: Clock;
   #content: Buffer | undefined;

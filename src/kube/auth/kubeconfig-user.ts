@@ -9,7 +9,7 @@ import { bytesOrFile, fileValue, relativeTo } from './kubeconfig-files.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface UserSurroundings {
+export interface UserContext {
   readonly cluster: Fields;
   readonly ca: Buffer | FileValue | undefined;
   readonly env: Environment;
@@ -20,9 +20,9 @@ const EXEC_API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentica
 /** Extension of a cluster entry with the configuration for exec plugins. */
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
-/** @throws KubeconfigError where kubectl refuses the user as well, or for what we cannot do */
-export function userParts(user: Fields, surroundings: UserSurroundings): CredentialParts {
-  const { clock } = surroundings;
+/** @throws KubeconfigError where kubectl refuses the user too, or for features that are not supported */
+export function userParts(user: Fields, context: UserContext): CredentialParts {
+  const { clock } = context;
   if (user.has('auth-provider')) {
     throw user.wrong('auth-provider', 'is no longer supported, as in kubectl since 1.26; use an exec plugin instead');
   }
@@ -42,7 +42,7 @@ export function userParts(user: Fields, surroundings: UserSurroundings): Credent
     const missing = cert === undefined ? 'client-certificate' : 'client-key';
     throw user.wrong(missing, 'is missing: a client certificate needs its key');
   }
-  const exec = user.has('exec') ? execSpec(user.fields('exec'), surroundings) : undefined;
+  const exec = user.has('exec') ? execSpec(user.fields('exec'), context) : undefined;
   const basic =
     (username ?? password) === undefined ? {} : { Authorization: basicAuth(username ?? '', password ?? '') };
   return {
@@ -73,7 +73,7 @@ function impersonation(user: Fields): AuthHeaders {
   };
 }
 
-function execSpec(exec: Fields, { cluster, ca, env }: UserSurroundings): ExecSpec {
+function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
   const apiVersion = exec.required('apiVersion');
   if (!EXEC_API_VERSIONS.includes(apiVersion)) {
     const known = EXEC_API_VERSIONS.join(' or ');

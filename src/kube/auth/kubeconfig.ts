@@ -1,9 +1,9 @@
 /**
- * From a kubeconfig to a `Connection`. Where it is looked for: `--kubeconfig`, else the list in `$KUBECONFIG`, else
- * `~/.kube/config`, else the Pod's own service account.
+ * Makes a `Connection` from a kubeconfig: `--kubeconfig`, else the list in `$KUBECONFIG`, else `~/.kube/config`, else the Pod's
+ * own service account.
  *
- * What kubectl refuses is refused here when the file is read and not with the first call; what a file needs from elsewhere
- * (tokens, certificates, plugins) is read with the first call and renewed from then on.
+ * A kubeconfig that kubectl refuses is refused when it is read, and not with the first call. Files that it names (tokens,
+ * certificates) and plugins are read with the first call, and renewed from then on.
  */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -22,7 +22,7 @@ export interface KubeconfigOptions {
   readonly path?: string | undefined;
   /** `--context`; default is the file's `current-context`. */
   readonly context?: string | undefined;
-  /** `KUBECONFIG`, `HOME`, `KUBERNETES_SERVICE_HOST`, … and what exec plugins get. */
+  /** `KUBECONFIG`, `HOME`, `KUBERNETES_SERVICE_HOST`, … and the environment of exec plugins. */
   readonly env: Environment;
   /** The cluster's name in logs and metrics. Default `local`. */
   readonly cluster?: string;

@@ -1,5 +1,5 @@
 /**
- * Leader election on a Lease: one of several replicas works, and it stops before another replica can take the Lease.
+ * Leader election on a Lease: one of several replicas works, and it stops before another replica can acquire the Lease.
  *
  *   standby ──lease is free or ran out──▶ leading ──signal──▶ draining ──work ended──▶ released
  *      ▲                                     │ renewDeadline passed, or another holds it
@@ -19,7 +19,7 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../errors.ts';
 import { LeaseClient } from './lease-client.ts';
 import type { ElectionOptions, LeaderElectorOptions } from './options.ts';
-import { nextStep, type ElectionStep, holderOf, type Lease, sight, type Sighting } from './lease-record.ts';
+import { nextStep, type ElectionStep, holderOf, type Lease, observe, type LeaseObservation } from './lease-record.ts';
 import { ExitLimit, Watchdog } from './timers.ts';
 
 /** Reason of the work's signal when leadership was lost. */
@@ -42,7 +42,7 @@ export class LeaderElector {
   readonly #client: LeaseClient;
   /** As last read or written. */
   #lease: Lease | undefined;
-  #sighting: Sighting | undefined;
+  #observation: LeaseObservation | undefined;
   #leader: string | undefined;
   /** We lead until then, monotonic ms. */
   #heldUntil = -Infinity;
@@ -144,12 +144,12 @@ export class LeaderElector {
     watchdog.cancel();
   }
 
-  /** One try to get or to renew the Lease; sets `#heldUntil`, `#lease` and `#sighting`. */
+  /** One try to get or to renew the Lease; sets `#heldUntil`, `#lease` and `#observation`. */
   async #attempt(signal: AbortSignal): Promise<void> {
     try {
       if (this.isLeader && this.#lease !== undefined && (await this.#renewKnown(this.#lease, signal))) return;
       const lease = await this.#client.read(signal);
-      if (lease !== undefined) this.#see(lease);
+      if (lease !== undefined) this.#observe(lease);
       await this.#write(lease, signal);
     } catch (error) {
       // Another replica was faster: not a failure, and the next try reads the Lease again.
@@ -198,18 +198,18 @@ export class LeaderElector {
 
   #nextStep(lease: Lease | undefined, now: number): ElectionStep {
     const { identity } = this.#options;
-    return nextStep({ lease, sighting: this.#sighting, identity, defaultDurationMs: this.#durationMs, now });
+    return nextStep({ lease, observation: this.#observation, identity, defaultDurationMs: this.#durationMs, now });
   }
 
   #hold(lease: Lease, startedAt: number): void {
-    this.#see(lease);
+    this.#observe(lease);
     // Counted from the start of the request: after a slow answer another replica may already take the Lease.
     this.#heldUntil = startedAt + this.#renewDeadlineMs;
   }
 
-  #see(lease: Lease): void {
+  #observe(lease: Lease): void {
     this.#lease = lease;
-    this.#sighting = sight(lease, this.#sighting, this.#clock.monotonic());
+    this.#observation = observe(lease, this.#observation, this.#clock.monotonic());
     const leader = holderOf(lease);
     if (leader === this.#leader) return;
     this.#leader = leader;
@@ -222,7 +222,7 @@ export class LeaderElector {
       // A renewal that was cut off may have been carried out, so read the current version.
       const lease = await this.#client.read(signal);
       if (lease === undefined || holderOf(lease) !== this.#options.identity) return;
-      this.#see(await this.#client.release(lease, this.#clock.now(), signal));
+      this.#observe(await this.#client.release(lease, this.#clock.now(), signal));
     } catch (error) {
       this.#options.onError(error);
     }

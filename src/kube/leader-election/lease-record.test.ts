@@ -9,7 +9,7 @@ import {
   newLease,
   releasedLease,
   renewedLease,
-  sight,
+  observe,
   takenLease,
 } from './lease-record.ts';
 
@@ -49,20 +49,20 @@ test('the step about a Lease', () => {
     ],
   ];
   for (const [name, seen, ago, expected] of cases) {
-    const sighting = seen && sight(seen, undefined, 1000);
-    const input = { lease: seen, sighting, identity: 'me', defaultDurationMs: 20_000, now: 1000 + ago };
+    const observation = seen && observe(seen, undefined, 1000);
+    const input = { lease: seen, observation, identity: 'me', defaultDurationMs: 20_000, now: 1000 + ago };
     const step = nextStep(input);
     assert.equal(step.do, expected, name);
     if (step.do === 'wait') assert.equal(step.holder, 'other');
   }
 });
 
-test('only a change of the record renews a sighting', () => {
-  const first = sight(lease(other, '1'), undefined, 100);
-  assert.equal(sight(lease(other, '2'), first, 200), first, 'an annotation is no renewal');
-  const renewed = sight(lease({ ...other, renewTime: microTime(NOW + 1) }), first, 300);
+test('only a change of the record renews a observation', () => {
+  const first = observe(lease(other, '1'), undefined, 100);
+  assert.equal(observe(lease(other, '2'), first, 200), first, 'an annotation is no renewal');
+  const renewed = observe(lease({ ...other, renewTime: microTime(NOW + 1) }), first, 300);
   assert.equal(renewed.at, 300);
-  assert.equal(sight({ ...lease(other), metadata: { ...lease(other).metadata, uid: 'v' } }, first, 400).at, 400);
+  assert.equal(observe({ ...lease(other), metadata: { ...lease(other).metadata, uid: 'v' } }, first, 400).at, 400);
 });
 
 test('the Lease that is written', () => {
@@ -120,17 +120,17 @@ test('property: two replicas never lead at once, and one leads if all keep tryin
         const members = offsets.map((offset, index) => ({
           identity: `m${index}`,
           offset,
-          sighting: undefined as ReturnType<typeof sight> | undefined,
+          observation: undefined as ReturnType<typeof observe> | undefined,
           heldUntil: -Infinity,
         }));
         const play = (who: number, outcome: string, latency: number): void => {
           const member = members[who]!;
           const read = stored;
-          if (read !== undefined) member.sighting = sight(read, member.sighting, time + member.offset);
+          if (read !== undefined) member.observation = observe(read, member.observation, time + member.offset);
           const startedAt = time;
           const input = {
             lease: read,
-            sighting: member.sighting,
+            observation: member.observation,
             identity: member.identity,
             defaultDurationMs: DURATION,
             now: time + member.offset,

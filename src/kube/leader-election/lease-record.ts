@@ -1,5 +1,5 @@
 /**
- * Reads a Lease and decides what to do. Pure.
+ * Reads a Lease and decides on the next step of the election. Pure.
  *
  * Only our own clock counts: a Lease has run out when its record has not *changed*, as seen from here, for its duration (the
  * rule of client-go's leaderelection). The times in the record are informative.
@@ -22,7 +22,7 @@ export interface LeaseSpec {
 }
 
 /** When the lease was last seen to change, by our own monotonic clock. */
-export interface Sighting {
+export interface LeaseObservation {
   readonly fingerprint: string;
   readonly at: number;
 }
@@ -37,7 +37,7 @@ export type ElectionStep =
   | { readonly do: 'wait'; readonly holder: string; readonly until: number };
 
 /** Notes whether the lease changed since `before`. */
-export function sight(lease: Lease, before: Sighting | undefined, now: number): Sighting {
+export function observe(lease: Lease, before: LeaseObservation | undefined, now: number): LeaseObservation {
   const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = lease.spec ?? {};
   const fingerprint = JSON.stringify([
     lease.metadata.uid,
@@ -53,7 +53,7 @@ export function sight(lease: Lease, before: Sighting | undefined, now: number): 
 export interface StepFacts {
   /** As read now; `undefined` if there is none. */
   readonly lease: Lease | undefined;
-  readonly sighting: Sighting | undefined;
+  readonly observation: LeaseObservation | undefined;
   readonly identity: string;
   /** For a record that names no duration, ms. */
   readonly defaultDurationMs: number;
@@ -61,14 +61,14 @@ export interface StepFacts {
   readonly now: number;
 }
 
-export function nextStep({ lease, sighting, identity, defaultDurationMs, now }: StepFacts): ElectionStep {
+export function nextStep({ lease, observation, identity, defaultDurationMs, now }: StepFacts): ElectionStep {
   if (lease === undefined) return { do: 'create' };
   const holder = holderOf(lease);
   if (holder === identity) return { do: 'renew', lease };
   if (holder === undefined) return { do: 'take', lease };
   const seconds = lease.spec?.leaseDurationSeconds;
   const durationMs = typeof seconds === 'number' ? seconds * 1000 : defaultDurationMs;
-  const until = (sighting?.at ?? now) + durationMs;
+  const until = (observation?.at ?? now) + durationMs;
   return now >= until ? { do: 'take', lease } : { do: 'wait', holder, until };
 }
 

@@ -9,7 +9,7 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique for this process: the Pod's name and a random part. */
   readonly identity: string;
-  /** Default 15,000: what client-go's leaders use. */
+  /** Default 15,000, as in client-go. */
   readonly leaseDurationMs?: number;
   /** Default 10,000. */
   readonly renewDeadlineMs?: number;
@@ -28,8 +28,8 @@ export interface LeaderElectorOptions {
 
 export interface ElectionOptions {
   /**
-   * The work. The signal is aborted when leadership is lost or the run ends: the work must then stop writing, and the
-   * promise says when it has. Returning early keeps leading; a rejection while leading ends the run with that error.
+   * The work. The signal is aborted when leadership is lost or the run ends: the work must then stop writing, and
+   * settle its promise when it has stopped. Returning early keeps leading; a rejection while leading ends the run with that error.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
   /** After the work has ended, for every time that it was started. */

@@ -11,8 +11,8 @@ const NOW = 5000;
 const apiError = (code: number, reason: string, message = 'no'): ApiError =>
   new ApiError(CALL, code, { reason, message, causes: [] });
 
-/** A stream that was opened at 0 and has brought a byte at `heardAt`. */
-async function watching(heardAt: number, refusals = 0): Promise<Watching> {
+/** A stream that was opened at 0 and has brought a byte at `lastByteAt`. */
+async function watching(lastByteAt: number, refusals = 0): Promise<Watching> {
   const clock = new ManualClock();
   const stream = new WatchStream(
     {
@@ -24,8 +24,8 @@ async function watching(heardAt: number, refusals = 0): Promise<Watching> {
     },
     { clock, hasBookmarks: () => true },
   );
-  await clock.advance(heardAt);
-  if (heardAt > 0) await stream.next(() => undefined);
+  await clock.advance(lastByteAt);
+  if (lastByteAt > 0) await stream.next(() => undefined);
   stream.close();
   return { at: 'watching', stream, resourceVersion: '7', refusals };
 }

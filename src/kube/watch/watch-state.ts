@@ -1,5 +1,5 @@
 /**
- * The state of a watcher, and what a failure makes of it. Pure; `Watcher` does the step that each state asks for.
+ * The states of a watcher, and the state after a failure. Pure; `Watcher` does the step of each state.
  *
  * A failure before the list is complete leads back to `unlisted`, and a later one to `listed`: the next stream continues from the last
  * version. Only if the server no longer serves that version is everything listed again.
@@ -34,7 +34,7 @@ export interface Listing extends Disconnected {
 export interface Listed extends Disconnected {
   readonly at: 'listed';
   readonly resourceVersion: string;
-  /** Streams in a row that brought nothing but an error. */
+  /** Streams in a row that brought only an error. */
   readonly refusals: number;
 }
 
@@ -50,7 +50,7 @@ export interface Watching {
 
 export type WatchState = Unlisted | Listing | Listed | Watching;
 
-/** Streams in a row, from one version, that bring nothing but an error: then everything is listed again. */
+/** Streams in a row, from one version, that bring only an error: then everything is listed again. */
 const REFUSALS_LIMIT = 3;
 
 export function isConnected(state: WatchState): state is Watching {
@@ -67,18 +67,18 @@ export function afterEnd({ resourceVersion, refusals }: Watching, now: number): 
  * @param now monotonic, ms
  */
 export function afterFailure(state: WatchState, error: unknown, now: number): Unlisted | Listed {
-  const stalled = error instanceof StalledWatchError;
+  const isStalled = error instanceof StalledWatchError;
   const failure = {
-    since: !isConnected(state) ? state.since : stalled ? state.stream.heardAt : now,
+    since: !isConnected(state) ? state.since : isStalled ? state.stream.lastByteAt : now,
     error: error instanceof Error ? error.message : String(error),
   };
   if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
   const { resourceVersion, refusals } = state;
-  // On a stream from a version that is still to come the server sends nothing, not even bookmarks.
-  const unheard = stalled && isConnected(state) && state.stream.heardAt === state.stream.openedAt;
+  // On a stream from a version that does not exist yet the server sends nothing, not even bookmarks.
+  const isSilent = isStalled && isConnected(state) && state.stream.lastByteAt === state.stream.openedAt;
   // After a 404 the server may serve another collection under this path than before.
-  const useless = unheard || isGone(error) || isTooNew(error) || isNotFound(error) || refusals >= REFUSALS_LIMIT;
-  return useless
+  const isUseless = isSilent || isGone(error) || isTooNew(error) || isNotFound(error) || refusals >= REFUSALS_LIMIT;
+  return isUseless
     ? { at: 'unlisted', newest: resourceVersion, ...failure }
     : { at: 'listed', resourceVersion, refusals, ...failure };
 }

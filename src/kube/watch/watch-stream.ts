@@ -40,7 +40,7 @@ export class WatchStream {
   readonly #splitter = new LineSplitter();
   readonly #options: WatchStreamOptions;
   readonly #idleLimitMs: number;
-  #heardAt: number;
+  #lastByteAt: number;
   #timer: Timer;
   #stalledMs: number | undefined;
 
@@ -50,13 +50,13 @@ export class WatchStream {
     this.#options = options;
     this.#idleLimitMs = options.idleLimitMs ?? 90_000;
     this.openedAt = options.clock.monotonic();
-    this.#heardAt = this.openedAt;
+    this.#lastByteAt = this.openedAt;
     this.#timer = this.#arm();
   }
 
   /** When the last byte came, or the stream was opened: monotonic, ms. */
-  get heardAt(): number {
-    return this.#heardAt;
+  get lastByteAt(): number {
+    return this.#lastByteAt;
   }
 
   /**
@@ -70,7 +70,7 @@ export class WatchStream {
       const chunk = await this.#chunks.next();
       ended = chunk.done === true;
       if (chunk.done !== true) {
-        this.#heardAt = this.#options.clock.monotonic();
+        this.#lastByteAt = this.#options.clock.monotonic();
         this.#splitter.push(chunk.value, (line) => onEvent(parseJson(line, 'a line of the watch') as WatchEvent));
       } else if (this.#splitter.pendingBytes > 0) throw new Error('the watch was cut off in the middle of a line');
     } catch (error) {
@@ -99,7 +99,7 @@ export class WatchStream {
   }
 
   #check(): void {
-    const silentMs = this.#options.clock.monotonic() - this.#heardAt;
+    const silentMs = this.#options.clock.monotonic() - this.#lastByteAt;
     if (silentMs < (this.#options.hasBookmarks() ? this.#idleLimitMs : IDLE_WITHOUT_BOOKMARKS_MS)) {
       this.#timer = this.#arm();
       return;

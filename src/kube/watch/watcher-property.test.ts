@@ -1,4 +1,4 @@
-/** The watcher over any history: whatever changes and however its streams end, its sink ends with what the server has. */
+/** The watcher over random histories of changes and broken streams: in the end its sink equals the server's state. */
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -135,7 +135,7 @@ after(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('property: whatever changes and however the stream is cut, the sink ends with what the server has', async () => {
+test('property: after any changes and any cuts of the stream the sink equals the state of the server', async () => {
   const steps: Arbitrary<Step> = oneof(
     {
       weight: 6,

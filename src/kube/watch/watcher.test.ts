@@ -1,4 +1,4 @@
-/** The watcher against a scripted server on loopback: what goes over the wire, byte for byte. */
+/** The watcher against a scripted server on loopback, byte for byte. */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

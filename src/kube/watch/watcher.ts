@@ -1,17 +1,17 @@
 /**
- * Follows one collection of the API: lists it, then watches it, and passes what it sees to a sink.
+ * Follows one collection of the API: lists it, then watches it, and passes objects and deletions to a sink.
  *
  *   unlisted ──stream opened──▶ listing ──list complete──▶ watching ◀──stream opened── listed
  *     ▲  └──listed in pages──▶ listed                        │ └──stream ended or failed──▲
- *     └──────────── 410 Gone, or the version is of no use ───┘
+ *     └──────── 410 Gone, or the version is not usable ──────┘
  *
- * `watch-state.ts` describes the states and their failures; `#step` does what the state asks for.
+ * `watch-state.ts` describes the states and their failures; `#step` does the step of the state.
  *
  * - The list is streamed as a watch (WatchList, KEP-3157) where the server supports it. It is read in compressed pages where the server does not,
  *   and where very many objects are expected. When it is complete the sink drops the objects that the list does not have. So the sink notices
  *   a deletion in any gap.
  * - A stream that ended is opened again from its last version; one that failed after a jittered back-off.
- * - A stream without a byte for longer than the interval of the server's bookmarks is dead, whatever TCP reports, and is opened again.
+ * - A stream without a byte for longer than the interval of the server's bookmarks is dead, even if TCP reports no error, and is opened again.
  *
  * The watcher holds no objects, except the keys of a list under way.
  */
@@ -26,7 +26,7 @@ import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type 
 import { StalledWatchError, type WatchEvent, watchError, WatchStream } from './watch-stream.ts';
 import type { WatchTarget } from './watch-target.ts';
 
-/** Receives what a watcher sees. Calls come in order and must not wait or throw. */
+/** Receives the objects and deletions of a watcher, in order. Must not wait or throw. */
 export interface WatchSink {
   /**
    * `object` exists with this content. `initial`: it is part of a list, not a change.
@@ -58,7 +58,7 @@ export interface WatchHealth {
   readonly name: string;
   /** The first list has been complete once. */
   readonly synced: boolean;
-  /** A stream is open, and what came before it is listed: the sink has what the server has. */
+  /** A stream is open, and the list before it is complete: the sink is up to date. */
   readonly connected: boolean;
   /** Ms since the last byte, or since the connection was lost; the bytes of a list under way do not count. */
   readonly silentMs: number;
@@ -70,7 +70,7 @@ export interface WatchHealth {
 
 /** A stream that ends as planned, but within this many ms, counts as failed. */
 const SHORT_STREAM_MS = 1000;
-/** Longest wait before a stream is opened again, ms: whatever the outage, 10 s after it we are up to date. */
+/** Longest wait before a stream is opened again, ms: 10 s after any outage the sink is up to date. */
 const LONGEST_WAIT_MS = 7000;
 /** Longest wait where the collection does not exist, ms: its CRD may be installed at any time. */
 const ABSENT_WAIT_MS = 4000;
@@ -133,7 +133,7 @@ export class Watcher {
     const state = this.#state;
     const common = { name: this.#options.target.name, synced: this.#hasSynced, restarts: this.#restarts };
     const now = this.#clock.monotonic();
-    if (isConnected(state)) return { ...common, connected: true, silentMs: now - state.stream.heardAt };
+    if (isConnected(state)) return { ...common, connected: true, silentMs: now - state.stream.lastByteAt };
     const { since, error } = state;
     return { ...common, connected: false, silentMs: now - since, error };
   }
@@ -141,7 +141,7 @@ export class Watcher {
   /** Opens the stream again if nothing has come for `silentMs`. Costs one request if the silence meant nothing. */
   reopenIfSilent(silentMs: number): void {
     const state = this.#state;
-    if (isConnected(state) && this.#clock.monotonic() - state.stream.heardAt >= silentMs) state.stream.close();
+    if (isConnected(state) && this.#clock.monotonic() - state.stream.lastByteAt >= silentMs) state.stream.close();
   }
 
   async stop(): Promise<void> {
@@ -170,7 +170,7 @@ export class Watcher {
     if (isConnected(state)) this.#state = afterEnd(state, this.#clock.monotonic());
   }
 
-  /** Does the next thing that the state asks for, and moves the state on. */
+  /** Does the step of the state, and sets the next state. */
   async #step(signal: AbortSignal): Promise<void> {
     const state = this.#state;
     switch (state.at) {
@@ -255,7 +255,7 @@ export class Watcher {
       state.resourceVersion = resourceVersion;
       return state;
     }
-    // Within a list the versions of single objects do not tell how far the stream is.
+    // Within a list the versions of single objects are not in order.
     if (type !== 'BOOKMARK' || annotations?.[INITIAL_END] !== 'true') return state;
     this.#complete(state.newest, state.keys, resourceVersion);
     return { at: 'watching', stream: state.stream, resourceVersion, refusals: 0 };
@@ -306,7 +306,7 @@ export class Watcher {
   }
 
   #waitAfter(error: unknown): number {
-    // The server did answer, and the silence was wait enough.
+    // The server answered, and the silence was long enough as a wait.
     if (error instanceof StalledWatchError) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;

@@ -1,7 +1,7 @@
 /** Options, results and metrics of a `KeyedQueue`. */
 import type { Clock } from '../clock.ts';
 
-/** `low` is for what the first list of a watch brings; live changes overtake it. */
+/** `low` is for the objects of the first list of a watch; live changes overtake them. */
 export type Priority = 'normal' | 'low';
 
 export interface AddOptions {
@@ -39,7 +39,7 @@ export interface KeyedQueueOptions {
   readonly retryBaseMs?: number;
   /** Longest back-off, ms. Default 60,000. */
   readonly retryMaxMs?: number;
-  /** Ceiling of the back-off after this error, ms, where it is lower than `retryMaxMs`: for what passes by itself. */
+  /** Ceiling of the back-off after this error, ms, where it is lower than `retryMaxMs`: for errors that end without an action of a user. */
   readonly retryMaxMsOf?: (error: unknown) => number | undefined;
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;

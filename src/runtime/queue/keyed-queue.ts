@@ -11,7 +11,7 @@
  * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
  *   wait: the run that follows decides again whether to requeue.
  * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be
- *   delayed at the same time (a later run was asked for).
+ *   delayed at the same time (a later run was requested).
  *
  * A run that fails is repeated after the key's back-off. An add ends that wait early, but not before the first back-off step
  * and a Retry-After are over: the key is on *hold*, so that a run whose failure causes an add cannot spin. The same hold
@@ -72,7 +72,7 @@ export class KeyedQueue {
   }
 
   /**
-   * Asks for a run of `key`. Accepted in every state; after `stop` it does nothing.
+   * Requests a run of `key`. Accepted in every state; after `stop` it does nothing.
    * @throws RangeError for a negative or infinite `delayMs`
    */
   add(key: string, { delayMs = 0, priority = 'normal' }: AddOptions = {}): void {

@@ -144,7 +144,7 @@ function kindOf(status: number, errors: readonly string[]): VaultErrorKind {
   }
 }
 
-/** Whether Vault said that the path lacks the `data/` of a KV 2 mount. */
+/** Whether Vault's error means that the path lacks the `data/` of a KV 2 mount. */
 export function isVersionedPathWarning(errors: readonly string[]): boolean {
   return errors.some((text) => VERSIONED_PATH.test(text));
 }

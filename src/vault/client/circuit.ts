@@ -1,12 +1,12 @@
 /**
  * The circuit breaker of one identity at one mount. After failures no call is sent for a while; then one probe is sent
- * before all other calls. `Liveness` decides whether the server as a whole answers.
+ * before all other calls. `Liveness` decides whether the server answers at all.
  *
  * State machine:
  *
  * - `closed`: calls pass. `threshold` failures in a row → `open`.
  * - `open`: calls are refused until the wait is over. The first call after it becomes the probe → `probing`.
- * - `probing`: the probe is running, all other calls are refused. It answers → `closed`; it fails → `open`, with a
+ * - `probing`: the probe is running, all other calls are refused. It is answered → `closed`; it fails → `open`, with a
  *   longer wait; its caller aborts it → `open`, with no wait.
  *
  * A failure is the lack of a usable answer (no answer in time, 502–504), not an error that Vault answers. Failures of calls that began

@@ -115,9 +115,9 @@ describe('an answer', () => {
 
   it('quotes nothing that was sent, in any encoding', async () => {
     const addr = await serve((request, response) => {
-      const said = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
+      const quoted = `no: ${String(request.headers['x-vault-token'])} with hunter2 and ${Buffer.from('hunter2').toString('base64')}`;
       request.resume();
-      response.writeHead(400).end(JSON.stringify({ errors: [said] }));
+      response.writeHead(400).end(JSON.stringify({ errors: [quoted] }));
     });
     const error = await failure(get(connect(addr), { redact: () => ['hunter2'] }), 'badRequest');
     assert.match(error.message, /no: \[redacted\] with \[redacted\] and \[redacted\]$/);
@@ -325,7 +325,7 @@ describe('one identity whose calls fail', () => {
     await get(one);
     await get(other);
     await failure(get(other, { path: 'database/creds/app' }), 'timeout');
-    // It is asked after its health, and answers.
+    // The health check is answered.
     await waitFor(() => client.state === 'up', { message: 'the server to be known to answer' });
   });
 

@@ -142,7 +142,7 @@ export class VaultClient {
     const transport = new Transport(server, { connections, large: largeAnswers, addresses, proxy, client });
     const limitMs = Math.min(timeoutMs, HEALTH_LIMIT_MS);
     const health = { transport, addr: server.origin, clock, limitMs, onCall: options.onCall };
-    this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, ask: () => isServing(health) });
+    this.#liveness = new Liveness({ clock, random, maxMs: options.downMaxMs, sendCheck: () => isServing(health) });
     this.#transport = transport;
   }
 
@@ -208,7 +208,7 @@ export class VaultClient {
     if (entry.refused !== undefined) {
       const { retryAfterMs } = entry;
       throw entry.refused === 'paused'
-        ? this.#error(request, 'not sent: Vault asked for fewer calls (Retry-After)', {
+        ? this.#error(request, 'not sent: Vault requested fewer calls (Retry-After)', {
             kind: 'throttled',
             retryAfterMs,
           })
@@ -246,14 +246,14 @@ export class VaultClient {
 
   /** Counts the failure against the gate, unless the server is down. Never rejects. */
   async #countFailure(permit: Permit, gate: MountGate): Promise<void> {
-    if (await this.#liveness.doubt()) {
+    if (await this.#liveness.check()) {
       gate.recordCall(false);
       permit.failed();
     } else permit.dropped();
   }
 
   #answered(permit: Permit, gate: MountGate): void {
-    this.#liveness.answered();
+    this.#liveness.recordAnswer();
     gate.recordCall(true);
     permit.succeeded();
   }

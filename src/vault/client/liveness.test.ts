@@ -11,48 +11,48 @@ const never = new AbortController().signal;
 function setUp(first: boolean | 'silent') {
   const clock = new ManualClock();
   const server = { alive: first, asked: 0, reply: (_alive: boolean): void => undefined };
-  const ask = async (): Promise<boolean> => {
+  const sendCheck = async (): Promise<boolean> => {
     server.asked++;
     if (server.alive !== 'silent') return await Promise.resolve(server.alive);
     return await new Promise<boolean>((resolve) => (server.reply = resolve));
   };
-  const liveness = new Liveness({ clock, random: () => 0.999, maxMs: 4_000, ask });
+  const liveness = new Liveness({ clock, random: () => 0.999, maxMs: 4_000, sendCheck });
   return { clock, server, liveness };
 }
 
 describe('Liveness', () => {
   it('sends one check for concurrent failures, and calls go on if it is answered', async () => {
     const { server, liveness } = setUp(true);
-    assert.deepEqual(await Promise.all([liveness.doubt(), liveness.doubt(), liveness.doubt()]), [true, true, true]);
+    assert.deepEqual(await Promise.all([liveness.check(), liveness.check(), liveness.check()]), [true, true, true]);
     assert.equal(server.asked, 1);
     assert.equal(await liveness.admit(never), undefined);
   });
 
   it('sends no check right after an answer', async () => {
     const { clock, server, liveness } = setUp(true);
-    liveness.answered();
-    assert.equal(await liveness.doubt(), true);
+    liveness.recordAnswer();
+    assert.equal(await liveness.check(), true);
     assert.equal(server.asked, 0);
     await clock.advance(1_000);
-    await liveness.doubt();
+    await liveness.check();
     assert.equal(server.asked, 1);
   });
 
   it('lets calls wait for the check, and refuses them if it is not answered', async () => {
     const { server, liveness } = setUp('silent');
-    const doubt = liveness.doubt();
+    const check = liveness.check();
     const waiting = liveness.admit(never);
-    assert.equal(liveness.state, 'doubted');
+    assert.equal(liveness.state, 'checking');
     server.reply(false);
-    assert.equal(await doubt, false);
+    assert.equal(await check, false);
     assert.equal((await waiting)?.refused, 'open');
-    assert.equal(await liveness.doubt(), false);
+    assert.equal(await liveness.check(), false);
     assert.equal(server.asked, 1);
   });
 
   it('sends the next check with the first call after a growing wait, and refuses the others meanwhile', async () => {
     const { clock, server, liveness } = setUp(false);
-    await liveness.doubt();
+    await liveness.check();
     const waits: number[] = [];
     for (let round = 2; round <= 5; round++) {
       const refusal = await liveness.admit(never);
@@ -74,9 +74,9 @@ describe('Liveness', () => {
 
   it('counts any answer as alive, also during a check', async () => {
     const { server, liveness } = setUp('silent');
-    const doubt = liveness.doubt();
-    liveness.answered();
-    assert.equal(await doubt, true);
+    const check = liveness.check();
+    liveness.recordAnswer();
+    assert.equal(await check, true);
     server.reply(false);
     // Until the waiting calls have seen the result.
     await setImmediate();
@@ -85,7 +85,7 @@ describe('Liveness', () => {
 
   it("ends a caller's wait by its signal", async () => {
     const { liveness } = setUp('silent');
-    void liveness.doubt();
+    void liveness.check();
     const controller = new AbortController();
     const waiting = liveness.admit(controller.signal);
     controller.abort();

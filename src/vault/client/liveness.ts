@@ -1,11 +1,11 @@
 /**
- * Whether a server answers at all. The check (`sys/health`) belongs to no identity: one identity whose calls hang does not
- * count as a server that is down, and a server that is down costs one call at a time however many identities use it.
+ * Whether a server answers at all. The check (`sys/health`) uses no identity. So one identity whose calls hang does not
+ * make the server count as down, and a server that is down gets one check at a time from all identities together.
  *
  * State machine:
  *
- * - `up`: calls pass. A call without a usable answer → `doubted`.
- * - `doubted`: the check is sent; calls wait for its result. Alive → `up`; not → `down`.
+ * - `up`: calls pass. A call without a usable answer → `checking`.
+ * - `checking`: the check is sent; calls wait for its result. Alive → `up`; not → `down`.
  * - `down`: calls are refused. When the wait is over, the next call sends the check and waits for its result; all others are
  *   refused meanwhile. Alive → `up`; not → `down`, with a longer wait.
  *
@@ -20,10 +20,10 @@ export interface LivenessOptions {
   readonly clock: Clock;
   /** 0 ≤ r < 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Ceiling of every wait, ms. Default 10,000: the longest time for which a server that is back is not used. */
+  /** Ceiling of every wait, ms. Default 10,000. It delays the first call to a server that answers again. */
   readonly maxMs?: number | undefined;
   /** Whether the server answers. Never rejects. */
-  readonly ask: () => Promise<boolean>;
+  readonly sendCheck: () => Promise<boolean>;
 }
 
 /** After an answer the server counts as alive for this time, ms. */
@@ -46,9 +46,9 @@ export class Liveness {
     this.#backoff = new Backoff({ baseMs: BASE_MS, maxMs, random });
   }
 
-  get state(): 'up' | 'doubted' | 'down' {
+  get state(): 'up' | 'checking' | 'down' {
     if (this.#downUntil !== undefined) return 'down';
-    return this.#verdict === undefined ? 'up' : 'doubted';
+    return this.#verdict === undefined ? 'up' : 'checking';
   }
 
   /** Called before every call. `undefined`: it may be sent. @throws AbortedError */
@@ -59,20 +59,20 @@ export class Liveness {
       if (left > 0) return { refused: 'open', retryAfterMs: left };
       if (this.#verdict !== undefined) return { refused: 'open', retryAfterMs: PROBE_RECHECK_MS * (1 + random()) };
     }
-    if (this.state !== 'up') await orAborted(this.#ask(), signal, 'checking whether vault answers');
+    if (this.state !== 'up') await orAborted(this.#sendCheck(), signal, 'checking whether vault answers');
     if (this.#downUntil === undefined) return undefined;
     return { refused: 'open', retryAfterMs: this.#downUntil - clock.monotonic() };
   }
 
   /** A call had no usable answer. @returns whether the server answers the check. Never rejects. */
-  async doubt(): Promise<boolean> {
+  async check(): Promise<boolean> {
     if (this.#downUntil !== undefined) return false;
     if (this.#options.clock.monotonic() < this.#aliveAt + TRUSTED_MS) return true;
-    return await this.#ask();
+    return await this.#sendCheck();
   }
 
   /** A call was answered. */
-  answered(): void {
+  recordAnswer(): void {
     this.#aliveAt = this.#options.clock.monotonic();
     this.#backoff.reset();
     this.#downUntil = undefined;
@@ -80,7 +80,7 @@ export class Liveness {
     this.#verdict = undefined;
   }
 
-  #ask(): Promise<boolean> {
+  #sendCheck(): Promise<boolean> {
     if (this.#verdict !== undefined) return this.#verdict.promise;
     const verdict = (this.#verdict = Promise.withResolvers<boolean>());
     void this.#settle(verdict);
@@ -88,11 +88,11 @@ export class Liveness {
   }
 
   async #settle(verdict: PromiseWithResolvers<boolean>): Promise<void> {
-    const alive = await this.#options.ask();
+    const alive = await this.#options.sendCheck();
     // Another call was answered meanwhile.
     if (this.#verdict !== verdict) return;
     if (alive) {
-      this.answered();
+      this.recordAnswer();
       return;
     }
     this.#verdict = undefined;

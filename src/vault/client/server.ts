@@ -23,14 +23,14 @@ export interface VaultServer {
   readonly caBundle: string | undefined;
   readonly tlsServerName: string | undefined;
   readonly insecureSkipVerify: boolean;
-  /** Same key: same server, checked in the same way. Calls share connections, limit and circuit by this. */
+  /** Equal for the same server with the same TLS settings. Sessions with the same key share a client. */
   readonly connectionKey: string;
 }
 
 /** An option that is not usable. */
 export class VaultServerError extends VaultError {
   readonly field: 'addr' | 'namespace' | 'caBundle';
-  /** The message without the field, for callers that name it themselves. */
+  /** The message without the field. */
   readonly problem: string;
 
   constructor(field: VaultServerError['field'], problem: string, addr: string) {

@@ -1,4 +1,4 @@
-/** Requests to one Vault server over kept connections. It bounds the memory that answers take, and knows no tokens. */
+/** Requests to one Vault server over kept connections. It limits the memory for answers, and holds no tokens. */
 import type { Agent } from 'node:http';
 import { openAgent } from '../../http/agent.ts';
 import { AnswerTooLargeError, StaleConnectionError } from '../../http/errors.ts';

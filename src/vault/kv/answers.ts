@@ -9,9 +9,9 @@ export interface LeaseGrant {
   readonly leaseId: string;
   readonly durationSeconds: number;
   readonly renewable: boolean;
-  /** When it was asked for: its life is counted from no later. */
+  /** The time of the request, so that the end of the lease is never assumed too late. */
   readonly issuedAt: number;
-  /** The token it dies with; see `VaultSession.tokenDeadline`. */
+  /** The token that it ends with; see `VaultSession.tokenDeadline`. */
   readonly tokenId: string;
 }
 
@@ -35,7 +35,7 @@ export interface AbsentEntry {
 
 export type KvEntry = FoundEntry | AbsentEntry;
 
-/** What the metadata of an entry tells. */
+/** The state and version of an entry, from its metadata. */
 export type KvHead = AbsentEntry | Omit<FoundEntry, 'values' | 'lease'>;
 
 export const MISSING: AbsentEntry = { state: 'missing', version: 0 };
@@ -51,7 +51,7 @@ export function versionedEntry(response: VaultResponse): KvEntry | undefined {
   return { state: 'found', values: VaultValues.fromJson(values), version, ...(createdTime && { createdTime }) };
 }
 
-/** `undefined`: no data where there must be some. */
+/** `undefined`: the answer has no data. */
 export function plainEntry(response: SessionResponse, askedAt: number): FoundEntry | undefined {
   if (response.data === undefined || response.status === 404) return undefined;
   const values = VaultValues.fromJson(response.data);
@@ -66,7 +66,7 @@ export function plainEntry(response: SessionResponse, askedAt: number): FoundEnt
   return { state: 'found', values, lease };
 }
 
-/** @param now wall clock, ms: a version may be set to be deleted later */
+/** @param now wall clock, ms: `deletion_time` may be in the future */
 export function entryHead(data: JsonObject | undefined, now: number): KvHead | undefined {
   const version = numberMember(data, 'current_version');
   if (version === undefined) return undefined;

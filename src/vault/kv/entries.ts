@@ -1,5 +1,5 @@
 /**
- * Reading and writing entries by the path a user wrote, whatever is mounted there.
+ * Reading and writing entries by the path that a user wrote, in any secrets engine.
  *
  * Invariants:
  *
@@ -33,7 +33,7 @@ export interface VaultEntriesOptions {
   readonly clock: Clock;
   /**
    * Largest body of a write, bytes. Default 1,032,192: Vault's own limit for an entry in integrated storage is 1 MiB,
-   * 16 KiB of which are left to what Vault adds. 512 KiB where Vault stores in Consul.
+   * of which 16 KiB are left for fields that Vault adds. 512 KiB where Vault stores in Consul.
    */
   readonly maxEntryBytes?: number | undefined;
   /**
@@ -196,7 +196,7 @@ export class VaultEntries {
     throw this.#error(entry.dataPath, 'the answer does not fit the secrets engine', 'badResponse');
   }
 
-  /** Reads an entry that is to be written. Credentials that the read created are revoked, for nothing uses them. */
+  /** Reads an entry that is to be written. Credentials that the read created are revoked. */
   async #readToWrite(entry: EntryPath, signal: AbortSignal | undefined): Promise<KvEntry> {
     this.#mustBeKv(entry);
     const read = await this.#read(entry, signal);
@@ -283,7 +283,7 @@ export class VaultEntries {
   }
 }
 
-/** What `ifVersion` must be for the next write. For KV 1, which has no versions: anything but 0 if there is an entry. */
+/** `ifVersion` for the next write. For KV 1, which has no versions: anything but 0 if there is an entry. */
 export function versionToReplace(current: KvEntry): number {
   return current.version ?? 1;
 }

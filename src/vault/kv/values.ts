@@ -1,5 +1,5 @@
 /**
- * Converts Vault's JSON values to the bytes of a Secret and back. Nothing is guessed.
+ * Converts Vault's JSON values to the bytes of a Secret and back, without guessing an encoding.
  *
  * From Vault:
  * - a string is its UTF-8 bytes; with `encoding: base64` it is strict standard base64 of the bytes;
@@ -64,7 +64,7 @@ export class VaultValues {
   }
 
   /**
-   * The pairs below the one key `data`, if that is all there is: what the original writes to KV 1. Else the values as they are.
+   * The pairs below the key `data`, if it is the only key: the original writes KV 1 so. Else the values unchanged.
    */
   unnested(): VaultValues {
     const inner = this.size === 1 ? this.get(NESTED_KEY) : undefined;
@@ -90,7 +90,7 @@ export class VaultValues {
     return canonicalJson(Object.fromEntries(this.#values));
   }
 
-  /** Every string and JSON text in it, for taking them out of error texts. */
+  /** Every string and JSON text in it, for removal from error texts. */
   texts(): readonly string[] {
     return [...this.#values.values()].map((value) => (typeof value === 'string' ? value : canonicalJson(value)));
   }

@@ -55,7 +55,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
  * Looks a configured token up. A token that is not allowed to look itself up is used as it is; its life is unknown.
  * @throws VaultError where Vault did not answer; `tokenInvalid` where `known` (the lookup worked before)
  */
-export async function adoptToken(
+export async function lookUpConfiguredToken(
   context: LoginContext,
   given: SecretBytes,
   name: string,
@@ -68,7 +68,7 @@ export async function adoptToken(
     const { data } = await client.request({ method: 'GET', path: 'auth/token/lookup-self', token, namespace });
     const facts = {
       id: stringMember(data, 'accessor') || name,
-      ttlSeconds: lifeLeft(data),
+      ttlSeconds: ttlOf(data),
       renewable: booleanMember(data, 'renewable') ?? false,
       limitedUses: (numberMember(data, 'num_uses') ?? 0) > 0,
     };
@@ -86,7 +86,7 @@ export async function adoptToken(
 }
 
 /** Seconds; 0: does not expire. Vault rounds down, so a token in its last second has a `ttl` of 0 too. */
-function lifeLeft(data: JsonObject | undefined): number {
+function ttlOf(data: JsonObject | undefined): number {
   return stringMember(data, 'expire_time') === undefined ? 0 : Math.max(1, numberMember(data, 'ttl') ?? 0);
 }
 

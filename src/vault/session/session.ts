@@ -20,7 +20,7 @@ import type { VaultResponse } from '../client/answer.ts';
 import type { VaultRequest } from '../client/client.ts';
 import { isVaultError, VaultError } from '../errors.ts';
 import { identityLabel, type VaultIdentity } from './identity.ts';
-import { adoptToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
+import { lookUpConfiguredToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
 import { LoginBackoff, type LoginBackoffOptions } from './login-backoff.ts';
 import { RetiredTokens } from './retired-tokens.ts';
 import type { DistributiveOmit, SessionEvent, SessionObserver } from './session-events.ts';
@@ -45,11 +45,11 @@ export interface VaultCaller {
   /** Scheme, host and port of the Vault. */
   readonly addr: string;
   request(request: SessionRequest): Promise<SessionResponse>;
-  /** The lease is over, or not kept any longer. */
+  /** The lease has ended, or is no longer renewed. */
   forgetLease(leaseId: string): void;
 }
 
-/** Shortest Retry-After of calls that come while a login is tried again, ms. */
+/** Shortest Retry-After of calls that fail because of the last login, ms. */
 const SHORTEST_RECALL_MS = 500;
 
 export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
@@ -85,7 +85,7 @@ export class VaultSession implements VaultCaller {
       given,
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
-      doubt: (token, error) => this.#judge(token, error, undefined),
+      onRefused: (token, error) => this.#checkToken(token, error, undefined),
       onRenewed: () => {
         this.#emit({ type: 'renewed' });
       },
@@ -135,7 +135,7 @@ export class VaultSession implements VaultCaller {
    * When the token and its leases end if this session stops renewing it, ms since 1970. `undefined`: not a token of this session, or
    * it does not expire, or it is a configured one, which the next session uses too.
    */
-  tokenEndWithoutUs(tokenId: string): number | undefined {
+  tokenEndWithoutRenewal(tokenId: string): number | undefined {
     const token = this.#tokens().find(({ id }) => id === tokenId);
     if (token === undefined || token.expiresAt === Infinity || this.#options.identity.method === 'token')
       return undefined;
@@ -164,7 +164,7 @@ export class VaultSession implements VaultCaller {
       return await this.#use(first, request);
     } catch (error) {
       if (!isVaultError(error, 'permissionDenied')) throw error;
-      const verdict = await this.#judge(first, error, request.signal);
+      const verdict = await this.#checkToken(first, error, request.signal);
       if (verdict === 'alive') throw error;
       const second = await this.#token(request.signal);
       if (second === first) throw error;
@@ -172,7 +172,7 @@ export class VaultSession implements VaultCaller {
     }
   }
 
-  /** The lease is over, or not kept any longer: its token may be revoked. */
+  /** The lease has ended, or is no longer renewed: its token may be revoked. */
   forgetLease(leaseId: string): void {
     for (const token of this.#tokens()) if (token.leases.delete(leaseId)) this.#retired.revokeIfDone(token);
   }
@@ -186,8 +186,8 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * Ends the session. Its own tokens are revoked unless leases hang on them, within 2 s; what cannot be revoked
-   * expires. Never rejects.
+   * Ends the session. Its own tokens without leases are revoked, within 2 s. The others, and those that cannot be
+   * revoked, expire. Never rejects.
    */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -224,11 +224,11 @@ export class VaultSession implements VaultCaller {
   async #useFresh(token: SessionToken, request: SessionRequest, verdict: TokenVerdict): Promise<SessionResponse> {
     try {
       const response = await this.#use(token, request);
-      if (verdict === 'guessedDead') this.#check.wasRight();
+      if (verdict === 'guessedDead') this.#check.recordRightGuess();
       return response;
     } catch (error) {
       if (verdict === 'guessedDead' && isVaultError(error, 'permissionDenied')) {
-        await this.#check.reconsider(token, request.signal);
+        await this.#check.checkGuess(token, request.signal);
       }
       throw error;
     }
@@ -240,7 +240,7 @@ export class VaultSession implements VaultCaller {
     if (this.#closed) throw this.#closedError();
     const now = this.#monotonic();
     if (this.#current !== undefined && now < this.#current.expiresAt) return this.#current;
-    // While a login that had no answer is tried again, no call waits for it.
+    // After a login without an answer, calls do not wait for the next try.
     const hangs = this.#obtaining !== undefined && isVaultError(this.#failure, 'timeout');
     const early = this.#obtaining === undefined && now < this.#retryAt;
     if (this.#failure !== undefined && (hangs || early)) throw this.#repeatedFailure(now);
@@ -261,7 +261,7 @@ export class VaultSession implements VaultCaller {
     try {
       const token =
         identity.method === 'token'
-          ? await adoptToken(this.#options, identity.token, name, this.#verified)
+          ? await lookUpConfiguredToken(this.#options, identity.token, name, this.#verified)
           : await logIn(this.#options, identity, name);
       if (token.lookupSelf === 'works') this.#verified = true;
       this.#backoff.reset();
@@ -291,7 +291,7 @@ export class VaultSession implements VaultCaller {
   }
 
   /** Decides whether a 403 means a dead token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
-  async #judge(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
+  async #checkToken(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
     if (token !== this.#current) return 'dead';
     const verdict = await this.#check.verdict(token, signal);
     if (verdict === 'alive' || token !== this.#current) return verdict;

@@ -1,5 +1,5 @@
 /**
- * Decides after a 403 whether the token is dead or a policy forbids the call: Vault answers 403 to both.
+ * Decides after a 403 whether the token is dead (expired or revoked) or a policy forbids the call: Vault answers 403 to both.
  *
  * Calls that fail at the same time share one `lookup-self`, and a token that was seen alive within the last second is not looked
  * up again. If `lookup-self` is refused, the token is dead, or its policies do not allow `lookup-self` (it lacks the policy
@@ -21,7 +21,7 @@ export type TokenVerdict = 'alive' | 'dead' | 'guessedDead';
 
 export class TokenCheck {
   readonly #context: LoginContext;
-  /** The token comes from the configuration: a login brings no other. */
+  /** The token comes from the configuration, so a login cannot replace it. */
   readonly #given: boolean;
   readonly #lookups = new SingleFlight<TokenVerdict>();
   readonly #wrong = new Backoff(WRONG_GUESS);
@@ -43,7 +43,7 @@ export class TokenCheck {
   }
 
   /** The login after a guess gave a token with which the refused call was answered. */
-  wasRight(): void {
+  recordRightGuess(): void {
     this.#wrong.reset();
   }
 
@@ -51,7 +51,7 @@ export class TokenCheck {
    * Vault refuses the call with the fresh `token` as well. The guess was wrong if this token, which is alive, is not allowed to
    * look itself up either. @throws AbortedError
    */
-  async reconsider(token: SessionToken, signal: AbortSignal | undefined): Promise<void> {
+  async checkGuess(token: SessionToken, signal: AbortSignal | undefined): Promise<void> {
     if (token.lookupSelf !== 'unknown') return;
     const verdict = await this.#lookups.run(`fresh ${token.id}`, () => this.#lookUp(token), signal);
     if (verdict === 'guessedDead') this.#noGuessBefore = this.#context.clock.monotonic() + this.#wrong.next();
@@ -66,7 +66,7 @@ export class TokenCheck {
       token.observed(numberMember(data, 'ttl') ?? 0, now);
       return 'alive';
     } catch (error) {
-      // Any other answer says nothing about the token; the caller gets the first 403.
+      // Any other answer does not show whether the token is valid. The caller gets the first 403.
       if (!isVaultError(error, 'permissionDenied')) return 'alive';
     }
     if (token.lookupSelf === 'works') return 'dead';

@@ -36,7 +36,7 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
       await Promise.resolve();
     },
     replaceNotBefore: () => 0,
-    doubt: async () => await Promise.resolve(),
+    onRefused: async () => await Promise.resolve(),
     onRenewed: () => undefined,
     onFailed: () => undefined,
     onEnding: () => ended++,

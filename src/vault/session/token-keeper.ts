@@ -19,7 +19,7 @@ export interface KeeperOptions {
   /** Monotonic ms before which `replace` would only repeat its last error. */
   readonly replaceNotBefore: () => number;
   /** A renewal was answered 403: the token may be dead. */
-  readonly doubt: (token: SessionToken, error: VaultError) => Promise<unknown>;
+  readonly onRefused: (token: SessionToken, error: VaultError) => Promise<unknown>;
   readonly onRenewed: () => void;
   readonly onFailed: (error: VaultError) => void;
   /** Called once for a token that cannot be renewed further. */
@@ -85,7 +85,7 @@ export class TokenKeeper {
       this.#options.onRenewed();
       this.keep(token);
     } catch (error) {
-      if (isVaultError(error, 'permissionDenied')) await this.#options.doubt(token, error);
+      if (isVaultError(error, 'permissionDenied')) await this.#options.onRefused(token, error);
       if (isVaultError(error, 'permissionDenied', 'badRequest', 'leaseGone')) {
         token.notRenewable();
         if (token === this.#token) this.#options.onEnding(token);
