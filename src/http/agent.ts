@@ -12,7 +12,7 @@ import { type ConnectionOptions, createSecureContext, type SecureContextOptions 
 import { HttpError } from './errors.ts';
 import { openTunnel } from './proxy.ts';
 
-/** The kernel probes a silent connection after this time, ms, and so notices a peer that vanished. */
+/** The kernel probes a silent connection after this time, ms, to detect a lost peer. */
 const TCP_KEEPALIVE_MS = 30_000;
 
 export interface TlsOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
@@ -65,7 +65,7 @@ export function openerOf(agent: Agent, { host, port }: { readonly host: string; 
 
 /**
  * Makes the agent open its connections with TCP keep-alive, and through the proxy if there is one.
- * @param wrap makes of a tunnel the connection that requests are sent on
+ * @param wrap makes the connection for requests from a tunnel
  */
 function connecting(
   agent: Agent,
@@ -83,9 +83,9 @@ function connecting(
     const connected = callback as Connected | undefined;
     if (proxy === undefined) {
       const socket = connect(options);
-      // Node forgets the delay if it is set before the socket is connected.
+      // Node ignores the delay if it is set before the socket is connected.
       socket?.once('connect', () => {
-        tune(socket as Socket);
+        setOptions(socket as Socket);
       });
       return socket;
     }
@@ -97,7 +97,7 @@ function connecting(
       } else if (socket === undefined) {
         connected?.(error);
       } else {
-        tune(socket);
+        setOptions(socket);
         connected?.(null, wrap(socket, options) ?? socket);
       }
     });
@@ -106,7 +106,7 @@ function connecting(
   return agent;
 }
 
-function tune(socket: Socket): void {
+function setOptions(socket: Socket): void {
   socket.setNoDelay(true);
   socket.setKeepAlive(true, TCP_KEEPALIVE_MS);
 }

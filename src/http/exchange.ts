@@ -1,12 +1,12 @@
 /**
  * One HTTP request over node:http and its answer: for watches and for Vault. It follows no redirects, repeats no request and has
- * no credentials: these are for the clients (kube/http.ts, vault/client/transport.ts).
+ * no credentials: the clients do that (kube/http.ts, vault/client/transport.ts).
  */
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { AnswerTooLargeError, StaleConnectionError } from './errors.ts';
 
-/** Where to send, and what every request carries. */
+/** Address of a server, and the headers of every request to it. */
 export interface Route {
   readonly secure: boolean;
   readonly host: string;
@@ -33,7 +33,7 @@ export interface ExchangeOptions {
   readonly agent: Agent;
   /** Largest body, in bytes. Streams have no limit. */
   readonly maxBytes: number;
-  /** Hands an answer of 200–299 out as a stream. */
+  /** Returns an answer of 200–299 as a stream. */
   readonly streaming?: boolean;
   /** Called after each piece of a body; no further piece is read before the promise settles. */
   readonly onData?: (size: number, status: number) => Promise<unknown> | undefined;
@@ -54,7 +54,7 @@ export interface Exchange {
   readonly abort: (reason: unknown) => void;
 }
 
-/** The route to a server, and below the path of its URL. @param headers what every request carries beside `Host` */
+/** The route to a server, below the path of its URL. @param headers of every request, beside `Host` */
 export function routeTo(server: URL, headers: readonly string[]): Route {
   return {
     ...hostAndPort(server),
@@ -69,7 +69,7 @@ export function hostAndPort({ protocol, hostname, port }: URL): { secure: boolea
   return { secure, host, port: port === '' ? (secure ? 443 : 80) : Number(port) };
 }
 
-/** Sends the request. All listeners sit on its own request and response objects, so that none outlives it. */
+/** Sends the request. All listeners are on its own request and response, so that none stays after it. */
 export function exchange(route: Route, request: HttpRequest, options: ExchangeOptions): Exchange {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const send = route.secure ? httpsRequest : httpRequest;

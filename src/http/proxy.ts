@@ -44,7 +44,7 @@ export function openTunnel(proxy: URL, host: string, port: number, done: TunnelC
     if (head.length > 0) socket.unshift(head);
     finish(null, socket);
   });
-  // A proxy that does not know CONNECT answers as to any other request.
+  // A proxy without support for CONNECT answers as to any other request.
   request.once('response', (response) => {
     response.destroy();
     fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());
@@ -58,7 +58,7 @@ export function openTunnel(proxy: URL, host: string, port: number, done: TunnelC
   request.end();
 }
 
-/** The header that shows a proxy the user and password in its URL; none where it has no user. */
+/** The header with user and password of the proxy URL; none without a user. */
 export function proxyAuthorization({ username, password }: URL): { readonly 'Proxy-Authorization'?: string } {
   if (username === '') return {};
   const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;

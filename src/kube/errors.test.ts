@@ -8,7 +8,7 @@ import {
   isAlreadyExists,
   isConflict,
   isForbidden,
-  isFrozen,
+  isImmutable,
   isGone,
   isInvalid,
   isNamespaceTerminating,
@@ -95,8 +95,8 @@ test('every kind of error is distinguished from the others', () => {
       errorOf(403, { details: { causes: [{ reason: 'NamespaceTerminating' }] } }),
       [isForbidden, isNamespaceTerminating],
     ],
-    [errorOf(422, immutable('data')), [isInvalid, isFrozen]],
-    [errorOf(422, immutable('type')), [isInvalid, isFrozen]],
+    [errorOf(422, immutable('data')), [isInvalid, isImmutable]],
+    [errorOf(422, immutable('type')), [isInvalid, isImmutable]],
     [errorOf(422, immutable('metadata.name')), [isInvalid]],
     [errorOf(422, { details: { causes: [{ field: 'data', message: 'too long' }] } }), [isInvalid]],
     [errorOf(500, { message: 'etcdserver: request is too large' }), [isServerFailure]],
@@ -114,7 +114,7 @@ test('every kind of error is distinguished from the others', () => {
     isServerFailure,
     isThrottled,
     isInvalid,
-    isFrozen,
+    isImmutable,
   ];
   for (const [error, expected] of table) {
     for (const is of all) assert.equal(is(error), expected.includes(is), `${is.name} of ${error.message}`);

@@ -3,7 +3,7 @@
  * a request's body, and of a response's body only the message of the API server's `Status`, shortened and without the
  * parts that quote the request.
  */
-import { granted, parseRetryAfter } from '../runtime/retry-after.ts';
+import { limitRetryAfter, parseRetryAfter } from '../runtime/retry-after.ts';
 import { isRecord } from './json.ts';
 
 /** One entry of `status.details.causes`: which field of the object was wrong, and how. */
@@ -31,7 +31,7 @@ export interface ApiStatus {
  */
 export interface Detected {
   /** The object is immutable, or the changed field is; its new content may be valid. */
-  readonly frozen: boolean;
+  readonly immutable: boolean;
   readonly namespaceTerminating: boolean;
 }
 
@@ -94,11 +94,11 @@ export class ApiError extends Error {
 }
 
 /** Fields whose immutability means that the object must be replaced to change. */
-const FROZEN_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
+const IMMUTABLE_FIELDS: ReadonlySet<string | undefined> = new Set(['type', 'data', 'binaryData', 'immutable']);
 
 function detect({ message, causes }: ApiStatus): Detected {
   return {
-    frozen: causes.some((cause) => FROZEN_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
+    immutable: causes.some((cause) => IMMUTABLE_FIELDS.has(cause.field) && /immutable/iu.test(cause.message ?? '')),
     namespaceTerminating:
       causes.some(({ reason }) => reason === 'NamespaceTerminating') || /because it is being terminated/u.test(message),
   };
@@ -180,7 +180,7 @@ export function statusOf(value: unknown): ApiStatus | undefined {
     reason: text(value['reason']) ?? '',
     message: text(value['message']) ?? '',
     causes: causes.filter(isRecord).map(causeOf),
-    ...(typeof seconds === 'number' && seconds > 0 ? { retryAfterMs: granted(seconds * 1000) } : {}),
+    ...(typeof seconds === 'number' && seconds > 0 ? { retryAfterMs: limitRetryAfter(seconds * 1000) } : {}),
   };
 }
 
@@ -268,8 +268,8 @@ export function isBadRequest(error: unknown): error is ApiError {
 }
 
 /** The object has to be replaced (422): it is immutable, or of another type. */
-export function isFrozen(error: unknown): error is ApiError {
-  return isInvalid(error) && error.detected.frozen;
+export function isImmutable(error: unknown): error is ApiError {
+  return isInvalid(error) && error.detected.immutable;
 }
 
 /** The namespace is being deleted, so that nothing can be created in it (403 with this cause; servers since 1.14). */

@@ -4,11 +4,11 @@
  * core/v1 and not events.k8s.io/v1, because only it fills the column "From" (`source.component`) and shows counts as
  * "x11 over 15m" on every kubectl. `record` only stores the event and returns; it is written later:
  *
- *   noted ──▶ pending (one entry per Event object, however often it was counted up) ──▶ written
- *                │ refused for good, or tried MAX_TRIES times, or the list is full
- *                └──▶ dropped (`onDrop` is called)
+ *   recorded ──▶ pending (one entry per Event object, however often it was counted up) ──▶ written
+ *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
+ *                   └──▶ dropped (`onDrop` is called)
  *
- * Events are not state: nothing waits for them, and their failures do not reach callers.
+ * No other work waits for events, and their failures do not reach callers.
  */
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -34,7 +34,7 @@ export interface EventRecorderOptions {
   readonly random?: () => number;
 }
 
-/** With the waits between them some 20 s of an API server that is away. */
+/** With the waits between them about 20 s. */
 const MAX_TRIES = 6;
 
 interface Pending {

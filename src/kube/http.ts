@@ -5,7 +5,7 @@
  * second time in two cases only, in which the server did not carry it out or carrying it out twice does no harm:
  * - 401, if the credentials have changed when they are read again;
  * - the kept connection was closed; then on a new connection, because the others in the pool may be closed too.
- * Everything else is for the caller to repeat. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
+ * The caller repeats all others. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
  * while the server does not answer they are sent one at a time (call-gate.ts).
  *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
@@ -64,12 +64,12 @@ export interface HttpKubeApiOptions {
   readonly clock?: Clock;
 }
 
-/** Put in by the bundler. */
+/** Defined by the bundler. */
 declare const KEYFERRY_VERSION: string | undefined;
 
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
-/** Errors of our own, which are no sign that the server is away. */
+/** Codes of our own errors, which do not mean that the server is unreachable. */
 const OWN_CODES: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
   'ECLOSED',
@@ -304,7 +304,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const streams = openAgent({ secure, proxy, tls });
       pools = { streams, calls: new KeptConnections({ open: openerOf(streams, address), idleMs: IDLE_MS }) };
     } catch (error) {
-      // In the middle of a rotation certificate and key do not match: the next call reads them again.
+      // During a rotation certificate and key may not match: the next call reads them again.
       this.#connection.credentials.invalidate();
       const why = error instanceof Error ? error.message : String(error);
       throw new CredentialError(`${origin}: the CA, client certificate or client key cannot be used: ${why}`, {

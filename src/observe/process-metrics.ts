@@ -1,6 +1,6 @@
 /**
  * The usual process metrics of Prometheus clients, under their usual names, read at each scrape. The collectors that
- * come with the library also watch garbage collection and the event loop all the time, which an idle operator need not.
+ * come with the library also watch garbage collection and the event loop all the time, which costs an idle operator CPU time.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import type { MetricRegistry } from './metric-registry.ts';

@@ -15,10 +15,10 @@ export function parseRetryAfter(header: string | undefined, nowMs: number): numb
   if (header === undefined) return undefined;
   const text = header.trim();
   const ms = /^\d+(?:\.\d+)?$/u.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs;
-  return Number.isNaN(ms) ? undefined : granted(ms);
+  return Number.isNaN(ms) ? undefined : limitRetryAfter(ms);
 }
 
 /** The wait that a server requested, capped, ms. */
-export function granted(ms: number): number {
+export function limitRetryAfter(ms: number): number {
   return Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);
 }

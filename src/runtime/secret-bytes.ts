@@ -3,7 +3,7 @@
  *
  * The bytes are in a private field, and every way in which JavaScript turns an object into text (`String()`, templates,
  * `JSON.stringify`, `util.inspect`, `console`, structured loggers) gives only their number. Only `utf8`, `base64` and `bytes`
- * hand the value out.
+ * return the value.
  */
 import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';

@@ -1,5 +1,5 @@
 /**
- * One run of the work for all callers that ask for the same key at the same time.
+ * One run of the work for all callers that request the same key at the same time.
  *
  * A flight lasts from the first call until its work settles or its last caller aborts. A caller that aborts does not affect
  * the others. When the last one aborts, the work's signal is aborted, and the next call starts a new flight.

@@ -145,7 +145,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
 function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
   if (vaultAddresses === undefined) return true;
   const url = URL.parse(addr.trim());
-  return url !== null && vaultAddresses.names(url);
+  return url !== null && vaultAddresses.isNamed(url);
 }
 
 function secretRefOf(

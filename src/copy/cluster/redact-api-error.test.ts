@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { apiErrorOf, type ApiError, isFrozen, isNamespaceTerminating } from '../../kube/errors.ts';
+import { apiErrorOf, type ApiError, isImmutable, isNamespaceTerminating } from '../../kube/errors.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
 import { withoutDetails, redactApiError } from './redact-api-error.ts';
@@ -18,7 +18,7 @@ const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
       message: 'Secret "x" is invalid: data: Forbidden: field is immutable when `immutable` is set',
       details: { causes: [{ field: 'data', message: 'Forbidden: field is immutable when `immutable` is set' }] },
     }),
-    isFrozen,
+    isImmutable,
   ],
   [
     errorOf(403, { reason: 'Forbidden', message: 'namespace a: because it is being terminated' }),

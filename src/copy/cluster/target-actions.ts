@@ -1,5 +1,5 @@
 /** Carries out the plan for one target: at most one write, with the version that it was planned from as precondition. */
-import { isAlreadyExists, isConflict, isFrozen, isNamespaceTerminating, isNotFound } from '../../kube/errors.ts';
+import { isAlreadyExists, isConflict, isImmutable, isNamespaceTerminating, isNotFound } from '../../kube/errors.ts';
 import type { Claim, Outcome } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { isPassing } from '../model/failure.ts';
@@ -277,7 +277,7 @@ export class TargetActions {
       run.lastRead = null;
       return { requeueAfterMs: RACE_RETRY_MS };
     }
-    if (observed !== undefined && isFrozen(error) && !run.frozen) {
+    if (observed !== undefined && isImmutable(error) && !run.frozen) {
       run.frozen = true;
       return 'again';
     }

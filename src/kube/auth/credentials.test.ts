@@ -200,7 +200,10 @@ describe('an exec plugin', () => {
       [{ kind: 'ExecCredential', apiVersion: V1 }, /status is missing/u],
       [{ kind: 'ExecCredential', apiVersion: V1, status: {} }, /neither a token nor/u],
       [{ kind: 'ExecCredential', apiVersion: V1, status: { token: 5 } }, /status\.token is not a string/u],
-      [{ kind: 'ExecCredential', apiVersion: V1, status: { token: 's3cret\nX: 1' } }, /characters no token has/u],
+      [
+        { kind: 'ExecCredential', apiVersion: V1, status: { token: 's3cret\nX: 1' } },
+        /characters that are not allowed in a token/u,
+      ],
       [{ kind: 'ExecCredential', apiVersion: V1, status: { clientKeyData: 's3cret' } }, /only one of/u],
       [
         { kind: 'ExecCredential', apiVersion: V1, status: { token: 's3cret', expirationTimestamp: 'x' } },

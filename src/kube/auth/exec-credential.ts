@@ -182,7 +182,8 @@ export function parseExecCredential(
     throw refuse('status has only one of clientCertificateData and clientKeyData');
   }
   if (token === undefined && cert === undefined) throw refuse('status has neither a token nor a client certificate');
-  if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token)) throw refuse('status.token has characters no token has');
+  if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token))
+    throw refuse('status.token has characters that are not allowed in a token');
   const expiry = string('expirationTimestamp');
   const expiresAt = expiry === undefined ? undefined : Date.parse(expiry);
   if (Number.isNaN(expiresAt)) throw refuse('status.expirationTimestamp is not a time');

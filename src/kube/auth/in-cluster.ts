@@ -42,7 +42,7 @@ async function namespaceIn(dir: string): Promise<string> {
     const name = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
     return name === '' ? 'default' : name;
   } catch (error) {
-    // A projected volume may lack it; a flag names another namespace than `default`.
+    // A projected volume may not have it; a flag sets another namespace than `default`.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'default';
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Reading a kubeconfig's fields so that every mistake is named by file and field, and no value of a secret field is shown. */
+/** Reads the fields of a kubeconfig. Errors name file and field, and never the value of a secret field. */
 
 /** Something in a kubeconfig is wrong or missing. */
 export class KubeconfigError extends Error {
@@ -10,7 +10,7 @@ export class KubeconfigError extends Error {
   }
 }
 
-/** A mapping of a kubeconfig with its place. As in kubectl, `null` and `''` count as not given. */
+/** A mapping in a kubeconfig, with its path. As in kubectl, `null` and `''` count as not set. */
 export class Fields {
   readonly file: string;
   /** `users[name=x].user`; empty for the file's top. */
@@ -22,7 +22,7 @@ export class Fields {
     this.file = file;
     this.path = path;
     if (value !== undefined && value !== null && (typeof value !== 'object' || Array.isArray(value))) {
-      throw this.wrong('', `must be a mapping, is ${kindOf(value)}`);
+      throw this.error('', `must be a mapping, is ${kindOf(value)}`);
     }
     this.#values = (value ?? {}) as Readonly<Record<string, unknown>>;
   }
@@ -35,20 +35,20 @@ export class Fields {
   string(name: string): string | undefined {
     if (!this.has(name)) return undefined;
     const value = this.#values[name];
-    if (typeof value !== 'string') throw this.wrong(name, `must be a string, is ${kindOf(value)}`);
+    if (typeof value !== 'string') throw this.error(name, `must be a string, is ${kindOf(value)}`);
     return value;
   }
 
   required(name: string): string {
     const value = this.string(name);
-    if (value === undefined) throw this.wrong(name, 'is missing');
+    if (value === undefined) throw this.error(name, 'is missing');
     return value;
   }
 
   boolean(name: string): boolean {
     if (!this.has(name)) return false;
     const value = this.#values[name];
-    if (typeof value !== 'boolean') throw this.wrong(name, `must be true or false, is ${kindOf(value)}`);
+    if (typeof value !== 'boolean') throw this.error(name, `must be true or false, is ${kindOf(value)}`);
     return value;
   }
 
@@ -56,13 +56,13 @@ export class Fields {
   base64(name: string): Buffer | undefined {
     const text = this.string(name)?.replace(/\s+/gu, '');
     if (text === undefined) return undefined;
-    if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/u.test(text)) throw this.wrong(name, 'is not base64');
+    if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/u.test(text)) throw this.error(name, 'is not base64');
     return Buffer.from(text, 'base64');
   }
 
   strings(name: string): string[] {
     return this.list(name).map((value, index) => {
-      if (typeof value !== 'string') throw this.wrong(`${name}[${index}]`, `must be a string, is ${kindOf(value)}`);
+      if (typeof value !== 'string') throw this.error(`${name}[${index}]`, `must be a string, is ${kindOf(value)}`);
       return value;
     });
   }
@@ -76,7 +76,7 @@ export class Fields {
   list(name: string): readonly unknown[] {
     const value = this.#values[name];
     if (value === undefined || value === null) return [];
-    if (!Array.isArray(value)) throw this.wrong(name, `must be a list, is ${kindOf(value)}`);
+    if (!Array.isArray(value)) throw this.error(name, `must be a list, is ${kindOf(value)}`);
     return value;
   }
 
@@ -97,7 +97,7 @@ export class Fields {
     return this.path === '' ? name : `${this.path}.${name}`;
   }
 
-  wrong(name: string, why: string): KubeconfigError {
+  error(name: string, why: string): KubeconfigError {
     const at = this.at(name);
     return new KubeconfigError(at === '' ? this.file : `${this.file}: ${at}`, why);
   }

@@ -1,10 +1,10 @@
-/** Values of a kubeconfig that stand in it or in a file beside it. */
+/** Values of a kubeconfig that are in it or in a file that it names. */
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Clock } from '../../runtime/clock.ts';
 import { FileValue } from './file-value.ts';
 import type { Fields } from './kubeconfig-fields.ts';
 
-/** `name-data` (base64, wins) or `name` (a path, relative to the file it stands in). */
+/** `name-data` (base64, wins) or `name` (a path, relative to the kubeconfig). */
 export function bytesOrFile(fields: Fields, name: string, clock: Clock): Buffer | FileValue | undefined {
   const data = fields.base64(`${name}-data`);
   if (data !== undefined) return data;

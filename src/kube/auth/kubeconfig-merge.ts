@@ -1,6 +1,6 @@
 /**
  * Kubeconfig files read and merged by kubectl's rules: the first file that names a cluster, user or context wins with its whole
- * entry; the first `current-context` that is not empty counts; relative paths are relative to the file they stand in.
+ * entry; the first `current-context` that is not empty counts; relative paths are relative to the file that contains them.
  */
 import { readFile } from 'node:fs/promises';
 import { Fields, KubeconfigError } from './kubeconfig-fields.ts';
@@ -34,11 +34,11 @@ export async function readKubeconfigs(paths: readonly string[], optional: boolea
 }
 
 /**
- * @param file path of the text, for messages and as the place that relative paths start from
+ * @param file path of the text, for messages and for relative paths
  * @throws KubeconfigError
  */
 export async function parseKubeconfig(text: string, file: string): Promise<Kubeconfig> {
-  // In a Pod nothing is ever parsed, so that the parser costs memory only where there is a kubeconfig.
+  // A Pod has no kubeconfig and need not load the parser.
   const { LineCounter, parseDocument } = await import('yaml');
   const lineCounter = new LineCounter();
   // Without `prettyErrors`: those quote the lines around a mistake, tokens included.
@@ -57,7 +57,7 @@ export async function parseKubeconfig(text: string, file: string): Promise<Kubec
   }
   const top = new Fields(file, '', value);
   const kind = top.string('kind');
-  if (kind !== undefined && kind !== 'Config') throw top.wrong('kind', `must be "Config", is ${JSON.stringify(kind)}`);
+  if (kind !== undefined && kind !== 'Config') throw top.error('kind', `must be "Config", is ${JSON.stringify(kind)}`);
   return {
     files: [file],
     currentContext: top.string('current-context'),
@@ -90,7 +90,7 @@ function entries(top: Fields, list: string, inner: string): Map<string, Fields> 
   for (const [index, value] of top.list(list).entries()) {
     const name = new Fields(top.file, `${list}[${index}]`, value).required('name');
     const entry = new Fields(top.file, `${list}[name=${name}]`, value);
-    if (found.has(name)) throw entry.wrong('', `the name ${JSON.stringify(name)} is used twice in ${list}`);
+    if (found.has(name)) throw entry.error('', `the name ${JSON.stringify(name)} is used twice in ${list}`);
     found.set(name, entry.fields(inner));
   }
   return found;

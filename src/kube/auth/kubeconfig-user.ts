@@ -24,23 +24,23 @@ const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 export function userParts(user: Fields, context: UserContext): CredentialParts {
   const { clock } = context;
   if (user.has('auth-provider')) {
-    throw user.wrong('auth-provider', 'is no longer supported, as in kubectl since 1.26; use an exec plugin instead');
+    throw user.error('auth-provider', 'is no longer supported, as in kubectl since 1.26; use an exec plugin instead');
   }
   const token = user.string('token');
   if (token !== undefined && !/^[\x21-\x7e]+$/u.test(token)) {
-    throw user.wrong('token', 'has characters that no token has');
+    throw user.error('token', 'has characters that are not allowed in a token');
   }
   const tokenFile = user.string('tokenFile');
   const username = user.string('username');
   const password = user.string('password');
   if ((token ?? tokenFile) !== undefined && (username ?? password) !== undefined) {
-    throw user.wrong('', 'more than one way to authenticate: a token and a username; only one is allowed');
+    throw user.error('', 'more than one way to authenticate: a token and a username; only one is allowed');
   }
   const cert = bytesOrFile(user, 'client-certificate', clock);
   const key = bytesOrFile(user, 'client-key', clock);
   if ((cert === undefined) !== (key === undefined)) {
     const missing = cert === undefined ? 'client-certificate' : 'client-key';
-    throw user.wrong(missing, 'is missing: a client certificate needs its key');
+    throw user.error(missing, 'is missing: a client certificate needs its key');
   }
   const exec = user.has('exec') ? execSpec(user.fields('exec'), context) : undefined;
   const basic =
@@ -63,7 +63,7 @@ function impersonation(user: Fields): AuthHeaders {
   const extra = user.stringLists('as-user-extra');
   if (as === undefined) {
     if (uid === undefined && groups.length === 0 && extra.length === 0) return {};
-    throw user.wrong('as', 'is missing: groups, uid and extra cannot be impersonated without a user');
+    throw user.error('as', 'is missing: groups, uid and extra cannot be impersonated without a user');
   }
   return {
     'Impersonate-User': as,
@@ -77,16 +77,16 @@ function execSpec(exec: Fields, { cluster, ca, env }: UserContext): ExecSpec {
   const apiVersion = exec.required('apiVersion');
   if (!EXEC_API_VERSIONS.includes(apiVersion)) {
     const known = EXEC_API_VERSIONS.join(' or ');
-    throw exec.wrong('apiVersion', `must be ${known}, is ${JSON.stringify(apiVersion)}`);
+    throw exec.error('apiVersion', `must be ${known}, is ${JSON.stringify(apiVersion)}`);
   }
   const mode = exec.string('interactiveMode');
   if (mode === undefined ? apiVersion.endsWith('/v1') : !['Never', 'IfAvailable', 'Always'].includes(mode)) {
-    throw exec.wrong(
+    throw exec.error(
       'interactiveMode',
       `must be Never or IfAvailable, is ${mode === undefined ? 'missing' : JSON.stringify(mode)}`,
     );
   }
-  if (mode === 'Always') throw exec.wrong('interactiveMode', 'is Always, but there is no terminal for the plugin');
+  if (mode === 'Always') throw exec.error('interactiveMode', 'is Always, but there is no terminal for the plugin');
   const command = exec.required('command');
   const given = exec.list('env').map((value, index) => {
     const entry = new Fields(exec.file, exec.at(`env[${index}]`), value);

@@ -138,7 +138,7 @@ describe('the kubeconfig is found by', () => {
   test('without any kubeconfig the error names all places; a missing file never leads to another cluster', async () => {
     await assert.rejects(
       loadKubeconfig({ env: { HOME: dir } }),
-      /no --kubeconfig, \$KUBECONFIG is not set, .*\.kube\/config does not exist, and this is no Pod/u,
+      /no --kubeconfig, \$KUBECONFIG is not set, .*\.kube\/config does not exist, and this process does not run in a Pod/u,
     );
     await assert.rejects(
       loadKubeconfig({ path: join(dir, 'none'), env: { HOME: home } }),

@@ -54,7 +54,7 @@ export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connec
   if (inCluster === undefined) {
     throw new KubeconfigError(
       'no cluster',
-      `there is no --kubeconfig, $KUBECONFIG is not set, ${home} does not exist, and this is no Pod (KUBERNETES_SERVICE_HOST is not set)`,
+      `there is no --kubeconfig, $KUBECONFIG is not set, ${home} does not exist, and this process does not run in a Pod (KUBERNETES_SERVICE_HOST is not set)`,
     );
   }
   if (options.context !== undefined && options.context !== '') {
@@ -86,7 +86,7 @@ export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Co
   const ca = bytesOrFile(cluster, 'certificate-authority', clock);
   const insecure = cluster.boolean('insecure-skip-tls-verify');
   if (insecure && ca !== undefined) {
-    throw cluster.wrong('insecure-skip-tls-verify', 'must not be true where there is a certificate-authority');
+    throw cluster.error('insecure-skip-tls-verify', 'must not be true where there is a certificate-authority');
   }
   const parts = userParts(user, { cluster, ca, env: options.env, clock });
   const server = serverOf(cluster, ca !== undefined || insecure || parts.cert !== undefined);
@@ -103,7 +103,7 @@ export function connectionOf(config: Kubeconfig, options: KubeconfigOptions): Co
 function lookUp(entries: ReadonlyMap<string, Fields>, context: Fields, name: 'cluster' | 'user'): Fields {
   const wanted = context.required(name);
   const found = entries.get(wanted);
-  if (found === undefined) throw context.wrong(name, `no such ${name} ${JSON.stringify(wanted)}`);
+  if (found === undefined) throw context.error(name, `no such ${name} ${JSON.stringify(wanted)}`);
   return found;
 }
 
@@ -112,12 +112,12 @@ function serverOf(cluster: Fields, usesTls: boolean): URL {
   // As kubectl reads a server without a scheme.
   const whole = text.includes('://') ? text : `${usesTls ? 'https' : 'http'}://${text}`;
   const server = URL.parse(whole);
-  if (server === null) throw cluster.wrong('server', 'is not a URL');
+  if (server === null) throw cluster.error('server', 'is not a URL');
   if (server.protocol !== 'https:' && server.protocol !== 'http:') {
-    throw cluster.wrong('server', `must be https or http, is ${server.protocol}//`);
+    throw cluster.error('server', `must be https or http, is ${server.protocol}//`);
   }
   if (server.username !== '' || server.password !== '') {
-    throw cluster.wrong('server', 'must not hold a user or password; they belong in users');
+    throw cluster.error('server', 'must not hold a user or password; they belong in users');
   }
   return server;
 }
@@ -127,7 +127,7 @@ function proxyOf(cluster: Fields): URL | undefined {
   if (text === undefined) return undefined;
   const proxy = URL.parse(text);
   // The value may hold a password.
-  if (proxy === null) throw cluster.wrong('proxy-url', 'is not a URL');
+  if (proxy === null) throw cluster.error('proxy-url', 'is not a URL');
   if (proxy.protocol === 'http:' || proxy.protocol === 'https:') return proxy;
-  throw cluster.wrong('proxy-url', `${proxy.protocol}// is not supported, only http and https proxies are`);
+  throw cluster.error('proxy-url', `${proxy.protocol}// is not supported, only http and https proxies are`);
 }

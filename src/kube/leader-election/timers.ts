@@ -1,7 +1,7 @@
 /** The two time limits of a leader: for its leadership, and for its last requests. */
 import type { Clock } from '../../runtime/clock.ts';
 
-/** Calls `onTime` once at a time that can be moved. */
+/** Calls `onTime` once, at a time that can be changed. */
 export class Watchdog {
   readonly #clock: Clock;
   readonly #onTime: () => void;
@@ -22,7 +22,7 @@ export class Watchdog {
   }
 }
 
-/** Aborts requests some time after `begin`, so that an API server that hangs does not keep the process from ending. */
+/** Aborts requests some time after `begin`, so that an API server that does not answer cannot delay the end of the process. */
 export class ExitLimit {
   readonly #controller = new AbortController();
   readonly #limitMs: number;

@@ -16,7 +16,7 @@ export interface WatchEvent {
   readonly object: KubeObject;
 }
 
-/** The stream brought nothing for too long. */
+/** No byte came for too long. */
 export class StalledWatchError extends Error {
   override readonly name = 'StalledWatchError';
 }
@@ -113,6 +113,6 @@ export class WatchStream {
 export function watchError(cluster: string, path: string, object: unknown): Error {
   const status = statusOf(object);
   const { code } = object as { readonly code?: unknown };
-  if (status === undefined) return new Error('the watch brought an error that is not a Status');
+  if (status === undefined) return new Error('the watch sent an ERROR event without a Status');
   return new ApiError({ cluster, method: 'GET', path }, typeof code === 'number' ? code : 500, status);
 }

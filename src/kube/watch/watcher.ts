@@ -247,7 +247,7 @@ export class Watcher {
         if (state.at === 'watching') state.refusals += 1;
         throw watchError(api.cluster, target.path, object);
       default:
-        throw new Error(`the watch brought an event of unknown type ${JSON.stringify(type)}`);
+        throw new Error(`the watch sent an event of unknown type ${JSON.stringify(type)}`);
     }
     const { resourceVersion, annotations } = object.metadata;
     if (state.at === 'watching') {

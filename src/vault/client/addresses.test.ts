@@ -42,7 +42,7 @@ describe('addresses of Vaults', () => {
     assert.match(named('*').problem(url) ?? '', /link-local/);
     assert.match(named('169.254.*').problem(url) ?? '', /link-local/);
     assert.match(named('vault.example').problem(new URL('http://other')) ?? '', /--vault-addresses/);
-    assert.ok(!named().names(url) && named('*').names(url));
+    assert.ok(!named().isNamed(url) && named('*').isNamed(url));
   });
 
   it('are checked again when a name is resolved', async () => {

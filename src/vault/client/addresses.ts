@@ -42,21 +42,21 @@ export class VaultAddresses {
   }
 
   /** Whether a pattern names the server: only then it may get tokens that the API server accepts. */
-  names(url: URL): boolean {
+  isNamed(url: URL): boolean {
     return this.#patterns.some((pattern) => pattern.matches(url));
   }
 
   /** Why the server may not be called; does not resolve names. */
   problem(url: URL): string | undefined {
-    if (this.#patterns.length > 0 && !this.names(url)) {
+    if (this.#patterns.length > 0 && !this.isNamed(url)) {
       return `${url.origin} is none of the servers that --vault-addresses names`;
     }
-    return isForbidden(hostAndPort(url).host) && !this.#means(url) ? forbidden(url.hostname) : undefined;
+    return isForbidden(hostAndPort(url).host) && !this.#isNamedExactly(url) ? forbidden(url.hostname) : undefined;
   }
 
   /** Resolves the server's name to the addresses that may be called, for its connections. */
   lookupFor(url: URL): LookupFunction {
-    if (this.#means(url)) return lookup;
+    if (this.#isNamedExactly(url)) return lookup;
     return (hostname, options, done) => {
       lookup(hostname, { ...options, all: true }, (error, found: readonly LookupAddress[]) => {
         const allowed = error === null ? found.filter(({ address }) => !isForbidden(address)) : [];
@@ -71,7 +71,7 @@ export class VaultAddresses {
     };
   }
 
-  #means(url: URL): boolean {
+  #isNamedExactly(url: URL): boolean {
     return this.#patterns.some((pattern) => pattern.isLiteral && pattern.matches(url));
   }
 }

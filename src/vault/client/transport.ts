@@ -19,7 +19,7 @@ export interface TransportOptions {
   /** At a time. */
   readonly connections: number;
   readonly large: Slots;
-  /** What the server's name may resolve to. */
+  /** Addresses that the server's name may resolve to. */
   readonly addresses: VaultAddresses;
   /** URL of an HTTP proxy. */
   readonly proxy?: string | undefined;
@@ -39,11 +39,11 @@ export interface ClientCertificate {
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 /** Answers above this are large: only some of them are in memory at a time. */
 const LARGE_BYTES = 64 * 1024;
-/** How long the rest of a large answer may take, ms: a server that sends it slowly must not keep others waiting. */
+/** Time limit of the rest of a large answer, ms: a slow server must not delay others. */
 const LARGE_LIMIT_MS = 5_000;
-/** Large answers at a time, of all servers: with the text and its values each takes up to 10 MiB for a moment. */
+/** Large answers at a time, of all servers: each takes up to 10 MiB while it is parsed. */
 const LARGE_AT_A_TIME = 4;
-/** Below the idle limits usual for load balancers (60 s), so that we close first. */
+/** Below the usual idle limit of load balancers (60 s), so that this side closes first. */
 const IDLE_MS = 30_000;
 
 /** Shared by all connections of a process, to bound the memory for answers. */
@@ -137,7 +137,7 @@ export class Transport {
   }
 }
 
-/** The way to a server of plain HTTP through a proxy: the proxy gets the whole URL in the request line. */
+/** The route to a plain HTTP server through a proxy: the request line has the whole URL. */
 function forwardedBy(proxy: URL, server: URL, direct: Route): Route {
   const headers = [...direct.headers, ...Object.entries(proxyAuthorization(proxy)).flat()];
   return { ...routeTo(proxy, []), basePath: `${server.origin}${direct.basePath}`, headers };

@@ -152,7 +152,7 @@ export class VaultEntries {
     for (let attempt = 1; ; attempt++) {
       const current = await this.#at(path, signal, (entry) => this.#readToWrite(entry, signal));
       const wanted = decide(current);
-      const same = current.state === 'found' && wanted !== undefined && holds(current, wanted, nestedInKv1);
+      const same = current.state === 'found' && wanted !== undefined && hasValues(current, wanted, nestedInKv1);
       if (wanted === undefined || same) return { written: false, ...versionOf(current) };
       try {
         const made = await this.write(path, wanted, { ifVersion: versionToReplace(current), signal, nestedInKv1 });
@@ -288,7 +288,7 @@ export function versionToReplace(current: KvEntry): number {
   return current.version ?? 1;
 }
 
-function holds({ values, version }: FoundEntry, wanted: VaultValues, nestedInKv1: boolean): boolean {
+function hasValues({ values, version }: FoundEntry, wanted: VaultValues, nestedInKv1: boolean): boolean {
   return wanted.equals(values) || (nestedInKv1 && version === undefined && wanted.equals(values.unnested()));
 }
 

@@ -106,7 +106,7 @@ export class Mounts {
       if (mounted === undefined) return undefined;
       const kind = kindOf(stringMember(data, 'type'), stringMember(objectMember(data, 'options'), 'version'));
       const mount: Mount = { path: mounted.endsWith('/') ? mounted : `${mounted}/`, kind };
-      // In an Enterprise namespace that is written in the path the answer is relative to it: of no use here.
+      // If the path contains an Enterprise namespace, the answer is relative to it and cannot be used here.
       if (!within(mount, path)) return undefined;
       this.#mounts.set(mount.path, { mount, until: this.#clock.monotonic() + REMEMBER_MS });
       return mount;
@@ -123,7 +123,7 @@ function within(mount: Mount, path: string): boolean {
 
 function kindOf(type: string | undefined, version: string | undefined): MountKind {
   if (type === 'kv') return version === '2' ? 'kv2' : 'kv1';
-  // The names of KV 1 before it was called so, and of the token's own store.
+  // The old name of KV 1, and the store of a single token.
   return type === 'generic' || type === 'cubbyhole' ? 'kv1' : 'other';
 }
 

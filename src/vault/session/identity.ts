@@ -97,8 +97,8 @@ async function loginFields(
     }
     return { role: identity.role, jwt: textOf(await identity.jwt(signal)) };
   } catch (cause) {
-    const what = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
-    throw new VaultError(`no ${what} to log in with: ${cause instanceof Error ? cause.message : 'unknown'}`, {
+    const name = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
+    throw new VaultError(`no ${name} to log in with: ${cause instanceof Error ? cause.message : 'unknown'}`, {
       kind: cause instanceof CredentialUnavailableError ? 'unavailable' : 'authFailed',
       addr: server.origin,
       cause,

@@ -3,7 +3,7 @@
  *
  * Vault ≥ 1.13 and OpenBao lock an AppRole for 15 minutes after five refused logins, and forget refusals after 15
  * minutes without one (`user_lockout`). So a refused AppRole login is tried at most four times in any 15 minutes, then
- * every 16 minutes: a wrong secret id never locks out the other users of the role. After other failures (no answer, another
+ * every 16 minutes. So a wrong secret id never locks the role for its other users. After other failures (no answer, another
  * auth method, no such mount) the wait grows exponentially. A changed credential is another session, which starts fresh.
  */
 import { Backoff } from '../../runtime/backoff.ts';
@@ -40,7 +40,7 @@ export class LoginBackoff {
     if (method !== 'approle' || error.kind !== 'authFailed') return this.#refused.next(error.retryAfterMs);
     const delay = this.#delays[Math.min(this.#refusals, this.#delays.length - 1)] ?? 0;
     this.#refusals++;
-    // Only ever longer: a shorter wait would allow a fifth refusal within the 15 minutes.
+    // The jitter only adds: a shorter wait would allow a fifth refusal within the 15 minutes.
     return delay * (1 + 0.1 * this.#random());
   }
 

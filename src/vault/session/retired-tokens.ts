@@ -8,7 +8,7 @@ import type { DistributiveOmit, SessionEvent } from './session-events.ts';
 import type { SessionToken } from './token.ts';
 
 const REVOKE_LIMIT_MS = 2_000;
-/** Number of ended tokens that are kept, for leases that name one of them. */
+/** Number of ended tokens whose ids are kept, for leases that name one of them. */
 const REMEMBERED = 100;
 
 export class RetiredTokens {

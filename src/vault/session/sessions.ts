@@ -3,7 +3,7 @@
  *
  * Invariants: a session has as many users as `acquire` was called and not released. One without users is kept for
  * `lingerMs`, and until its login may be tried again, so that a rule that is deleted and created again neither logs in again
- * nor forgets that the last login was refused. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
+ * nor loses the wait after a refused login. Connections are shared by all sessions of one server and TLS setting, and closed with the last of them.
  */
 import type { Clock, Timer } from '../../runtime/clock.ts';
 import { VaultClient, type VaultClientOptions } from '../client/client.ts';

@@ -12,7 +12,7 @@ import type { SessionToken } from './token.ts';
 export interface KeeperOptions {
   readonly context: LoginContext;
   readonly random: () => number;
-  /** The token comes from the configuration: a login brings no other. */
+  /** The token comes from the configuration, so a login cannot replace it. */
   readonly given: boolean;
   /** Logs in again; the session then calls `keep` for the new token. */
   readonly replace: () => Promise<unknown>;
@@ -38,7 +38,7 @@ export class TokenKeeper {
     this.#options = options;
   }
 
-  /** Renews this token from now on, and no other. */
+  /** Renews this token from now on, instead of the one before. */
   keep(token: SessionToken): void {
     this.stop();
     this.#token = token;

@@ -3,12 +3,12 @@ import type { SecretBytes } from '../../runtime/secret-bytes.ts';
 
 export interface TokenFacts {
   readonly token: SecretBytes;
-  /** The accessor; for a token without one (batch) a name of our own. */
+  /** The accessor; for a token without one (batch) a generated name. */
   readonly id: string;
   /** 0 or less: does not expire. */
   readonly ttlSeconds: number;
   readonly renewable: boolean;
-  /** We revoke it when it is no longer used: a token of our own login, and not a batch token. */
+  /** Keyferry revokes it after its last use: it comes from a login of Keyferry, and is no batch token. */
   readonly revocable: boolean;
   /** Vault ends it after a number of calls. */
   readonly limitedUses: boolean;
@@ -35,7 +35,7 @@ export class SessionToken {
   #lifeMs: number;
   #expiresAt: number;
 
-  /** @param now monotonic ms, from before the call, so that its life is never taken for longer than it is */
+  /** @param now monotonic ms, from before the call, so that its end is never assumed too late */
   constructor(facts: TokenFacts, now: number) {
     this.token = facts.token;
     this.id = facts.id;

@@ -118,7 +118,7 @@ describe('a Vault', () => {
   });
 
   for (const [status, body, words] of [
-    [429, { errors: ['too many requests'] }, /429|Vault asked for fewer calls/],
+    [429, { errors: ['too many requests'] }, /429|Vault requested fewer calls/],
     [473, { initialized: true, performance_standby: true }, /473/],
     [503, { errors: ['Vault is sealed'] }, /503.*sealed/],
   ] as const) {
