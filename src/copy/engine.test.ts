@@ -1,4 +1,4 @@
-/** The start of backends, the fate of unclaimed copies, and the failures of rules. */
+/** The start of backends, the decision about orphans, and the failures of rules. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -52,10 +52,10 @@ test('a stop before a backend is synced causes no error', async () => {
 test('a copy is an orphan only if its rule was evaluated after its last change', async () => {
   const gates: PromiseWithResolvers<void>[] = [];
   const evaluated: string[] = [];
-  const system: RuleReconciler = {
+  const reconciler: RuleReconciler = {
     name: 'rules',
     prepare: async () => await gates.at(-1)?.promise,
-    // oxlint-disable-next-line require-yield -- it is quick
+    // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
       evaluated.push(rule);
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
@@ -67,21 +67,21 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  const fate = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
-  engine.claims.add(system);
+  const orphanAction = async (): Promise<string> => await engine.orphanActionOf(RULE, TARGET, COPY, signal);
+  engine.claims.add(reconciler);
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
-    assert.equal(await fate(), 'delete');
+    assert.equal(await orphanAction(), 'delete');
     const gate = Promise.withResolvers<void>();
     gates.push(gate);
     engine.enqueueRule(RULE);
-    assert.equal(await fate(), 'later', 'it is still to be evaluated');
+    assert.equal(await orphanAction(), 'later', 'it is still to be evaluated');
     gate.resolve();
     const [rules] = engine.queues;
     await rules?.queue.idle(signal);
     assert.equal(evaluated.length, 2);
-    assert.equal(await fate(), 'delete');
+    assert.equal(await orphanAction(), 'delete');
   } finally {
     await engine.stop();
   }
@@ -90,7 +90,7 @@ test('a copy is an orphan only if its rule was evaluated after its last change',
 test('a rule that cannot be prepared is not read from the server for each of its copies', async () => {
   let liveGets = 0;
   const tried = Promise.withResolvers<void>();
-  const system: RuleReconciler = {
+  const reconciler: RuleReconciler = {
     name: 'rules',
     prepare: async () => await Promise.reject(new Error('refused')),
     evaluate: () => assert.fail('it was not prepared'),
@@ -104,7 +104,7 @@ test('a rule that cannot be prepared is not read from the server for each of its
   };
   const engine = new Engine({ onError: () => tried.resolve() });
   const { signal } = new AbortController();
-  engine.claims.add(system);
+  engine.claims.add(reconciler);
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -116,10 +116,10 @@ test('a rule that cannot be prepared is not read from the server for each of its
   }
 });
 
-test('while a rule is evaluated in steps none of its copies is an orphan, and a change meanwhile is not lost', async () => {
+test('while a rule is evaluated in steps none of its copies is an orphan, and a change during the evaluation is not lost', async () => {
   let evaluations = 0;
   let during: Promise<string> | undefined;
-  const system: RuleReconciler = {
+  const reconciler: RuleReconciler = {
     name: 'rules',
     *evaluate(rule) {
       evaluations += 1;
@@ -138,7 +138,7 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.claims.add(system);
+  engine.claims.add(reconciler);
   engine.enqueueRule(RULE);
   try {
     await engine.start(signal);
@@ -155,7 +155,7 @@ test('while a rule is evaluated in steps none of its copies is an orphan, and a 
 test('a heavy rule delays neither other rules nor the start, and none of its copies is an orphan until it is evaluated', async () => {
   const gate = { open: false };
   let done = false;
-  const system: RuleReconciler = {
+  const reconciler: RuleReconciler = {
     name: 'rules',
     *evaluate(rule) {
       const until = performance.now() + 60;
@@ -170,7 +170,7 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.claims.add(system);
+  engine.claims.add(reconciler);
   engine.enqueueRule(RULE);
   engine.enqueueRule('rules:n/quick');
   try {
@@ -189,9 +189,9 @@ test('a heavy rule delays neither other rules nor the start, and none of its cop
 
 test('a copy that its rule claims is never an orphan', async () => {
   const target = TARGET;
-  const system: RuleReconciler = {
+  const reconciler: RuleReconciler = {
     name: 'rules',
-    // oxlint-disable-next-line require-yield -- it is quick
+    // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
       const owner = { key: rule, title: rule, rank: '' };
       const claim = { owner, target, mode: 'own', source: undefined, shape: new LeaveShape('Left', '') } as const;
@@ -204,7 +204,7 @@ test('a copy that its rule claims is never an orphan', async () => {
   };
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
   const { signal } = new AbortController();
-  engine.claims.add(system);
+  engine.claims.add(reconciler);
   engine.addBackend(stubBackend('c'));
   engine.enqueueRule(RULE);
   try {
@@ -219,13 +219,13 @@ test('a copy that its rule claims is never an orphan', async () => {
 test('the failure of a rule is reported until a run of it succeeds', async () => {
   const reported: (string | undefined)[] = [];
   let isRefused = true;
-  const system: RuleReconciler = {
+  const reconciler: RuleReconciler = {
     name: 'rules',
     prepare: async () => {
       await Promise.resolve();
       if (isRefused) throw new Error('refused');
     },
-    // oxlint-disable-next-line require-yield -- it is quick
+    // oxlint-disable-next-line require-yield -- one step is enough
     *evaluate(rule) {
       return { owner: { key: rule, title: rule, rank: '' }, version: '1', claims: [], sources: [] };
     },
@@ -238,7 +238,7 @@ test('the failure of a rule is reported until a run of it succeeds', async () =>
     },
   };
   const engine = new Engine({ onError: () => undefined });
-  engine.claims.add(system);
+  engine.claims.add(reconciler);
   engine.enqueueRule(RULE);
   try {
     await engine.start(new AbortController().signal);

@@ -1,7 +1,7 @@
 /**
- * The index over any history: users and we write, three watches bring it in their own time (one selects by label, one follows a name,
- * one sees everything and keeps what is labelled so), answers to our writes come whenever they like, and lists are repeated. When all
- * has arrived, the index is what the server has.
+ * The index over any history: users and Keyferry write, three watches deliver the events with any delay (one selects by label, one follows
+ * a name, one receives all objects and keeps those with the label), responses to our writes arrive at any time, and lists are repeated.
+ * When all events have arrived, the index has the same objects as the server.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts';
 import { type Expectation, type ObjectFeed, ObjectIndex } from './object-index.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
-/** Followed by name, whatever its labels. */
+/** Followed by name, with any labels. */
 const FOLLOWED = 'a';
 
 type Event =
@@ -19,13 +19,13 @@ type Event =
   | { readonly type: 'complete'; readonly version: string };
 
 interface Watch {
-  /** What the server tells it of. */
+  /** Whether the server sends it events of an object. */
   readonly selects: (meta: ObjectMeta) => boolean;
-  /** What it keeps of that. */
+  /** Whether it keeps the object. */
   readonly keeps: (meta: ObjectMeta) => boolean;
   readonly feed: ObjectFeed;
   readonly queue: Event[];
-  /** Of the list under way. */
+  /** The keys of the running list. */
   readonly listed: Set<string>;
 }
 
@@ -36,10 +36,10 @@ class World {
   readonly objects = new Map<string, ObjectMeta>();
   readonly index: ObjectIndex;
   readonly clock = new ManualClock();
-  /** What changes told of the index add up to. */
-  readonly told = new Map<string, string>();
+  /** The versions of the objects according to the reported changes. */
+  readonly reported = new Map<string, string>();
   readonly #watches: readonly Watch[];
-  readonly #answers: { readonly expectation: Expectation; readonly meta: ObjectMeta }[] = [];
+  readonly #responses: { readonly expectation: Expectation; readonly meta: ObjectMeta }[] = [];
   #version = 10;
   #uid = 0;
 
@@ -49,11 +49,15 @@ class World {
       'Secret',
       (key, before, after) => {
         const name = key.slice(key.lastIndexOf('/') + 1);
-        assert.equal(this.told.get(name), before?.resourceVersion, 'changes follow from each other');
-        if (after === undefined) this.told.delete(name);
-        else this.told.set(name, after.resourceVersion);
+        assert.equal(
+          this.reported.get(name),
+          before?.resourceVersion,
+          'each change starts from the version that was reported before',
+        );
+        if (after === undefined) this.reported.delete(name);
+        else this.reported.set(name, after.resourceVersion);
       },
-      { clock: this.clock, onRollback: (key) => assert.fail(`${key} is taken for set back`) },
+      { clock: this.clock, onRollback: (key) => assert.fail(`${key} is taken for a rollback`) },
     );
     const everything = (): boolean => true;
     this.#watches = [
@@ -63,7 +67,7 @@ class World {
     ];
   }
 
-  /** Replaces or creates; the watches hear of it as an API server tells them. */
+  /** Replaces or creates an object, and sends the events that an API server would send. */
   put(name: string, labelled: boolean): ObjectMeta {
     const before = this.objects.get(name);
     this.#version += 1;
@@ -76,7 +80,7 @@ class World {
       ...(labelled ? { labels: { copy: 'yes' } } : {}),
     };
     this.objects.set(name, meta);
-    this.#tell(before, meta);
+    this.#sendEvents(before, meta);
     return meta;
   }
 
@@ -85,17 +89,17 @@ class World {
     if (before === undefined) return;
     this.#version += 1;
     this.objects.delete(name);
-    this.#tell(before, undefined);
+    this.#sendEvents(before, undefined);
   }
 
-  /** A write of ours: done now, answered later. */
+  /** Our own write: done now, with its response later. */
   write(name: string): void {
     const expectation = this.index.expect(`c:Secret/n/${name}`);
-    this.#answers.push({ expectation, meta: this.put(name, true) });
+    this.#responses.push({ expectation, meta: this.put(name, true) });
   }
 
-  answer(): void {
-    const next = this.#answers.shift();
+  respond(): void {
+    const next = this.#responses.shift();
     next?.expectation.learn(next.meta);
     next?.expectation[Symbol.dispose]();
   }
@@ -114,7 +118,7 @@ class World {
     return true;
   }
 
-  /** What was under way is lost, and all is listed as it is now. */
+  /** Drops events that were not delivered, and lists the present objects. */
   relist(watch: number): void {
     const { queue, listed, selects } = this.#watches[watch] ?? assert.fail();
     queue.length = 0;
@@ -125,19 +129,19 @@ class World {
 
   async settle(): Promise<void> {
     for (const watch of this.#watches.keys()) while (this.deliver(watch));
-    while (this.#answers.length > 0) this.answer();
+    while (this.#responses.length > 0) this.respond();
     await this.clock.advance(60_000);
   }
 
-  /** What the index should hold in the end. */
+  /** The objects that the index must have at the end. */
   get visible(): Record<string, string> {
-    const seen = [...this.objects.values()].filter((meta) =>
+    const kept = [...this.objects.values()].filter((meta) =>
       this.#watches.some(({ selects, keeps }) => selects(meta) && keeps(meta)),
     );
-    return Object.fromEntries(seen.map(({ name, resourceVersion }) => [name, resourceVersion]));
+    return Object.fromEntries(kept.map(({ name, resourceVersion }) => [name, resourceVersion]));
   }
 
-  #tell(before: ObjectMeta | undefined, after: ObjectMeta | undefined): void {
+  #sendEvents(before: ObjectMeta | undefined, after: ObjectMeta | undefined): void {
     for (const { selects, queue } of this.#watches) {
       if (after !== undefined && selects(after)) queue.push({ type: 'upsert', meta: after });
       else if (before !== undefined && selects(before)) {
@@ -147,7 +151,7 @@ class World {
   }
 }
 
-test('property: when all events have arrived, the index has what the server has', async () => {
+test('property: when all events have arrived, the index has the same objects as the server', async () => {
   const step = record({
     do: constantFrom('label', 'unlabel', 'delete', 'write', 'answer', 'deliver', 'deliver', 'deliver', 'relist'),
     name: constantFrom(...NAMES),
@@ -160,7 +164,7 @@ test('property: when all events have arrived, the index has what the server has'
         if (what === 'label' || what === 'unlabel') world.put(name, what === 'label');
         else if (what === 'delete') world.delete(name);
         else if (what === 'write') world.write(name);
-        else if (what === 'answer') world.answer();
+        else if (what === 'answer') world.respond();
         else if (what === 'deliver') world.deliver(watch);
         else world.relist(watch);
       }
@@ -170,7 +174,7 @@ test('property: when all events have arrived, the index has what the server has'
         return version === undefined ? [] : [[name, version] as const];
       });
       assert.deepEqual(Object.fromEntries(held), world.visible);
-      assert.deepEqual(Object.fromEntries(world.told), world.visible);
+      assert.deepEqual(Object.fromEntries(world.reported), world.visible);
       assert.equal([...world.index.keys()].length, held.length);
       assert.equal(world.clock.pendingTimers, 0);
     }),

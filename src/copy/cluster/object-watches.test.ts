@@ -1,4 +1,4 @@
-/** The watches of objects on a real API server: objects pass from single watches to a wide one and back, and none is lost on the way. */
+/** The watches of objects on a real API server: objects move from single watches to a wide one and back, and no event is lost. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -30,14 +30,14 @@ after(async () => {
 const create = async (n: number): Promise<unknown> =>
   await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${n}`, namespace: 'default' } });
 
-/** The same API, whose watches forget where they were, and whose lists are held up before they are handed out, when told to. */
+/** The same API. With `expires` its watches get a 410, and its lists wait for `release`. */
 class HeldLists implements KubeApi {
   readonly cluster = 'local';
-  forgetful = false;
+  expires = false;
   /** A list was read, and waits for `release`. */
   held = false;
   readonly #api: KubeApi;
-  #asked: Promise<KubeResponse> | undefined;
+  #lastRequest: Promise<KubeResponse> | undefined;
   readonly #released = Promise.withResolvers<void>();
 
   constructor(inner: KubeApi) {
@@ -50,23 +50,23 @@ class HeldLists implements KubeApi {
 
   async request(request: KubeRequest): Promise<KubeResponse> {
     const answer = this.#api.request(request);
-    if (request.query?.['limit'] === undefined) this.#asked = answer;
-    else if (this.forgetful) {
+    if (request.query?.['limit'] === undefined) this.#lastRequest = answer;
+    else if (this.expires) {
       await answer;
       this.held = true;
       await this.#released.promise;
-      this.forgetful = false;
+      this.expires = false;
     }
     return await answer;
   }
 
-  /** Settles when what was asked last is answered. */
-  async answered(): Promise<void> {
-    await Promise.allSettled([this.#asked]);
+  /** Settles with the last request. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([this.#lastRequest]);
   }
 
   async stream(request: KubeRequest): Promise<KubeStream> {
-    if (!this.forgetful) return await this.#api.stream(request);
+    if (!this.expires) return await this.#api.stream(request);
     if (request.query?.['resourceVersion'] !== undefined) {
       const { method, path: where } = request;
       throw new ApiError({ method, path: where, cluster: this.cluster }, 410, {
@@ -79,7 +79,7 @@ class HeldLists implements KubeApi {
   }
 }
 
-test('an object that is wanted after a list has skipped it does not count as deleted', async () => {
+test('an object that is followed after a list has skipped it does not count as deleted', async () => {
   const held = new HeldLists(api);
   const seen: string[] = [];
   const index = new ObjectIndex('local', 'Secret', (_, earlier, later) =>
@@ -90,11 +90,11 @@ test('an object that is wanted after a list has skipped it does not count as del
   try {
     await create(50);
     await objectWatches.watchAll(() => false).synced;
-    held.forgetful = true;
+    held.expires = true;
     objectWatches.reopenSilent(0);
     await waitFor(() => held.held, { message: 'the list to be repeated' });
     objectWatches.follow(key);
-    await held.answered();
+    await held.settled();
     held.release();
     await waitFor(() => objectWatches.isKnown(key), { message: 'it to be known' });
     await waitFor(() => objectWatches.health.every(({ connected }) => connected), {
@@ -121,7 +121,7 @@ test('objects are known correctly before, during and after the switch to the wid
     onKnown: (key) => known.push(key),
   });
   const key = (n: number): string => `local:Secret/default/s${n}`;
-  /** Waits until every wanted object is known, and is in the index if it is on the server. */
+  /** Waits until every followed object is known, and is in the index if it is on the server. */
   const right = async (there: readonly number[], notThere: readonly number[]): Promise<void> => {
     const look = (): boolean =>
       [...there, ...notThere].every((n) => objectWatches.isKnown(key(n))) &&

@@ -1,4 +1,4 @@
-/** A write that was planned for an object which is another one by now, or is no copy any more: it is not done. */
+/** A write is not done if the object was recreated or changed since it was planned. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -55,11 +55,11 @@ const desired: DesiredObject = {
   data: 'source',
 };
 
-/** What users do between our look at a copy and our write. */
+/** Changes by users between our read of a copy and our write. */
 const CHANGES: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
   'another object with labels and annotations in its place': async (name) => {
     await plane.api.delete(path(name));
-    await create(name, 'theirs', 'nobody');
+    await create(name, 'theirs', 'other');
   },
   'another object with the same mark in its place': async (name) => {
     await plane.api.delete(path(name));

@@ -8,7 +8,7 @@ import { OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.ts';
 
 const content = (text: string, type = 'Opaque'): Content =>
   Content.ofFields(SECRET, { data: { a: Buffer.from(text).toString('base64') } }, type, '1');
-const WISH: DesiredObject = {
+const DESIRED: DesiredObject = {
   kind: 'be',
   labels: { team: 'a' },
   annotations: { gone: null },
@@ -24,21 +24,21 @@ const META: ObjectMeta = {
   annotations: { at: '0' },
 };
 
-test('what was stored is compared with what was written: values, type, labels and annotations', () => {
-  const is = (meta: Partial<ObjectMeta>, stored: Content | undefined, desired: DesiredObject = WISH): boolean =>
+test('the stored object is compared with the desired one: values, type, labels and annotations', () => {
+  const is = (meta: Partial<ObjectMeta>, stored: Content | undefined, desired: DesiredObject = DESIRED): boolean =>
     isOverwritten({ meta: { ...META, ...meta }, ...(stored === undefined ? {} : { stored }) }, desired, content('1'));
   assert.equal(is({}, content('1')), false);
   assert.equal(is({}, undefined), false, 'nothing is known of the data');
   assert.equal(is({}, content('2')), true);
   assert.equal(is({}, content('1', 'example.com/other')), true);
-  assert.equal(is({}, content('1', 'example.com/other'), { ...WISH, type: '' }), false, 'the type is not ours to say');
+  assert.equal(is({}, content('1', 'example.com/other'), { ...DESIRED, type: '' }), false, 'any type is right');
   assert.equal(is({ labels: { team: 'b' } }, undefined), true);
   assert.equal(is({ annotations: { gone: 'x' } }, undefined), true);
-  assert.equal(is({}, content('1'), withMark(WISH)), true, 'the mark was dropped');
-  assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withMark(WISH)), false);
+  assert.equal(is({}, content('1'), withMark(DESIRED)), true, 'the mark was dropped');
+  assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withMark(DESIRED)), false);
 });
 
-test('of a burst each content is proven once, and beyond that what the budget allows; it grows again with time', () => {
+test('in a burst each content gets one full response, others as the budget allows; the budget grows again with time', () => {
   let now = 1_000_000;
   const budget = new FullResponseBudget(() => now);
   const contents = Array.from({ length: 100 }, (_, index) => content(String(index)));
@@ -53,7 +53,7 @@ test('of a burst each content is proven once, and beyond that what the budget al
   assert.equal(proven(), 0, 'a clock that was set back');
 });
 
-test('everyday writes of small Secrets are all proven', () => {
+test('all usual writes of small Secrets get a full response', () => {
   const budget = new FullResponseBudget(() => 0);
   const one = content('1');
   for (let n = 0; n < 20; n += 1) assert.ok(budget.isDue(one), String(n));

@@ -3,8 +3,8 @@
  * of the watch.
  *
  *   expected ──a watch brings the object──▶ (done)
- *      │ 5 s                                  ▲
- *      ▼                                        │
+ *      │ 5 s                                ▲
+ *      ▼                                    │
  *   late: the watches that were silent since are opened again ──▶ given up after another 15 s
  *
  * There is one timer for all writes, and none while no write is expected. Keys are in the order of their writes.

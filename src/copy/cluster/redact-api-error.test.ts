@@ -1,4 +1,4 @@
-/** What is decided by a server's words stays true when a value is taken out of them. */
+/** The class of an API error stays the same after values are removed from its texts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -26,17 +26,17 @@ const ANSWERS: readonly (readonly [ApiError, (error: unknown) => boolean])[] = [
   ],
 ];
 
-test('without the values that are words of it', () => {
+test('an error whose words are values is classified as before', () => {
   const words = ['data', 'immutable', 'terminated', 'because'];
   const data = Object.fromEntries(words.map((word, index) => [`k${index}`, Buffer.from(word).toString('base64')]));
   const content = Content.ofFields(SECRET, { data }, 'Opaque', '1');
   for (const [error, is] of ANSWERS) {
-    const told = redactApiError(error, SECRET, [content]);
-    assert.notEqual(told.statusMessage, error.statusMessage);
-    assert.ok(is(told), `${is.name} of ${told.message}`);
+    const redacted = redactApiError(error, SECRET, [content]);
+    assert.notEqual(redacted.statusMessage, error.statusMessage);
+    assert.ok(is(redacted), `${is.name} of ${redacted.message}`);
   }
 });
 
-test('without any word of it', () => {
+test('an error whose texts were removed is classified as before', () => {
   for (const [error, is] of ANSWERS) assert.ok(is(withoutDetails(error)), is.name);
 });

@@ -1,4 +1,4 @@
-/** What a store remembers of objects, on a real API server. */
+/** The caches of a store, on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -21,7 +21,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('nothing is remembered of an object that is gone, also if nobody had to ask for it to be followed', async () => {
+test('the fingerprints of a deleted object are dropped, also if it was not followed', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     await store.watches.watchAll(({ annotations }) => annotations !== undefined).synced;
@@ -42,7 +42,7 @@ test('nothing is remembered of an object that is gone, also if nobody had to ask
   }
 });
 
-test('a content weighs more than its values: so many small ones are not kept', async () => {
+test('a content takes more memory than its values, so that not all of many small ones are kept', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     await store.watches.watchAll(() => true).synced;
@@ -64,7 +64,7 @@ test('a content weighs more than its values: so many small ones are not kept', a
   }
 });
 
-test('a server that has gone back to an older state is not asked again and again', async () => {
+test('an object in an older version than before is an error, and reported as a rollback', async () => {
   const store = new KubeStore({ api, kind: SECRET, onChange: () => undefined, onKnown: () => undefined });
   try {
     const { metadata } = await plane.api.create({
@@ -76,7 +76,7 @@ test('a server that has gone back to an older state is not asked again and again
     using answer = store.index.expect(store.key('default', 'older'));
     answer.learn(metadata);
     assert.ok((await store.read(key)) !== undefined);
-    // Of a time that was, before a backup took its place.
+    // A version from before the restore of a backup.
     answer.learn({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
     await assert.rejects(store.read(key), { name: 'ConnectionError', code: 'EROLLBACK' });
   } finally {

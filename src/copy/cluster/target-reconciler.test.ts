@@ -1,4 +1,4 @@
-/** What becomes of a copy where something changes while the server is asked, on a real API server. */
+/** Changes of a copy during the requests of a run, on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -22,7 +22,7 @@ const STAYS = 'example.com/stays';
 let plane: ControlPlane;
 let api: HttpKubeApi;
 let store: KubeStore;
-/** What happens before the next request of a method. */
+/** Runs before the next request of a method. */
 const interruptions = new Map<string, () => Promise<unknown>>();
 
 before(async () => {
@@ -61,12 +61,12 @@ const targetsOf = (book: ClaimBook, orphanActionOf: TargetReconcilerOptions['orp
     now: () => Date.now(),
   });
 
-/** A copy of `gone`, and what is said of each owner: `gone` wants nothing, and changes meanwhile as `edit` says. */
-async function unwanted(name: string, edit: Readonly<Record<string, string>>): Promise<readonly RuleKey[]> {
-  const asked: RuleKey[] = [];
+/** Reconciles a copy of the deleted rule `gone`. During the read of its owner, a user makes the change `edit` to the copy. */
+async function reconcileOrphan(name: string, edit: Readonly<Record<string, string>>): Promise<readonly RuleKey[]> {
+  const owners: RuleKey[] = [];
   const targets = targetsOf(new ClaimBook(), async (rule: RuleKey, _target, observed: Observed) => {
-    asked.push(rule);
-    if (asked.length === 1) {
+    owners.push(rule);
+    if (owners.length === 1) {
       await plane.api.patch(path(name), { metadata: { annotations: edit } });
       const [[key, value] = ['', '']] = Object.entries(edit);
       await waitFor(() => store.index.get('default', name)?.annotations[key] === value, { message: 'the edit' });
@@ -80,32 +80,32 @@ async function unwanted(name: string, edit: Readonly<Record<string, string>>): P
   });
   await waitFor(() => store.index.get('default', name), { message: 'the copy to be known' });
   await targets.reconcile(store.key('default', name), new AbortController().signal);
-  return asked;
+  return owners;
 }
 
-describe('a copy whose owner is gone, changed while that was found out', () => {
-  it('stays, if it says so by now', async () => {
-    await unwanted('told-to-stay', { [STAYS]: 'true' });
-    assert.ok(await plane.api.find(path('told-to-stay')));
+describe('an orphan that is changed during the read of its owner', () => {
+  it('stays, if it now has the policy to keep it', async () => {
+    await reconcileOrphan('kept', { [STAYS]: 'true' });
+    assert.ok(await plane.api.find(path('kept')));
   });
 
-  it('stays, if it is another owner’s by now', async () => {
-    const asked = await unwanted('handed-on', { [MARK]: 'rules:there' });
-    assert.ok(await plane.api.find(path('handed-on')));
-    assert.deepEqual(asked, ['rules:gone', 'rules:there']);
+  it('stays, if it now has another owner', async () => {
+    const owners = await reconcileOrphan('other-owner', { [MARK]: 'rules:there' });
+    assert.ok(await plane.api.find(path('other-owner')));
+    assert.deepEqual(owners, ['rules:gone', 'rules:there']);
   });
 
-  it('goes, if the change says nothing of that', async () => {
-    await unwanted('touched', { 'example.com/other': 'x' });
+  it('is deleted after any other change', async () => {
+    await reconcileOrphan('touched', { 'example.com/other': 'x' });
     assert.equal(await plane.api.find(path('touched')), undefined);
   });
 });
 
-describe('a copy that is to be replaced, because it is immutable', () => {
+describe('the replacement of an immutable copy', () => {
   const RULE = 'rules:there';
   const { signal } = new AbortController();
 
-  /** The copy, what it is wanted to be, and a run of its target. */
+  /** Creates the copy and its claim. */
   async function replacing(name: string, desired: () => DesiredState) {
     const book = new ClaimBook();
     const owner = { key: RULE, title: RULE, rank: '' };
@@ -133,7 +133,7 @@ describe('a copy that is to be replaced, because it is immutable', () => {
     type: 'Opaque',
   };
 
-  it('stays, if its rule has left it meanwhile', async () => {
+  it('is not done if its rule no longer claims it', async () => {
     const { book, uid, run } = await replacing('left', () => wished);
     // The dry run.
     interruptions.set('POST', async () => {
@@ -144,7 +144,7 @@ describe('a copy that is to be replaced, because it is immutable', () => {
     assert.equal((await plane.api.find(path('left')))?.metadata.uid, uid);
   });
 
-  it('does not come back when its user deletes it, if it was not replaced after all', async () => {
+  it('is not followed by a restore, if it was not done and a user deletes the copy', async () => {
     let wanted = true;
     const waits: DesiredState = { kind: 'wait', for: 'source', reason: 'NoSecret', message: 'its source is gone' };
     const { uid, run } = await replacing('edited', () => (wanted ? wished : waits));

@@ -32,21 +32,21 @@ test('metadata that may contain values is dropped', () => {
 
 test('the writers of the data, from the managed fields', () => {
   const cases: readonly [string, readonly ManagedFieldsEntry[] | undefined, string | undefined][] = [
-    ['only we', [OURS], 'password,user'],
-    ['nobody that is known', undefined, undefined],
+    ['only Keyferry', [OURS], 'password,user'],
+    ['unknown writers', undefined, undefined],
     [
-      'somebody else a key',
+      'another client wrote a key',
       [OURS, { manager: 'kubectl-edit', fieldsV1: { 'f:data': { 'f:password': {} } } }],
       undefined,
     ],
-    ['somebody else the immutability', [OURS, { manager: 'kubectl-edit', fieldsV1: { 'f:immutable': {} } }], undefined],
+    ['another client wrote immutable', [OURS, { manager: 'kubectl-edit', fieldsV1: { 'f:immutable': {} } }], undefined],
     [
-      'somebody else only metadata',
+      'another client wrote only metadata',
       [OURS, { manager: 'argocd', fieldsV1: { 'f:metadata': { 'f:labels': {} } } }],
       'password,user',
     ],
-    ['we, but no data', [{ manager: 'keyferry', fieldsV1: { 'f:type': {} } }], ''],
-    ['somebody else alone', [{ manager: 'manager', fieldsV1: { 'f:data': {} } }], undefined],
+    ['Keyferry, but no data', [{ manager: 'keyferry', fieldsV1: { 'f:type': {} } }], ''],
+    ['only another client', [{ manager: 'manager', fieldsV1: { 'f:data': {} } }], undefined],
   ];
   for (const [name, managedFields, expected] of cases) {
     const observed = observe({ ...META, ...(managedFields === undefined ? {} : { managedFields }) });
@@ -60,7 +60,7 @@ test('keys are joined in sorted order', () => {
   assert.equal(joinKeys(['b', 'a']), joinKeys(['a', 'b']));
 });
 
-test('of huge labels and annotations little is kept, except what a controller reads', () => {
+test('huge labels and annotations are trimmed, except those that a controller reads', () => {
   const many = (count: number, value: string): Record<string, string> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]));
   const options = { isRead: (annotation: string) => annotation.startsWith('ours/') };
@@ -81,12 +81,12 @@ test('of huge labels and annotations little is kept, except what a controller re
     /200000 characters; the maximum is 32768/u,
   );
   assert.equal(lengthProblem('a,b'), undefined);
-  // Another value is another, also where it is not kept.
+  // Different values stay different, also if they are not kept.
   const other = observe({ ...META, annotations: { 'ours/huge': 'b,'.repeat(100_000) } }, options);
   assert.notEqual(other.annotations['ours/huge'], observed.annotations['ours/huge']);
 });
 
-test('a map of which nothing fits does not become empty', () => {
+test('a map with only long values does not become empty', () => {
   const options = { isRead: () => false };
   const observed = observe({ ...META, annotations: { note: 'x'.repeat(MAX_KEPT) } }, options);
   assert.deepEqual(Object.keys(observed.annotations), ['note']);

@@ -24,7 +24,7 @@ const arbitraryClaims = fc.array(
   { maxLength: 8 },
 );
 
-test('after any changes all indexes tell the same claims as the last word of each rule', () => {
+test('after any changes all indexes have the claims of the last change of each rule', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ rule: fc.constantFrom('r1', 'r2', 'r3'), claims: arbitraryClaims }), {
@@ -76,7 +76,7 @@ test('after any changes all indexes tell the same claims as the last word of eac
   );
 });
 
-/** Targets whose claims came, went or changed. */
+/** Targets on which a claim was added, removed or changed. */
 function differing(before: ReadonlyMap<string, Claim>, after: ReadonlyMap<string, Claim>): Set<string> {
   const targets = new Set<string>();
   for (const [key, one] of [...before, ...after]) {
@@ -90,7 +90,7 @@ function names(claims: readonly Claim[]): string[] {
   return claims.map((one) => `${one.owner.key} ${one.mode} ${one.target} ${one.source} ${one.shape.id}`).sort();
 }
 
-test('a claim that stays as it was keeps its outcome, one that changes is tried anew', () => {
+test('an unchanged claim keeps its outcome, a changed one is pending again', () => {
   const book = new ClaimBook();
   book.replace('r', [claim('r', 'a', 'own', 's'), claim('r', 'b', 'own', 's')], ['s']);
   for (const entry of book.of('r')) book.settle(entry, { state: 'synced', reason: 'Synced', message: '' });
@@ -104,7 +104,7 @@ test('a claim that stays as it was keeps its outcome, one that changes is tried 
   );
 });
 
-test('a rule that was made again under its name has other claims: its targets are looked at with its new age', () => {
+test('a recreated rule has new claims: its targets are reported, because its age changed', () => {
   const book = new ClaimBook();
   const aged = (rank: string): Claim => ({
     owner: { key: 'r:a', title: 'a', rank },
@@ -122,7 +122,7 @@ test('a rule that was made again under its name has other claims: its targets ar
   );
 });
 
-test('settling tells only what is new', () => {
+test('settle returns whether the outcome changed', () => {
   const book = new ClaimBook();
   book.replace('r', [claim('r', 'a', 'own', 's')], []);
   const [entry] = book.on('a');
@@ -139,7 +139,7 @@ test('the older owner comes first, then the smaller uid, then the smaller name',
   assert.deepEqual([young, twin, old].sort(byRank), [old, twin, young]);
 });
 
-test('an object is told of when the last rule that made copies from it makes none any more, whatever the rules depended on', () => {
+test('an object is reported as unused when no rule makes copies from it any more, with any dependencies of the rules', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ rule: fc.constantFrom('r1', 'r2'), claims: arbitraryClaims, depends: fc.boolean() })),
@@ -173,7 +173,7 @@ test('a rule is under way as long as one of its claims is', () => {
       ),
       (steps) => {
         const book = new ClaimBook();
-        // Those that have left the book too: a run may end late.
+        // Also claims that are no longer in the book: a run may end late.
         const seen = new Set<Entry>();
         for (const step of steps) {
           if ('rule' in step) {
@@ -199,7 +199,7 @@ test('a rule is under way as long as one of its claims is', () => {
 });
 
 test('thousands of rules that claim one target, and one rule with thousands of sources, cost in proportion', () => {
-  /** CPU time, which does not count what other processes do. */
+  /** CPU time, which does not include other processes. */
   const fill = (count: number): number => {
     const book = new ClaimBook();
     const from = process.cpuUsage();
@@ -214,7 +214,7 @@ test('thousands of rules that claim one target, and one rule with thousands of s
     return (user + system) / 1000;
   };
   fill(1000);
-  // Thirty times as many take about thirty times as long; were any step in proportion to the rest, it would be nine hundred times.
+  // Thirty times as many claims take about thirty times as long. If a step took time in proportion to all claims, it would be 900 times.
   const few = Math.max(0.5, ...Array.from({ length: 5 }, () => fill(1000)));
   const all = Math.min(...Array.from({ length: 3 }, () => fill(30_000)));
   assert.ok(all < 300 * few, `${all.toFixed(1)} ms for 30,000, ${few.toFixed(1)} ms for 1,000`);

@@ -1,8 +1,8 @@
 /**
- * The claim book and the plan together, over any history: rules come, go and change, sources change, users edit, delete and create
- * objects, the process is restarted. After every step the targets are worked on until nothing is left to do. Then
- * - a process that has just started, knowing nothing but the rules and the objects, has nothing to do either;
- * - every target is what the rules say, and what is somebody else's is as its owner left it.
+ * The claim book and the plan together, over any history: rules are created, changed and deleted, sources change, users edit, delete and
+ * create objects, the process restarts. After every step the targets are reconciled until there is nothing to do. Then
+ * - a new process, with only the rules and the objects, has nothing to do either;
+ * - every target is in its desired state, and the objects of users are unchanged.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -37,7 +37,7 @@ interface Thing {
   labels: Record<string, string>;
   annotations: Record<string, string>;
   fingerprint: Fingerprint;
-  /** We were the last to write its data. */
+  /** Keyferry was the last writer of its data. */
   ours: boolean;
 }
 
@@ -68,7 +68,7 @@ class TestShape implements Shape {
   }
 }
 
-/** A cluster, and a process that works on it with the real book and plan. */
+/** A cluster, and a process with the real book and plan. */
 class World {
   readonly rules = new Map<RuleKey, Rule>();
   readonly sources = new Map<
@@ -105,7 +105,7 @@ class World {
     this.book.replace(key, claims, source === undefined ? [] : [source]);
   }
 
-  /** @returns how many writes it took until nothing was left to do */
+  /** @returns the number of writes until there was nothing to do */
   settle(): number {
     const before = this.writes;
     for (const target of TARGETS) {
@@ -123,7 +123,7 @@ class World {
         case 'need':
           if (decision.fact === 'owner') found.orphanAction = this.#fate(thing);
           else if (decision.fact === 'target' && thing !== undefined) this.held.set(target, heldOf(thing));
-          else assert.fail(`asks for ${decision.fact}`);
+          else assert.fail(`needs ${decision.fact}`);
           continue;
         case 'create':
         case 'update': {
@@ -165,7 +165,7 @@ class World {
           return decision satisfies never;
       }
     }
-    return assert.fail('a plan that only asks');
+    return assert.fail('a plan with only needs');
   }
 
   #fate(thing: Thing | undefined): OrphanAction {
@@ -234,7 +234,7 @@ type Step =
   | { do: 'restart' };
 
 const index = fc.nat({ max: TARGETS.length - 1 });
-/** Some steps happen before we get to work: they fall together, or we were down. */
+/** Some steps happen before the next run: at the same time, or while the process is down. */
 const histories = fc.array(
   fc.array(
     fc.oneof(
@@ -296,7 +296,7 @@ function carryOut(world: World, step: Step): void {
       thing.rv = world.next();
       if (step.do === 'unmark') delete thing.annotations[OWNER];
       else if (step.do === 'dropKey') {
-        // Removing a key makes nobody else an owner of the data.
+        // Removing a key makes no other client an owner of the data.
         thing.fingerprint = { ...thing.fingerprint, digest: 'less', keys: '' };
       } else {
         thing.fingerprint = { ...thing.fingerprint, digest: 'tampered' };
@@ -344,12 +344,12 @@ function checkTruth(world: World, foreign: ReadonlyMap<ResourceKey, string>): vo
     const thing = world.things.get(target);
     const untouched = foreign.get(target);
     if (untouched !== undefined) {
-      assert.equal(JSON.stringify(thing), untouched, `${target} is somebody else's and was touched`);
+      assert.equal(JSON.stringify(thing), untouched, `${target} belongs to a user and was changed`);
       continue;
     }
     const winner = winnerOf(world.contest(target))?.claim;
     if (winner === undefined) {
-      assert.ok(thing === undefined || thing.annotations[RETAIN] === 'true', `${target} is wanted by nobody and there`);
+      assert.ok(thing === undefined || thing.annotations[RETAIN] === 'true', `${target} has no claim and exists`);
       continue;
     }
     const source = world.sources.get(winner.source ?? '');

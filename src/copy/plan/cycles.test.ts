@@ -22,24 +22,24 @@ const claim = (rule: RuleKey, source: ResourceKey, target: ResourceKey, more: Pa
   ...more,
 });
 
-/** A book and what is told of its cycles. */
+/** A book and its cycles. */
 class World {
   readonly book = new ClaimBook();
   readonly stopped = new Set<Claim>();
-  /** Claims whose source has not been looked up yet. */
+  /** Claims whose source is not known yet. */
   readonly unknown = new Set<Claim>();
-  /** Targets that were told to be looked at. */
-  readonly touched = new Set<ResourceKey>();
-  asked = 0;
+  /** Targets that were reported as changed. */
+  readonly reported = new Set<ResourceKey>();
+  queries = 0;
   readonly cycles = new Cycles({
     book: this.book,
     flowOf: (one) => {
-      this.asked += 1;
+      this.queries += 1;
       if (this.unknown.has(one)) return 'unknown';
       return this.stopped.has(one) ? 'inactive' : 'active';
     },
     onChange: (targets) => {
-      for (const target of targets) this.touched.add(target);
+      for (const target of targets) this.reported.add(target);
     },
   });
 
@@ -47,20 +47,20 @@ class World {
     this.cycles.changed(this.book.replace(rule, claims, []));
   }
 
-  /** What is said of each claim that is part of a cycle. */
-  said(rules: Iterable<RuleKey>): Map<Claim, string> {
-    const said = new Map<Claim, string>();
+  /** The message or state of each claim in a cycle. */
+  views(rules: Iterable<RuleKey>): Map<Claim, string> {
+    const views = new Map<Claim, string>();
     for (const rule of rules) {
       for (const { claim: one } of this.book.of(rule)) {
         const view = this.cycles.of(one);
-        if (view !== undefined) said.set(one, view.state === 'failed' ? view.message : view.state);
+        if (view !== undefined) views.set(one, view.state === 'failed' ? view.message : view.state);
       }
     }
-    return said;
+    return views;
   }
 }
 
-/** Of the definition: a claim is part of a cycle if its target leads back to its source; those that all fill are left alone. */
+/** By the definition: a claim is in a cycle if there is a path from its target to its source. Cycles of `fill` claims alone do not count. */
 function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claim> {
   const claims = [...rules].flatMap((rule) => [...world.book.of(rule)].map((entry) => entry.claim));
   const edges = claims.filter((one) => placeOf(one) !== undefined && !world.stopped.has(one));
@@ -86,7 +86,7 @@ const edge = fc.record({
   source: place,
   target: place,
   mode: fc.constantFrom<ClaimMode[]>('own', 'own', 'own', 'fill', 'release'),
-  /** The source has another key than as a target. */
+  /** The source has a different key as a target. */
   alias: fc.boolean(),
 });
 const steps = fc.array(
@@ -96,12 +96,12 @@ const steps = fc.array(
       arbitrary: fc.record({ do: fc.constant('rule' as const), rule, edges: fc.array(edge, { maxLength: 4 }) }),
     },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('flow' as const), rule, nth: fc.nat({ max: 3 }) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('ask' as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('query' as const) }) },
   ),
   { maxLength: 25, size: 'max' },
 );
 
-test('the claims of cycles are those of the definition after any history, whoever is concerned is told, and a fresh start says the same', () => {
+test('after any history the cycles are those of the definition, their targets are reported, and a fresh start finds the same', () => {
   let found = 0;
   fc.assert(
     fc.property(steps, (history) => {
@@ -122,24 +122,25 @@ test('the claims of cycles are those of the definition after any history, whoeve
           if (!world.stopped.delete(entry.claim)) world.stopped.add(entry.claim);
           world.cycles.objectChanged(entry.claim.target);
         } else {
-          world.touched.clear();
+          world.reported.clear();
           world.cycles.refresh();
-          const said = world.said(RULES);
+          const views = world.views(RULES);
           const expected = byDefinition(world, RULES);
-          assert.deepEqual(new Set(said.keys()), expected);
+          assert.deepEqual(new Set(views.keys()), expected);
           found += expected.size;
-          for (const [one, message] of said) {
-            if (before.get(one) !== message) assert.ok(world.touched.has(one.target), `${one.target} was not touched`);
+          for (const [one, message] of views) {
+            if (before.get(one) !== message)
+              assert.ok(world.reported.has(one.target), `${one.target} was not reported`);
           }
           for (const one of before.keys()) {
-            if (!said.has(one)) assert.ok(world.touched.has(one.target), `${one.target} was not touched`);
+            if (!views.has(one)) assert.ok(world.reported.has(one.target), `${one.target} was not reported`);
           }
-          before = said;
+          before = views;
           const fresh = new World();
           for (const one of world.stopped) fresh.stopped.add(one);
           for (const key of RULES) fresh.set(key, ...[...world.book.of(key)].map((entry) => entry.claim));
-          const anew = fresh.said(RULES);
-          assert.deepEqual(anew, said, 'a fresh start says something else');
+          const again = fresh.views(RULES);
+          assert.deepEqual(again, views, 'a fresh start finds other cycles');
         }
       }
     }),
@@ -152,19 +153,19 @@ describe('a ring of rules', () => {
   const ring = (length: number): readonly (readonly [RuleKey, Claim])[] =>
     Array.from({ length }, (_, n) => [`r${n}`, claim(`r${n}`, `s${n}`, `s${(n + 1) % length}`)] as const);
 
-  it('is named along its way, and opened by any of them', () => {
+  it('is listed in the order of its claims, and any of its rules can end it', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, one);
     const message = 'nothing is written, because these rules copy in a cycle: r0 → r1 → r2';
-    assert.deepEqual([...world.said(['r0', 'r1', 'r2']).values()], [message, message, message]);
-    world.touched.clear();
+    assert.deepEqual([...world.views(['r0', 'r1', 'r2']).values()], [message, message, message]);
+    world.reported.clear();
     world.set('r1');
     world.cycles.refresh();
-    assert.deepEqual(world.touched, new Set(['s1', 's2', 's0']));
-    assert.equal(world.said(['r0', 'r1', 'r2']).size, 0);
+    assert.deepEqual(world.reported, new Set(['s1', 's2', 's0']));
+    assert.equal(world.views(['r0', 'r1', 'r2']).size, 0);
   });
 
-  it('is named alike wherever the search begins, also where a rule is part of it twice', () => {
+  it('has the same message for any start of the search, also if a rule is in it twice', () => {
     const rules: readonly (readonly [RuleKey, readonly Claim[]])[] = [
       ['r4', [claim('r4', 'd', 'a')]],
       ['r3', [claim('r3', 'c', 'f')]],
@@ -173,25 +174,25 @@ describe('a ring of rules', () => {
     const messages = [rules, rules.toReversed()].map((order) => {
       const world = new World();
       for (const [key, claims] of order) world.set(key, ...claims);
-      return new Set(world.said(['r1', 'r3', 'r4']).values());
+      return new Set(world.views(['r1', 'r3', 'r4']).values());
     });
     const message = 'nothing is written, because these rules copy in a cycle: r1 → r3 → r4';
     assert.deepEqual(messages, [new Set([message]), new Set([message])]);
   });
 
-  it('names ten of many', () => {
+  it('has at most ten rules in its message', () => {
     const world = new World();
     for (const [key, one] of ring(12)) world.set(key, one);
-    const [message] = world.said(['r0']).values();
+    const [message] = world.views(['r0']).values();
     assert.match(message ?? '', /r0 → r1 → .* and 2 more$/);
   });
 
-  it('leaves other claims of its rules alone, and chains and diamonds beside it', () => {
+  it('does not include other claims of its rules, nor chains and diamonds', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, one, claim(key, one.source ?? '', `other-${key}`));
     world.set('chain', claim('chain', 'other-r0', 'end-1'), claim('chain', 'other-r1', 'end-1b'));
     world.set('into', claim('into', 'origin', 's0', { mode: 'fill' }));
-    assert.deepEqual([...world.said(['r0', 'r1', 'r2', 'chain', 'into']).keys()].map(({ target }) => target).sort(), [
+    assert.deepEqual([...world.views(['r0', 'r1', 'r2', 'chain', 'into']).keys()].map(({ target }) => target).sort(), [
       's0',
       's1',
       's2',
@@ -200,38 +201,38 @@ describe('a ring of rules', () => {
     diamond.set('r', claim('r', 'top', 'left'), claim('r', 'top', 'right'));
     diamond.set('l', claim('l', 'left', 'bottom'));
     diamond.set('m', claim('m', 'right', 'bottom'));
-    assert.equal(diamond.said(['r', 'l', 'm']).size, 0);
+    assert.equal(diamond.views(['r', 'l', 'm']).size, 0);
   });
 
-  it('is open where a rule that is being deleted releases its target', () => {
+  it('does not exist with a release claim', () => {
     const world = new World();
     world.set('r1', claim('r1', 'as source b', 'c', { mode: 'release', sourcePlace: 'b' }));
     world.set('r2', claim('r2', 'c', 'b'));
-    assert.equal(world.said(['r1', 'r2']).size, 0);
+    assert.equal(world.views(['r1', 'r2']).size, 0);
   });
 
-  it('that only fills is left to its own guard', () => {
+  it('of fill claims alone is not reported', () => {
     const world = new World();
     for (const [key, one] of ring(3)) world.set(key, { ...one, mode: 'fill' });
-    assert.equal(world.said(['r0', 'r1', 'r2']).size, 0);
+    assert.equal(world.views(['r0', 'r1', 'r2']).size, 0);
     world.set('r1', claim('r1', 's1', 's2'));
-    assert.equal(world.said(['r0', 'r1', 'r2']).size, 3);
+    assert.equal(world.views(['r0', 'r1', 'r2']).size, 3);
   });
 });
 
-describe('what it costs', () => {
-  it('is nothing for claims that can be part of no cycle, however many', () => {
+describe('the cost', () => {
+  it('is zero for any number of claims that cannot be in a cycle', () => {
     const world = new World();
     for (let n = 0; n < 20; n += 1) {
       const fan = Array.from({ length: 1000 }, (_, m) => claim(`r${n}`, `s${n}`, `t${m}-${n}`));
       world.set(`r${n}`, ...fan);
       for (const one of fan.slice(0, 10)) assert.equal(world.cycles.of(one), undefined);
     }
-    assert.equal(world.asked, 0);
+    assert.equal(world.queries, 0);
     assert.ok(world.cycles.isEmpty);
   });
 
-  it('is one search for a chain of 20,000 rules that come in any order', () => {
+  it('is one search for a chain of 20,000 rules in any order', () => {
     const world = new World();
     const length = 20_000;
     let searched = 0;
@@ -246,7 +247,7 @@ describe('what it costs', () => {
     }
     world.cycles.refresh();
     assert.ok(world.cycles.isEmpty);
-    assert.ok(searched <= 2 * length, `${searched} places were looked at`);
+    assert.ok(searched <= 2 * length, `${searched} places were searched`);
     world.set('last', claim('last', `s${length}`, 's0'));
     assert.ok(world.cycles.of(claim('r0', 's0', 's1')) === undefined, 'a claim that is not in the book');
     const [{ claim: first } = { claim: undefined }] = world.book.of('r0');
@@ -254,7 +255,7 @@ describe('what it costs', () => {
   });
 });
 
-test('components: a search without recursion finds those that hold a cycle', () => {
+test('components: finds the components with a cycle, without recursion', () => {
   const graph: Readonly<Record<string, readonly string[]>> = {
     a: ['b'],
     b: ['c', 'd'],
@@ -277,15 +278,15 @@ test('a claim waits while it is not known whether another one closes its cycle',
   world.set('r2', back);
   assert.deepEqual(world.cycles.of(there), { state: 'unknown' });
 
-  world.touched.clear();
+  world.reported.clear();
   world.unknown.delete(back);
   world.cycles.objectChanged('a');
   assert.equal(world.cycles.of(there)?.state, 'failed');
-  assert.deepEqual(world.touched, new Set(['a', 'b']));
+  assert.deepEqual(world.reported, new Set(['a', 'b']));
 
-  world.touched.clear();
+  world.reported.clear();
   world.stopped.add(back);
   world.cycles.objectChanged('a');
   assert.equal(world.cycles.of(there), undefined);
-  assert.deepEqual(world.touched, new Set(['a', 'b']));
+  assert.deepEqual(world.reported, new Set(['a', 'b']));
 });

@@ -82,7 +82,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
   return { reads, now, decided: async () => await decide(TARGET, source, reader, signal) };
 }
 
-test('only what the plan needs is read, and in its order', async () => {
+test('only the facts that the plan needs are read, in its order', async () => {
   const missing = cluster({});
   assert.equal((await missing.decided()).plan.do, 'create');
   assert.deepEqual(missing.reads, ['source']);
@@ -94,7 +94,7 @@ test('only what the plan needs is read, and in its order', async () => {
   assert.deepEqual(foreign.reads, ['owner rule']);
 });
 
-test('the fate of an owner counts for one version of the target', async () => {
+test('the answer about an orphan counts for one version of the target', async () => {
   const { reads, now, decided } = cluster({
     observed: target('1', 'gone'),
     claimed: false,
@@ -108,7 +108,7 @@ test('the fate of an owner counts for one version of the target', async () => {
   assert.deepEqual(reads, ['owner gone', 'owner there']);
 });
 
-test('nothing is decided while a fact cannot be had', async () => {
+test('nothing is decided while a fact is not available', async () => {
   const observed = target('1', 'gone');
   const later = cluster({ observed, claimed: false, fate: () => 'later' });
   assert.equal((await later.decided()).plan.do, 'later');

@@ -1,4 +1,4 @@
-/** Whose an object is, by the marks on it, its place and the claims. */
+/** The owner of an object, by the marks on it, its place and the claims. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -11,8 +11,8 @@ import type { Observed } from '../model/observed.ts';
 const TARGET = 'c:Secret/team/db';
 const VERSION = 'version';
 
-/** Two systems; each reads an annotation of its name. */
-const SYSTEMS = ['mirrors', 'push'].map((name) => ({
+/** Two controllers; each reads the annotation with its name. */
+const CONTROLLERS = ['mirrors', 'push'].map((name) => ({
   ownerOf: ({ annotations }: Observed) => annotations[name] && `${name}:${annotations[name]}`,
 }));
 
@@ -40,7 +40,7 @@ const USER = claim('mirrors:user', 'own', 'c:Secret/next/db', TARGET);
 
 describe('a mark', () => {
   const rows: readonly (readonly [string, Readonly<Record<string, string>>, ClaimBook, string | undefined])[] = [
-    ['in its place counts, whoever claims the target', { mirrors: 'a', ...HERE }, book(), 'mirrors:a'],
+    ['in its place counts without a claim', { mirrors: 'a', ...HERE }, book(), 'mirrors:a'],
     ['in its place counts on a source', { mirrors: 'a', ...HERE }, book(USER), 'mirrors:a'],
     ['of another place does not count', { mirrors: 'a', ...ELSEWHERE }, book(), undefined],
     [
@@ -56,18 +56,28 @@ describe('a mark', () => {
       undefined,
     ],
     [
-      'without a place counts where its rule wants the target',
+      'without a place counts if its rule claims the target',
       { mirrors: 'a' },
       book(claim('mirrors:a', 'own')),
       'mirrors:a',
     ],
-    ['without a place counts where its rule goes', { mirrors: 'a' }, book(claim('mirrors:a', 'release')), 'mirrors:a'],
-    ['without a place does not count where its rule fills', { push: 'a' }, book(claim('push:a', 'fill')), undefined],
+    [
+      'without a place counts if its rule releases the target',
+      { mirrors: 'a' },
+      book(claim('mirrors:a', 'release')),
+      'mirrors:a',
+    ],
+    [
+      'without a place does not count if its rule fills the target',
+      { push: 'a' },
+      book(claim('push:a', 'fill')),
+      undefined,
+    ],
     ['without a place does not count for another rule', { mirrors: 'a' }, book(claim('mirrors:b', 'own')), undefined],
-    ['without a place does not count where nobody wants the target', { mirrors: 'a' }, book(), undefined],
+    ['without a place does not count without a claim', { mirrors: 'a' }, book(), undefined],
     ['without a place does not count on a source', { mirrors: 'a' }, book(claim('mirrors:a', 'own'), USER), undefined],
     [
-      'without a place counts on a source that says which version it holds',
+      'without a place counts on a source that has the version of its own source',
       { mirrors: 'a', [VERSION]: '1' },
       book(claim('mirrors:a', 'own'), USER),
       'mirrors:a',
@@ -79,41 +89,44 @@ describe('a mark', () => {
       undefined,
     ],
     [
-      'of the system that claims the target counts before another',
+      'of the controller that claims the target takes precedence',
       { mirrors: 'x', push: 'a', ...HERE },
       book(claim('push:a', 'own')),
       'push:a',
     ],
-    ['that is none', HERE, book(claim('mirrors:a', 'own')), undefined],
+    ['that does not exist has no owner', HERE, book(claim('mirrors:a', 'own')), undefined],
   ];
   for (const [title, annotations, claims, expected] of rows) {
     it(title, () => {
-      assert.equal(ownerByMark(SYSTEMS, claims, observedObject({ annotations }), TARGET), expected);
+      assert.equal(ownerByMark(CONTROLLERS, claims, observedObject({ annotations }), TARGET), expected);
     });
   }
 
-  it('belongs to a rule whatever is claimed only in its place', () => {
-    assert.equal(placedOwner(SYSTEMS, observedObject({ annotations: { push: 'a', ...HERE } }), TARGET), 'push:a');
-    assert.equal(placedOwner(SYSTEMS, observedObject({ annotations: { push: 'a', ...ELSEWHERE } }), TARGET), undefined);
-    assert.equal(placedOwner(SYSTEMS, observedObject({ annotations: { push: 'a' } }), TARGET), undefined);
+  it('counts without claims only in its place', () => {
+    assert.equal(placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a', ...HERE } }), TARGET), 'push:a');
+    assert.equal(
+      placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a', ...ELSEWHERE } }), TARGET),
+      undefined,
+    );
+    assert.equal(placedOwner(CONTROLLERS, observedObject({ annotations: { push: 'a' } }), TARGET), undefined);
   });
 });
 
-describe('what copies are made from', () => {
-  it('is used by whoever makes copies of it, and by a rule that is yet to have a target', () => {
+describe('a source of copies', () => {
+  it('is used by rules that make copies of it, also if they have no target yet', () => {
     assert.equal(book(USER).userOf(TARGET), 'mirrors:user');
     const waiting = book();
     waiting.replace('mirrors:waiting', [], [TARGET]);
     assert.equal(waiting.userOf(TARGET), 'mirrors:waiting');
   });
 
-  it('is not used by what is only filled from it', () => {
+  it('is not used by a rule that only fills objects from it', () => {
     const filling = book();
     filling.replace('push:a', [claim('push:a', 'fill', 'c:Secret/next/db', TARGET)], [TARGET]);
     assert.equal(filling.userOf(TARGET), undefined);
   });
 
-  it('is told to be free with the last rule that uses it, and not before', () => {
+  it('is reported as unused with the last rule that uses it, and not before', () => {
     const claims = book(USER);
     claims.replace('mirrors:waiting', [], [TARGET]);
     assert.deepEqual(claims.replace('mirrors:user', [], []).unusedSources, []);

@@ -1,4 +1,4 @@
-/** What is decided of a target, fact by fact: a table of the whole decision, and what holds for any facts. */
+/** The plan for a target: a table of facts and plans, and properties for any facts. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
@@ -18,7 +18,7 @@ import { winnerOf } from './contest.ts';
 const TARGET = 'c:Secret/team/db';
 const OWNER = 'owner';
 const VERSION = 'version';
-const GIST: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
+const FINGERPRINT: Fingerprint = { digest: 'd', keys: 'k', type: 'Opaque' };
 const PRESENT: SourceView = { state: 'present', version: '7', labels: {}, annotations: {} };
 const MISSING: SourceView = { state: 'missing', reason: 'NoSecret', message: 'not there' };
 
@@ -62,7 +62,7 @@ const entry = (key: string, mode: ClaimMode = 'own'): Entry => {
 const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed =>
   observedObject({ annotations, ...more });
 
-/** A copy of the rule that holds the version of its source, and that nobody else had a hand in. */
+/** A copy of the rule with the version of its source, without changes by other clients. */
 const copyOf = (rule: string, more: Partial<Observed> = {}): Observed =>
   object({ [OWNER]: rule, [PLACE_ANNOTATION]: 'team/db', [VERSION]: '7' }, { ownKeys: 'k', ...more });
 
@@ -74,7 +74,7 @@ const facts = (given: Partial<Facts>): Facts => ({
   usedBy: undefined,
   goingAway: false,
   viewOf: () => PRESENT,
-  fingerprintOf: () => GIST,
+  fingerprintOf: () => FINGERPRINT,
   held: undefined,
   type: 'Opaque',
   orphanAction: undefined,
@@ -83,8 +83,8 @@ const facts = (given: Partial<Facts>): Facts => ({
   ...given,
 });
 
-/** In a word: `update mirrors:a with data`. */
-function word(decision: Plan): string {
+/** The plan as text: `update mirrors:a with data`. */
+function textOf(decision: Plan): string {
   switch (decision.do) {
     case 'create':
     case 'update':
@@ -105,27 +105,27 @@ function word(decision: Plan): string {
 }
 
 const [A, B, PUSH] = [entry('mirrors:a'), entry('mirrors:b'), entry('push:b')];
-const [LEAVING, PULL] = [entry('mirrors:a', 'release'), entry('push:z', 'fill')];
+const [RELEASING, PULL] = [entry('mirrors:a', 'release'), entry('push:z', 'fill')];
 const foreign = object();
 const overwritten = copyOf('mirrors:a', {
   annotations: { ...copyOf('mirrors:a').annotations, [OVERWRITTEN_MARK]: 'true' },
 });
 const stale = {
-  fingerprintOf: () => ({ ...GIST, digest: 'new' }),
-  held: { resourceVersion: '5', fingerprint: GIST },
+  fingerprintOf: () => ({ ...FINGERPRINT, digest: 'new' }),
+  held: { resourceVersion: '5', fingerprint: FINGERPRINT },
 } as const;
 const without = (...rules: readonly string[]): Pick<Facts, 'viewOf'> => ({
   viewOf: ({ owner }: Claim) => (rules.includes(owner.key) ? MISSING : PRESENT),
 });
 
 const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>, string])[]>> = {
-  'one rule that wants it': [
-    ['not there', { entries: [A] }, 'create mirrors:a with data'],
-    ['perhaps there', { entries: [A], presence: 'unknown' }, 'create mirrors:a with data'],
-    ['not there, nor its source', { entries: [A], viewOf: () => MISSING }, 'wait NoSecret'],
-    ['not there, its source not read', { entries: [A], fingerprintOf: () => undefined }, 'need source'],
-    ['not there, its old copy still going', { entries: [A], goingAway: true }, 'wait Pending'],
-    ['its copy, as it should be', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
+  'one rule': [
+    ['absent', { entries: [A] }, 'create mirrors:a with data'],
+    ['perhaps present', { entries: [A], presence: 'unknown' }, 'create mirrors:a with data'],
+    ['absent, like its source', { entries: [A], viewOf: () => MISSING }, 'wait NoSecret'],
+    ['absent, its source not read', { entries: [A], fingerprintOf: () => undefined }, 'need source'],
+    ['absent, with the deletion of its old copy not confirmed', { entries: [A], goingAway: true }, 'wait Pending'],
+    ['its copy, in the desired state', { entries: [A], observed: copyOf('mirrors:a') }, 'nothing'],
     ['its copy, overwritten by the server, and not read', { entries: [A], observed: overwritten }, 'need target'],
     [
       'its copy, of an older version',
@@ -133,7 +133,7 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a with data',
     ],
     [
-      'its copy, touched by others',
+      'its copy, changed by another client',
       { entries: [A], observed: copyOf('mirrors:a', { ownKeys: undefined }) },
       'need target',
     ],
@@ -167,23 +167,19 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       },
       'update mirrors:a',
     ],
-    ['somebody else’s object', { entries: [A], observed: foreign }, 'conflict'],
-    ['somebody else’s object, frozen', { entries: [A], observed: foreign, frozen: true }, 'conflict'],
+    ['an object of a user', { entries: [A], observed: foreign }, 'conflict'],
+    ['an object of a user, frozen', { entries: [A], observed: foreign, frozen: true }, 'conflict'],
     ['a clone', { entries: [A], observed: object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' }) }, 'conflict'],
     ['a source', { entries: [A], observed: foreign, usedBy: 'the rule' }, 'conflict'],
     ['another rule’s copy', { entries: [A], observed: copyOf('mirrors:x') }, 'need owner'],
+    ['an orphan of another rule', { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'delete'],
     [
-      'another rule’s copy, unwanted',
-      { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete' },
-      'delete',
-    ],
-    [
-      'another rule’s copy, to be kept',
+      'another rule’s copy, with the policy to keep it',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'keep' },
       'conflict',
     ],
     [
-      'another rule’s copy, unwanted, and a source',
+      'an orphan of another rule, and a source',
       {
         entries: [A],
         observed: copyOf('mirrors:x', { ownKeys: undefined }),
@@ -194,12 +190,12 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'update mirrors:a with data',
     ],
     [
-      'another rule’s copy, unwanted, a source, and frozen',
+      'an orphan of another rule, a source, and frozen',
       { entries: [A], observed: copyOf('mirrors:x'), orphanAction: 'delete', usedBy: 'the rule', frozen: true },
       'conflict',
     ],
     [
-      'another rule’s copy, unwanted, a source, and of another type',
+      'an orphan of another rule, a source, and of another type',
       {
         entries: [A],
         observed: copyOf('mirrors:x'),
@@ -211,24 +207,24 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'conflict',
     ],
     [
-      'another system’s copy, unwanted, and a source',
+      'an orphan of another controller, and a source',
       { entries: [A], observed: copyOf('push:x'), orphanAction: 'delete', usedBy: 'the rule' },
       'conflict',
     ],
     [
       'a type that is never copied',
-      { entries: [A], fingerprintOf: () => ({ ...GIST, type: 'bootstrap.kubernetes.io/token' }) },
+      { entries: [A], fingerprintOf: () => ({ ...FINGERPRINT, type: 'bootstrap.kubernetes.io/token' }) },
       'fail RefusedType',
     ],
   ],
-  'several rules that want it': [
-    ['not there', { entries: [B, A] }, 'create mirrors:a with data'],
+  'several rules': [
+    ['absent', { entries: [B, A] }, 'create mirrors:a with data'],
     [
-      'not there, the older without its source',
+      'absent, the older without its source',
       { entries: [A, B], ...without('mirrors:a') },
       'create mirrors:b with data',
     ],
-    ['not there, none with its source', { entries: [B, A], viewOf: () => MISSING }, 'wait NoSecret'],
+    ['absent, none with its source', { entries: [B, A], viewOf: () => MISSING }, 'wait NoSecret'],
     ['the younger one’s copy', { entries: [A, B], observed: copyOf('mirrors:b') }, 'nothing'],
     [
       'the younger one’s copy, without its source',
@@ -240,58 +236,58 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       { entries: [B, A], observed: copyOf('mirrors:a'), ...stale },
       'update mirrors:a with data',
     ],
-    ['the younger one’s copy, of another system', { entries: [A, PUSH], observed: copyOf('push:b') }, 'nothing'],
-    ['somebody else’s object', { entries: [A, B], observed: foreign }, 'conflict'],
+    ['the younger one’s copy, of another controller', { entries: [A, PUSH], observed: copyOf('push:b') }, 'nothing'],
+    ['an object of a user', { entries: [A, B], observed: foreign }, 'conflict'],
   ],
-  'a rule that goes': [
-    ['not there', { entries: [LEAVING] }, 'nothing'],
-    ['perhaps there', { entries: [LEAVING], presence: 'unknown' }, 'need target'],
-    ['its copy', { entries: [LEAVING], observed: copyOf('mirrors:a') }, 'delete'],
+  'a rule that is being deleted': [
+    ['absent', { entries: [RELEASING] }, 'nothing'],
+    ['perhaps present', { entries: [RELEASING], presence: 'unknown' }, 'need target'],
+    ['its copy', { entries: [RELEASING], observed: copyOf('mirrors:a') }, 'delete'],
     [
       'its copy, being deleted',
-      { entries: [LEAVING], observed: copyOf('mirrors:a', { deleting: true }) },
+      { entries: [RELEASING], observed: copyOf('mirrors:a', { deleting: true }) },
       'wait Terminating',
     ],
-    ['its copy, and a source', { entries: [LEAVING], observed: copyOf('mirrors:a'), usedBy: 'the rule' }, 'nothing'],
-    ['another rule’s copy', { entries: [LEAVING], observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'nothing'],
-    ['somebody else’s object', { entries: [LEAVING], observed: foreign }, 'nothing'],
+    ['its copy, and a source', { entries: [RELEASING], observed: copyOf('mirrors:a'), usedBy: 'the rule' }, 'nothing'],
+    ['another rule’s copy', { entries: [RELEASING], observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'nothing'],
+    ['an object of a user', { entries: [RELEASING], observed: foreign }, 'nothing'],
     [
-      'its copy, wanted by another',
-      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale },
+      'its copy, claimed by another rule',
+      { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale },
       'update mirrors:b with data',
     ],
     [
-      'its copy, wanted by another without a source',
-      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), viewOf: () => MISSING },
+      'its copy, claimed by another rule without a source',
+      { entries: [RELEASING, B], observed: copyOf('mirrors:a'), viewOf: () => MISSING },
       'delete',
     ],
     [
-      'its copy, which another could not take over',
-      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale, takeoverFailed: true },
+      'its copy, after a failed takeover by another rule',
+      { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale, takeoverFailed: true },
       'delete',
     ],
     [
-      'its copy, wanted by another system',
-      { entries: [LEAVING, PUSH], observed: copyOf('mirrors:a') },
+      'its copy, claimed by another controller',
+      { entries: [RELEASING, PUSH], observed: copyOf('mirrors:a') },
       'replace push:b with data',
     ],
     [
-      'its copy, a source, and wanted by another system',
-      { entries: [LEAVING, PUSH], observed: copyOf('mirrors:a'), usedBy: 'the rule' },
+      'its copy, a source, and claimed by another controller',
+      { entries: [RELEASING, PUSH], observed: copyOf('mirrors:a'), usedBy: 'the rule' },
       'conflict',
     ],
     [
-      'its copy, a source, frozen, and wanted by another',
-      { entries: [LEAVING, B], observed: copyOf('mirrors:a'), ...stale, frozen: true, usedBy: 'the rule' },
+      'its copy, a source, frozen, and claimed by another rule',
+      { entries: [RELEASING, B], observed: copyOf('mirrors:a'), ...stale, frozen: true, usedBy: 'the rule' },
       'conflict',
     ],
-    ['the copy of the one that wants it', { entries: [LEAVING, B], observed: copyOf('mirrors:b') }, 'nothing'],
+    ['the copy of another rule that claims it', { entries: [RELEASING, B], observed: copyOf('mirrors:b') }, 'nothing'],
   ],
-  nobody: [
-    ['not there', {}, 'nothing'],
+  'no rule': [
+    ['absent', {}, 'nothing'],
     ['a copy', { observed: copyOf('mirrors:x') }, 'need owner'],
     ['a copy whose rule is gone', { observed: copyOf('mirrors:x'), orphanAction: 'delete' }, 'delete'],
-    ['a copy that is to be kept', { observed: copyOf('mirrors:x'), orphanAction: 'keep' }, 'nothing'],
+    ['a copy with the policy to keep it', { observed: copyOf('mirrors:x'), orphanAction: 'keep' }, 'nothing'],
     [
       'a copy that is being deleted',
       { observed: copyOf('mirrors:x', { deleting: true }), orphanAction: 'delete' },
@@ -307,10 +303,10 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       { observed: copyOf('mirrors:x'), orphanAction: 'delete', usedBy: 'the rule' },
       'nothing',
     ],
-    ['somebody else’s object', { observed: foreign, orphanAction: 'delete' }, 'nothing'],
+    ['an object of a user', { observed: foreign, orphanAction: 'delete' }, 'nothing'],
   ],
-  'a rule that fills it': [
-    ['not there', { entries: [PULL] }, 'nothing'],
+  'a filling rule': [
+    ['absent', { entries: [PULL] }, 'nothing'],
     ['a user’s object', { entries: [PULL], observed: foreign, ...stale }, 'update push:z with data'],
     ['a user’s object, frozen', { entries: [PULL], observed: foreign, ...stale, frozen: true }, 'fail Immutable'],
     [
@@ -319,45 +315,45 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'nothing',
     ],
     [
-      'a user’s object that a rule wants',
+      'a user’s object that a rule claims',
       { entries: [A, PULL], observed: foreign, ...stale },
       'update push:z with data',
     ],
-    ['the copy of another system', { entries: [A, PULL], observed: copyOf('mirrors:a') }, 'nothing'],
+    ['the copy of another controller', { entries: [A, PULL], observed: copyOf('mirrors:a') }, 'nothing'],
   ],
 };
 
-for (const [who, rows] of Object.entries(TABLE)) {
-  describe(`a target, and ${who}`, () => {
+for (const [rules, rows] of Object.entries(TABLE)) {
+  describe(`a target and ${rules}`, () => {
     for (const [title, given, expected] of rows) {
       it(`${title}: ${expected}`, () => {
-        assert.equal(word(plan(facts(given))), expected);
+        assert.equal(textOf(plan(facts(given))), expected);
       });
     }
   });
 }
 
-describe('what is said of it', () => {
-  it('of a clone: where its mark belongs is not here', () => {
+describe('the message', () => {
+  it('for a clone has the annotation with the other place', () => {
     const observed = object({ [OWNER]: 'mirrors:a', [PLACE_ANNOTATION]: 'x/db' });
     const decision = plan(facts({ entries: [A], observed }));
     assert.match(decision.do === 'conflict' ? decision.message : '', /cloned from a copy .*keyferry\.dev\/target/);
   });
 
-  it('of a source: who makes copies from it', () => {
+  it('for a source has the rule that makes copies from it', () => {
     const decision = plan(facts({ entries: [A], observed: foreign, usedBy: 'SecretMirror x/y' }));
     assert.match(decision.do === 'conflict' ? decision.message : '', /is the source of SecretMirror x\/y/);
   });
 
-  it('of a copy that stays although its rule goes: why', () => {
-    const spared = { entries: [LEAVING], observed: copyOf('mirrors:a'), usedBy: 'the rule' };
-    const decision = plan(facts(spared));
+  it('for a copy that stays after its rule is deleted has the reason', () => {
+    const kept = { entries: [RELEASING], observed: copyOf('mirrors:a'), usedBy: 'the rule' };
+    const decision = plan(facts(kept));
     assert.equal(decision.do === 'nothing' && decision.remarks?.release, KEPT_AS_SOURCE);
-    const waiting = plan(facts({ ...spared, entries: [LEAVING, B], viewOf: () => MISSING }));
+    const waiting = plan(facts({ ...kept, entries: [RELEASING, B], viewOf: () => MISSING }));
     assert.equal(waiting.do === 'wait' && waiting.remarks?.release, KEPT_AS_SOURCE);
   });
 
-  it('of the filling of another system’s copy: that it is not done', () => {
+  it('for a filling of another controller’s copy is a conflict', () => {
     const decision = plan(facts({ entries: [A, PULL], observed: copyOf('mirrors:a') }));
     assert.equal(decision.do === 'nothing' && decision.remarks?.fill?.reason, 'Conflict');
   });
@@ -371,15 +367,15 @@ const VIEWS: readonly SourceView[] = [
   { state: 'unknown' },
   { state: 'failed', reason: 'Denied', message: 'no' },
 ];
-const GISTS: readonly (Fingerprint | undefined)[] = [
-  GIST,
-  { ...GIST, digest: 'new' },
-  { ...GIST, type: 'kubernetes.io/tls' },
-  { ...GIST, type: 'kubernetes.io/service-account-token' },
+const FINGERPRINTS: readonly (Fingerprint | undefined)[] = [
+  FINGERPRINT,
+  { ...FINGERPRINT, digest: 'new' },
+  { ...FINGERPRINT, type: 'kubernetes.io/tls' },
+  { ...FINGERPRINT, type: 'kubernetes.io/service-account-token' },
   undefined,
 ];
 
-/** Facts as they can be: one claim of a rule, marks that count or not, and all that may be known or unknown. */
+/** Possible facts: one claim of a rule, marks that count or not, and any known or unknown facts. */
 const shots = fc.record({
   claims: fc.uniqueArray(fc.record({ rule: fc.constantFrom(...RULES), mode: fc.constantFrom(...MODES) }), {
     selector: ({ rule }) => rule,
@@ -392,8 +388,8 @@ const shots = fc.record({
   usedBy: fc.constantFrom('the rule', undefined),
   goingAway: fc.boolean(),
   views: fc.array(fc.constantFrom(...VIEWS), { minLength: RULES.length, maxLength: RULES.length }),
-  fingerprints: fc.array(fc.constantFrom(...GISTS), { minLength: RULES.length, maxLength: RULES.length }),
-  held: fc.constantFrom(GIST, { ...GIST, digest: 'new' }, undefined),
+  fingerprints: fc.array(fc.constantFrom(...FINGERPRINTS), { minLength: RULES.length, maxLength: RULES.length }),
+  held: fc.constantFrom(FINGERPRINT, { ...FINGERPRINT, digest: 'new' }, undefined),
   type: fc.constantFrom('Opaque', 'kubernetes.io/tls', undefined),
   orphanAction: fc.constantFrom<OrphanAction | undefined>('delete', 'keep', undefined),
   frozen: fc.boolean(),
@@ -412,7 +408,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
     there === 'present' || there === 'deleting'
       ? object(annotations, { deleting: there === 'deleting', ownKeys })
       : undefined;
-  // As `ownerByMark` would have it (marks.test.ts).
+  // As in `ownerByMark` (marks.test.ts).
   const marked = observed !== undefined && place !== 'other/db' && (counts || place === 'team/db');
   return {
     entries: claims.map(({ rule, mode }) => entry(rule, mode)),
@@ -430,7 +426,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
 const anyFacts = shots.map(factsOf);
 
 const always = (what: string, holds: (given: Facts, decision: Plan) => void): void => {
-  test(`whatever the facts, ${what}`, () => {
+  test(`for any facts: ${what}`, () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         holds(given, plan(given));
@@ -442,35 +438,35 @@ const always = (what: string, holds: (given: Facts, decision: Plan) => void): vo
 
 const reconcilerOf = (rule: string | undefined): string | undefined => rule?.split(':')[0];
 
-always('only what carries a mark that counts is deleted or made anew', ({ markedBy, observed }, decision) => {
+always('only objects with a mark that counts are deleted or replaced', ({ markedBy, observed }, decision) => {
   if (decision.do !== 'delete' && decision.do !== 'replace') return;
   assert.ok(observed !== undefined && markedBy !== undefined);
 });
 
-always('what carries no mark that counts is only filled', ({ markedBy, observed }, decision) => {
+always('objects without a mark that counts are only filled', ({ markedBy, observed }, decision) => {
   if (decision.do !== 'update' || observed === undefined || markedBy !== undefined) return;
   assert.equal(decision.claim.mode, 'fill');
 });
 
-always('a copy is deleted only if its rule goes, or was looked up and does not want it', (given, decision) => {
+always('a copy is deleted only if its rule is being deleted, or was read and does not claim it', (given, decision) => {
   if (decision.do !== 'delete') return;
   const claims = given.entries.filter(({ claim }) => claim.owner.key === given.markedBy);
   assert.ok(!claims.some(({ claim }) => claim.mode === 'own'), 'its rule claims it');
   assert.ok(claims.some(({ claim }) => claim.mode === 'release') || given.orphanAction === 'delete');
 });
 
-always('a source is never deleted, and made anew only for its own rule', ({ usedBy, markedBy }, decision) => {
+always('a source is never deleted, and replaced only for its own rule', ({ usedBy, markedBy }, decision) => {
   if (usedBy === undefined) return;
   assert.notEqual(decision.do, 'delete');
   if (decision.do === 'replace') assert.equal(decision.claim.owner.key, markedBy);
 });
 
-always('nothing is done to what is being deleted', ({ observed, goingAway }, decision) => {
+always('an object that is being deleted is not changed', ({ observed, goingAway }, decision) => {
   if (observed?.deleting !== true && !goingAway) return;
   assert.ok(['nothing', 'wait', 'conflict', 'need'].includes(decision.do), decision.do);
 });
 
-always('what is there is not created, and what is not there is not changed', ({ observed }, decision) => {
+always('an existing object is not created, and an absent one is not changed', ({ observed }, decision) => {
   if (decision.do === 'create') assert.equal(observed, undefined);
   if (['update', 'replace', 'delete'].includes(decision.do)) assert.notEqual(observed, undefined);
 });
@@ -489,24 +485,24 @@ always('a free target goes to the oldest rule that can make it', (given, decisio
   assert.equal(`${owner.rank} ${owner.key}`, ranks[0]);
 });
 
-always('the marks of another system are not written over', ({ markedBy }, decision) => {
+always('marks of another controller are not overwritten', ({ markedBy }, decision) => {
   if (decision.do !== 'update' || decision.claim.mode !== 'own' || markedBy === undefined) return;
   assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
 });
 
-always('what another system has made is not filled', ({ entries, markedBy }, decision) => {
+always('a copy of another controller is not filled', ({ entries, markedBy }, decision) => {
   if (decision.do !== 'update' || decision.claim.mode !== 'fill' || markedBy === undefined) return;
-  const wanted = entries.some(({ claim }) => claim.mode === 'own');
-  if (wanted) assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
+  const claimed = entries.some(({ claim }) => claim.mode === 'own');
+  if (claimed) assert.equal(reconcilerOf(markedBy), reconcilerOf(decision.claim.owner.key));
 });
 
-always('a copy says whose it is and where its place is', (_given, decision) => {
+always('a copy has the marks of its owner and its place', (_given, decision) => {
   if (!('desired' in decision) || decision.claim.mode !== 'own') return;
   assert.equal(decision.desired.annotations[OWNER], decision.claim.owner.key);
   assert.equal(decision.desired.annotations[PLACE_ANNOTATION], 'team/db');
 });
 
-always('what is filled gets no mark', ({ entries }, decision) => {
+always('a filled object gets no mark', ({ entries }, decision) => {
   if (!('desired' in decision) || decision.claim.mode !== 'fill') return;
   if (entries.some(({ claim }) => claim.mode === 'own')) return;
   assert.ok(!(OWNER in decision.desired.annotations) && !(PLACE_ANNOTATION in decision.desired.annotations));
@@ -517,20 +513,20 @@ always('no content of a type that is never copied is written', ({ fingerprintOf 
   assert.notEqual(fingerprintOf(decision.claim)?.type, 'kubernetes.io/service-account-token');
 });
 
-always('a rule that could do nothing is told, and does not keep another from going', (given, decision) => {
+always('a failed takeover never blocks the deletion of another rule', (given, decision) => {
   const going = given.entries.some(({ claim }) => claim.mode === 'release' && claim.owner.key === given.markedBy);
   if (!going || given.observed?.deleting !== false || given.goingAway || given.usedBy !== undefined) return;
   assert.ok(['delete', 'update', 'replace', 'need'].includes(decision.do), decision.do);
 });
 
-test('whatever the facts, the order of the claims does not matter', () => {
+test('for any facts: the order of the claims does not matter', () => {
   fc.assert(
     fc.property(anyFacts, (given) => {
       // Of several that fill one target it is the first: a target has one, because it fills itself.
       fc.pre(given.entries.filter(({ claim }) => claim.mode === 'fill').length < 2);
       const turned = { ...given, entries: given.entries.toReversed() };
       assert.equal(winnerOf(turned), winnerOf(given));
-      assert.equal(word(plan(turned)), word(plan(given)));
+      assert.equal(textOf(plan(turned)), textOf(plan(given)));
     }),
     { numRuns: 3000 },
   );

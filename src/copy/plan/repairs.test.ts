@@ -11,7 +11,7 @@ import {
   type Repairs,
 } from './repairs.ts';
 
-test('ten repairs at once, then ever longer pauses, and after a quiet minute as at first', () => {
+test('ten repairs at once, then growing pauses, and a restart of the count after a quiet minute', () => {
   let repairs: Repairs | undefined;
   let now = 1000;
   const pauses: number[] = [];
@@ -28,7 +28,7 @@ test('ten repairs at once, then ever longer pauses, and after a quiet minute as 
   assert.equal(countRepair(repairs, now + 60_000).count, 1);
 });
 
-test('writes that bring a new version of the source are no repairs, however many they are', () => {
+test('writes of new versions of the source are no repairs, in any number', () => {
   const memory: RepairMemory = {};
   for (let n = 0; n < 100; n += 1) {
     const attempt = { mode: 'own', version: String(n), isRepair: false, isNew: false } as const;
@@ -38,7 +38,7 @@ test('writes that bring a new version of the source are no repairs, however many
   assert.deepEqual(memory, { wrote: { own: '99' } });
 });
 
-test('what the server overwrites is written again at once, then ever more seldom', () => {
+test('an overwritten target is written again at once, then with growing pauses', () => {
   const memory: RepairMemory = {};
   const repair = { mode: 'own', version: '1', isRepair: true, isNew: false } as const;
   let now = 1000;
@@ -52,7 +52,7 @@ test('what the server overwrites is written again at once, then ever more seldom
   }
   assert.deepEqual(pauses, [0, 0, 5, 10, 20, 40, 80, 160, 300, 300]);
   assert.equal(pauseBeforeWrite(repair, memory, now - 3_600_000), 300_000, 'a clock that was set back');
-  // Neither what the source says anew nor a copy that is missing has to wait for that.
+  // A new version of the source does not wait, nor does a missing copy.
   assert.equal(pauseBeforeWrite({ ...repair, version: '2', isRepair: false }, memory, now), 0);
   assert.equal(pauseBeforeWrite({ ...repair, isNew: true }, memory, now), 0);
 });

@@ -56,7 +56,7 @@ describe('troubleOf', () => {
   });
 });
 
-it('a call that was skipped is not new information; a wait that Vault requested is', () => {
+it('a skipped call is not reported; a wait that Vault requested is', () => {
   assert.ok(isSkippedCall(failure('circuitOpen')));
   assert.ok(isSkippedCall(failure('throttled')));
   assert.ok(!isSkippedCall(failure('throttled', { status: 429 })));

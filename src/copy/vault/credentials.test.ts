@@ -1,4 +1,4 @@
-/** Which credentials are followed, and for how long, on a real API server. */
+/** The time for which credentials are followed, on a real API server. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -84,7 +84,7 @@ test('the identity of a ServiceAccount stays the same while it is used, and is t
   try {
     const credentials = new VaultCredentials(store);
     const visitor = await credentials.identity(byServiceAccount, signal);
-    assert.notEqual(await credentials.identity(byServiceAccount, signal), visitor, 'nobody follows it');
+    assert.notEqual(await credentials.identity(byServiceAccount, signal), visitor, 'it is not followed');
     credentials.follow(USER, byServiceAccount);
     credentials.follow(OTHER, byServiceAccount);
     const identity = await credentials.identity(byServiceAccount, signal);

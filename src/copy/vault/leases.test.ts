@@ -1,4 +1,4 @@
-/** When a lease is looked after, taken up again and let go, whatever the wall clock says. */
+/** When a lease is renewed, restored and released, with any change of the wall clock. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
@@ -20,14 +20,14 @@ const { signal } = new AbortController();
 const content = (text: string): Content =>
   Content.ofFields(SECRET, { data: { password: SecretBytes.fromUtf8(text).base64() } }, 'Opaque', '1');
 
-/** Leases of an hour, the paths that Vault would have been asked, and what is held of its session. */
+/** Leases of an hour, the paths of the requests to Vault, and the number of holds on its session. */
 class Scene {
   readonly clock = new ManualClock();
-  readonly asked: string[] = [];
+  readonly requests: string[] = [];
   readonly forgotten: string[] = [];
-  readonly left: string[] = [];
+  readonly notRevoked: string[] = [];
   holds = 0;
-  traces: LeaseRecord[] = [];
+  records: LeaseRecord[] = [];
   /** Of the copies. */
   copied: Content | undefined;
   #lost: ((id: string) => void)[] = [];
@@ -43,7 +43,7 @@ class Scene {
     },
     forgetLease: (id: string) => this.forgotten.push(id),
     request: async ({ path }: { readonly path: string }) => {
-      this.asked.push(path);
+      this.requests.push(path);
       if (this.refusal !== undefined) throw this.refusal;
       const data = { issue_time: '', expire_time: new Date(this.clock.now() + HOUR_MS).toISOString(), renewable: true };
       return await Promise.resolve({ leaseSeconds: 3600, renewable: true, data });
@@ -61,11 +61,11 @@ class Scene {
   readonly leases = new VaultLeases({
     clock: this.clock,
     random: () => 0,
-    leaseRecordsOf: () => this.traces,
+    leaseRecordsOf: () => this.records,
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
     onUncertain: (key) => this.doubts.push(key),
-    onNotRevoked: (_, leaseId) => this.left.push(leaseId),
+    onNotRevoked: (_, leaseId) => this.notRevoked.push(leaseId),
   });
 
   granted(leaseId = 'l', user = USER): Lease {
@@ -73,8 +73,8 @@ class Scene {
     return this.leases.granted(user, this.connection, grant, content(leaseId));
   }
 
-  trace(leaseId: string, more: Partial<LeaseRecord> = {}): void {
-    this.traces = [
+  record(leaseId: string, more: Partial<LeaseRecord> = {}): void {
+    this.records = [
       { leaseId, durationSeconds: 3600, tokenExpiresAt: undefined, copies: ['local:Secret/a/b'], ...more },
     ];
   }
@@ -96,10 +96,10 @@ describe('a lease of an hour', () => {
       scene.clock.jump(jumpMs);
       await scene.clock.advance(HOUR_MS / 2);
       assert.equal(await scene.leases.maintain(lease, 10 * HOUR_MS, signal), HOUR_MS / 6);
-      assert.deepEqual(scene.asked, []);
+      assert.deepEqual(scene.requests, []);
       await scene.clock.advance(HOUR_MS / 6);
       await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
-      assert.deepEqual(scene.asked, ['sys/leases/renew']);
+      assert.deepEqual(scene.requests, ['sys/leases/renew']);
     });
   }
 
@@ -132,14 +132,14 @@ describe('a lease of an hour', () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS * 0.7);
-    const asked = scene.clock.monotonic();
+    const requests = scene.clock.monotonic();
     const request = scene.session.request.bind(scene.session);
     scene.session.request = async (call) => {
       await scene.clock.advance(9000);
       return await request(call);
     };
     await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
-    assert.equal(lease.expiresAt, asked + HOUR_MS);
+    assert.equal(lease.expiresAt, requests + HOUR_MS);
   });
 
   it('is checked when its token is lost, and only for its own source', () => {
@@ -157,7 +157,7 @@ describe('a lease of an hour', () => {
 
 describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
-    it(`is dropped early when its rule leaves many leases (${how})`, () => {
+    it(`is released early when its rule has many old leases (${how})`, () => {
       const scene = new Scene();
       const of = (): string[] => Array.from(scene.leases.of(USER.rule), ({ leaseId }) => leaseId);
       scene.leases[how](scene.granted('other', OTHER));
@@ -183,15 +183,15 @@ describe('a lease that is no longer renewed', () => {
   for (const how of ['replaced', 'dropped'] as const) {
     it(`because it was ${how} is held until it expires; until then it is not revoked, and its token is held`, async () => {
       const scene = new Scene();
-      // Its token was replaced: the session would revoke it as soon as no lease hangs on it.
+      // Its token was replaced: the session would revoke it as soon as no lease depends on it.
       const lease = scene.granted();
       scene.deadline = scene.clock.now() + HOUR_MS;
       scene.leases[how](lease);
       await scene.clock.advance(HOUR_MS - 1);
-      assert.deepEqual([scene.asked, scene.forgotten, scene.holds], [[], [], 1]);
+      assert.deepEqual([scene.requests, scene.forgotten, scene.holds], [[], [], 1]);
       assert.equal(scene.leases.find('l')?.state, how);
       await scene.clock.advance(1);
-      assert.deepEqual([scene.asked, scene.forgotten, scene.holds], [[], ['l'], 0]);
+      assert.deepEqual([scene.requests, scene.forgotten, scene.holds], [[], ['l'], 0]);
       assert.equal(scene.leases.find('l'), undefined);
       assert.equal(scene.clock.pendingTimers, 0);
     });
@@ -204,13 +204,13 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [['l'], 0, 0]);
   });
 
-  it('is checked at once when it is revoked after its rule recalled it', async () => {
+  it('is checked at once when it is revoked after its rule restored it', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.leases.ended('l');
     assert.deepEqual([scene.doubts, scene.forgotten], [[USER.key], []]);
     await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
-    assert.deepEqual(scene.asked, ['sys/leases/lookup']);
+    assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
   it('keeps its token also when its rule is deleted', () => {
@@ -220,49 +220,49 @@ describe('a lease that is no longer renewed', () => {
     assert.deepEqual([scene.forgotten, scene.holds, scene.clock.pendingTimers], [[], 0, 0]);
   });
 
-  it('is recalled by its rule, with its content in the present type', async () => {
+  it('is restored for its rule, with its content in the present type', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     await scene.clock.advance(HOUR_MS / 4);
     scene.leases.dropped(lease);
-    scene.trace('l', { copies: [] });
+    scene.record('l', { copies: [] });
     const again = await scene.restore({ ...USER, key: 'vault:z' }, 'kubernetes.io/basic-auth');
     assert.deepEqual([again?.content.type, again?.content.digest], ['kubernetes.io/basic-auth', lease.content.digest]);
     assert.deepEqual([again?.expiresAt, again?.tokenId, scene.holds], [HOUR_MS, 't', 1]);
-    assert.deepEqual([scene.asked, scene.clock.pendingTimers], [[], 0]);
-    // It may have been ended by others meanwhile.
+    assert.deepEqual([scene.requests, scene.clock.pendingTimers], [[], 0]);
+    // Another client may have revoked it since.
     assert.ok(again);
     await scene.leases.maintain(again, 10 * HOUR_MS, signal);
-    assert.deepEqual(scene.asked, ['sys/leases/lookup']);
+    assert.deepEqual(scene.requests, ['sys/leases/lookup']);
   });
 
-  it('is not recalled by another rule, nor during its revocation', async () => {
+  it('is not restored for another rule, nor during its revocation', async () => {
     const scene = new Scene();
     const lease = scene.granted();
     scene.copied = content('l');
-    scene.trace('l');
-    assert.equal(await scene.restore(OTHER), undefined, 'it lives for another');
+    scene.record('l');
+    assert.equal(await scene.restore(OTHER), undefined, 'another rule uses it');
     scene.leases.dropped(lease);
     assert.equal(await scene.restore(OTHER), undefined);
     lease.state = 'ending';
     assert.equal(await scene.restore(), undefined);
-    assert.deepEqual(scene.asked, []);
+    assert.deepEqual(scene.requests, []);
   });
 });
 
 describe('a lease from before a restart', () => {
-  it('is recalled if it is valid and a copy has its content', async () => {
+  it('is restored if it is valid and a copy has its content', async () => {
     const scene = new Scene();
-    scene.trace('l');
+    scene.record('l');
     scene.copied = content('before');
     const lease = await scene.restore(USER, 'x');
     assert.deepEqual([lease?.leaseId, lease?.content.version, lease?.content.type], ['l', leaseVersion('l'), 'x']);
-    assert.deepEqual([scene.asked, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
+    assert.deepEqual([scene.requests, lease?.expiresAt], [['sys/leases/lookup'], HOUR_MS]);
   });
 
-  it('is not recalled without a copy, or if Vault does not have it', async () => {
+  it('is not restored without a copy, or if Vault does not have it', async () => {
     const scene = new Scene();
-    scene.trace('l');
+    scene.record('l');
     assert.equal(await scene.restore(), undefined);
     scene.copied = content('before');
     scene.refusal = new VaultError('lease not found', { kind: 'leaseGone', addr: 'https://v' });
@@ -270,9 +270,9 @@ describe('a lease from before a restart', () => {
     assert.equal(scene.holds, 0);
   });
 
-  it('belongs to one rule, also if two recall it at the same time', async () => {
+  it('belongs to one rule, also if two restore it at the same time', async () => {
     const scene = new Scene();
-    scene.trace('l');
+    scene.record('l');
     scene.copied = content('before');
     const [one, two] = await Promise.all([scene.restore(), scene.restore(OTHER)]);
     assert.deepEqual([one?.rule, two], [USER.rule, undefined]);
@@ -284,8 +284,8 @@ describe('a lease from before a restart', () => {
 it('unusable credentials are revoked, and a failed revocation is reported', async () => {
   const scene = new Scene();
   await scene.leases.discard(USER, scene.connection, 'l');
-  assert.deepEqual([scene.asked, scene.left], [['sys/leases/revoke'], []]);
+  assert.deepEqual([scene.requests, scene.notRevoked], [['sys/leases/revoke'], []]);
   scene.refusal = new VaultError('no', { kind: 'permissionDenied', addr: 'https://v' });
   await scene.leases.discard(USER, scene.connection, 'm');
-  assert.deepEqual(scene.left, ['m']);
+  assert.deepEqual(scene.notRevoked, ['m']);
 });

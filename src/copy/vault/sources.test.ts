@@ -1,4 +1,4 @@
-/** What is left of an entry that nobody wants any more: nothing, whatever was under way. On a real API server, and no Vault. */
+/** An entry that is no longer followed leaves nothing behind, also during a poll. On a real API server, without Vault. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -19,7 +19,7 @@ import { VaultSources } from './sources.ts';
 
 const RULE = 'mirrors:default/mirror';
 const LOCATION: VaultLocation = {
-  // Nobody listens there.
+  // No server listens there.
   server: { addr: 'http://127.0.0.1:1' },
   auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
   path: 'secret/data/app',
@@ -41,7 +41,7 @@ after(async () => {
   await plane.stop();
 });
 
-test('a poll whose source is forgotten meanwhile keeps no session and reports no error', async () => {
+test('a poll whose source is unfollowed meanwhile keeps no session and reports no error', async () => {
   let onRead = (): void => undefined;
   const watched: KubeApi = {
     cluster: api.cluster,
@@ -67,7 +67,7 @@ test('a poll whose source is forgotten meanwhile keeps no session and reports no
     onNotRevoked: () => undefined,
   });
   let letGo = false;
-  const onError = (): void => assert.fail('an entry that was let go is no failed poll');
+  const onError = (): void => assert.fail('no error for an entry that is not followed');
   const common = { locations, access, credentials, leases, clock, random };
   const sources = new VaultSources({ ...common, onChange: () => undefined, onError });
   const key = vaultSourceKey(LOCATION, RULE);

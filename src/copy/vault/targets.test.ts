@@ -1,4 +1,4 @@
-/** When an entry in Vault is looked at, and when it is written. With Vault's answers by hand: the real one is in test/scenarios. */
+/** When an entry in Vault is read, and when it is written. With constructed responses; the real Vault is in test/scenarios. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -73,8 +73,8 @@ test('an entry is written again if it was recreated, though it has the same vers
   await run();
   assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 ours 1']);
   await run();
-  assert.deepEqual([updates, looks], [1, 1], 'its metadata say that it is as it was left');
-  // Deleted with all its versions, and made by somebody else.
+  assert.deepEqual([updates, looks], [1, 1], 'its metadata show that it is unchanged');
+  // Deleted with all its versions, and created again by another client.
   entry.createdTime = 'theirs';
   await run();
   assert.equal(updates, 2);

@@ -1,4 +1,4 @@
-/** Which rules share a poll, and who gets the credentials that it makes. With Vault's answers by hand: none of it depends on more. */
+/** The rules that share a poll, and the rule that gets its credentials. With constructed responses of Vault. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
@@ -24,7 +24,7 @@ function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
 describe('a source in Vault', () => {
   let clock: ManualClock;
   let kind: 'kv2' | 'other';
-  /** Whether Vault tells what is mounted. */
+  /** Whether Vault shows the mount. */
   let known: boolean;
   /** Key of the values. */
   let field: string;
@@ -34,11 +34,11 @@ describe('a source in Vault', () => {
   let reads: number;
   let looks: number;
   let revoked: string[];
-  /** Calls that ask for a lease. */
+  /** Look-ups of a lease. */
   let lookUps: number;
-  /** What Vault answers to these. */
+  /** The error of these calls. */
   let refusal: VaultError | undefined;
-  let traces: LeaseRecord[];
+  let records: LeaseRecord[];
   let onRead: () => void;
   let errors: unknown[];
   let locations: VaultLocations;
@@ -86,7 +86,7 @@ describe('a source in Vault', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    [kind, known, field, reads, looks, revoked, traces] = ['kv2', true, 'a', 0, 0, [], []];
+    [kind, known, field, reads, looks, revoked, records] = ['kv2', true, 'a', 0, 0, [], []];
     [lookUps, refusal] = [0, undefined];
     value = 'x';
     leaseId = (read) => `lease-${read}`;
@@ -96,7 +96,7 @@ describe('a source in Vault', () => {
     leases = new VaultLeases({
       clock,
       random: () => 0,
-      leaseRecordsOf: () => traces,
+      leaseRecordsOf: () => records,
       readCopy: async () => await Promise.resolve(undefined),
       onEvent: () => undefined,
       onUncertain: () => undefined,
@@ -121,7 +121,7 @@ describe('a source in Vault', () => {
     return key;
   }
 
-  /** Lets what is due happen. */
+  /** Runs all due timers and queues. */
   async function settle(ms = 0): Promise<void> {
     for (let turn = 0; turn < 20; turn++) await clock.advance(0);
     if (ms > 0) await clock.advance(ms);
@@ -155,7 +155,7 @@ describe('a source in Vault', () => {
     assert.deepEqual([errors, reads, looks], [[], 1, 0]);
   });
 
-  it('in a KV store stays for the remaining rules, and is forgotten with the last', async () => {
+  it('in a KV store stays for the remaining rules, and is unfollowed with the last', async () => {
     const [one, two] = [follow(ONE), follow(TWO)];
     await settle();
     sources.unfollow(one);
@@ -186,7 +186,7 @@ describe('a source in Vault', () => {
 
   it('with a recorded lease is one for each rule, also if the mount is unknown', async () => {
     [kind, known] = ['other', false];
-    traces = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
+    records = [{ leaseId: 'old', durationSeconds: 3600, tokenExpiresAt: undefined, copies: [] }];
     const keys = [follow(ONE), follow(TWO)];
     await settle();
     assert.equal(new Set(keys.map(leaseOf)).size, 2);
@@ -202,9 +202,9 @@ describe('a source in Vault', () => {
     assert.ok(view.state === 'failed' && view.reason === 'InvalidValues');
   });
 
-  for (const told of [true, false]) {
-    it(`with unusable credentials revokes them, and waits longer each time (mount ${told ? 'known' : 'unknown'})`, async () => {
-      [kind, known, field] = ['other', told, 'no/key'];
+  for (const isMountKnown of [true, false]) {
+    it(`with unusable credentials revokes them, and waits longer each time (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+      [kind, known, field] = ['other', isMountKnown, 'no/key'];
       const key = follow(ONE);
       await settle();
       assert.deepEqual([reads, revoked, sources.view(key).state], [1, ['lease-1'], 'failed']);
@@ -222,8 +222,8 @@ describe('a source in Vault', () => {
       assert.equal(revoked.length, 3);
     });
 
-    it(`that is forgotten during a read revokes its new credentials (mount ${told ? 'known' : 'unknown'})`, async () => {
-      [kind, known] = ['other', told];
+    it(`that is unfollowed during a read revokes its new credentials (mount ${isMountKnown ? 'known' : 'unknown'})`, async () => {
+      [kind, known] = ['other', isMountKnown];
       const key = follow(ONE);
       onRead = () => {
         locations.set(ONE, []);
@@ -235,7 +235,7 @@ describe('a source in Vault', () => {
     });
   }
 
-  for (const [what, told, enlarge] of [
+  for (const [what, expected, enlarge] of [
     ['credentials', /take 6\d+ bytes/, () => void (value = 'x'.repeat(48 * 1024))],
     ['a lease id', /1030 characters/, () => void (leaseId = (read) => `lease-${read}`.padEnd(1030, 'y'))],
   ] as const) {
@@ -246,13 +246,13 @@ describe('a source in Vault', () => {
       await settle();
       const view = sources.view(key);
       assert.ok(view.state === 'failed' && view.reason === 'InvalidValues', view.state);
-      assert.match(view.message, told);
+      assert.match(view.message, expected);
       assert.deepEqual(revoked, [leaseId(1)]);
       assert.equal([...leases.of(ONE)].length, 0);
     });
   }
 
-  it('that is forgotten leaves its lease to its rule, as dropped', async () => {
+  it('that is unfollowed keeps its lease for its rule, as dropped', async () => {
     kind = 'other';
     const key = follow(ONE);
     await settle();
