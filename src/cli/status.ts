@@ -24,8 +24,8 @@ export async function status(
   const { namespace, output, regexMode, replicator, failed } = options;
   const snapshot = await Snapshot.at({ api, regexMode, replicator, namespace, now, signal });
   requireReach(snapshot.inventory, ['Secret'], namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-  const systems = [await mirrorsStatus(snapshot, namespace), await replicatorStatus(snapshot, namespace)];
-  const report = reportOf(cluster, systems, reachNotes(snapshot.inventory), failed);
+  const controllers = [await mirrorsStatus(snapshot, namespace), await replicatorStatus(snapshot, namespace)];
+  const report = reportOf(cluster, controllers, reachNotes(snapshot.inventory), failed);
   if (output === 'table') return tables(report, options);
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

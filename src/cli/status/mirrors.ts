@@ -15,14 +15,14 @@ import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { failingOf } from './failing.ts';
 import { orphanNote, STAYS } from './orphan.ts';
-import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
+import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type ControllerStatus } from './report.ts';
 
 /**
  * @param snapshot of the cluster
  * @param namespace of the mirrors; `undefined` for all
  * @throws what `api.request` throws
  */
-export async function mirrorsStatus(snapshot: Snapshot, namespace: string | undefined): Promise<SystemStatus> {
+export async function mirrorsStatus(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const mirrors = [...snapshot.inventory.mirrors.all()].filter(([, { metadata }]) =>
     isIncluded(metadata.namespace ?? ''),

@@ -10,14 +10,21 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { failingOf } from './failing.ts';
 import { orphanNote } from './orphan.ts';
-import { byName, type CopyStatus, LIMITED, type OrphanStatus, type RuleStatus, type SystemStatus } from './report.ts';
+import {
+  byName,
+  type CopyStatus,
+  LIMITED,
+  type OrphanStatus,
+  type RuleStatus,
+  type ControllerStatus,
+} from './report.ts';
 
 /**
  * @param snapshot of the cluster
  * @param namespace of the annotated objects; `undefined` for all
  * @throws what `api.request` throws
  */
-export async function replicatorStatus(snapshot: Snapshot, namespace: string | undefined): Promise<SystemStatus> {
+export async function replicatorStatus(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
   const { names } = snapshot.settings;
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];

@@ -56,7 +56,7 @@ export interface OrphanStatus extends CopyStatus {
   readonly reason: string;
 }
 
-export interface SystemStatus {
+export interface ControllerStatus {
   readonly system: string;
   /** Whether its API is installed. */
   readonly installed: boolean;
@@ -82,19 +82,19 @@ export const LIMITED = 'Limited';
 /** All controllers as one report, in a stable order. @param failed only rules that are known to fail */
 export function reportOf(
   cluster: string,
-  systems: readonly SystemStatus[],
+  controllers: readonly ControllerStatus[],
   notes: readonly string[],
   failed: boolean,
 ): StatusReport {
-  const rules = systems.flatMap((system) => system.rules).toSorted(byName);
+  const rules = controllers.flatMap(({ rules }) => rules).toSorted(byName);
   return {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Status',
     cluster,
-    systems: systems.map(({ system, installed }) => ({ system, installed })),
+    systems: controllers.map(({ system, installed }) => ({ system, installed })),
     notes,
     rules: failed ? rules.filter(({ ready, reason }) => !ready && reason !== LIMITED) : rules,
-    orphans: failed ? [] : systems.flatMap(({ orphans }) => orphans).toSorted(byName),
+    orphans: failed ? [] : controllers.flatMap(({ orphans }) => orphans).toSorted(byName),
   };
 }
 

@@ -37,7 +37,6 @@ export interface EffectiveSpec {
   readonly patterns: readonly string[];
   /** Patterns that look like a glob or a list. */
   readonly suspects: readonly SuspectPattern[];
-  readonly secretType: string | undefined;
   readonly deletePolicy: DeletePolicy;
   readonly pollPeriodSeconds: number;
   /** Each begins with the path of its field. The rest of the spec still applies. */
@@ -144,7 +143,6 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
     matchers,
     patterns: list,
     suspects,
-    secretType,
     deletePolicy: destinationType === 'vault' ? 'retain' : (mirror.spec?.deletePolicy ?? MIRROR_DEFAULTS.deletePolicy),
     pollPeriodSeconds: poll > 0 ? poll : MIRROR_DEFAULTS.pollPeriodSeconds,
     problems,
