@@ -99,11 +99,11 @@ function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
     const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
     throw new ManifestError(`${where}: metadata.name is missing${generated}`);
   }
-  const [problem] = kind === 'Namespace' ? labelProblems('metadata.name', name) : pathProblems(kind, name);
-  if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
   const home = namespace === null || namespace === '' ? undefined : namespace;
-  const [misplaced] = home === undefined ? [] : labelProblems('metadata.namespace', home);
-  if (misplaced !== undefined) throw new ManifestError(`${where}: ${misplaced}`);
+  const problem =
+    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(kind, name)) ??
+    (home === undefined ? undefined : namespaceProblem('metadata.namespace', home));
+  if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
   return {
     name,
     ...(home === undefined ? {} : { namespace: home as string }),
@@ -115,16 +115,16 @@ function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
 const OUR_KINDS: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'SecretMirror']);
 
 /** Other kinds have other rules for names (`system:node`), but each name must be usable in a path. */
-function pathProblems(kind: string, name: string): string[] {
-  if (OUR_KINDS.has(kind)) return nameProblems('metadata.name', name);
+function nameProblem(kind: string, name: string): string | undefined {
+  if (OUR_KINDS.has(kind)) return nameProblems('metadata.name', name)[0];
   const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
-  return usable ? [] : [`metadata.name: ${quoted(name)} is not a valid object name`];
+  return usable ? undefined : `metadata.name: ${quoted(name)} is not a valid object name`;
 }
 
-function labelProblems(field: string, name: unknown): string[] {
-  if (typeof name !== 'string') return [`${field} is not a string`];
-  if (isDnsLabel(name)) return [];
-  return [`${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`];
+function namespaceProblem(field: string, name: unknown): string | undefined {
+  if (typeof name !== 'string') return `${field} is not a string`;
+  if (isDnsLabel(name)) return undefined;
+  return `${field}: ${quoted(name)} is not a valid namespace name: use lower case letters, digits and -`;
 }
 
 function quoted(name: string): string {

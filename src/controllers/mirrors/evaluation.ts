@@ -61,29 +61,22 @@ export class MirrorEvaluation {
     if (mirror === undefined) return undefined;
     const { namespace: home = '', name, creationTimestamp, uid } = mirror.metadata;
     const spec = specs.get(mirror);
-    const owner: Owner = {
-      key: rule,
-      title: `${SECRET_MIRROR_KIND} ${home}/${name}`,
-      rank: `${creationTimestamp} ${uid}`,
-    };
+    const title = `${SECRET_MIRROR_KIND} ${home}/${name}`;
+    const owner: Owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const version = ruleVersion(mirror);
     const retain = spec.deletePolicy === 'retain';
-    if (deleting && retain) {
-      const keep = { owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const;
-      const claims = Array.from(view.ownedBy(rule), (target): Claim => ({ ...keep, target }));
-      return { owner, version, claims, sources: [] };
-    }
     const vaultPath = spec.sourceType === 'vault' ? (spec.sourceVault?.path ?? '') : undefined;
     const shape = new MirrorShape({ owner: `${home}/${name}`, retain, vaultPath });
     const source = this.sourceOf(rule, mirror, spec);
+    const targets = deleting && retain ? [] : yield* this.#targets(spec, source);
     if (deleting) {
-      const release = { owner, mode: 'release', source: undefined, shape } as const;
-      const targets = [...(yield* this.#targets(spec, source)), ...view.ownedBy(rule)];
-      const claims = Array.from(targets, (target): Claim => ({ ...release, target }));
+      const claim = retain
+        ? ({ owner, mode: 'own', source: undefined, shape: new RetainShape(`${home}/${name}`) } as const)
+        : ({ owner, mode: 'release', source: undefined, shape } as const);
+      const claims = Array.from([...targets, ...view.ownedBy(rule)], (target): Claim => ({ ...claim, target }));
       return { owner, version, claims, sources: [] };
     }
     vault?.use(rule, spec);
-    const targets = yield* this.#targets(spec, source);
     const sources = source === undefined ? [] : [source];
     const refusal = this.#refuse(rule, home, owner, targets.length);
     if (refusal !== undefined) {
@@ -129,17 +122,16 @@ export class MirrorEvaluation {
 
   /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
   #refuse(rule: RuleKey, home: string, { rank }: Owner, targets: number): string | undefined {
-    const refusal = this.#tooMuch(rule, targets);
-    if (refusal !== undefined) this.#quota.release(rule);
-    const fits = refusal === undefined && this.#quota.request(rule, home, rank, targets);
-    if (fits) {
+    let problem = this.#tooMuch(rule, targets);
+    if (problem !== undefined) this.#quota.release(rule);
+    else if (!this.#quota.request(rule, home, rank, targets)) {
+      problem = `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#quota.limit} copies in total, and older SecretMirrors take precedence`;
+    }
+    if (problem === undefined) {
       this.#refusals.delete(rule);
       return undefined;
     }
-    const text =
-      refusal ??
-      `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#quota.limit} copies in total, and older SecretMirrors take precedence`;
-    const message = `spec.destination.namespaces: ${text}`;
+    const message = `spec.destination.namespaces: ${problem}`;
     this.#refusals.set(rule, message);
     return message;
   }

@@ -42,10 +42,6 @@ export class MirrorStore {
     return this.#mirrors;
   }
 
-  get size(): number {
-    return this.#mirrors.size;
-  }
-
   /** Stores the response to our own write, unless the mirror was deleted or replaced meanwhile. */
   storeResponse(object: KubeObject): void {
     const { namespace = '', name, uid } = object.metadata;

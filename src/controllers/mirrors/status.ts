@@ -10,7 +10,7 @@ import type { VaultTrouble } from '../../copy/vault/access.ts';
 import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from './lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';
-import { isOutdated, summarize, summarizeDeletion, groupOutcomes, type Summary } from './summary.ts';
+import { summarize, summarizeDeletion, groupOutcomes, type Summary } from './summary.ts';
 
 export interface MirrorEvent {
   readonly type: 'Normal' | 'Warning';
@@ -57,7 +57,9 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const deleting = mirror.metadata.deletionTimestamp !== undefined;
   if (deleting && outcomes.isUnderWay) return undefined;
   const leases = nextLeases(input.source, spec, previous, input.leases, now);
-  const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated(outcomes, input.source);
+  // Some outcomes may be from before the source was created.
+  const isOutdated = outcomes.waitsForSource && input.source.state === 'present';
+  const isUnsettled = outcomes.isUnderWay || input.source.state === 'unknown' || isOutdated;
   if (!deleting && isUnsettled && spec.problems.length === 0 && input.failure === undefined) {
     if (previous?.conditions === undefined)
       return { ...NOTHING_YET, status: statusOf(input, leases, FIRST, NEVER_SYNCED) };

@@ -36,11 +36,6 @@ export interface OutcomeGroups {
   readonly waitsForSource: boolean;
 }
 
-/** Some outcomes are from before the source was created. */
-export function isOutdated({ waitsForSource }: OutcomeGroups, source: SourceView): boolean {
-  return source.state === 'present' && waitsForSource;
-}
-
 export interface Summary {
   readonly mirrorStatus: MirrorStatus;
   readonly reason: string;

@@ -46,10 +46,8 @@ export function permission(rules: PermissionRules, target: Place, source: Place,
     if (!allowed) return denied(`annotation ${names.allowed} of ${where} forbids replication`);
   }
   if (list !== undefined) {
-    const matches = matchesList(rules, names.allowedNamespaces, list, target.namespace);
-    if (typeof matches === 'object') return cancelled(where, matches);
-    if (!matches)
-      return denied(`annotation ${names.allowedNamespaces} of ${where} does not include namespace ${target.namespace}`);
+    const listed = listedPermission(rules, names.allowedNamespaces, list, target, where);
+    if (listed.result !== 'allowed') return listed;
   }
   return names.from in annotations ? inheritedPermission(rules, target, where, annotations) : ALLOWED;
 }
@@ -64,10 +62,8 @@ function inheritedPermission(
   const { names } = rules;
   const inherited = annotations[names.inherited];
   if (inherited === undefined) return denied(`${where} is itself a copy and has no annotation ${names.inherited}`);
-  const matches = matchesList(rules, names.inherited, inherited, target.namespace);
-  if (typeof matches === 'object') return cancelled(where, matches);
-  if (!matches)
-    return denied(`annotation ${names.inherited} of ${where} does not include namespace ${target.namespace}`);
+  const listed = listedPermission(rules, names.inherited, inherited, target, where);
+  if (listed.result !== 'allowed') return listed;
   if (annotations[names.origin] === `${target.namespace}/${target.name}`) {
     const message = `${where} is replicated from ${target.namespace}/${target.name} (annotation ${names.origin})`;
     return { result: 'cancelled', refusal: { reason: 'Loop', message } };
@@ -78,25 +74,24 @@ function inheritedPermission(
 /** Maximum number of pairs of a name and a pattern to match for one intersection, for example 50 names and 50 patterns. */
 const MAX_TRIALS = 2500;
 
-/** Tries the items in order: an invalid pattern after a match has no effect. */
-function matchesList(
+/** Tries the items of a list in order: an invalid pattern after a match has no effect. */
+function listedPermission(
   { patterns: cache }: PermissionRules,
   annotation: string,
   list: string,
-  namespace: string,
-): boolean | Refusal {
-  if (list === EVERYWHERE) return true;
+  { namespace }: Place,
+  where: string,
+): Permission {
+  if (list === EVERYWHERE) return ALLOWED;
   const patterns = new RulePatterns(cache);
   for (const item of listItems(list)) {
-    if (isName(item)) {
-      if (item === namespace) return true;
-      continue;
-    }
+    if (item === namespace) return ALLOWED;
+    if (isName(item)) continue;
     const pattern = patterns.add(item);
-    if ('error' in pattern) return illFormed(annotation, item, `invalid pattern: ${pattern.error}`);
-    if (pattern.matches(namespace)) return true;
+    if ('error' in pattern) return cancelled(where, illFormed(annotation, item, `invalid pattern: ${pattern.error}`));
+    if (pattern.matches(namespace)) return ALLOWED;
   }
-  return false;
+  return denied(`annotation ${annotation} of ${where} does not include namespace ${namespace}`);
 }
 
 /** The permission that a copy of this source passes on: `replicated-from-allowed`. */
