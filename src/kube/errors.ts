@@ -207,9 +207,11 @@ export function retryAfterMs(error: unknown): number | undefined {
   return error instanceof ApiError ? error.retryAfterMs : undefined;
 }
 
-export function isNotFound(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 404;
+function hasStatus(status: number): (error: unknown) => error is ApiError {
+  return (error): error is ApiError => error instanceof ApiError && error.status === status;
 }
+
+export const isNotFound = hasStatus(404);
 
 /**
  * The API server answered that this object does not exist. Other 404s mean that the API is not served, or come from a proxy.
@@ -237,17 +239,9 @@ export function isGone(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
 }
 
-export function isForbidden(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 403;
-}
-
-export function isUnauthorized(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 401;
-}
-
-export function isThrottled(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 429;
-}
+export const isForbidden = hasStatus(403);
+export const isUnauthorized = hasStatus(401);
+export const isThrottled = hasStatus(429);
 
 /**
  * The server cannot fill its cache of one kind yet (429 on watches): at its start, or permanently if the objects of a kind cannot be
@@ -258,14 +252,10 @@ export function isStorageStarting(error: unknown): error is ApiError {
 }
 
 /** The object fails validation (422). */
-export function isInvalid(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 422;
-}
+export const isInvalid = hasStatus(422);
 
 /** The request itself is malformed or not understood (400), as `sendInitialEvents` on servers without WatchList may be. */
-export function isBadRequest(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 400;
-}
+export const isBadRequest = hasStatus(400);
 
 /** The object has to be replaced (422): it is immutable, or of another type. */
 export function isImmutable(error: unknown): error is ApiError {

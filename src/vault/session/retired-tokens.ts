@@ -4,7 +4,7 @@
  */
 import { isVaultError } from '../errors.ts';
 import type { LoginContext } from './login.ts';
-import type { DistributiveOmit, SessionEvent } from './session-events.ts';
+import type { EmitSessionEvent } from './session-events.ts';
 import type { SessionToken } from './token.ts';
 
 const REVOKE_LIMIT_MS = 2_000;
@@ -13,11 +13,11 @@ const REMEMBERED = 100;
 
 export class RetiredTokens {
   readonly #context: LoginContext;
-  readonly #emit: (event: DistributiveOmit<SessionEvent, 'addr' | 'identity'>) => void;
+  readonly #emit: EmitSessionEvent;
   readonly #tokens = new Set<SessionToken>();
   readonly #ended = new Set<string>();
 
-  constructor(context: LoginContext, emit: (event: DistributiveOmit<SessionEvent, 'addr' | 'identity'>) => void) {
+  constructor(context: LoginContext, emit: EmitSessionEvent) {
     this.#context = context;
     this.#emit = emit;
   }

@@ -20,5 +20,8 @@ export type SessionEvent = Base &
 
 export type SessionObserver = (event: SessionEvent) => void;
 
+/** Reports an event of one session, which adds server and identity. */
+export type EmitSessionEvent = (event: DistributiveOmit<SessionEvent, keyof Base>) => void;
+
 /** `Omit` for each member of a union. */
-export type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;

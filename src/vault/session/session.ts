@@ -23,7 +23,7 @@ import { identityLabel, type VaultIdentity } from './identity.ts';
 import { lookUpConfiguredToken, logIn, type LoginContext, tokenInvalid } from './login.ts';
 import { LoginBackoff, type LoginBackoffOptions } from './login-backoff.ts';
 import { RetiredTokens } from './retired-tokens.ts';
-import type { DistributiveOmit, SessionEvent, SessionObserver } from './session-events.ts';
+import type { EmitSessionEvent, SessionObserver } from './session-events.ts';
 import { TokenCheck, type TokenVerdict } from './token-check.ts';
 import { TokenKeeper } from './token-keeper.ts';
 import type { SessionToken } from './token.ts';
@@ -76,9 +76,10 @@ export class VaultSession implements VaultCaller {
     this.#options = options;
     this.#backoff = new LoginBackoff(options);
     this.#check = new TokenCheck(options, given);
-    this.#retired = new RetiredTokens(options, (event) => {
+    const emit: EmitSessionEvent = (event) => {
       this.#emit(event);
-    });
+    };
+    this.#retired = new RetiredTokens(options, emit);
     this.#keeper = new TokenKeeper({
       context: options,
       random: options.random ?? Math.random,
@@ -86,12 +87,7 @@ export class VaultSession implements VaultCaller {
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
       onRefused: (token, error) => this.#checkToken(token, error, undefined),
-      onRenewed: () => {
-        this.#emit({ type: 'renewed' });
-      },
-      onFailed: (error) => {
-        this.#emit({ type: 'renewFailed', error });
-      },
+      emit,
       onEnding: (token) => {
         this.#ending(token, given);
       },
@@ -337,7 +333,7 @@ export class VaultSession implements VaultCaller {
     return new VaultError('the session was stopped', { kind: 'closed', addr: this.addr });
   }
 
-  #emit(event: DistributiveOmit<SessionEvent, 'addr' | 'identity'>): void {
+  #emit(event: Parameters<EmitSessionEvent>[0]): void {
     this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
   }
 

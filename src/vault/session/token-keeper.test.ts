@@ -37,8 +37,7 @@ function setUp(random: number, answer: (calls: number) => number, given = false,
     },
     replaceNotBefore: () => 0,
     onRefused: async () => await Promise.resolve(),
-    onRenewed: () => undefined,
-    onFailed: () => undefined,
+    emit: () => undefined,
     onEnding: () => ended++,
   });
   const facts = { token: SecretBytes.fromUtf8('t'), id: 'a', revocable: true, limitedUses: false };

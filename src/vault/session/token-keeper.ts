@@ -7,6 +7,7 @@
 import type { Timer } from '../../runtime/clock.ts';
 import { isVaultError, type VaultError } from '../errors.ts';
 import type { LoginContext } from './login.ts';
+import type { EmitSessionEvent } from './session-events.ts';
 import type { SessionToken } from './token.ts';
 
 export interface KeeperOptions {
@@ -20,8 +21,7 @@ export interface KeeperOptions {
   readonly replaceNotBefore: () => number;
   /** A renewal was answered 403: the token may be dead. */
   readonly onRefused: (token: SessionToken, error: VaultError) => Promise<unknown>;
-  readonly onRenewed: () => void;
-  readonly onFailed: (error: VaultError) => void;
+  readonly emit: EmitSessionEvent;
   /** Called once for a token that cannot be renewed further. */
   readonly onEnding: (token: SessionToken) => void;
 }
@@ -69,7 +69,7 @@ export class TokenKeeper {
     try {
       await (token.renewable ? this.#renew(token) : this.#options.replace());
     } catch (error) {
-      if (isVaultError(error)) this.#options.onFailed(error);
+      if (isVaultError(error)) this.#options.emit({ type: 'renewFailed', error });
       if (token === this.#token) this.#retry(token);
     }
   }
@@ -82,7 +82,7 @@ export class TokenKeeper {
       const { auth } = await client.request({ ...call, body: Buffer.from('{}') });
       token.renewed(auth?.ttlSeconds ?? 0, auth?.renewable ?? false, now);
       if (token !== this.#token) return;
-      this.#options.onRenewed();
+      this.#options.emit({ type: 'renewed' });
       this.keep(token);
     } catch (error) {
       if (isVaultError(error, 'permissionDenied')) await this.#options.onRefused(token, error);
