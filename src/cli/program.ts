@@ -82,12 +82,12 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
   )
     .option(
       '-n, --namespace <name>',
-      'only SecretMirrors and annotated objects in this namespace, with all of their copies; needs rights only in this namespace',
+      'only SecretMirrors and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
     )
-    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)', false)
+    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'only objects with problems, with every failing namespace', false)
     .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
-      finish(actions.status({ ...readingOf(flags), namespace: allNamespaces ? undefined : namespace })),
+      finish(actions.status({ ...readingOf(flags), namespace: allNamespaces === true ? undefined : namespace })),
     );
   withReading(
     withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
@@ -123,7 +123,7 @@ interface PlanFlags extends ReadingFlags {
 
 interface StatusFlags extends ReadingFlags {
   readonly namespace?: string;
-  readonly allNamespaces: boolean;
+  readonly allNamespaces?: boolean;
   readonly failed: boolean;
 }
 

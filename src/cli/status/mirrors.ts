@@ -15,7 +15,15 @@ import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { failingOf } from './failing.ts';
 import { orphanNote, STAYS } from './orphan.ts';
-import { byName, type CopyStatus, type OrphanStatus, type RuleStatus, type ControllerStatus } from './report.ts';
+import {
+  byName,
+  type CopyStatus,
+  type ControllerStatus,
+  notReady,
+  type OrphanStatus,
+  type RuleState,
+  type RuleStatus,
+} from './report.ts';
 
 /**
  * @param snapshot of the cluster
@@ -113,27 +121,18 @@ function ruleOf(snapshot: Snapshot, rule: RuleKey, mirror: SecretMirror): RuleSt
   };
 }
 
-function stateOf({ metadata, status }: SecretMirror): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
+function stateOf({ metadata, status }: SecretMirror): RuleState {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  const { generation } = metadata;
+  const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
   const state = status?.mirrorStatus ?? 'Unknown';
   if (metadata.deletionTimestamp !== undefined) {
     // A status from before the deletion does not explain why it waits.
-    const isCurrent = ready?.status === 'False' && status?.observedGeneration === generation;
-    const details = isCurrent ? `; ${ready.reason}: ${ready.message}` : '';
-    const message = `since ${metadata.deletionTimestamp}${details}`;
-    return { state: 'Deleting', ready: false, reason: 'Deleting', message };
+    const details = ready?.status === 'False' && isCurrent ? `; ${ready.reason}: ${ready.message}` : '';
+    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
   }
-  if (ready === undefined) {
-    return { state, ready: false, reason: 'NotSeen', message: 'not reconciled yet; check that Keyferry is running' };
-  }
-  if (generation !== undefined && status?.observedGeneration !== generation) {
-    return {
-      state,
-      ready: false,
-      reason: 'Outdated',
-      message: 'the latest change is not reconciled yet; check that Keyferry is running',
-    };
+  if (ready === undefined) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
+  if (!isCurrent) {
+    return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
   }
   return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
 }

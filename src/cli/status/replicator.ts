@@ -14,7 +14,9 @@ import {
   byName,
   type CopyStatus,
   LIMITED,
+  notReady,
   type OrphanStatus,
+  type RuleState,
   type RuleStatus,
   type ControllerStatus,
 } from './report.ts';
@@ -74,14 +76,8 @@ function replicationOf(
 function ignoredStatus(names: AnnotationNames, annotated: Annotated): RuleStatus {
   const replication = replicationOf(names, annotated);
   const message = `the replicator does not run for ${replication.kind}s (--run-replicators)`;
-  const state = { state: 'Ignored', ready: false, reason: 'NotRun', message };
-  return {
-    ...replication,
-    ...state,
-    lastSyncTime: annotated.observed.annotations[names.at] ?? null,
-    copies: [],
-    failing: [],
-  };
+  const lastSyncTime = annotated.observed.annotations[names.at] ?? null;
+  return { ...replication, ...notReady('Ignored', 'NotRun', message), lastSyncTime, copies: [], failing: [] };
 }
 
 function ruleStatus(
@@ -117,34 +113,22 @@ function destinationsOf(names: AnnotationNames, { annotations }: Observed): stri
   return [names.to, names.toNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
 }
 
-function stateOf(
-  snapshot: Snapshot,
-  replication: ReplicationRule,
-  entries: readonly Entry[],
-): Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'> {
+function stateOf(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): RuleState {
   const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
   const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
   if (first !== undefined) {
     const message = [first, ...more].map((remark) => remark.message).join('; ');
-    return {
-      state: replication.kind === 'broken' ? 'Suspended' : 'Error',
-      ready: false,
-      reason: first.reason,
-      message,
-    };
+    return notReady(replication.kind === 'broken' ? 'Suspended' : 'Error', first.reason, message);
   }
   if (dependsOnUnlisted(snapshot, replication, entries)) {
-    const message = 'no permission to read other namespaces';
-    return { state: 'Unknown', ready: false, reason: LIMITED, message };
+    return notReady('Unknown', LIMITED, 'no permission to read other namespaces');
   }
   if (pending.length > 0) {
     const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
-    return { state: 'Outdated', ready: false, reason: 'Outdated', message };
+    return notReady('Outdated', 'Outdated', message);
   }
   const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
-  if (waiting !== undefined) {
-    return { state: 'Waiting', ready: false, reason: waiting.reason, message: waiting.message };
-  }
+  if (waiting !== undefined) return notReady('Waiting', waiting.reason, waiting.message);
   const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
   return { state: 'Active', ready: true, reason: 'Synced', message };
 }

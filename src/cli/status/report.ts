@@ -76,6 +76,12 @@ export interface StatusReport {
   readonly orphans: readonly OrphanStatus[];
 }
 
+export type RuleState = Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'>;
+
+export function notReady(state: string, reason: string, message: string): RuleState {
+  return { state, ready: false, reason, message };
+}
+
 /** The reason if the permissions of the caller do not show the state of a rule. It is not known to fail. */
 export const LIMITED = 'Limited';
 
