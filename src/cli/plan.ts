@@ -1,4 +1,4 @@
-/** `keyferry plan`: what `kubectl apply` of manifests would change on this cluster. Writes nothing. */
+/** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
 import { stringify } from 'yaml';
 import { MIRRORS_GROUP, SECRET_MIRROR_KIND } from '../controllers/mirrors/api.ts';
 import { NOT_INSTALLED } from '../controllers/mirrors/crd-diagnosis.ts';
@@ -39,7 +39,7 @@ export interface PlanContext {
 
 /**
  * The text that the command prints, and its exit code.
- * @throws ManifestError naming file, document and field, and what `api.request` throws
+ * @throws ManifestError naming file, document and field, and the errors of `api.request`
  */
 export async function planFiles(
   context: PlanContext,

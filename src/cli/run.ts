@@ -25,8 +25,8 @@ const STOP_LIMIT_MS = 4500;
 class RollbackError extends Error {
   override readonly name = 'RollbackError';
 
-  constructor(what: string) {
-    super(`the API server returned an older state than before (${what}), as after an etcd restore`);
+  constructor(detail: string) {
+    super(`the API server returned an older state than before (${detail}), as after an etcd restore`);
   }
 }
 
@@ -84,8 +84,8 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
   const fenced = elector === undefined ? api : new FencedApi(api, () => elector.isLeader);
   const rollback = new AbortController();
-  const onRollback = (what: string): void => {
-    rollback.abort(new RollbackError(what));
+  const onRollback = (detail: string): void => {
+    rollback.abort(new RollbackError(detail));
   };
   const operator = new Operator({ config, api: fenced, log, metrics, onRollback });
   using until = anySignal(signal, rollback.signal);

@@ -12,7 +12,7 @@ import { textTable } from './text-table.ts';
 /**
  * The text that the command prints.
  * @param now wall clock, ms
- * @throws what `api.request` throws
+ * @throws the errors of `api.request`
  */
 export async function status(
   api: KubeApi,

@@ -66,10 +66,10 @@ function read<T>(env: ProcessInfo['env'], name: string, parse: (text: string) =>
   try {
     return parse(text);
   } catch (error) {
-    const what = error instanceof Error ? error.message : 'unknown';
+    const problem = error instanceof Error ? error.message : 'unknown';
     // The URL of a proxy may contain a password.
     const value = /PROXY/.test(name) ? '' : ` ${quoted(text)}`;
-    throw new UsageError(`$${name}: bad value${value}: ${what}`, { cause: error });
+    throw new UsageError(`$${name}: bad value${value}: ${problem}`, { cause: error });
   }
 }
 

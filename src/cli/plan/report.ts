@@ -24,7 +24,7 @@ export interface PlannedProblem {
   readonly problem: string;
 }
 
-/** A remark on a rule besides its targets: why it has none, or what the plan does not cover. */
+/** A remark on a rule besides its targets: why it has none, or which part the plan does not cover. */
 export interface PlannedNote {
   readonly rule: string;
   readonly note: string;

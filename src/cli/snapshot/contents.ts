@@ -21,7 +21,7 @@ export interface Found {
 
 /** From this many objects of one name on (the copies of one source) a list reads them. */
 const MANY_OF_A_NAME = 8;
-/** From this many objects of one namespace on a list reads them. It may bring many others along. */
+/** From this many objects of one namespace on a list reads them. It may contain many other objects. */
 const MANY_OF_A_NAMESPACE = 50;
 /** GETs at once. */
 const PARALLEL = 8;
@@ -52,7 +52,7 @@ export class Contents {
   /**
    * Reads an object, together with all others that are requested at the same time.
    * @returns false if it was read before
-   * @throws what `api.request` throws
+   * @throws the errors of `api.request`
    */
   async read(key: ResourceKey): Promise<boolean> {
     if (this.#found.has(key)) return false;
@@ -63,7 +63,7 @@ export class Contents {
   }
 
   async #readRequested(): Promise<void> {
-    // By then every running decision has requested what it needs.
+    // Every running decision has then requested the objects that it needs.
     await setImmediate();
     const keys = [...this.#requested];
     this.#requested.clear();

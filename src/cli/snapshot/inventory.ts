@@ -30,7 +30,7 @@ export const VAULT_NOT_READ = {
   message: 'this command does not read Vault',
 } as const satisfies SourceView;
 
-/** Objects as they are assumed to be, from what the server has. */
+/** For each changed object: its state after the change, from its state on the server. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed>;
 
 export class Inventory {
@@ -47,7 +47,7 @@ export class Inventory {
   /**
    * @param changes only for a whole cluster
    * @param namespace listed alone where the caller may not list the whole cluster
-   * @throws what `api.request` throws, but for a right that is missing (see `reach`)
+   * @throws the errors of `api.request`, except for a missing permission (see `reach`)
    */
   static async list(
     api: KubeApi,

@@ -30,7 +30,7 @@ export interface SnapshotOptions {
   readonly replicator: ReplicatorReading;
   /** Listed alone where the caller may not list the whole cluster. */
   readonly namespace?: string | undefined;
-  /** What is assumed of the objects of the cluster. */
+  /** Changes that are assumed to be made. */
   readonly changes?: Changes;
   /** Wall clock, ms. */
   readonly now: number;
@@ -113,7 +113,7 @@ export class Snapshot {
 
   /**
    * Lists the objects of the cluster and makes the claims of every rule.
-   * @throws what `api.request` throws, but for a right that is missing (see `Inventory.reach`)
+   * @throws the errors of `api.request`, except for a missing permission (see `Inventory.reach`)
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
     const { api, namespace, changes, signal } = options;
@@ -133,8 +133,8 @@ export class Snapshot {
   }
 
   /**
-   * Decides targets, as the operator would. Reads what is needed for all of them together.
-   * @throws what `api.request` throws
+   * Decides targets, as the operator would. Reads the objects that they need together.
+   * @throws the errors of `api.request`
    */
   async decide(targets: Iterable<ResourceKey>): Promise<void> {
     const open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
@@ -160,7 +160,7 @@ export class Snapshot {
     return outcomesOf(facts, outcome, outcome === PENDING || !('remarks' in plan) ? undefined : plan.remarks);
   }
 
-  /** Decides the targets of these rules, and records the outcomes of their claims. @throws what `api.request` throws */
+  /** Decides the targets of these rules, and records the outcomes of their claims. @throws the errors of `api.request` */
   async settle(rules: Iterable<RuleKey>): Promise<void> {
     const { book } = this.claims;
     const targets = new Set<ResourceKey>();

@@ -28,7 +28,7 @@ import {
 /**
  * @param snapshot of the cluster
  * @param namespace of the mirrors; `undefined` for all
- * @throws what `api.request` throws
+ * @throws the errors of `api.request`
  */
 export async function mirrorsStatus(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
@@ -137,7 +137,7 @@ function stateOf({ metadata, status }: SecretMirror): RuleState {
   return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
 }
 
-/** Without a user and password that the address may hold. */
+/** Without a user and password in the address. */
 export function vaultPlace(block: VaultBlock | undefined): string {
   const host = URL.parse(block?.addr ?? '')?.host ?? '?';
   return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;

@@ -24,7 +24,7 @@ import {
 /**
  * @param snapshot of the cluster
  * @param namespace of the annotated objects; `undefined` for all
- * @throws what `api.request` throws
+ * @throws the errors of `api.request`
  */
 export async function replicatorStatus(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
   const { names } = snapshot.settings;

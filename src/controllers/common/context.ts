@@ -32,7 +32,7 @@ export interface ControllerContext {
 
 export interface ControllerEntry {
   readonly name: ControllerName;
-  /** Selects the annotations that the controller reads. They are kept whatever their length, also where the controller does not run. */
+  /** Selects the annotations that the controller reads. They are kept at any length, also where the controller does not run. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
 }

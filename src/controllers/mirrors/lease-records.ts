@@ -1,8 +1,8 @@
 /**
  * The leases in the status of a SecretMirror, computed from the previous status and the source. Pure.
  *
- * After a restart the status and the copies are all that is known of a lease. So the record of a lease has what a revocation needs: the
- * `vault` block from the time of the grant. When another lease takes its place, the record stays until the lease is revoked (`MirrorLeases`),
+ * After a restart a lease is known only from the status and the copies. So its record has the `vault` block from the time of the grant,
+ * which a revocation needs. When another lease takes its place, the record stays until the lease is revoked (`MirrorLeases`),
  * with the time when it expires at the latest. Only a lease that was replaced by one of the same origin shortly before its end needs no record.
  */
 import { isDeepStrictEqual } from 'node:util';

@@ -151,7 +151,7 @@ export class MirrorStatusUpdate {
     return result;
   }
 
-  /** Events come before the status, whose write may be refused; and only once, however often it is retried. */
+  /** Records events before the status is written, because that may be refused; and only once for all retries. */
   #record(rule: RuleKey, mirror: SecretMirror, events: readonly MirrorEvent[]): void {
     const text = JSON.stringify([mirror.metadata.uid, events]);
     if (this.#recorded.get(rule) === text) return;
