@@ -84,9 +84,7 @@ function connecting(
     if (proxy === undefined) {
       const socket = connect(options);
       // Node ignores the delay if it is set before the socket is connected.
-      socket?.once('connect', () => {
-        setOptions(socket as Socket);
-      });
+      socket?.once('connect', () => setOptions(socket as Socket));
       return socket;
     }
     openTunnel(proxy, options.host ?? 'localhost', Number(options.port), (error, socket) => {

@@ -113,9 +113,7 @@ export function exchange(route: Route, request: HttpRequest, options: ExchangeOp
       incoming.pause();
       pause.then(() => incoming.resume(), abort);
     });
-    incoming.on('end', () => {
-      resolve({ status, headers, body: Buffer.concat(pieces, size), stream: undefined });
-    });
+    incoming.on('end', () => resolve({ status, headers, body: Buffer.concat(pieces, size), stream: undefined }));
     incoming.on('error', abort);
     if (Number(headers['content-length'] ?? 0) > options.maxBytes) abort(tooLarge());
   });

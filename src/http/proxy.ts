@@ -49,12 +49,8 @@ export function openTunnel(proxy: URL, host: string, port: number, done: TunnelC
     response.destroy();
     fail(`it answered ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`.trim());
   });
-  request.once('timeout', () => {
-    request.destroy(new Error(`no answer within ${TUNNEL_TIMEOUT_MS} ms`));
-  });
-  request.on('error', (error) => {
-    fail(error.message, error);
-  });
+  request.once('timeout', () => request.destroy(new Error(`no answer within ${TUNNEL_TIMEOUT_MS} ms`)));
+  request.on('error', (error) => fail(error.message, error));
   request.end();
 }
 

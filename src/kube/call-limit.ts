@@ -28,9 +28,7 @@ export class CallLimit implements Disposable {
     this.#timeoutMs = timeoutMs;
     this.#signal = signal;
     this.deadline = clock.monotonic() + timeoutMs;
-    this.#timer = clock.setTimeout(() => {
-      this.#timedOut();
-    }, timeoutMs);
+    this.#timer = clock.setTimeout(() => this.#timedOut(), timeoutMs);
     signal?.addEventListener('abort', this);
   }
 

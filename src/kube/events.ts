@@ -69,9 +69,7 @@ export class EventRecorder {
       retryMaxMs: 10_000,
       // Many of the same at once become one creation and one count.
       minIntervalMs: 1000,
-      onError: (name, error, retryInMs) => {
-        this.#failed(name, error, retryInMs);
-      },
+      onError: (name, error, retryInMs) => this.#failed(name, error, retryInMs),
     });
     this.#queue.start((name, signal) => this.#write(name, signal), { concurrency: 2 });
   }

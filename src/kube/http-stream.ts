@@ -30,9 +30,7 @@ export class HttpStream implements KubeStream {
     this.chunks = this.#read();
     limit.stopClock();
     limit.stage = 'reading the stream';
-    limit.onOver = () => {
-      incoming.destroy();
-    };
+    limit.onOver = () => incoming.destroy();
     incoming.once('close', () => {
       limit[Symbol.dispose]();
       onEnd();

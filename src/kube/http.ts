@@ -161,12 +161,8 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       limit.check();
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
       return new HttpStream(stream, limit, {
-        onChunk: () => {
-          this.#gate.recordAnswer();
-        },
-        onEnd: () => {
-          this.#end(limit);
-        },
+        onChunk: () => this.#gate.recordAnswer(),
+        onEnd: () => this.#end(limit),
       });
     } catch (error) {
       this.#end(limit);

@@ -34,14 +34,10 @@ export function throwIfAborted(signal: AbortSignal | undefined, what: string): v
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, what: string): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(new AbortedError(what, signal.reason));
-    };
+    const onAbort = (): void => reject(new AbortedError(what, signal.reason));
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }
 
@@ -80,18 +76,14 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Lin
   const links: [AbortSignal, () => void][] = [];
   for (const signal of signals) {
     if (signal === undefined) continue;
-    const onAbort = (): void => {
-      controller.abort(signal.reason);
-    };
+    const onAbort = (): void => controller.abort(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
     links.push([signal, onAbort]);
   }
   return {
     signal: controller.signal,
-    abort: (reason) => {
-      controller.abort(reason);
-    },
+    abort: (reason) => controller.abort(reason),
     [Symbol.dispose]: () => {
       for (const [signal, onAbort] of links) signal.removeEventListener('abort', onAbort);
     },

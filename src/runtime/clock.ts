@@ -34,9 +34,7 @@ function startTimer(run: () => void, ms: number, { unref = false }: TimerOptions
     handle = rest > 0 ? setTimeout(arm, LONGEST_TIMEOUT_MS, rest) : setTimeout(run, ms);
     if (unref) handle.unref();
   };
-  const cancel = (): void => {
-    clearTimeout(handle);
-  };
+  const cancel = (): void => clearTimeout(handle);
   arm(ms);
   return { cancel, [Symbol.dispose]: cancel };
 }

@@ -199,9 +199,7 @@ export class KeyedQueue {
     if (at === undefined || at >= this.#timerAt) return;
     this.#timer?.cancel();
     this.#timerAt = at;
-    this.#timer = this.#clock.setTimeout(() => {
-      this.#due();
-    }, at - now);
+    this.#timer = this.#clock.setTimeout(() => this.#due(), at - now);
   }
 
   #due(): void {

@@ -171,9 +171,7 @@ export class VaultClient {
     const gate = gates.of(request.mount ?? mountOfPath(request.path));
     const limitMs = request.timeoutMs ?? this.#timeoutMs;
     using linked = anySignal(request.signal);
-    const timer = this.#clock.setTimeout(() => {
-      linked.abort(new TimeLimitError(what, limitMs));
-    }, limitMs);
+    const timer = this.#clock.setTimeout(() => linked.abort(new TimeLimitError(what, limitMs)), limitMs);
     try {
       for (let left = isRepeatable(request) ? this.#maxRetries : 0; ; left--) {
         const slots = await gate.enter(linked.signal);

@@ -123,9 +123,7 @@ export class Transport {
       clearTimeout(timer);
       taken?.[Symbol.dispose]();
     };
-    const onAbort = (): void => {
-      abort(signal.reason);
-    };
+    const onAbort = (): void => abort(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
       return await answer;

@@ -56,6 +56,8 @@ export type SessionState = 'idle' | 'live' | 'failed' | 'closed';
 
 export class VaultSession implements VaultCaller {
   readonly #options: SessionOptions;
+  readonly #emit: EmitSessionEvent = (event) =>
+    this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
   readonly #backoff: LoginBackoff;
   readonly #check: TokenCheck;
   readonly #keeper: TokenKeeper;
@@ -76,10 +78,7 @@ export class VaultSession implements VaultCaller {
     this.#options = options;
     this.#backoff = new LoginBackoff(options);
     this.#check = new TokenCheck(options, given);
-    const emit: EmitSessionEvent = (event) => {
-      this.#emit(event);
-    };
-    this.#retired = new RetiredTokens(options, emit);
+    this.#retired = new RetiredTokens(options, this.#emit);
     this.#keeper = new TokenKeeper({
       context: options,
       random: options.random ?? Math.random,
@@ -87,10 +86,8 @@ export class VaultSession implements VaultCaller {
       replace: () => this.#obtain(),
       replaceNotBefore: () => this.#retryAt,
       onRefused: (token, error) => this.#checkToken(token, error, undefined),
-      emit,
-      onEnding: (token) => {
-        this.#ending(token, given);
-      },
+      emit: this.#emit,
+      onEnding: (token) => this.#ending(token, given),
     });
   }
 
@@ -142,9 +139,7 @@ export class VaultSession implements VaultCaller {
   watchTokens(listener: (tokenId: string) => void): Disposable {
     this.#tokenWatchers.add(listener);
     return {
-      [Symbol.dispose]: () => {
-        this.#tokenWatchers.delete(listener);
-      },
+      [Symbol.dispose]: () => this.#tokenWatchers.delete(listener),
     };
   }
 
@@ -331,10 +326,6 @@ export class VaultSession implements VaultCaller {
 
   #closedError(): VaultError {
     return new VaultError('the session was stopped', { kind: 'closed', addr: this.addr });
-  }
-
-  #emit(event: Parameters<EmitSessionEvent>[0]): void {
-    this.#options.onEvent?.({ ...event, addr: this.addr, identity: this.identity });
   }
 
   #monotonic(): number {

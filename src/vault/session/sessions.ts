@@ -146,9 +146,7 @@ export class VaultSessions {
   #close(key: string, entry: Entry): void {
     entry.linger?.cancel();
     this.#entries.delete(key);
-    const closing = this.#end(entry).finally(() => {
-      this.#closing.delete(closing);
-    });
+    const closing = this.#end(entry).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
 
