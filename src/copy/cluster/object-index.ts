@@ -124,7 +124,10 @@ export class ObjectIndex {
 
   /** Creates the feed of one watch. @param accepts whether an object is relevant; default: all are */
   feed(accepts?: (meta: ObjectMeta) => boolean): ObjectFeed {
-    const bit = this.#newBit();
+    const bit = this.#nextBit;
+    // Bits of a 32-bit integer. Single watches share one feed (object-watches.ts), so only a few are in use.
+    if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
+    this.#nextBit *= 2;
     /** Objects in the running list with an older version than in the index, with the version in the index. */
     const olderInList = new Map<string, string>();
     const sink: WatchSink = {
@@ -199,14 +202,6 @@ export class ObjectIndex {
     for (const deletion of this.#expected.get(key) ?? []) {
       if (deletion.version === undefined || isOlder(deletion.version, version)) deletion.version = version;
     }
-  }
-
-  #newBit(): FeedBit {
-    const bit = this.#nextBit;
-    // Bits of a 32-bit integer. Single watches share one feed (object-watches.ts), so only a few are in use.
-    if (bit > 2 ** 30) throw new RangeError('too many feeds on one index');
-    this.#nextBit *= 2;
-    return bit;
   }
 
   #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {

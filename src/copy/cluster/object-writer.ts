@@ -10,7 +10,7 @@ import type { FieldPatch } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { collectionPath, isForbiddenType, objectPath } from '../model/kind.ts';
-import type { KubeStore } from './store.ts';
+import type { KubeStore, ReadObject } from './store.ts';
 import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
 import type { DesiredObject } from '../plan/desired.ts';
 import { withoutDetails, redactApiError } from './redact-api-error.ts';
@@ -173,26 +173,16 @@ export class ObjectWriter {
       return await this.#store.api.request(request);
     } catch (error) {
       if (!(error instanceof ApiError) || isRoutine(error)) throw error;
-      throw await this.#redactApiError(error, key, content, there, request.signal);
+      let old: ReadObject | undefined;
+      try {
+        if (there) old = await this.#store.read(key, request.signal);
+      } catch {
+        // The old values are not known, so they cannot be removed from the message.
+        throw withoutDetails(error);
+      }
+      const contents = [content, old?.content].filter((one) => one !== undefined);
+      throw redactApiError(error, this.#store.kind, contents);
     }
-  }
-
-  async #redactApiError(
-    error: ApiError,
-    key: ResourceKey,
-    content: Content | undefined,
-    there: boolean,
-    signal: AbortSignal | undefined,
-  ): Promise<ApiError> {
-    const contents = content === undefined ? [] : [content];
-    try {
-      const read = there ? await this.#store.read(key, signal) : undefined;
-      if (read !== undefined) contents.push(read.content);
-    } catch {
-      // The old values are not known, so they cannot be removed from the message.
-      return withoutDetails(error);
-    }
-    return redactApiError(error, this.#store.kind, contents);
   }
 }
 

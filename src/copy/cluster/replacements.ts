@@ -72,10 +72,10 @@ export class Replacements {
     }
     const read = await store.read(target, signal);
     if (read === undefined) return null;
-    const there = observe(read.object.metadata);
+    const there = observe(read.metadata);
     if (there.resourceVersion === observed.resourceVersion) {
-      const { content: held, immutable, object } = read;
-      const { uid, labels = {}, annotations = {} } = object.metadata;
+      const { content: held, immutable } = read;
+      const { uid, labels = {}, annotations = {} } = read.metadata;
       const { [LAST_APPLIED]: _, ...kept } = annotations;
       this.#old.set(target, { uid, labels, annotations: kept, content: held, immutable }, held.weight);
     }

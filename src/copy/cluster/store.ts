@@ -5,7 +5,7 @@
 import { ByteCache } from '../../runtime/byte-cache.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { ConnectionError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { SourceProvider } from '../backend.ts';
@@ -39,10 +39,9 @@ export interface KubeStoreOptions {
 
 /** An object as it was read, with its content. */
 export interface ReadObject {
-  readonly key: ResourceKey;
   readonly content: Content;
   readonly immutable: boolean;
-  readonly object: KubeObject;
+  readonly metadata: ObjectMeta;
 }
 
 export class KubeStore implements SourceProvider {
@@ -141,7 +140,7 @@ export class KubeStore implements SourceProvider {
   async #readAndLearn(key: ResourceKey, signal: AbortSignal): Promise<ReadObject | undefined> {
     using answer = this.index.expect(key);
     const read = await this.read(key, signal);
-    if (read !== undefined) answer.learn(read.object.metadata);
+    if (read !== undefined) answer.learn(read.metadata);
     return read;
   }
 
@@ -160,10 +159,9 @@ export class KubeStore implements SourceProvider {
       throw new ConnectionError('EROLLBACK', `GET ${objectPath(this.kind, key)}: ${text}`);
     }
     return {
-      key,
       content: Content.ofObject(this.kind, object, metadata.resourceVersion),
       immutable: object['immutable'] === true,
-      object: { metadata },
+      metadata,
     };
   }
 

@@ -54,7 +54,7 @@ export class TargetRun implements TargetReader {
       this.lastRead = null;
       return true;
     }
-    this.lastRead = observe(read.object.metadata);
+    this.lastRead = observe(read.metadata);
     this.frozen = read.immutable;
     this.#memory.storeContent(target, this.lastRead.resourceVersion, read.content, read.content.type);
     return true;

@@ -172,10 +172,6 @@ export class ClaimBook {
     return this.#pending.has(rule);
   }
 
-  has(rule: RuleKey): boolean {
-    return this.#byRule.has(rule);
-  }
-
   /** Records the outcome of a claim. @returns whether it changed */
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;

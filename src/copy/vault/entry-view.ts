@@ -35,7 +35,13 @@ export function absentView(entry: AbsentEntry, { path }: VaultLocation, addr: st
 }
 
 /** @returns `undefined` where Vault counts no versions. The time distinguishes a deleted and recreated entry from the old one. */
-export function versionOf({ version, createdTime = '' }: Omit<FoundEntry, 'values'>): string | undefined {
+export function versionOf({
+  version,
+  createdTime = '',
+}: {
+  readonly version?: number | undefined;
+  readonly createdTime?: string | undefined;
+}): string | undefined {
   return version === undefined ? undefined : `${version} ${createdTime}`;
 }
 

@@ -22,7 +22,7 @@ import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
-import { secretContent } from './entry-view.ts';
+import { secretContent, versionOf } from './entry-view.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
 
@@ -44,21 +44,13 @@ export interface VaultTargetsOptions {
 }
 
 /** The content of a target when it was last written or read. */
-export interface Written {
-  /** Of the source. */
-  readonly sourceVersion: string;
-  /** Of the entry, with its creation time, so that it is unique; `undefined` where Vault counts no versions. */
-  readonly entryVersion: string | undefined;
-}
-
-interface LastWrite {
+export interface LastWrite {
   /** Of the source's content. */
   readonly digest: string;
+  /** Of the source. */
   sourceVersion: string;
-  /** Of the entry; `undefined` where Vault counts no versions. */
-  readonly version?: number | undefined;
-  /** Of that version, because a recreated entry counts from 1 again. */
-  readonly createdTime?: string | undefined;
+  /** Of the entry. @see versionOf */
+  readonly entryVersion: string | undefined;
   /** Of the location: the same content in another encoding is another entry. */
   readonly encoding: string;
 }
@@ -146,9 +138,8 @@ export class VaultTargets implements TargetWriter {
   }
 
   /** The content of a target when it was last written or read. */
-  written(target: ResourceKey): Written | undefined {
-    const { lastWrite } = this.#memory.get(target) ?? {};
-    return lastWrite && { sourceVersion: lastWrite.sourceVersion, entryVersion: entryVersionOf(lastWrite) };
+  written(target: ResourceKey): Readonly<LastWrite> | undefined {
+    return this.#memory.get(target)?.lastWrite;
   }
 
   /**
@@ -168,7 +159,7 @@ export class VaultTargets implements TargetWriter {
     try {
       const { entries } = await access.open(user, location, signal);
       const entry = await entries.read(location.path, signal);
-      if (entry.state !== 'found' || entryVersionOf(entry) !== entryVersion) return undefined;
+      if (entry.state !== 'found' || versionOf(entry) !== entryVersion) return undefined;
       return contentFrom(entry.values, location.encoding);
     } catch (error) {
       if (error instanceof NotKnownYetError) {
@@ -228,8 +219,9 @@ export class VaultTargets implements TargetWriter {
     const { encoding } = location;
     const nestedInKv1 = encoding === 'base64';
     const update = await connection.entries.update(location.path, () => values, signal, { nestedInKv1 });
-    const { written, version, createdTime } = update;
-    memory.lastWrite = { digest: content.digest, sourceVersion: content.version, version, createdTime, encoding };
+    const { digest, version: sourceVersion } = content;
+    memory.lastWrite = { digest, sourceVersion, entryVersion: versionOf(update), encoding };
+    const { written } = update;
     const winner = oldestOf(book.on(target));
     if (written && winner !== undefined) onWrite(target, connection.session.addr, winner);
     return { outcome: SYNCED, wrote: written };
@@ -264,11 +256,6 @@ export class VaultTargets implements TargetWriter {
   }
 }
 
-/** @returns `undefined` where Vault counts no versions */
-function entryVersionOf({ version, createdTime }: Pick<LastWrite, 'version' | 'createdTime'>): string | undefined {
-  return version === undefined || createdTime === undefined ? undefined : `${version} ${createdTime}`;
-}
-
 /** @returns `undefined` if Keyferry cannot have written these values */
 function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | undefined {
   try {
@@ -291,7 +278,7 @@ async function isUntouched(
   lastWrite: LastWrite,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (lastWrite.version === undefined || lastWrite.encoding !== encoding) return false;
+  if (lastWrite.entryVersion === undefined || lastWrite.encoding !== encoding) return false;
   const { head } = await entries.readVersion(path, signal);
-  return head.state === 'found' && head.version === lastWrite.version && head.createdTime === lastWrite.createdTime;
+  return head.state === 'found' && versionOf(head) === lastWrite.entryVersion;
 }
