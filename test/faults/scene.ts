@@ -128,7 +128,7 @@ export class FaultScene implements AsyncDisposable {
   }
 
   async namespaces(...names: readonly string[]): Promise<void> {
-    await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await this.api.createNamespaces(names);
   }
 
   async source(n: number, annotations: Readonly<Record<string, string>> = {}): Promise<void> {

@@ -139,6 +139,10 @@ export class TestApi {
     return this.call('POST', collection, { body: object });
   }
 
+  async createNamespaces(names: readonly string[]): Promise<void> {
+    await this.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  }
+
   /** Creates many objects, at most `parallelism` at once (default 16). @throws the first failure, after all running calls have ended. */
   async createMany(objects: Iterable<Json>, parallelism = 16): Promise<void> {
     const source = objects[Symbol.iterator]();

@@ -81,7 +81,7 @@ describe('an operator that is killed', () => {
   it('in the middle of 200 copies makes the rest after its next start, and none twice', async () => {
     const from = auditSize();
     const targets = names('half', 200);
-    await scene.api.createMany(targets.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await scene.namespaces(...targets);
     await scene.secret(HOME, 'half', { a: '1' });
     await scene.mirror('half', ['half-\\d+']);
     await waitFor(async () => (await copiesOf('half')).length >= 20, { intervalMs: 1, message: '20 copies' });

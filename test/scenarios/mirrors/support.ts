@@ -97,7 +97,7 @@ export class MirrorScene {
   }
 
   async namespaces(...names: readonly string[]): Promise<void> {
-    await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await this.api.createNamespaces(names);
   }
 
   /** Creates a Secret whose values start with the canary. `more` can set any field, `metadata` and `data` included. */

@@ -5,9 +5,8 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
-import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
+import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
-const SETTLE_MS = 700;
 const APP = 'team-a/my-app-admin';
 
 let scene: ReplicatorScene;

@@ -3,11 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { waitForStable, staysTrue } from '../../support/wait-for.ts';
-import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
+import { waitForStable } from '../../support/wait-for.ts';
+import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
-/** Long enough for unwanted effects to start. */
-const SETTLE_MS = 800;
 const ALLOWED = { 'replication-allowed': 'true' };
 
 let scene: ReplicatorScene;
@@ -17,15 +15,6 @@ before(async () => {
   await scene.operator();
 });
 after(() => scene.close());
-
-async function versionsOf(users: KindScene, names: readonly string[]): Promise<string> {
-  return JSON.stringify(await Promise.all(names.map((name) => users.version(name))));
-}
-
-async function staysAt(users: KindScene, names: readonly string[], what: string): Promise<void> {
-  const versions = await versionsOf(users, names);
-  await staysTrue(async () => (await versionsOf(users, names)) === versions, SETTLE_MS, what);
-}
 
 for (const kind of KINDS) {
   describe(kind.kind, () => {
@@ -45,7 +34,7 @@ for (const kind of KINDS) {
         }
         await users.holds(tail, { a: '1' });
         await users.annotate(head, { 'replicate-from': tail });
-        await waitForStable(async () => await versionsOf(users, names), SETTLE_MS, 'all writes');
+        await waitForStable(async () => await users.versions(names), SETTLE_MS, 'all writes');
         await users.holds(head, { a: '1' });
         await users.annotate(head, { 'replicate-from': null });
         await users.change(head, { a: '2' });
@@ -63,7 +52,7 @@ for (const kind of KINDS) {
       const turned = await users.holds('team-a/turns', { b: 'two' });
       assert.equal(annotation(turned, 'replicated-from-origin'), 'source/two');
       await users.change('source/one', { a: 'changed' });
-      await staysAt(users, ['team-a/turns'], 'the target with its new source');
+      await users.stayUnchanged(['team-a/turns'], 'the target with its new source');
       await users.annotate('team-a/turns', { 'replicate-from': 'source/closed' });
       await users.holds('team-a/turns', {});
       await users.annotate('team-a/turns', { 'replicate-from': 'source/two' });
@@ -73,7 +62,7 @@ for (const kind of KINDS) {
       await users.annotate('team-a/turns', { 'replicate-from': null });
       await users.change('team-a/turns', { own: 'mine' });
       await users.create('source/none', { d: 'late' }, ALLOWED);
-      await staysAt(users, ['team-a/turns'], 'the target without its annotation');
+      await users.stayUnchanged(['team-a/turns'], 'the target without its annotation');
     });
 
     it('a replicate-once-version that a user sets on an object that was never filled removes no data', async () => {
@@ -82,13 +71,13 @@ for (const kind of KINDS) {
         { own: 'mine' },
         { 'replicate-from': 'source/nowhere', 'replicate-once': 'true', 'replicate-once-version': 'v1' },
       );
-      await staysAt(users, ['team-a/own-version'], 'a target that was never filled');
+      await users.stayUnchanged(['team-a/own-version'], 'a target that was never filled');
       await users.holds('team-a/own-version', { own: 'mine' });
       await users.create('source/nowhere', { a: '1' }, { ...ALLOWED, 'replicate-once-version': 'v1' });
       const filled = await users.holds('team-a/own-version', { a: '1' });
       assert.equal(annotation(filled, 'replicate-once-version'), 'v1');
       await users.change('source/nowhere', { a: '2' });
-      await staysAt(users, ['team-a/own-version'], 'a frozen target');
+      await users.stayUnchanged(['team-a/own-version'], 'a frozen target');
       await users.annotate('source/nowhere', { 'replicate-once-version': 'v2' });
       await users.holds('team-a/own-version', { a: '2' });
     });
@@ -116,9 +105,9 @@ for (const kind of KINDS) {
       await users.annotate('team-a/unmarked', { 'replicated-by': null });
       await users.warning('source/marks', 'Conflict');
       await users.change('source/marks', { a: '2' });
-      await staysAt(users, ['team-a/unmarked'], 'a copy without its mark');
+      await users.stayUnchanged(['team-a/unmarked'], 'a copy without its mark');
       await users.delete('source/marks');
-      await staysAt(users, ['team-a/unmarked'], 'a copy without its mark');
+      await users.stayUnchanged(['team-a/unmarked'], 'a copy without its mark');
       await users.holds('team-a/unmarked', { a: '1' });
     });
 
@@ -127,9 +116,9 @@ for (const kind of KINDS) {
       await users.holds('team-a/odd', { a: '1' });
       await users.annotate('team-a/odd', { 'replicate-too': 'x' });
       await users.change('source/leaves', { a: '2' });
-      await staysAt(users, ['team-a/odd'], 'a copy with an unknown annotation');
+      await users.stayUnchanged(['team-a/odd'], 'a copy with an unknown annotation');
       await users.delete('source/leaves');
-      await staysAt(users, ['team-a/odd'], 'a copy with an unknown annotation');
+      await users.stayUnchanged(['team-a/odd'], 'a copy with an unknown annotation');
       await users.annotate('team-a/odd', { 'replicate-too': null });
       await users.gone('team-a/odd');
     });
@@ -163,7 +152,7 @@ describe('token Secrets', () => {
     };
     await secrets.create('team-a/token-filled', { own: 'x' }, filled, { type });
     await secrets.warning('team-a/token-filled', 'RefusedType');
-    await staysAt(secrets, ['team-a/token', 'team-a/token-filled'], 'tokens');
+    await secrets.stayUnchanged(['team-a/token', 'team-a/token-filled'], 'tokens');
   });
 });
 

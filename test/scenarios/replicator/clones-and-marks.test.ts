@@ -4,11 +4,9 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
-import { annotation, KINDS, ReplicatorScene } from './support.ts';
+import { annotation, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 const PLACE = 'keyferry.dev/target';
-/** All effects of an event are visible after this time. */
-const SETTLE_MS = 1000;
 
 let scene: ReplicatorScene;
 before(async () => {

@@ -7,10 +7,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import type { WatchEvent } from '../../support/watcher.ts';
 import { OriginalDouble } from './original-double.ts';
-import { annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
-
-/** Long enough for unwanted effects to start. */
-const SETTLE_MS = 1000;
+import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 let scene: ReplicatorScene;
 let secrets: KindScene;
@@ -23,12 +20,6 @@ before(async () => {
   maps = scene.of(KINDS[1]!);
 });
 after(() => scene.close());
-
-async function staysAt(users: KindScene, names: readonly string[], what: string): Promise<void> {
-  const look = async (): Promise<string> => JSON.stringify(await Promise.all(names.map((name) => users.version(name))));
-  const versions = await look();
-  await staysTrue(async () => (await look()) === versions, SETTLE_MS, what);
-}
 
 describe('the replicator and the original on one cluster', () => {
   const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
@@ -54,7 +45,7 @@ describe('the replicator and the original on one cluster', () => {
         const atVersion = (object: Json): boolean => annotation(object, 'replicated-from-version') === version;
         await secrets.becomes(target, atVersion, 'at the version of its source');
       }
-      await staysAt(secrets, targets, 'the targets of two controllers');
+      await secrets.stayUnchanged(targets, 'the targets of two controllers');
       for (const target of targets) {
         const about = events.filter(
           ({ object }) => `${object?.metadata.namespace}/${object?.metadata.name}` === target,
@@ -79,7 +70,7 @@ describe('the replicator and the original on one cluster', () => {
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
     await operator.stop();
     await using original = await OriginalDouble.start(scene.api);
-    await staysAt(secrets, targets, 'the targets of the original');
+    await secrets.stayUnchanged(targets, 'the targets of the original');
     assert.equal(original.writes, 0);
   });
 
@@ -98,14 +89,14 @@ describe('the replicator and the original on one cluster', () => {
     const writesBefore = original.writes;
     for (const round of [1, 2, 3]) {
       await secrets.change('source/frozen', { password: String(round) });
-      await staysAt(secrets, copies, 'the frozen copies');
+      await secrets.stayUnchanged(copies, 'the frozen copies');
       await secrets.annotate('source/frozen', { 'replicate-once-version': `v${round}` });
       for (const copy of copies) {
         const { metadata } = await secrets.holds(copy, { password: String(round) });
         assert.equal(metadata.annotations['k8s-replicator/replicate-once-version'], `v${round}`);
       }
     }
-    await staysAt(secrets, copies, 'the frozen copies');
+    await secrets.stayUnchanged(copies, 'the frozen copies');
     assert.ok(original.writes - writesBefore <= 3 * copies.length, 'it writes at most once for each version');
     await operator.stop();
   });
@@ -169,7 +160,7 @@ describe('limits and errors', () => {
     for (const name of ['team-a/mebibyte', 'team-b/mebibyte']) {
       await maps.becomes(name, ({ data }) => data?.text === text, 'filled with 1 MiB');
     }
-    await staysAt(maps, ['team-a/mebibyte', 'team-b/mebibyte'], 'the copies');
+    await maps.stayUnchanged(['team-a/mebibyte', 'team-b/mebibyte'], 'the copies');
   });
 
   it('an unknown annotation suspends its object', async () => {
@@ -211,7 +202,7 @@ describe('limits and errors', () => {
           Object.entries(data).map(([key, value]) => [key, Buffer.from(String(value), 'base64').toString()]),
         ),
       );
-      await staysAt(secrets, [`team-a/${type}`], 'the cleared target');
+      await secrets.stayUnchanged([`team-a/${type}`], 'the cleared target');
     });
   }
 });

@@ -4,10 +4,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
-import { annotate, KINDS, ReplicatorScene } from './support.ts';
-
-/** Long enough for unwanted effects to start. */
-const SETTLE_MS = 1000;
+import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 /** Fields of a Secret that do not make it a copy. `%` is its own place, `@` the source. */
 const MARKS: Readonly<Record<string, Json>> = {

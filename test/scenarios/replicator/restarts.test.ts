@@ -4,10 +4,7 @@ import { describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { staysTrue } from '../../support/wait-for.ts';
-import { annotate, KINDS, ReplicatorScene } from './support.ts';
-
-/** Long enough for unwanted effects to start. */
-const SETTLE_MS = 1000;
+import { annotate, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 describe('a replicator with other flags', () => {
   it('catches up at its start, and keeps the copies of a source with an invalid annotation', async () => {

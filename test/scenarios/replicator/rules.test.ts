@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { waitForStable, staysTrue, waitFor } from '../../support/wait-for.ts';
-import { annotate, annotation, type KindScene, KINDS, ReplicatorScene } from './support.ts';
+import { annotate, annotation, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 let scene: ReplicatorScene;
 before(async () => {
@@ -13,21 +13,6 @@ before(async () => {
   await scene.operator();
 });
 after(() => scene.close());
-
-/** Long enough for unwanted effects to start. */
-const SETTLE_MS = 1000;
-
-async function untouched(users: KindScene, names: readonly string[], what: string): Promise<void> {
-  const versions = await Promise.all(names.map((name) => users.version(name)));
-  await staysTrue(
-    async () => {
-      const now = await Promise.all(names.map((name) => users.version(name)));
-      return now.every((version, index) => version === versions[index]);
-    },
-    SETTLE_MS,
-    what,
-  );
-}
 
 for (const kind of KINDS) {
   describe(`replicate-once on a ${kind.kind}`, () => {
@@ -40,7 +25,7 @@ for (const kind of KINDS) {
       await users.create('team-a/once-target', {}, { 'replicate-from': 'source/free', 'replicate-once': 'true' });
       for (const name of ['team-a/once', 'team-a/once-target']) await users.holds(name, { a: '1' });
       for (const name of ['source/once', 'source/free']) await users.change(name, { a: '2' });
-      await untouched(users, ['team-a/once', 'team-a/once-target'], 'the frozen copies');
+      await users.stayUnchanged(['team-a/once', 'team-a/once-target'], 'the frozen copies');
       await users.annotate('source/once', { 'replicate-once-version': 'v2' });
       const renewed = await users.holds('team-a/once', { a: '2' });
       assert.equal(annotation(renewed, 'replicate-once-version'), 'v2');
@@ -116,7 +101,7 @@ for (const kind of KINDS) {
       await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
       await users.create('team-a/loop-2', { b: '1' }, { ...allowed, 'replicate-from': 'loop-1' });
       await users.warning('team-a/loop-2', 'Denied');
-      await untouched(users, ['team-a/loop-1', 'team-a/loop-2'], 'a loop');
+      await users.stayUnchanged(['team-a/loop-1', 'team-a/loop-2'], 'a loop');
       await users.create('team-a/late-1', { a: '1' }, allowed);
       await users.create('team-a/late-2', {}, { ...allowed, 'replicate-from': 'late-1', 'replicate-once': 'true' });
       await users.create('team-a/late-3', {}, { ...allowed, 'replicate-from': 'late-2' });
@@ -288,7 +273,7 @@ describe('Secrets with a type', () => {
     await apply('first', 'admin');
     await users.holds('team-a/app', { login: 'admin', password: 'first' });
     await apply('second', 'admin');
-    await untouched(users, ['team-a/app'], 'the copy after an upgrade');
+    await users.stayUnchanged(['team-a/app'], 'the copy after an upgrade');
     await users.holds('team-a/app', { login: 'admin', password: 'first' });
     await apply('third', 'root');
     await users.holds('team-a/app', { login: 'root', password: 'third' });

@@ -7,7 +7,10 @@ import type { Json, TestApi } from '../../support/api.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import type { KeyferryOptions } from '../../support/keyferry.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+
+/** Long enough for unwanted effects to start. */
+export const SETTLE_MS = 1000;
 
 type Values = Readonly<Record<string, string>>;
 
@@ -93,7 +96,7 @@ export class ReplicatorScene {
   }
 
   async namespaces(...names: readonly string[]): Promise<void> {
-    await this.api.createMany(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await this.api.createNamespaces(names);
   }
 
   /** The objects of one kind. */
@@ -205,6 +208,17 @@ export class KindScene {
 
   async version(name: string): Promise<string | undefined> {
     return (await this.find(name))?.metadata.resourceVersion;
+  }
+
+  /** The versions of several objects, as text to compare. */
+  async versions(names: readonly string[]): Promise<string> {
+    return JSON.stringify(await Promise.all(names.map((name) => this.version(name))));
+  }
+
+  /** Checks that no object is written for `SETTLE_MS`. */
+  async stayUnchanged(names: readonly string[], what: string): Promise<void> {
+    const before = await this.versions(names);
+    await staysTrue(async () => (await this.versions(names)) === before, SETTLE_MS, what);
   }
 }
 

@@ -4,17 +4,10 @@ import { after, before, describe, it } from 'node:test';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import type { Json } from '../../support/api.ts';
-import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { annotation, KINDS, type KindScene, ReplicatorScene } from './support.ts';
 
-/** Long enough for mutual overwrites to start. */
-const SETTLE_MS = 1000;
 const ALLOWED = { 'replication-allowed': 'true' };
-
-async function staysAt(users: KindScene, name: string, what: string): Promise<void> {
-  const version = await users.version(name);
-  await staysTrue(async () => (await users.version(name)) === version, SETTLE_MS, what);
-}
 
 describe('SecretMirrors and replicate-from on one object', () => {
   let scene: ReplicatorScene;
@@ -45,7 +38,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     const { message } = await users.warning('team-a/mirrored', 'Conflict');
     assert.match(message, /home\/mirrored/);
     await users.change('source/other', { b: 'changed' });
-    await staysAt(users, 'team-a/mirrored', 'the object of two controllers');
+    await users.stayUnchanged(['team-a/mirrored'], 'the object of two controllers');
     await users.change('home/mirrored', { a: 'changed' });
     await users.holds('team-a/mirrored', { a: 'changed' });
     await operator.stop();
@@ -61,7 +54,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     const { message } = await users.warning('team-b/marked', 'Conflict');
     assert.match(message, /replicate-from.*SecretMirror home\/another/);
     await users.holds('team-b/marked', { own: 'x' });
-    await staysAt(users, 'team-b/marked', 'the object of two controllers');
+    await users.stayUnchanged(['team-b/marked'], 'the object of two controllers');
     await operator.stop();
   });
 
