@@ -8,8 +8,8 @@ import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { currentStretch, within } from '../../support/yardstick.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
-import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
-import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
+import { findPostgres } from '../../servers/postgres.ts';
+import { databaseRole } from '../../servers/vault-database.ts';
 import { HOME } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
@@ -29,22 +29,12 @@ const isLeading = async (keyferry: Keyferry): Promise<boolean> => (await keyferr
 
 describe('another leader', { skip }, () => {
   let scene: VaultScene;
-  let database: PostgresServer;
   before(async () => {
-    database = await startPostgres();
-    scene = await VaultScene.open();
-    await mountDatabase(scene.vault, 'mongodb', database);
+    ({ scene } = await VaultScene.openWithDatabase('mongodb'));
     await databaseRole(scene.vault, 'mongodb', 'somedb', { ttl: `${LEASE_S}s`, maxTtl: '2h' });
     await scene.approle('vault-approle', await documentedPolicy('Dynamic credentials to namespaces'));
   });
-  after(async () => {
-    // If Vault did not start there is no scene, but the database must be stopped: it would keep this process alive.
-    try {
-      await scene.close();
-    } finally {
-      await database.stop();
-    }
-  });
+  after(() => scene.close());
 
   it('keeps the same credentials and renews their lease, after kill -9 and after a clean stop', async () => {
     const { mirrors, vault } = scene;

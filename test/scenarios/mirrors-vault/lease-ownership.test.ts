@@ -7,8 +7,8 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
-import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
-import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
+import { findPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { databaseRole } from '../../servers/vault-database.ts';
 import { HOME, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { LEASE_ID, policy, VaultScene } from './support.ts';
 
@@ -39,10 +39,8 @@ describe('a lease', { skip }, () => {
   let kubeconfig: string;
 
   before(async () => {
-    database = await startPostgres();
-    scene = await VaultScene.open();
+    ({ scene, database } = await VaultScene.openWithDatabase('database'));
     const { mirrors, vault } = scene;
-    await mountDatabase(vault, 'database', database);
     for (const role of ROLES) await databaseRole(vault, 'database', role, { ttl: '1h' });
     for (const name of ['one', 'two']) await scene.approle(name, HCL);
     cluster = await startFaultProxy({ upstream: mirrors.plane.url, upstreamCaPem: mirrors.plane.caPem });
@@ -67,7 +65,6 @@ describe('a lease', { skip }, () => {
     await scene.close();
     await cluster.stop();
     await proxy.stop();
-    await database.stop();
   });
 
   const start = (): Promise<Keyferry> => scene.mirrors.operator({ kubeconfig });

@@ -7,8 +7,8 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
-import { findPostgres, startPostgres, type PostgresServer } from '../../servers/postgres.ts';
-import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
+import { findPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { databaseRole } from '../../servers/vault-database.ts';
 import { annotations, COPY_LABEL, mirrorPath, secretPath } from '../mirrors/support.ts';
 import { documentedPolicy, LEASE_ID, policy, VaultScene } from './support.ts';
 
@@ -29,22 +29,13 @@ describe('dynamic credentials', { skip }, () => {
   let operator: Keyferry;
 
   before(async () => {
-    database = await startPostgres();
-    scene = await VaultScene.open();
-    await mountDatabase(scene.vault, 'mongodb', database);
+    ({ scene, database } = await VaultScene.openWithDatabase('mongodb'));
     await role('somedb', '1h', '2h');
     const documented = await documentedPolicy('Dynamic credentials to namespaces');
     await scene.approle('vault-approle', `${documented}\n${policy({ 'mongodb/creds/short': ['read'] })}`);
     operator = await scene.mirrors.operator();
   });
-  after(async () => {
-    // If Vault did not start there is no scene, but the database must be stopped: it would keep this process alive.
-    try {
-      await scene.close();
-    } finally {
-      await database.stop();
-    }
-  });
+  after(() => scene.close());
 
   async function role(name: string, ttl: string, maxTtl: string): Promise<void> {
     await databaseRole(scene.vault, 'mongodb', name, { ttl, maxTtl });

@@ -5,6 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { ControlPlaneOptions } from '../../servers/control-plane.ts';
+import { startPostgres, type PostgresServer } from '../../servers/postgres.ts';
+import { mountDatabase } from '../../servers/vault-database.ts';
 import { startVault } from '../../servers/vault.ts';
 import type { VaultJson, VaultOptions, VaultServer } from '../../servers/vault.ts';
 import { HOME, MirrorScene, secretPath } from '../mirrors/support.ts';
@@ -14,7 +16,7 @@ export const LEASE_ID = 'mirrors.kts.studio/vault-lease-id';
 export class VaultScene {
   readonly mirrors: MirrorScene;
   readonly vault: VaultServer;
-  readonly #more: VaultServer[] = [];
+  readonly #more: (VaultServer | PostgresServer)[] = [];
 
   private constructor(mirrors: MirrorScene, vault: VaultServer) {
     this.mirrors = mirrors;
@@ -24,6 +26,18 @@ export class VaultScene {
   static async open(options: VaultOptions = {}, plane: ControlPlaneOptions = {}): Promise<VaultScene> {
     const [mirrors, vault] = await Promise.all([MirrorScene.open(plane), startVault(options)]);
     return new VaultScene(mirrors, vault);
+  }
+
+  /** Also starts a PostgreSQL, with Vault's database engine for it at `mount`. `close` stops it, too. */
+  static async openWithDatabase(mount: string): Promise<{ scene: VaultScene; database: PostgresServer }> {
+    await using resources = new AsyncDisposableStack();
+    const database = resources.use(await startPostgres());
+    const scene = await VaultScene.open();
+    resources.defer(() => scene.close());
+    await mountDatabase(scene.vault, mount, database);
+    resources.move();
+    scene.#more.push(database);
+    return { scene, database };
   }
 
   async anotherVault(options: VaultOptions = {}): Promise<VaultServer> {
@@ -36,7 +50,7 @@ export class VaultScene {
     try {
       await this.mirrors.close();
     } finally {
-      for (const vault of [this.vault, ...this.#more]) await vault.stop();
+      for (const server of [this.vault, ...this.#more]) await server.stop();
     }
   }
 
