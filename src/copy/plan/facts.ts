@@ -69,5 +69,5 @@ export type Plan =
   | { readonly do: 'need'; readonly fact: 'source'; readonly claim: Claim };
 
 export type Need = Extract<Plan, { do: 'need' }>;
-/** A plan that changes what the target holds. */
+/** A plan that writes the target. */
 export type WritePlan = Extract<Plan, { do: 'create' | 'update' | 'replace' }>;

@@ -14,7 +14,7 @@ export interface LeaseTimes {
   /** Of the last renewal, or of the grant. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** What is asked for at each renewal: the duration of the grant, seconds. */
+  /** The increment of each renewal: the duration of the grant, seconds. */
   readonly fullSeconds: number;
   readonly renewable: boolean;
   /** When the token that it hangs on dies; `Infinity` or `undefined`: not before the lease, as far as is known. */

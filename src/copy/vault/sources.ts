@@ -188,7 +188,7 @@ export class VaultSources implements SourceProvider {
     this.#release(unit);
   }
 
-  /** Releases what a unit holds that is no longer in use. */
+  /** Releases the session and lease of a unit that is no longer in use. */
   #release(unit: Unit): void {
     this.#options.access.close(unit.key);
     if (unit.lease !== undefined) this.#options.leases.dropped(unit.lease);
