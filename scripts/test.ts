@@ -43,11 +43,14 @@ interface TestEvent {
   };
 }
 
+/** @throws Error if no file has one of these parts in its path */
 function findFiles(wanted: readonly string[]): string[] {
-  const files = PATTERNS.flatMap((folder) => globSync(`${folder}/*.test.ts`, { cwd: ROOT }).toSorted());
-  return [...new Set(files)].filter(
-    (file) => wanted.length === 0 || wanted.some((part) => file.includes(part.replace(/^\.\//, ''))),
-  );
+  const all = PATTERNS.flatMap((folder) => globSync(`${folder}/*.test.ts`, { cwd: ROOT }).toSorted());
+  const files = [...new Set(all)];
+  const parts = wanted.map((part) => part.replace(/^\.\//, ''));
+  const unmatched = parts.filter((part) => !files.some((file) => file.includes(part)));
+  if (unmatched.length > 0) throw new Error(`no test file matches ${unmatched.join(', ')}`);
+  return parts.length === 0 ? files : files.filter((file) => parts.some((part) => file.includes(part)));
 }
 
 /** Tests of pure code run without the servers. */
@@ -152,13 +155,11 @@ function isSet(mark: string | boolean | undefined): boolean {
 }
 
 async function main(): Promise<number> {
-  const wanted = process.argv.slice(2);
-  const files = findFiles(wanted);
+  const files = findFiles(process.argv.slice(2));
   if (files.some((file) => needsServers(file))) await getServers();
   // For the servers, which are Go programs: an API server uses an eighth less processor time, and 110 MiB more memory.
   process.env['GOGC'] ??= '400';
-  if (files.length > 0) buildBundle();
-  else process.stderr.write(`test: no test file matches ${wanted.join(' ')}\n`);
+  buildBundle();
 
   const counter = new Counter();
   const counted = async function* (): AsyncGenerator<TestEvent> {

@@ -7,9 +7,9 @@
  */
 import type { WatchHealth } from '../kube/watch/watcher.ts';
 import type { RunResult } from '../runtime/queue/keyed-queue-options.ts';
-import type { ClusterEvents } from './cluster/cluster.ts';
 import type { Claim } from './model/claim.ts';
 import type { ResourceKey } from './model/keys.ts';
+import type { Observed } from './model/observed.ts';
 import type { Flow } from './plan/cycles.ts';
 import type { SourceReader } from './sources.ts';
 
@@ -26,9 +26,9 @@ export interface Backend {
   readonly retryAfterMs?: (error: unknown) => number | undefined;
   /** The longest wait after a transient error of this backend, ms. */
   readonly longestWaitMs?: (error: unknown) => number | undefined;
-  /** @see ClusterEvents: of any cluster, because credentials may be there. */
-  objectChanged?: ClusterEvents['objectChanged'];
-  objectKnown?: ClusterEvents['objectKnown'];
+  /** Of any cluster, because credentials may be there. */
+  objectChanged?: ObjectEvents['objectChanged'];
+  objectKnown?: ObjectEvents['objectKnown'];
   /** Settles when targets can be reconciled: every watch that was opened so far is listed. Rejects if the backend is stopped before. */
   synced(): Promise<void>;
   readonly watches: readonly BackendWatch[];
@@ -40,6 +40,25 @@ export interface Backend {
   drain?(): Promise<void>;
   /** Second part, after the queues have stopped. */
   stop(limitMs: number): Promise<void>;
+}
+
+/**
+ * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the response to a
+ * write, and the writer enqueues the target if it is not done.
+ */
+export type OnObjectChange = (
+  key: ResourceKey,
+  before: Observed | undefined,
+  after: Observed | undefined,
+  initial: boolean,
+  own?: boolean,
+) => void;
+
+/** The events of all objects in clusters. */
+export interface ObjectEvents {
+  readonly objectChanged: OnObjectChange;
+  /** A list or GET has shown whether the object exists. */
+  readonly objectKnown: (key: ResourceKey) => void;
 }
 
 /** Sources that are followed on request. */

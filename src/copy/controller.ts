@@ -3,18 +3,17 @@
  * `controllers/list.ts`.
  */
 import type { Reply } from '../observe/routes.ts';
-import type { OnNamespace } from './cluster/namespaces.ts';
-import type { OnChange } from './cluster/object-index.ts';
+import type { OnObjectChange } from './backend.ts';
 import type { RuleReconciler } from './rule-reconciler.ts';
 
 export interface Controller {
   readonly reconciler: RuleReconciler;
   /** Settles when the API of its rules is installed. Controllers without one open at once. */
   installed?(signal: AbortSignal): Promise<void>;
-  /** Opens its watches. It receives no events before. */
+  /** Opens its watches, and those of namespaces. It receives no events before. */
   open(): void;
-  readonly namespaceChanged?: OnNamespace;
-  readonly objectChanged?: OnChange;
+  /** Objects of all clusters: the key has the cluster. */
+  readonly objectChanged?: OnObjectChange;
   /**
    * The answer to `/healthz` of the program that the controller replaces, served where the controller was started alone.
    * @param stuck the liveness checks that fail

@@ -14,8 +14,7 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import { Slices, TooLongError } from '../runtime/slices.ts';
 import type { KeyedQueueOptions, Priority, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
-import type { Backend } from './backend.ts';
-import type { OnChange } from './cluster/object-index.ts';
+import type { Backend, OnObjectChange } from './backend.ts';
 import { Claims } from './plan/claims.ts';
 import type { BookChange, Entry } from './plan/claim-book.ts';
 import type { Cause } from './model/claim.ts';
@@ -198,7 +197,7 @@ export class Engine {
    * An object changed that may be source, target or both. Updates the index of marks and enqueues the keys concerned.
    * `own`: our write changed the target, and its run continues.
    */
-  readonly objectChanged: OnChange = (key, before, after, initial, own = false) => {
+  readonly objectChanged: OnObjectChange = (key, before, after, initial, own = false) => {
     const { was, is } = this.claims.objectChanged(key, before, after);
     // The rule may be waiting for the deletion of its last copy.
     if (was !== undefined && was !== is) this.enqueueStatus(was);

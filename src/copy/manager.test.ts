@@ -5,6 +5,7 @@ import { stubBackend } from '../../test/support/stub-backend.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import type { Controller } from './controller.ts';
 import { Manager } from './manager.ts';
+import { parseResourceKey, resourceKey } from './model/keys.ts';
 
 function controller(name: string, log: string[], installed?: Promise<void>): Controller {
   return {
@@ -18,7 +19,7 @@ function controller(name: string, log: string[], installed?: Promise<void>): Con
     },
     ...(installed === undefined ? {} : { installed: async () => await installed }),
     open: () => log.push(`${name} open`),
-    namespaceChanged: (namespace) => log.push(`${name} ${namespace}`),
+    objectChanged: (key) => log.push(`${name} ${parseResourceKey(key).name}`),
     stop: () => log.push(`${name} stop`),
   };
 }
@@ -31,17 +32,20 @@ test('a controller that waits for its API delays no other, nor does a backend th
   manager.addBackend(stubBackend('away', new Promise(() => undefined)));
   manager.addController(controller('late', log, installed.promise));
   manager.addController(controller('first', log));
+  const change = (name: string): void => {
+    manager.objectChanged(resourceKey('local', 'Secret', 'default', name), undefined, undefined, false);
+  };
   const { signal } = new AbortController();
   await manager.open(signal);
   await manager.start(signal);
-  manager.namespaceChanged('a', true, false);
+  change('a');
   assert.deepEqual(log.splice(0), ['first open', 'first a'], 'no event for a controller that is not open');
   installed.resolve();
   await waitFor(() => log.length > 0, { message: 'the other controller to open' });
-  manager.namespaceChanged('b', true, false);
+  change('b');
   assert.deepEqual(log.splice(0), ['late open', 'first b', 'late b']);
   await manager.drain(0);
-  manager.namespaceChanged('c', true, false);
+  change('c');
   assert.deepEqual(log, ['first stop', 'late stop']);
   await manager.stop(0);
 });

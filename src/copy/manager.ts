@@ -3,16 +3,14 @@
  *
  *   new ──open──▶ opening ──home cluster synced──▶ standby ──start──▶ leading ──drain──▶ drained ──stop──▶ stopped
  *
- * - Events of a cluster go to the engine, to the backends, and to the controllers that are open.
+ * - Events of objects go to the engine, to the backends, and to the controllers that are open.
  * - A controller that waits for its API delays no other.
  * - The home cluster is the one that we run in: `open` and the readiness depend on its watches alone. Any other backend that does not answer
  *   delays only its own targets (`TargetQueues.start`).
  */
-import type { OnChange } from './cluster/object-index.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
-import type { Backend, BackendWatch } from './backend.ts';
-import type { ClusterEvents } from './cluster/cluster.ts';
+import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './backend.ts';
 import type { Controller } from './controller.ts';
 import { Engine, type EngineOptions } from './engine.ts';
 import type { ResourceKey } from './model/keys.ts';
@@ -30,7 +28,7 @@ const DISCONNECTED_LIMIT_MS = 3000;
 /** A worker is stuck after this time, ms: longer than any of its calls may take. */
 const STUCK_MS = 300_000;
 
-export class Manager implements ClusterEvents {
+export class Manager implements ObjectEvents {
   readonly engine: Engine;
   readonly #home: string;
   readonly #controllers: Controller[] = [];
@@ -85,11 +83,7 @@ export class Manager implements ClusterEvents {
     await Promise.all(this.engine.backends.map(async (backend) => await backend.stop(limitMs)));
   }
 
-  namespaceChanged(name: string, there: boolean, initial: boolean): void {
-    for (const controller of this.#open) controller.namespaceChanged?.(name, there, initial);
-  }
-
-  objectChanged(...change: Parameters<OnChange>): void {
+  objectChanged(...change: Parameters<OnObjectChange>): void {
     for (const backend of this.engine.backends) backend.objectChanged?.(...change);
     this.engine.objectChanged(...change);
     for (const controller of this.#open) controller.objectChanged?.(...change);

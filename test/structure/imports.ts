@@ -54,8 +54,6 @@ const SEAMS: readonly Seam[] = [
   {
     of: /^copy\/[^/]+$/,
     forbidden: /^(vault|copy\/cluster|copy\/vault)\//,
-    // The events of a cluster.
-    types: /^copy\/cluster\/(cluster|namespaces|object-index)\.ts$/,
     why: 'the engine uses backends by copy/backend.ts alone',
   },
   { of: /^copy\/cluster\//, forbidden: /^(vault|copy\/vault)\//, why: 'copy/cluster does not use Vault' },

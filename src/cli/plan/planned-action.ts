@@ -1,6 +1,6 @@
 /** A decision as a row of `keyferry plan`. */
 import { type ResourceKey, parseResourceKey } from '../../copy/model/keys.ts';
-import type { Decision } from '../../copy/plan/decide.ts';
+import type { Decision, Later } from '../../copy/plan/decide.ts';
 import type { PlannedTarget } from './report.ts';
 
 type Action = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
@@ -35,11 +35,17 @@ export function plannedAction(decision: Decision['plan'], marker: string): Actio
     case 'fail':
       return { action: decision.do, reason: `${decision.reason}: ${decision.message}`, lost: false };
     case 'later':
-      return { action: 'wait', reason: 'another client is modifying it; run keyferry plan again', lost: false };
+      return { action: 'wait', reason: WAIT_REASONS[decision.because], lost: false };
     default:
       return decision satisfies never;
   }
 }
+
+const WAIT_REASONS: Readonly<Record<Later['because'], string>> = {
+  namespace: 'its namespace is being deleted',
+  owner: 'its rule is being modified; run keyferry plan again',
+  changed: 'another client is modifying it; run keyferry plan again',
+};
 
 function sourceOf(source: ResourceKey | undefined): string {
   if (source === undefined) return 'nothing';

@@ -36,7 +36,7 @@ export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Li
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly mirrors = new MirrorStore(() => undefined);
-  readonly namespaces = new Namespaces(() => undefined);
+  readonly namespaces = new Namespaces();
   readonly #reach = new Map<string, Reach>();
   readonly #home: string | undefined;
 

@@ -118,7 +118,7 @@ class MirrorsController implements Controller {
 
   open(): void {
     const { cluster, config } = this.#context;
-    cluster.watchNamespaces();
+    cluster.watchNamespaces((...change) => this.#changes.add(...change));
     const mirrorWatch = cluster.watch(
       { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
       this.#mirrors.sink,
@@ -139,10 +139,6 @@ class MirrorsController implements Controller {
       cluster.store(SECRET).index.feed().sink,
     );
     this.#watches.push(mirrorWatch, copyWatch);
-  }
-
-  namespaceChanged(name: string, there: boolean, initial: boolean): void {
-    this.#changes.add(name, there, initial);
   }
 
   stop(): void {

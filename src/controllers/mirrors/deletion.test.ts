@@ -47,7 +47,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
         stream: unused,
       },
       mirrors,
-      namespaces: new Namespaces(() => undefined),
+      namespaces: new Namespaces(),
       patterns: new PatternCache('full'),
       secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
       viewOf: unused,

@@ -32,7 +32,7 @@ function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly strin
   return new MirrorReconciler({
     api: { cluster: 'c', request: unused, stream: unused },
     mirrors,
-    namespaces: new Namespaces(() => undefined),
+    namespaces: new Namespaces(),
     patterns: new PatternCache('full'),
     secretKey: (namespace, name) => resourceKey('c', 'Secret', namespace, name),
     viewOf: unused,

@@ -75,13 +75,9 @@ class ReplicatorController implements Controller {
   open(): void {
     const { cluster, config } = this.#context;
     const names = annotationNames(config.replicator.annotationsPrefix);
-    cluster.watchNamespaces();
+    cluster.watchNamespaces((...change) => this.#changes.add(...change));
     for (const kind of this.#kinds) cluster.watchAll(kind, ({ annotations }) => isAnnotated(names, annotations));
     this.#armResync();
-  }
-
-  namespaceChanged(name: string, there: boolean, initial: boolean): void {
-    this.#changes.add(name, there, initial);
   }
 
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined, initial: boolean): void {

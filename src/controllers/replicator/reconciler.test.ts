@@ -38,7 +38,7 @@ test('an existing rule counts as evaluated only if no namespace was added or del
     api: { cluster: 'c', request: async () => await Promise.resolve(answer), stream: unused },
     settings: SETTINGS,
     kinds: [SECRET],
-    namespaces: new Namespaces(() => undefined),
+    namespaces: new Namespaces(),
     observed: () => observe(METADATA),
     recordEvent: unused,
     isNamespacePending: () => isNamespacePending,

@@ -3,7 +3,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Backend } from '../backend.ts';
 import type { Engine } from '../engine.ts';
-import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { backendOf, parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { Cluster, type ClusterOptions } from './cluster.ts';
@@ -58,6 +58,7 @@ export class ClusterBackend extends Cluster implements Backend {
   }
 
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
+    if (backendOf(key) !== this.name) return;
     if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
     this.#reconcilers.get(parseResourceKey(key).kind)?.objectGone(key);
   }

@@ -3,22 +3,15 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
-import type { BackendWatch } from '../backend.ts';
+import type { BackendWatch, ObjectEvents } from '../backend.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
-import { KubeStore, type KubeStoreOptions } from './store.ts';
+import { KubeStore } from './store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
-
-export interface ClusterEvents {
-  readonly namespaceChanged: OnNamespace;
-  readonly objectChanged: KubeStoreOptions['onChange'];
-  /** A list or GET has shown whether the object exists. */
-  readonly objectKnown: KubeStoreOptions['onKnown'];
-}
 
 export interface ClusterOptions {
   readonly api: KubeApi;
-  readonly events: ClusterEvents;
+  readonly events: ObjectEvents;
   /** @see ObserveOptions.isRead */
   readonly isRead: IsRead;
   readonly onTrouble: (trouble: WatchTrouble) => void;
@@ -58,7 +51,7 @@ interface OpenWatch {
 
 export class Cluster {
   readonly api: KubeApi;
-  readonly namespaces: Namespaces;
+  readonly namespaces = new Namespaces();
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
   readonly #watches: OpenWatch[] = [];
@@ -69,7 +62,6 @@ export class Cluster {
   constructor(options: ClusterOptions) {
     this.api = options.api;
     this.#options = options;
-    this.namespaces = new Namespaces((...change) => options.events.namespaceChanged(...change));
   }
 
   /** The store of a kind; created at the first call. */
@@ -106,8 +98,9 @@ export class Cluster {
     this.#wide.push(this.store(kind).watches.watchAll(isRelevant));
   }
 
-  /** Watches the namespaces. Safe to call more than once. */
-  watchNamespaces(): void {
+  /** Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. */
+  watchNamespaces(onChange: OnNamespace): void {
+    this.namespaces.onChange(onChange);
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
     this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);

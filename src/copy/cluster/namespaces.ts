@@ -2,15 +2,16 @@
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 
-/** A namespace was created (perhaps again under its name), or its deletion began. */
+/** A namespace was created (perhaps again under its name), or its deletion began. `initial`: it comes from a list. */
 export type OnNamespace = (name: string, there: boolean, initial: boolean) => void;
 
 export class Namespaces {
   readonly #uids = new Map<string, string>();
-  readonly #onChange: OnNamespace;
+  readonly #handlers: OnNamespace[] = [];
 
-  constructor(onChange: OnNamespace) {
-    this.#onChange = onChange;
+  /** Calls the handler for every change from now on. */
+  onChange(handler: OnNamespace): void {
+    this.#handlers.push(handler);
   }
 
   get size(): number {
@@ -31,7 +32,7 @@ export class Namespaces {
       if (metadata.deletionTimestamp !== undefined) this.#drop(metadata.name);
       else if (this.#uids.get(metadata.name) !== metadata.uid) {
         this.#uids.set(metadata.name, metadata.uid);
-        this.#onChange(metadata.name, true, initial);
+        this.#changed(metadata.name, true, initial);
       }
       return true;
     },
@@ -44,6 +45,10 @@ export class Namespaces {
   };
 
   #drop(name: string): void {
-    if (this.#uids.delete(name)) this.#onChange(name, false, false);
+    if (this.#uids.delete(name)) this.#changed(name, false, false);
+  }
+
+  #changed(...change: Parameters<OnNamespace>): void {
+    for (const handler of this.#handlers) handler(...change);
   }
 }

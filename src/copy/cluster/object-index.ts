@@ -12,6 +12,7 @@ import { isOlder } from '../../kube/resource-version.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
+import type { OnObjectChange } from '../backend.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
 import { KeyLists } from '../model/key-lists.ts';
@@ -38,22 +39,10 @@ interface Slot {
   feeds: FeedBit;
 }
 
-/**
- * `before` and `after` are undefined if the object was or is unknown. `initial`: it comes from a list. `own`: it is the response to a
- * write, and the writer enqueues the target if it is not done.
- */
-export type OnChange = (
-  key: ResourceKey,
-  before: Observed | undefined,
-  after: Observed | undefined,
-  initial: boolean,
-  own?: boolean,
-) => void;
-
 export class ObjectIndex {
   readonly cluster: string;
   readonly kind: string;
-  readonly #onChange: OnChange;
+  readonly #onChange: OnObjectChange;
   readonly #slots = new Map<string, Map<string, Slot>>();
   readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
@@ -61,7 +50,7 @@ export class ObjectIndex {
   readonly #expected = new Map<string, Set<Deletion>>();
   #nextBit: FeedBit = 2;
 
-  constructor(cluster: string, kind: string, onChange: OnChange, options: ObjectIndexOptions = {}) {
+  constructor(cluster: string, kind: string, onChange: OnObjectChange, options: ObjectIndexOptions = {}) {
     this.cluster = cluster;
     this.kind = kind;
     this.#onChange = onChange;
@@ -285,7 +274,7 @@ interface Deletion {
 }
 
 export interface Expectation extends Disposable {
-  /** Stores the response, unless it is out of date. @param own see `OnChange` @returns the stored part of the response */
+  /** Stores the response, unless it is out of date. @param own see `OnObjectChange` @returns the stored part of the response */
   learn(meta: ObjectMeta, own?: boolean): Observed;
 }
 

@@ -8,14 +8,14 @@ import { SingleFlight } from '../../runtime/single-flight.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import { ConnectionError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
-import type { SourceProvider } from '../backend.ts';
+import type { OnObjectChange, SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
 import { resourceKey, parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { type Kind, objectPath } from '../model/kind.ts';
 import { getObject } from './get-object.ts';
-import { ObjectIndex, type ObjectIndexOptions, type OnChange } from './object-index.ts';
+import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
 import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
 
 /** Size of the cache of contents, bytes: for copies that are still to be written. */
@@ -26,7 +26,7 @@ const FINGERPRINTS_KEPT = 4;
 export interface KubeStoreOptions {
   readonly api: KubeApi;
   readonly kind: Kind;
-  readonly onChange: OnChange;
+  readonly onChange: OnObjectChange;
   readonly onKnown: (key: ResourceKey) => void;
   readonly watcher?: ObjectWatchesOptions['watcher'];
   /** @see ObjectIndexOptions.onLate */

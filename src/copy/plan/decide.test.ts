@@ -111,8 +111,8 @@ test('the answer about an orphan counts for one version of the target', async ()
 test('nothing is decided while a fact is not available', async () => {
   const observed = target('1', 'gone');
   const later = cluster({ observed, claimed: false, fate: () => 'later' });
-  assert.equal((await later.decided()).plan.do, 'later');
+  assert.deepEqual((await later.decided()).plan, { do: 'later', because: 'owner' });
   const namespace = cluster({ observed, claimed: false, hasNamespace: false });
-  assert.equal((await namespace.decided()).plan.do, 'later');
+  assert.deepEqual((await namespace.decided()).plan, { do: 'later', because: 'namespace' });
   assert.deepEqual(namespace.reads, [], 'the owner of a copy in an unknown namespace is not looked up');
 });

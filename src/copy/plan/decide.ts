@@ -57,8 +57,17 @@ export interface FactSource {
 
 export interface Decision {
   readonly facts: Facts;
-  /** `later`: a fact is not available now, or the target changes faster than it is read. */
-  readonly plan: Exclude<Plan, Need> | { readonly do: 'later' };
+  readonly plan: Exclude<Plan, Need> | Later;
+}
+
+/** No decision now. */
+export interface Later {
+  readonly do: 'later';
+  /**
+   * `namespace`: it is unknown, or being deleted. `owner`: the claims of the owner are not up to date. `changed`: an object has changed
+   * while it was read.
+   */
+  readonly because: 'namespace' | 'owner' | 'changed';
 }
 
 /** A plan needs fewer facts than this. */
@@ -80,9 +89,9 @@ export async function decide(
     if (decision.fact === 'owner') {
       const { markedBy, observed } = facts;
       if (markedBy === undefined || observed === undefined) break;
-      if (!source.hasNamespace(parseResourceKey(target).namespace)) break;
+      if (!source.hasNamespace(parseResourceKey(target).namespace)) return later(facts, 'namespace');
       const answer = await source.orphanActionOf(markedBy, target, observed, signal);
-      if (answer === 'later') break;
+      if (answer === 'later') return later(facts, 'owner');
       fate = { of: observed.resourceVersion, fate: answer };
     } else if (decision.fact === 'target') {
       if (!(await reader.read(target))) break;
@@ -95,7 +104,11 @@ export async function decide(
     if (fate !== undefined && fate.of === facts.observed?.resourceVersion)
       facts = { ...facts, orphanAction: fate.fate };
   }
-  return { facts, plan: { do: 'later' } };
+  return later(facts, 'changed');
+}
+
+function later(facts: Facts, because: Later['because']): Decision {
+  return { facts, plan: { do: 'later', because } };
 }
 
 /** The facts from the caches. */
