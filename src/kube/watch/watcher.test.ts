@@ -338,12 +338,35 @@ test('a silent stream after a list in pages is opened again, although it has bro
   };
   await waitFor(again, { message: 'another list and another stream' });
   await has(scene.held, { 'n/a': '6', 'n/b': '6' });
+  assert.deepEqual(scene.troubles, []);
   // A long stream without a bookmark: this server sends none, so the silence of the next stream means less.
   await clock.advance(200_000);
   assert.equal(calls.length, 4);
   assert.equal(scene.watcher.health.connected, true);
   await clock.advance(200_000);
-  await waitFor(() => !scene.watcher.health.connected, { message: 'the end of the second stream' });
+  await waitFor(() => calls.length > 4, { message: 'the end of the second stream' });
+});
+
+test('a quiet collection, for which the server sends no bookmarks, is listed again once, and is no failure', async () => {
+  script = [open(added('a', 1), listEnd(2)), open(added('a', 1), listEnd(2)), open()];
+  const clock = new ManualClock();
+  await using scene = start({ clock });
+  await scene.watcher.synced;
+  await clock.advance(120_000);
+  await waitFor(() => calls.length === 2 && scene.watcher.health.connected, { message: 'the second list' });
+  await clock.advance(290_000);
+  assert.equal(calls.length, 2);
+  assert.deepEqual([scene.troubles, scene.watcher.health.restarts], [[], 0]);
+  const { response } = await call(1);
+  response.write(bookmark(3) + added('b', 3));
+  await has(scene.held, { 'n/a': '1', 'n/b': '3' });
+  await clock.advance(120_000);
+  const again = async (): Promise<boolean> => {
+    await clock.advance(10);
+    return calls.length === 3;
+  };
+  await waitFor(again, { message: 'another stream, because bookmarks do not come any more' });
+  assert.match(String(scene.troubles[0]), /StalledWatchError/);
 });
 
 test('a stream with regular bookmarks stays open', async () => {

@@ -90,8 +90,13 @@ export class Watcher {
   #state: WatchState;
   /** Lists are read in pages: by option, or because the server cannot stream them. */
   #inPages: boolean;
-  /** API servers send bookmarks, but not where their watch cache is off. `never`: a long stream has brought none. */
-  #bookmarks: 'expected' | 'seen' | 'never' = 'expected';
+  /**
+   * Whether the server sends bookmarks for this collection. It sends none before the first change after its own start, and none without a
+   * watch cache.
+   */
+  #sendsBookmarks = true;
+  /** The current stream has brought a bookmark, besides the one at the end of a list. */
+  #hasBookmark = false;
   #hasSynced = false;
   #restarts = 0;
   #running: Promise<void> | undefined;
@@ -221,9 +226,10 @@ export class Watcher {
       signal,
     });
     this.#backoff.opened();
+    this.#hasBookmark = false;
     return new WatchStream(stream, {
       clock: this.#clock,
-      hasBookmarks: () => this.#bookmarks !== 'never',
+      hasBookmarks: () => this.#sendsBookmarks,
       idleLimitMs,
     });
   }
@@ -241,7 +247,7 @@ export class Watcher {
         sink.remove(object);
         break;
       case 'BOOKMARK':
-        this.#bookmarks = 'seen';
+        if (!isListEnd(object)) this.#sendsBookmarks = this.#hasBookmark = true;
         break;
       case 'ERROR':
         if (state.at === 'watching') state.refusals += 1;
@@ -249,14 +255,14 @@ export class Watcher {
       default:
         throw new Error(`the watch sent an event of unknown type ${JSON.stringify(type)}`);
     }
-    const { resourceVersion, annotations } = object.metadata;
+    const { resourceVersion } = object.metadata;
     if (state.at === 'watching') {
       state.refusals = 0;
       state.resourceVersion = resourceVersion;
       return state;
     }
     // Within a list the versions of single objects are not in order.
-    if (type !== 'BOOKMARK' || annotations?.[INITIAL_END] !== 'true') return state;
+    if (type !== 'BOOKMARK' || !isListEnd(object)) return state;
     this.#complete(state.newest, state.keys, resourceVersion);
     return { at: 'watching', stream: state.stream, resourceVersion, refusals: 0 };
   }
@@ -286,17 +292,19 @@ export class Watcher {
   #fail(error: unknown): number {
     const state = this.#state;
     const now = this.#clock.monotonic();
-    if ('stream' in state) {
-      state.stream.close();
-      const isLong = now - state.stream.openedAt > BOOKMARK_INTERVAL_MS;
-      if (isLong && this.#bookmarks === 'expected' && error instanceof StalledWatchError) this.#bookmarks = 'never';
-    }
+    if ('stream' in state) state.stream.close();
+    const isQuiet = error instanceof StalledWatchError && !this.#hasBookmark && isLong(state, now);
     this.#state = afterFailure(state, error, now);
     if (this.#stop.signal.aborted) return 0;
     const wasListed = 'resourceVersion' in state;
     // Servers without WatchList (before 1.32, 1.33) refuse `sendInitialEvents`.
     if (!wasListed && !this.#inPages && (isBadRequest(error) || isInvalid(error))) {
       this.#inPages = true;
+      return 0;
+    }
+    if (isQuiet) {
+      // Without bookmarks, silence is no failure. Nor is it a proof that the stream works, so it is opened again once.
+      this.#sendsBookmarks = false;
       return 0;
     }
     this.#restarts += 1;
@@ -311,6 +319,16 @@ export class Watcher {
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;
   }
+}
+
+/** The stream was open for longer than the time between two bookmarks. */
+function isLong(state: WatchState, now: number): boolean {
+  return isConnected(state) && now - state.stream.openedAt > BOOKMARK_INTERVAL_MS;
+}
+
+/** The bookmark at the end of a streamed list. */
+function isListEnd({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[INITIAL_END] === 'true';
 }
 
 /** `namespace/name`, or `name` for objects without a namespace. */
