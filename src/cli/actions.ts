@@ -1,5 +1,5 @@
 /** The actions of the commands. They are passed in, so that tests can replace them. */
-import type { Config, MirrorsConfig, ReplicatorConfig, ProcessInfo } from '../config/config.ts';
+import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
 
 /** The cluster of a command. @see Config */
 export interface ClusterOptions {
@@ -7,16 +7,8 @@ export interface ClusterOptions {
   readonly context?: string;
 }
 
-/** The flags of the replicator that define how annotations are read. */
-export type ReplicatorReading = Pick<
-  ReplicatorConfig,
-  'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'
->;
-
-/** How rules are read: these must be the operator's settings. */
 export interface ReadingOptions {
-  readonly regexMode: MirrorsConfig['regexMode'];
-  readonly replicator: ReplicatorReading;
+  readonly config: ReadingConfig;
   readonly output: 'table' | 'json' | 'yaml';
 }
 

@@ -1,16 +1,13 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
 import { stringify } from 'yaml';
-import { MIRRORS_GROUP, SECRET_MIRROR_KIND } from '../controllers/mirrors/api.ts';
-import { NOT_INSTALLED } from '../controllers/mirrors/crd-diagnosis.ts';
-import { misreadPatterns } from '../controllers/mirrors/misread-patterns.ts';
-import { mirrorRule } from '../controllers/mirrors/mirror-store.ts';
-import { effectiveSpec, type EffectiveSpec } from '../controllers/mirrors/spec.ts';
-import { parseResourceKey } from '../copy/model/keys.ts';
+import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import { KINDS } from '../controllers/common/snapshot/inventory.ts';
+import { controllerReaders } from '../controllers/list.ts';
+import { controllerOf, parseResourceKey, resourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
 import { EXIT_LOSS_OR_REFUSAL, EXIT_DONE } from './exit-codes.ts';
-import { Snapshot } from './snapshot/snapshot.ts';
-import { reachNotes, requireReach } from './snapshot/reach-notes.ts';
+import { reachNotes, requireReach } from './reach-notes.ts';
 import { readManifests } from './plan/files.ts';
 import { changesBy, type Given, givenOf } from './plan/changes.ts';
 import {
@@ -20,12 +17,8 @@ import {
   type PlannedTarget,
   type PlanReport,
 } from './plan/report.ts';
-import { type GivenKeys, keysOf, rowsOf, affectedBy } from './plan/rows.ts';
-import { vaultPlace } from './status/mirrors.ts';
+import { type Affected, affectedBy, type GivenKeys, keysOf, rowsOf } from './plan/rows.ts';
 import { textTable } from './text-table.ts';
-
-/** The server drops its fields, because the CRD stores v1alpha2. */
-const UNCONVERTED = `${MIRRORS_GROUP}/v1alpha1 ${SECRET_MIRROR_KIND}`;
 
 export interface PlanContext {
   readonly api: KubeApi;
@@ -46,18 +39,23 @@ export async function planFiles(
   options: Omit<PlanOptions, 'kubeconfig' | 'context'>,
 ): Promise<{ readonly text: string; readonly code: number }> {
   const { api, namespace: home, stdin, now, signal } = context;
-  const manifests = await readManifests(options.files, options.recursive, stdin);
-  const given = manifests.flatMap((manifest, index) => givenOf(manifest, home, index) ?? []);
-  const { regexMode, replicator } = options;
+  const controllers = await controllerReaders();
+  const collections = controllers.flatMap(({ collection }) => collection ?? []);
+  const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
+  const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
+  const given = givenOf(manifests, collections, home);
   const changes = changesBy(api.cluster, given, now);
-  const snapshot = await Snapshot.at({ api, regexMode, replicator, changes, now, signal });
-  requireReach(snapshot.inventory, ['Namespace', 'SecretMirror', 'Secret']);
+  const snapshot = await Snapshot.at({ api, config: options.config, controllers, changes, now, signal });
+  requireReach(snapshot.inventory, (kind) => kind !== 'ConfigMap');
   const named = keysOf(api.cluster, given);
   const affected = affectedBy(snapshot, named);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
-  const problems = given.flatMap((one) => problemsOf(snapshot, one));
-  const lacksApi = snapshot.inventory.reach(SECRET_MIRROR_KIND).extent === 'not installed';
+  const problems = given.flatMap((one) => problemsOf(snapshot, api.cluster, one));
+  const lacking = collections.filter(({ kind }) => {
+    const isGiven = given.some((one) => one.kind === kind);
+    return isGiven && snapshot.inventory.reaches.get(kind)?.extent === 'not installed';
+  });
   const unused = [...named.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
@@ -67,9 +65,9 @@ export async function planFiles(
     targets: options.all ? rows.map(({ row }) => row) : changed,
     problems,
     notes: [
-      ...(lacksApi && named.mirrors.size > 0 ? [{ rule: 'cluster', note: NOT_INSTALLED }] : []),
+      ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
       ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
-      ...notesOn(snapshot, named),
+      ...notesOn(snapshot, named, affected),
     ],
     unchanged: rows.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
@@ -80,59 +78,35 @@ export async function planFiles(
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(snapshot: Snapshot, { manifest, kind, content, namespace }: Given): PlannedProblem[] {
+function problemsOf(
+  snapshot: Snapshot,
+  cluster: string,
+  { manifest, kind, namespace, problem }: Given,
+): PlannedProblem[] {
   const { name } = manifest.metadata;
-  const rule = `${kind} ${namespace}/${name}`;
-  const problems: PlannedProblem[] = [];
-  if (
-    kind !== 'Namespace' &&
-    snapshot.inventory.isWhole('Namespace') &&
-    !snapshot.inventory.namespaces.has(namespace)
-  ) {
-    problems.push({ rule, problem: `namespace ${namespace} does not exist` });
+  const { inventory, readers } = snapshot;
+  const problems: string[] = [];
+  if (kind !== 'Namespace' && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
+    problems.push(`namespace ${namespace} does not exist`);
   }
-  if (content === undefined) {
-    if (manifest.kind === UNCONVERTED) {
-      return [...problems, { rule, problem: 'apiVersion v1alpha1 is not converted: use v1alpha2' }];
-    }
-    const mirror = snapshot.inventory.mirrors.get(mirrorRule(namespace, name));
-    const refusal = snapshot.mirrorReconciler.refusalOf(mirrorRule(namespace, name));
-    if (refusal !== undefined) return [...problems, { rule, problem: refusal }];
-    const found = mirror === undefined ? [] : effectiveSpec(mirror, snapshot.patterns).problems;
-    return [...problems, ...found.map((problem) => ({ rule, problem }))];
+  if (problem === undefined) {
+    const key = resourceKey(cluster, kind, namespace, name);
+    for (const reader of readers.values()) problems.push(...reader.problemsOf(key));
+  } else {
+    problems.push(problem);
   }
-  const key = snapshot.key(content, namespace, name);
-  const observed = snapshot.inventory.objects.get(key);
-  if (snapshot.replicator.ruleOf(key) === undefined || observed === undefined) return problems;
-  const replication = snapshot.replicationRuleOf(key, observed);
-  return replication?.kind === 'broken' ? [...problems, { rule, problem: replication.refusal.message }] : problems;
+  return problems.map((text) => ({ rule: `${kind} ${namespace}/${name}`, problem: text }));
 }
 
-/** Notes on the mirrors in the manifests, and on mirrors whose source is in them. */
-function notesOn(snapshot: Snapshot, named: GivenKeys): PlannedNote[] {
+/** Notes on the rules in the manifests, and on rules whose source is in them. */
+function notesOn(snapshot: Snapshot, named: GivenKeys, { rules }: Affected): PlannedNote[] {
   const notes: PlannedNote[] = [];
-  for (const [rule, mirror] of snapshot.inventory.mirrors.all()) {
-    const evaluation = snapshot.rules.get(rule);
-    if (evaluation === undefined) continue;
-    if (!named.mirrors.has(rule) && !evaluation.sources.some((source) => named.objects.has(source))) continue;
-    const note = noteOn(
-      effectiveSpec(mirror, snapshot.patterns),
-      evaluation.claims.length,
-      snapshot.inventory.namespaces.names(),
-    );
-    if (note !== undefined) notes.push({ rule: evaluation.owner.title, note });
+  for (const [rule, { sources, claims, owner }] of snapshot.rules) {
+    if (!rules.has(rule) && !sources.some((source) => named.objects.has(source))) continue;
+    const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, claims.length);
+    if (note !== undefined) notes.push({ rule: owner.title, note });
   }
   return notes;
-}
-
-function noteOn(spec: EffectiveSpec, claims: number, namespaces: Iterable<string>): string | undefined {
-  const { problems, destinationType, destinationVault, suspects } = spec;
-  if (problems.length > 0) return undefined;
-  if (destinationType === 'vault')
-    return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
-  const notes = claims === 0 ? ['no other namespace matches spec.destination.namespaces'] : [];
-  notes.push(...misreadPatterns(suspects, namespaces));
-  return notes.length === 0 ? undefined : notes.join('; ');
 }
 
 function tables({ targets, problems, notes, unchanged, ignored }: PlanReport, all: boolean): string {

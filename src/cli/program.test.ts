@@ -198,11 +198,13 @@ describe('the argument of the actions', () => {
       ignoreUnknown: false,
       runReplicators: ['secret', 'configmap'],
     };
-    const everything = { namespace: undefined, regexMode: 'full', failed: false };
-    const plain = { regexMode: 'full', recursive: false, all: false };
+    const config = { mirrors: { regexMode: 'full' }, replicator };
+    const search = { mirrors: { regexMode: 'search' }, replicator };
+    const everything = { namespace: undefined, failed: false };
+    const plain = { recursive: false, all: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],
-      [['status'], ['status', { ...everything, output: 'table', replicator }]],
+      [['status'], ['status', { ...everything, output: 'table', config }]],
       [
         [
           'status',
@@ -216,34 +218,37 @@ describe('the argument of the actions', () => {
           {
             ...everything,
             output: 'table',
-            replicator: {
-              annotationsPrefix: 'my.org',
-              allowAll: true,
-              ignoreUnknown: true,
-              runReplicators: ['configmap'],
+            config: {
+              ...config,
+              replicator: {
+                annotationsPrefix: 'my.org',
+                allowAll: true,
+                ignoreUnknown: true,
+                runReplicators: ['configmap'],
+              },
             },
           },
         ],
       ],
       [
         ['status', '-n', 'a', '-ojson'],
-        ['status', { ...everything, namespace: 'a', output: 'json', replicator }],
+        ['status', { ...everything, namespace: 'a', output: 'json', config }],
       ],
       [
         ['status', '--kubeconfig', 'k', '--context=c', '--namespace=a', '--output=json'],
-        ['status', { ...everything, kubeconfig: 'k', context: 'c', namespace: 'a', output: 'json', replicator }],
+        ['status', { ...everything, kubeconfig: 'k', context: 'c', namespace: 'a', output: 'json', config }],
       ],
       [
         ['plan', 'a', '-', '--kubeconfig=k'],
-        ['plan', { ...plain, kubeconfig: 'k', files: ['a', '-'], output: 'table', replicator }],
+        ['plan', { ...plain, kubeconfig: 'k', files: ['a', '-'], output: 'table', config }],
       ],
       [
         ['plan', '-R', '--all', '--mirrors-regex=search', 'a', '-oyaml'],
-        ['plan', { files: ['a'], output: 'yaml', regexMode: 'search', recursive: true, all: true, replicator }],
+        ['plan', { files: ['a'], output: 'yaml', config: search, recursive: true, all: true }],
       ],
       [
         ['status', '-n', 'a', '-A', '--failed', '--mirrors-regex', 'search'],
-        ['status', { ...everything, output: 'table', regexMode: 'search', failed: true, replicator }],
+        ['status', { ...everything, output: 'table', config: search, failed: true }],
       ],
       [['demo'], ['demo', { once: false }]],
       [

@@ -1,6 +1,7 @@
 /** The command line for the library: commands, options, help. */
 import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
+import type { ReadingConfig } from '../config/config.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import { mirrorsFlags } from '../config/mirrors-flags.ts';
 import { replicatorFlags } from '../config/replicator-flags.ts';
@@ -31,7 +32,7 @@ const PLAN_EXAMPLES = [
   'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
-const REGEX_MODES: readonly StatusOptions['regexMode'][] = ['full', 'search'];
+const REGEX_MODES: readonly ReadingConfig['mirrors']['regexMode'][] = ['full', 'search'];
 
 /**
  * Parses and runs one command line.
@@ -108,12 +109,12 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
 
 /** The values of `withReading`, under the library's names. */
 interface ReadingFlags extends ClusterOptions {
-  readonly mirrorsRegex: StatusOptions['regexMode'];
+  readonly mirrorsRegex: ReadingConfig['mirrors']['regexMode'];
   readonly output: StatusOptions['output'];
   readonly replicatorAnnotationsPrefix: string;
   readonly replicatorAllowAll: boolean;
   readonly replicatorIgnoreUnknown: boolean;
-  readonly replicatorRunReplicators: StatusOptions['replicator']['runReplicators'];
+  readonly replicatorRunReplicators: ReadingConfig['replicator']['runReplicators'];
 }
 
 interface PlanFlags extends ReadingFlags {
@@ -152,11 +153,12 @@ function readingOf<Flags extends ReadingFlags>(flags: Flags) {
     replicatorRunReplicators: runReplicators,
     ...others
   } = flags;
-  return { ...others, regexMode, replicator: { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } };
+  const replicator = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
+  return { ...others, config: { mirrors: { regexMode }, replicator } };
 }
 
 /** A flag of the running replicator, which `status` and `plan` need to read annotations in the same way. */
-function replicatorOption(key: keyof StatusOptions['replicator']): Option {
+function replicatorOption(key: keyof ReadingConfig['replicator']): Option {
   const { name, isBool, hint, help, initial, parse } = replicatorFlags('replicator-')[key];
   const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, `same as for the replicator: ${help}`);
   option.default(initial, Array.isArray(initial) ? 'all' : undefined);

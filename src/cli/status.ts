@@ -1,12 +1,12 @@
 /** `keyferry status`: rules, copies and problems, read from the cluster. The operator need not run. */
 import { stringify } from 'yaml';
 import type { KubeApi } from '../kube/api.ts';
+import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
+import type { ControllerStatus, RuleStatus } from '../controllers/common/snapshot/status-report.ts';
+import { controllerReaders } from '../controllers/list.ts';
 import type { StatusOptions } from './actions.ts';
-import { Snapshot } from './snapshot/snapshot.ts';
-import { reachNotes, requireReach } from './snapshot/reach-notes.ts';
-import { mirrorsStatus } from './status/mirrors.ts';
-import { replicatorStatus } from './status/replicator.ts';
-import { reportOf, type RuleStatus, type StatusReport } from './status/report.ts';
+import { reachNotes, requireReach } from './reach-notes.ts';
+import { reportOf, type StatusReport } from './status/report.ts';
 import { textTable } from './text-table.ts';
 
 /**
@@ -21,16 +21,25 @@ export async function status(
   now: number,
   signal?: AbortSignal,
 ): Promise<string> {
-  const { namespace, output, regexMode, replicator, failed } = options;
-  const snapshot = await Snapshot.at({ api, regexMode, replicator, namespace, now, signal });
-  requireReach(snapshot.inventory, ['Secret'], namespace === undefined ? '; use -n NAMESPACE for one namespace' : '');
-  const controllers = [await mirrorsStatus(snapshot, namespace), await replicatorStatus(snapshot, namespace)];
-  const report = reportOf(cluster, controllers, reachNotes(snapshot.inventory), failed);
-  if (output === 'table') return tables(report, options);
+  const { namespace, output, config, failed } = options;
+  const controllers = await controllerReaders();
+  const snapshot = await Snapshot.at({ api, config, controllers, namespace, now, signal });
+  const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
+  requireReach(snapshot.inventory, (kind) => kind === 'Secret', hint);
+  const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
+  const found: ControllerStatus[] = [];
+  for (const reader of readers) found.push(await reader.status(snapshot, namespace));
+  const report = reportOf(cluster, found, reachNotes(snapshot.inventory), failed);
+  if (output === 'table') return tables(report, options, readers.map(({ ruleNames }) => ruleNames).join(' and no '));
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }
 
-function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions, 'failed' | 'namespace'>): string {
+/** @param ruleNames of all controllers */
+function tables(
+  report: StatusReport,
+  { failed, namespace }: Pick<StatusOptions, 'failed' | 'namespace'>,
+  ruleNames: string,
+): string {
   const { rules, orphans, systems, notes } = report;
   const parts: string[][] = [];
   const addTable = (header: readonly string[], rows: readonly (readonly string[])[]): void => {
@@ -53,10 +62,7 @@ function tables(report: StatusReport, { failed, namespace }: Pick<StatusOptions,
   );
   if (rules.length === 0 && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    const none = failed
-      ? 'No problems found'
-      : 'No SecretMirrors and no Secrets or ConfigMaps with replicator annotations found';
-    parts.push([`${none}${place}.`]);
+    parts.push([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
   }
   const failing = rules.flatMap((rule) =>
     rule.failing.map(({ kind, namespace, name, reason, message }) => {

@@ -80,6 +80,12 @@ export interface ReplicatorConfig {
   readonly createWithLabels: Readonly<Record<string, string>>;
 }
 
+/** The settings that define how rules are read: `status` and `plan` need those of the operator. */
+export interface ReadingConfig {
+  readonly mirrors: Pick<MirrorsConfig, 'regexMode'>;
+  readonly replicator: Pick<ReplicatorConfig, 'annotationsPrefix' | 'allowAll' | 'ignoreUnknown' | 'runReplicators'>;
+}
+
 /** The inputs of a Config besides the command line. */
 export interface ProcessInfo {
   readonly env: Readonly<Record<string, string | undefined>>;

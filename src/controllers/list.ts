@@ -1,7 +1,12 @@
 /** All controllers. A new one is a folder, a line here, and its flags in `config/`. */
 import type { ControllerEntry } from './common/context.ts';
+import type { ControllerReader } from './common/snapshot/reader.ts';
 import { mirrors } from './mirrors/controller.ts';
 import { replicator } from './replicator/controller.ts';
 
 /** In the order in which their marks are read. */
 export const CONTROLLER_LIST: readonly ControllerEntry[] = [replicator, mirrors];
+
+export async function controllerReaders(): Promise<ControllerReader[]> {
+  return await Promise.all(CONTROLLER_LIST.map(async (entry) => await entry.reader()));
+}

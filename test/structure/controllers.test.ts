@@ -1,4 +1,4 @@
-/** A new controller is a folder, a line in controllers/list.ts, its flags, and a reader for `status` and `plan`. */
+/** A new controller is a folder, a line in controllers/list.ts, and its flags. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { it } from 'node:test';
@@ -17,8 +17,8 @@ it('every folder is in the list, and every name of the flags', () => {
   assert.deepEqual(listed, CONTROLLERS.toSorted());
 });
 
-/** `status` and `plan` have a reader for each controller, and the commands and flags have the controllers' names. */
-const COMMANDS = /^src\/(config\/|controllers\/list\.ts|cli\/(actions|program|(snapshot|plan|status)(\/.+)?)\.ts$)/;
+/** The list, the flags, and the help of the command line. */
+const LIST_AND_FLAGS = /^src\/(config\/|controllers\/list\.ts$|cli\/program\.ts$)/;
 const EXCEPTIONS = [
   // A field of log lines.
   'src/observe/log-fields.ts',
@@ -26,10 +26,10 @@ const EXCEPTIONS = [
   'src/controllers/common/excluded-metadata.ts',
 ];
 
-it('only its folder, the commands and the flags name a controller', () => {
+it('only its folder, the list and the flags name a controller', () => {
   const names = new RegExp([...FOLDERS].map((name) => name.replace(/s$/, '')).join('|'), 'i');
   const isOwn = (file: string): boolean => [...FOLDERS].some((name) => file.startsWith(`src/controllers/${name}/`));
-  const naming = filesWith(names, (file) => !isOwn(file) && !COMMANDS.test(file));
+  const naming = filesWith(names, (file) => !isOwn(file) && !LIST_AND_FLAGS.test(file));
   assert.deepEqual(naming, EXCEPTIONS.toSorted());
 });
 

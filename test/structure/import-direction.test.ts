@@ -59,6 +59,11 @@ describe('imports point one way', () => {
       'controllers are reached by controllers/list.ts',
     ],
     [
+      'src/cli/plan/a.ts',
+      `import type { A } from '../../controllers/replicator/b.ts';`,
+      'controllers are reached by controllers/list.ts',
+    ],
+    [
       'src/new/a.ts',
       `import { A } from '../kube/b.ts';`,
       'the folder src/new has no place in the rule (test/structure/imports.ts)',

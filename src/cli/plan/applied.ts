@@ -1,4 +1,5 @@
 /** The object after `kubectl apply` of a manifest. Pure. */
+import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import { LAST_APPLIED } from '../../copy/model/observed.ts';
@@ -78,25 +79,19 @@ export function hasContent(kind: Kind, { object }: Manifest): boolean {
 }
 
 /**
- * The spec of a SecretMirror with a manifest applied.
+ * The spec of a rule with a manifest applied.
  * @throws ManifestError naming the field
  */
-export function appliedSpec(there: Fields, last: Fields, { object, where }: Manifest): Fields {
+export function appliedSpec(
+  { specProblem }: RuleCollection,
+  there: Fields,
+  last: Fields,
+  { object, where }: Manifest,
+): Fields {
   const spec = object['spec'] ?? {};
   if (!isMap(spec)) throw new ManifestError(`${where}: spec is not an object`);
-  for (const field of ['source', 'destination']) {
-    const value = spec[field] ?? {};
-    if (!isMap(value)) throw new ManifestError(`${where}: spec.${field} is not an object`);
-    for (const text of ['name', 'type', 'secretType']) {
-      if (typeof (value[text] ?? '') !== 'string') {
-        throw new ManifestError(`${where}: spec.${field}.${text} is not a string`);
-      }
-    }
-  }
-  const patterns = mapIn(spec, 'destination')['namespaces'] ?? [];
-  if (!(Array.isArray(patterns) && patterns.every((item) => typeof item === 'string'))) {
-    throw new ManifestError(`${where}: spec.destination.namespaces is not a list of strings`);
-  }
+  const problem = specProblem(spec);
+  if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
   return merged(mapIn(there, 'spec'), mapIn(last, 'spec'), spec);
 }
 

@@ -1,43 +1,55 @@
 /** The objects of manifests as they would be after `kubectl apply`. Pure. */
-import { MIRRORS_GROUP, MIRRORS_VERSION, SECRET_MIRROR_KIND } from '../../controllers/mirrors/api.ts';
+import { type Changes, KINDS } from '../../controllers/common/snapshot/inventory.ts';
+import type { RuleCollection } from '../../controllers/common/snapshot/reader.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import { type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
 import type { ObjectMeta } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { type Changes, KINDS } from '../snapshot/inventory.ts';
 import { appliedContent, appliedSpec, lastApplied, mapIn, merged, hasContent } from './applied.ts';
 import type { Manifest } from './manifests.ts';
-
-/** By apiVersion and kind: the kinds of which manifests are planned. */
-const PLANNED = new Map<string, Pick<Given, 'kind' | 'content'>>([
-  ['v1 Namespace', { kind: 'Namespace', content: undefined }],
-  ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
-]);
-// Both versions are one object, which is stored as it was sent.
-for (const version of [MIRRORS_VERSION, 'v1alpha1']) {
-  PLANNED.set(`${MIRRORS_GROUP}/${version} ${SECRET_MIRROR_KIND}`, { kind: SECRET_MIRROR_KIND, content: undefined });
-}
 
 /** A manifest of a kind that is planned. */
 export interface Given {
   readonly manifest: Manifest;
   /** `Secret` */
   readonly kind: string;
-  /** `undefined`: the kind has no content that is copied. */
+  /** Of an object that is copied. */
   readonly content: Kind | undefined;
+  /** Of a rule. */
+  readonly collection: RuleCollection | undefined;
+  /** Of its apiVersion. */
+  readonly problem: string | undefined;
   /** '' for a Namespace. */
   readonly namespace: string;
   /** In the order in which they would be applied. */
   readonly index: number;
 }
 
-/** `undefined`: not a kind that Keyferry uses. @param home namespace of objects that name none */
-export function givenOf(manifest: Manifest, home: string, index: number): Given | undefined {
-  const planned = PLANNED.get(manifest.kind);
-  if (planned === undefined) return undefined;
-  const namespace = planned.kind === 'Namespace' ? '' : (manifest.metadata.namespace ?? home);
-  return { ...planned, manifest, namespace, index };
+/** The manifests of the kinds that Keyferry uses. @param home namespace of objects that name none */
+export function givenOf(
+  manifests: readonly Manifest[],
+  collections: readonly RuleCollection[],
+  home: string,
+): readonly Given[] {
+  const none = { content: undefined, collection: undefined, problem: undefined };
+  const planned = new Map<string, Omit<Given, 'manifest' | 'namespace' | 'index'>>([
+    ['v1 Namespace', { ...none, kind: 'Namespace' }],
+    ...KINDS.map((content) => [`v1 ${content.kind}`, { ...none, kind: content.kind, content }] as const),
+    // All versions are one object.
+    ...collections.flatMap((collection) => {
+      const { kind, apiVersions } = collection;
+      return [...apiVersions].map(([version, problem]) => {
+        return [`${version} ${kind}`, { ...none, kind, collection, problem }] as const;
+      });
+    }),
+  ]);
+  return manifests.flatMap((manifest, index) => {
+    const one = planned.get(manifest.kind);
+    if (one === undefined) return [];
+    const namespace = one.kind === 'Namespace' ? '' : (manifest.metadata.namespace ?? home);
+    return [{ ...one, manifest, namespace, index }];
+  });
 }
 
 /** The last of several manifests of one object counts. @param now wall clock, ms */
@@ -55,7 +67,7 @@ export function changesBy(cluster: string, given: readonly Given[], now: number)
  * @throws ManifestError naming the field
  */
 function applied(
-  { manifest, kind, content: contentKind, namespace, index }: Given,
+  { manifest, content: contentKind, collection, namespace, index }: Given,
   there: Listed | undefined,
   now: number,
 ): Listed {
@@ -79,7 +91,7 @@ function applied(
       string
     >,
   };
-  if (kind === SECRET_MIRROR_KIND) return { metadata: meta, spec: appliedSpec(there ?? {}, last, manifest) };
+  if (collection !== undefined) return { metadata: meta, spec: appliedSpec(collection, there ?? {}, last, manifest) };
   if (contentKind === undefined) return { metadata: meta };
   const type = there === undefined && contentKind.typed ? { type: 'Opaque' } : {};
   const content = { ...type, ...appliedContent(contentKind, there ?? type, last, manifest) };

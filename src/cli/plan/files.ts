@@ -8,17 +8,21 @@ const EXTENSIONS: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 /**
  * @param paths files and folders; `-` is standard input, which `stdin` reads
  * @param recursive whether the folders in a folder are read too
+ * @param kinds that Keyferry uses
  * @throws ManifestError
  */
 export async function readManifests(
   paths: readonly string[],
   recursive: boolean,
   stdin: () => Promise<string>,
+  kinds: ReadonlySet<string>,
 ): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
   for (const name of paths) {
-    if (name === '-') manifests.push(...parseManifests(await stdin(), 'standard input'));
-    else for (const file of await filesOf(name, recursive)) manifests.push(...parseManifests(await read(file), file));
+    if (name === '-') manifests.push(...parseManifests(await stdin(), 'standard input', kinds));
+    else
+      for (const file of await filesOf(name, recursive))
+        manifests.push(...parseManifests(await read(file), file, kinds));
   }
   return manifests;
 }

@@ -3,7 +3,7 @@
  * accepts its form. Errors name file, document and field, never a value of a Secret.
  */
 import { parseAllDocuments, type Tags } from 'yaml';
-import { nameProblems } from '../../controllers/mirrors/names.ts';
+import { nameProblems } from '../../controllers/common/names.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
 
 /** Metadata in a manifest: without fields that only the server sets, and without empty ones. */
@@ -46,8 +46,11 @@ const YAML = {
     ),
 } as const;
 
-/** @throws ManifestError */
-export function parseManifests(text: string, label: string): Manifest[] {
+/**
+ * @param kinds that Keyferry uses: their names are checked as the server does
+ * @throws ManifestError
+ */
+export function parseManifests(text: string, label: string, kinds: ReadonlySet<string>): Manifest[] {
   return [...parseAllDocuments(text, YAML)].flatMap((document, index) => {
     const where = `${label}, document ${index + 1}`;
     const [error] = document.errors;
@@ -59,6 +62,7 @@ export function parseManifests(text: string, label: string): Manifest[] {
     return objectsOf(
       valueOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }), where),
       where,
+      kinds,
     );
   });
 }
@@ -77,7 +81,7 @@ interface ListType {
 }
 
 /** @param listed the type of list items that do not have one of their own */
-function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[] {
+function objectsOf(value: unknown, where: string, kinds: ReadonlySet<string>, listed?: ListType): Manifest[] {
   if (value === null || value === undefined) return [];
   if (!isMap(value))
     throw new ManifestError(
@@ -88,12 +92,19 @@ function objectsOf(value: unknown, where: string, listed?: ListType): Manifest[]
   if (typeof kind !== 'string') throw new ManifestError(`${where}: kind is missing`);
   if (kind.endsWith('List') && (Array.isArray(items) || items === null)) {
     const item = kind === 'List' ? undefined : { apiVersion, kind: kind.slice(0, -'List'.length) };
-    return (items ?? []).flatMap((one: unknown, index) => objectsOf(one, `${where}, items[${index}]`, item));
+    return (items ?? []).flatMap((one: unknown, index) => objectsOf(one, `${where}, items[${index}]`, kinds, item));
   }
-  return [{ where, kind: `${apiVersion} ${kind}`, metadata: metaOf(value['metadata'], kind, where), object: value }];
+  return [
+    {
+      where,
+      kind: `${apiVersion} ${kind}`,
+      metadata: metaOf(value['metadata'], kind, where, kinds.has(kind)),
+      object: value,
+    },
+  ];
 }
 
-function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
+function metaOf(metadata: unknown, kind: string, where: string, isUsed: boolean): ManifestMeta {
   const { name, namespace, generateName, labels, annotations } = isMap(metadata) ? metadata : {};
   if (typeof name !== 'string' || name === '') {
     const generated = typeof generateName === 'string' ? '; generateName is not supported, as in kubectl apply' : '';
@@ -101,7 +112,7 @@ function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
   }
   const home = namespace === null || namespace === '' ? undefined : namespace;
   const problem =
-    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(kind, name)) ??
+    (kind === 'Namespace' ? namespaceProblem('metadata.name', name) : nameProblem(name, isUsed)) ??
     (home === undefined ? undefined : namespaceProblem('metadata.namespace', home));
   if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
   return {
@@ -112,11 +123,9 @@ function metaOf(metadata: unknown, kind: string, where: string): ManifestMeta {
   };
 }
 
-const OUR_KINDS: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'SecretMirror']);
-
 /** Other kinds have other rules for names (`system:node`), but each name must be usable in a path. */
-function nameProblem(kind: string, name: string): string | undefined {
-  if (OUR_KINDS.has(kind)) return nameProblems('metadata.name', name)[0];
+function nameProblem(name: string, isUsed: boolean): string | undefined {
+  if (isUsed) return nameProblems('metadata.name', name)[0];
   const usable = name !== '.' && name !== '..' && !/[%/]/.test(name);
   return usable ? undefined : `metadata.name: ${quoted(name)} is not a valid object name`;
 }

@@ -1,29 +1,26 @@
 /** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
-import { mirrorName, mirrorRule } from '../../controllers/mirrors/mirror-store.ts';
-import { MIRRORS_CONTROLLER, SECRET_MIRROR_KIND } from '../../controllers/mirrors/api.ts';
+import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerOf, type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { winnerOf } from '../../copy/plan/contest.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { Given } from './changes.ts';
 import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
 
 /** The objects in the manifests. */
 export interface GivenKeys {
+  /** Rules, sources and targets. */
   readonly objects: ReadonlySet<ResourceKey>;
-  readonly mirrors: ReadonlySet<RuleKey>;
   readonly namespaces: ReadonlySet<string>;
 }
 
 export function keysOf(cluster: string, given: readonly Given[]): GivenKeys {
-  const named = { objects: new Set<ResourceKey>(), mirrors: new Set<RuleKey>(), namespaces: new Set<string>() };
-  for (const { manifest, kind, content, namespace } of given) {
+  const named = { objects: new Set<ResourceKey>(), namespaces: new Set<string>() };
+  for (const { manifest, kind, namespace } of given) {
     const { name } = manifest.metadata;
-    if (content !== undefined) named.objects.add(resourceKey(cluster, kind, namespace, name));
-    else if (kind === SECRET_MIRROR_KIND) named.mirrors.add(mirrorRule(namespace, name));
-    else named.namespaces.add(name);
+    if (kind === 'Namespace') named.namespaces.add(name);
+    else named.objects.add(resourceKey(cluster, kind, namespace, name));
   }
   return named;
 }
@@ -39,12 +36,14 @@ export interface Affected {
 export function affectedBy(snapshot: Snapshot, named: GivenKeys): Affected {
   const targets = new Set<ResourceKey>();
   const used = new Set<ResourceKey>();
-  const rules = new Set<RuleKey>(named.mirrors);
+  const rules = new Set<RuleKey>();
   for (const object of named.objects) {
-    const rule = snapshot.replicator.ruleOf(object);
-    if (rule === undefined) continue;
-    rules.add(rule);
-    if (snapshot.rules.has(rule)) used.add(object);
+    for (const reader of snapshot.readers.values()) {
+      const rule = reader.ruleOf(object);
+      if (rule === undefined) continue;
+      rules.add(rule);
+      if (snapshot.rules.has(rule)) used.add(object);
+    }
   }
   for (const [rule, { sources }] of snapshot.rules) {
     const isGiven = rules.has(rule) || sources.some((source) => named.objects.has(source));
@@ -56,11 +55,8 @@ export function affectedBy(snapshot: Snapshot, named: GivenKeys): Affected {
       if (isGiven || fromGiven || isNew || named.objects.has(target)) targets.add(target);
     }
   }
-  // Copies that a rule does not claim are deleted; those of an invalid rule are kept.
-  for (const rule of rules) {
-    if (snapshot.replicator.refusalOf(rule) !== undefined) continue;
-    for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
-  }
+  // Copies that their rule does not claim any more.
+  for (const rule of rules) for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
   return { targets, used, rules };
 }
 
@@ -80,7 +76,7 @@ export async function rowsOf(
     const { kind, namespace, name } = parseResourceKey(target);
     const { facts, plan } = snapshot.decisionOn(target);
     const { entries, markedBy } = facts;
-    const marker = markedBy === undefined ? '' : titleOf(snapshot, markedBy);
+    const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
     const outcomes = [...snapshot.outcomesOn(target)];
     const decides = 'claim' in plan ? plan.claim.owner : undefined;
     const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
@@ -118,12 +114,4 @@ function remarkOf(
     if (state === 'waiting') return { action: 'wait', reason: `${reason}: ${message}` };
   }
   return undefined;
-}
-
-/** The title of a rule, even if it is gone. */
-function titleOf(snapshot: Snapshot, rule: RuleKey): string {
-  const title = snapshot.rules.get(rule)?.owner.title;
-  if (title !== undefined) return title;
-  if (controllerOf(rule) === MIRRORS_CONTROLLER) return `SecretMirror ${mirrorName(rule)}`;
-  return rule.slice(rule.indexOf(':') + 1).replace('/', ' ');
 }

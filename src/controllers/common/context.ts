@@ -10,6 +10,7 @@ import type { EventInput } from '../../kube/event-correlator.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { Clock } from '../../runtime/clock.ts';
+import type { ControllerReader } from './snapshot/reader.ts';
 
 export interface ControllerContext {
   readonly config: Config;
@@ -35,4 +36,6 @@ export interface ControllerEntry {
   /** Selects the annotations that the controller reads. They are kept at any length, also where the controller does not run. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
+  /** For `status` and `plan`. It is loaded on demand, so that the operator does not hold its code. */
+  reader(): Promise<ControllerReader>;
 }

@@ -30,6 +30,7 @@ export const mirrors: ControllerEntry = {
   name: 'mirrors',
   annotationReader: () => isReadOfCopies,
   create: (context) => new MirrorsController(context),
+  reader: async () => (await import('./reader.ts')).mirrorsReader,
 };
 
 /** Namespaces named in a log line. */

@@ -15,7 +15,7 @@ import { isForbiddenType } from '../../copy/model/kind.ts';
 import type { VaultLocation } from '../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
 import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
-import { nameProblems } from './names.ts';
+import { nameProblems } from '../common/names.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
 

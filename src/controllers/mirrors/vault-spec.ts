@@ -4,7 +4,7 @@ import { normalizePath, VaultPathError } from '../../vault/path.ts';
 import { parseServer, VaultServerError } from '../../vault/client/server.ts';
 import { type ObjectRef, type VaultAuthRef, type VaultLocation, vaultTargetKey } from '../../copy/vault/locations.ts';
 import { isDnsLabel } from '../../runtime/dns-names.ts';
-import { nameProblems } from './names.ts';
+import { nameProblems } from '../common/names.ts';
 import { MIRROR_DEFAULTS, type SecretReference, type VaultBlock } from './api.ts';
 
 /** Connection settings from the environment. */

@@ -1,7 +1,7 @@
 /** The replicator controller: watches annotated objects of its kinds, and reconciles all of them periodically. */
 import type { Controller } from '../../copy/controller.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
+import type { Kind } from '../../copy/model/kind.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Reply } from '../../observe/routes.ts';
 import type { Timer } from '../../runtime/clock.ts';
@@ -12,7 +12,7 @@ import { PatternCache } from '../common/namespace-patterns.ts';
 import { annotationNames, isAnnotated, isReplicatorAnnotation } from './annotations.ts';
 import { Batcher } from './batcher.ts';
 import { replicatorHealth } from './health.ts';
-import { ReplicatorReconciler } from './reconciler.ts';
+import { REPLICATED_KINDS, ReplicatorReconciler } from './reconciler.ts';
 
 export const replicator: ControllerEntry = {
   name: 'replicator',
@@ -21,6 +21,7 @@ export const replicator: ControllerEntry = {
     return (annotation) => isReplicatorAnnotation(names, annotation);
   },
   create: (context) => new ReplicatorController(context),
+  reader: async () => (await import('./reader.ts')).replicatorReader,
 };
 
 /** The source component of its events. */
@@ -28,9 +29,6 @@ const EVENT_COMPONENT = 'k8s-replicator';
 
 /** How long the rules that new namespaces concern wait for more namespaces, ms. The first of a burst does not wait. */
 const NAMESPACES_BATCH_MS = 250;
-
-/** The kinds by their names in `--run-replicators`. */
-export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
 class ReplicatorController implements Controller {
   readonly reconciler: ReplicatorReconciler;

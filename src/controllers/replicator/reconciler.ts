@@ -14,7 +14,7 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Claim, Owner } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import type { Kind } from '../../copy/model/kind.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { observe, type Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
@@ -34,6 +34,9 @@ import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn }
 import { namespacesOf, type Targets, targetsIn } from './targets.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
+
+/** The kinds by their names in `--run-replicators`. */
+export const REPLICATED_KINDS = { secret: SECRET, configmap: CONFIG_MAP } as const;
 
 /** Targets in one step of an evaluation: less than a millisecond of work. */
 const STEP = 100;

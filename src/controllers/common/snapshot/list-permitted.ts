@@ -1,7 +1,7 @@
 /** Lists collections for the short commands, as far as the rights of the user allow. */
-import type { KubeApi } from '../../kube/api.ts';
-import { isForbidden, isNotFound } from '../../kube/errors.ts';
-import { type Listed, listEach, type ListOptions } from '../../kube/list-each.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import { isForbidden, isNotFound } from '../../../kube/errors.ts';
+import { type Listed, listEach, type ListOptions } from '../../../kube/list-each.ts';
 
 /** `/api/v1` and `secrets`. */
 export interface Collection {

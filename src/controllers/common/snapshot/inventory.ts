@@ -1,27 +1,17 @@
-/** The objects of a cluster as lists showed them at one time: metadata of Secrets and ConfigMaps, whole SecretMirrors, namespaces. */
-import {
-  MIRRORS_GROUP,
-  MIRRORS_VERSION,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRROR_PLURAL,
-} from '../../controllers/mirrors/api.ts';
-import { MirrorStore } from '../../controllers/mirrors/mirror-store.ts';
-import { Namespaces } from '../../copy/cluster/namespaces.ts';
-import type { SourceView } from '../../copy/model/claim.ts';
-import { parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
-import { CONFIG_MAP, type Kind, SECRET } from '../../copy/model/kind.ts';
-import { observe, type Observed } from '../../copy/model/observed.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import type { Listed, ListOptions } from '../../kube/list-each.ts';
+/** The objects of a cluster as lists showed them at one time: metadata of Secrets, ConfigMaps and namespaces, and the rules of controllers. */
+import { Namespaces } from '../../../copy/cluster/namespaces.ts';
+import type { SourceView } from '../../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
+import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
+import { observe, type Observed } from '../../../copy/model/observed.ts';
+import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import type { Listed, ListOptions } from '../../../kube/list-each.ts';
 import { type Collection, listPermitted, type Reach } from './list-permitted.ts';
+import type { RuleCollection } from './reader.ts';
 
 /** All are listed. The status names kinds that the replicator does not run for. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
-export const NAMESPACES: Collection = { groupPath: '/api/v1', plural: 'namespaces' };
-export const MIRRORS: Collection = {
-  groupPath: `/apis/${MIRRORS_GROUP}/${MIRRORS_VERSION}`,
-  plural: SECRET_MIRROR_PLURAL,
-};
+const NAMESPACES: Collection = { groupPath: '/api/v1', plural: 'namespaces' };
 
 /** The view of a source in Vault. The commands do not read Vault, because that needs the mirror's login and creates dynamic credentials. */
 export const VAULT_NOT_READ = {
@@ -33,33 +23,37 @@ export const VAULT_NOT_READ = {
 /** For each changed object: its state after the change, from its state on the server. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed>;
 
+/** A collection of rules, and the method that takes its objects. */
+export interface ListedRules {
+  readonly collection: RuleCollection;
+  readonly put: (item: KubeObject) => void;
+}
+
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
-  readonly mirrors = new MirrorStore(() => undefined);
   readonly namespaces = new Namespaces();
-  readonly #reach = new Map<string, Reach>();
+  /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
+  readonly reaches = new Map<string, Reach>();
   readonly #home: string | undefined;
 
-  private constructor(home: string | undefined) {
+  /** @param home the namespace that is listed alone where the caller may not list the whole cluster */
+  constructor(home: string | undefined) {
     this.#home = home;
   }
 
   /**
    * @param changes only for a whole cluster
-   * @param namespace listed alone where the caller may not list the whole cluster
-   * @throws the errors of `api.request`, except for a missing permission (see `reach`)
+   * @throws the errors of `api.request`, except for a missing permission (see `reaches`)
    */
-  static async list(
+  async list(
     api: KubeApi,
-    namespace: string | undefined,
+    rules: readonly ListedRules[],
     changes: Changes = new Map(),
     signal?: AbortSignal,
-  ): Promise<Inventory> {
-    const inventory = new Inventory(namespace);
-    const { mirrors, namespaces, objects } = inventory;
+  ): Promise<void> {
     const metadata = { metadataOnly: true, signal };
     const put = ({ kind }: Kind, { metadata: meta }: KubeObject): void => {
-      objects.set(resourceKey(api.cluster, kind, meta.namespace ?? '', meta.name), observe(meta));
+      this.objects.set(resourceKey(api.cluster, kind, meta.namespace ?? '', meta.name), observe(meta));
     };
     const list = async (
       kind: string,
@@ -73,33 +67,29 @@ export class Inventory {
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
-      const reach = await listPermitted(api, collection, namespace, changes.size === 0 ? take : change, options);
-      inventory.#reach.set(kind, reach);
+      // Before the answers, which come in any order.
+      this.reaches.set(kind, { extent: 'cluster' });
+      const reach = await listPermitted(api, collection, this.#home, changes.size === 0 ? take : change, options);
+      this.reaches.set(kind, reach);
       if (reach.extent === 'refused') return;
       for (const [key, create] of changes) {
         if (parseResourceKey(key).kind === kind && !listed.has(key)) take(create(undefined));
       }
     };
     await Promise.all([
-      list('Namespace', NAMESPACES, (item) => namespaces.sink.upsert(item, true), metadata),
-      list(SECRET_MIRROR_KIND, MIRRORS, (item) => mirrors.put(item), { signal }),
+      list('Namespace', NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
+      ...rules.map(async (one) => await list(one.collection.kind, one.collection, one.put, { signal })),
       ...KINDS.map(async (kind) => await list(kind.kind, kind, (item) => put(kind, item), metadata)),
     ]);
-    if (!inventory.isWhole('Namespace') && namespace !== undefined) {
-      const unread = { name: namespace, uid: '', resourceVersion: '', creationTimestamp: '' };
-      namespaces.sink.upsert({ metadata: unread }, true);
+    if (!this.isWhole('Namespace') && this.#home !== undefined) {
+      const unread = { name: this.#home, uid: '', resourceVersion: '', creationTimestamp: '' };
+      this.namespaces.sink.upsert({ metadata: unread }, true);
     }
-    return inventory;
-  }
-
-  /** How much of a kind could be listed. */
-  reach(kind: string): Reach {
-    return this.#reach.get(kind) ?? { extent: 'cluster' };
   }
 
   /** Whether all objects of a kind are known. */
   isWhole(kind: string): boolean {
-    const { extent } = this.reach(kind);
+    const extent = this.reaches.get(kind)?.extent;
     return extent === 'cluster' || extent === 'not installed';
   }
 

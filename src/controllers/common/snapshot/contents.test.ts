@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { SECRET } from '../../copy/model/kind.ts';
-import type { KubeApi } from '../../kube/api.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
+import type { KubeApi } from '../../../kube/api.ts';
 import { Contents } from './contents.ts';
 
 const key = (namespace: string, name: string): string => `c:Secret/${namespace}/${name}`;

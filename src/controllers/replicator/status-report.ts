@@ -1,40 +1,41 @@
 /** The status of annotated Secrets and ConfigMaps. They have no status of their own: their targets are decided as the controller would. */
-import { type AnnotationNames, listItems } from '../../controllers/replicator/annotations.ts';
-import { isFilled } from '../../controllers/replicator/bookkeeping.ts';
-import { eventsOf } from '../../controllers/replicator/rule-events.ts';
-import type { ReplicationRule } from '../../controllers/replicator/rule.ts';
-import { REPLICATOR_CONTROLLER } from '../../controllers/replicator/reconciler.ts';
-import type { Entry } from '../../copy/plan/claim-book.ts';
-import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { failingOf } from './failing.ts';
-import { orphanNote } from './orphan.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { failingOf } from '../common/snapshot/failing.ts';
+import { orphanNote } from '../common/snapshot/orphan.ts';
+import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
   byName,
+  type ControllerStatus,
   type CopyStatus,
   LIMITED,
   notReady,
   type OrphanStatus,
   type RuleState,
   type RuleStatus,
-  type ControllerStatus,
-} from './report.ts';
+} from '../common/snapshot/status-report.ts';
+import { type AnnotationNames, listItems } from './annotations.ts';
+import { isFilled } from './bookkeeping.ts';
+import type { ReplicatorReader } from './reader.ts';
+import { REPLICATOR_CONTROLLER } from './reconciler.ts';
+import { eventsOf } from './rule-events.ts';
+import type { ReplicationRule } from './rule.ts';
 
-/**
- * @param snapshot of the cluster
- * @param namespace of the annotated objects; `undefined` for all
- * @throws the errors of `api.request`
- */
-export async function replicatorStatus(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
-  const { names } = snapshot.settings;
+/** @see RuleReader.status */
+export async function replicatorStatus(
+  snapshot: Snapshot,
+  reader: ReplicatorReader,
+  namespace: string | undefined,
+): Promise<ControllerStatus> {
+  const { names } = reader.settings;
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
   for (const [key, observed] of snapshot.inventory.objects) {
     const place = parseResourceKey(key);
-    const rule = snapshot.replicator.ruleOf(key);
+    const rule = reader.ruleOf(key);
     if (!isIncluded(place.namespace) || (rule !== undefined && !snapshot.rules.has(rule))) continue;
-    const replication = snapshot.replicationRuleOf(key, observed);
+    const replication = reader.replicationRuleOf(key, observed);
     if (replication !== undefined) annotated.push({ key, observed, replication, rule });
   }
   await snapshot.settle(annotated.flatMap(({ rule }) => rule ?? []));
@@ -45,7 +46,7 @@ export async function replicatorStatus(snapshot: Snapshot, namespace: string | u
     system: REPLICATOR_CONTROLLER,
     installed: true,
     rules,
-    orphans: (await orphansOf(snapshot, names)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
+    orphans: (await orphansOf(snapshot, reader)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -148,9 +149,10 @@ function isPending({ outcome }: Entry): boolean {
   return outcome.state === 'pending';
 }
 
-async function orphansOf(snapshot: Snapshot, names: AnnotationNames): Promise<OrphanStatus[]> {
+async function orphansOf(snapshot: Snapshot, reader: ReplicatorReader): Promise<OrphanStatus[]> {
+  const { names } = reader.settings;
   const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
-    const rule = snapshot.replicator.ownerOf(target, key);
+    const rule = reader.reconciler.ownerOf(target, key);
     if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
     const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
     return snapshot.inventory.isListed(kind, home) ? [{ key, target, rule }] : [];

@@ -3,14 +3,14 @@
  * same time are read together: many of one name or namespace by a list, few by GETs.
  */
 import { setImmediate } from 'node:timers/promises';
-import { Content } from '../../copy/model/content.ts';
-import { type ResourceKey, resourceKey, parseResourceKey } from '../../copy/model/keys.ts';
-import type { Kind } from '../../copy/model/kind.ts';
-import { type Fingerprint, fingerprintOf } from '../../copy/model/fingerprint.ts';
-import type { KubeApi } from '../../kube/api.ts';
-import { isObjectGone } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
-import { type Listed, listEach } from '../../kube/list-each.ts';
+import { Content } from '../../../copy/model/content.ts';
+import { type ResourceKey, resourceKey, parseResourceKey } from '../../../copy/model/keys.ts';
+import type { Kind } from '../../../copy/model/kind.ts';
+import { type Fingerprint, fingerprintOf } from '../../../copy/model/fingerprint.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import { isObjectGone } from '../../../kube/errors.ts';
+import { parseJson } from '../../../kube/json.ts';
+import { type Listed, listEach } from '../../../kube/list-each.ts';
 import type { Changes } from './inventory.ts';
 
 export interface Found {

@@ -1,8 +1,8 @@
 /** Facts from lists that were taken once. Content is read only where metadata do not decide, for many targets at once. */
-import { namespaceOf, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import { SECRET } from '../../copy/model/kind.ts';
-import type { Claims } from '../../copy/plan/claims.ts';
-import type { FactSource, TargetReader } from '../../copy/plan/decide.ts';
+import { namespaceOf, parseResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { SECRET } from '../../../copy/model/kind.ts';
+import type { Claims } from '../../../copy/plan/claims.ts';
+import type { FactSource, TargetReader } from '../../../copy/plan/decide.ts';
 import { Contents } from './contents.ts';
 import { type Inventory, KINDS } from './inventory.ts';
 import type { SnapshotOptions } from './snapshot.ts';
@@ -52,5 +52,6 @@ export function factsFrom(
 
 /** Whether the rule would be listed if it existed. */
 function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
-  return ['Secret', 'ConfigMap', 'SecretMirror'].every((kind) => inventory.isListed(kind, namespaceOf(rule)));
+  const kinds = [...inventory.reaches.keys()].filter((kind) => kind !== 'Namespace');
+  return kinds.every((kind) => inventory.isListed(kind, namespaceOf(rule)));
 }

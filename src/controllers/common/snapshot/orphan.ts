@@ -1,6 +1,6 @@
 /** What Keyferry does with a copy that its rule does not claim. */
-import type { ResourceKey } from '../../copy/model/keys.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { ResourceKey } from '../../../copy/model/keys.ts';
+import type { Snapshot } from './snapshot.ts';
 
 export const STAYS = 'Keyferry keeps it';
 

@@ -1,4 +1,18 @@
 /** The status of SecretMirrors, from the cluster: their own status, and the marks on copies. */
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
+import { failingOf } from '../common/snapshot/failing.ts';
+import { orphanNote, STAYS } from '../common/snapshot/orphan.ts';
+import type { Snapshot } from '../common/snapshot/snapshot.ts';
+import {
+  byName,
+  type ControllerStatus,
+  type CopyStatus,
+  notReady,
+  type OrphanStatus,
+  type RuleState,
+  type RuleStatus,
+} from '../common/snapshot/status-report.ts';
 import {
   MIRROR_ANNOTATIONS,
   MIRRORS_CONTROLLER,
@@ -6,42 +20,26 @@ import {
   SECRET_MIRROR_KIND,
   type SecretMirror,
   type VaultBlock,
-} from '../../controllers/mirrors/api.ts';
-import { mirrorName } from '../../controllers/mirrors/mirror-store.ts';
-import { COPY_LABEL, RETAIN_ANNOTATION } from '../../controllers/mirrors/shape.ts';
-import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
-import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
-import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { failingOf } from './failing.ts';
-import { orphanNote, STAYS } from './orphan.ts';
-import {
-  byName,
-  type CopyStatus,
-  type ControllerStatus,
-  notReady,
-  type OrphanStatus,
-  type RuleState,
-  type RuleStatus,
-} from './report.ts';
+} from './api.ts';
+import { mirrorName } from './mirror-store.ts';
+import type { MirrorReader } from './reader.ts';
+import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 
-/**
- * @param snapshot of the cluster
- * @param namespace of the mirrors; `undefined` for all
- * @throws the errors of `api.request`
- */
-export async function mirrorsStatus(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
+/** @see RuleReader.status */
+export async function mirrorsStatus(
+  snapshot: Snapshot,
+  reader: MirrorReader,
+  namespace: string | undefined,
+): Promise<ControllerStatus> {
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
-  const mirrors = [...snapshot.inventory.mirrors.all()].filter(([, { metadata }]) =>
-    isIncluded(metadata.namespace ?? ''),
-  );
+  const mirrors = [...reader.mirrors.all()].filter(([, { metadata }]) => isIncluded(metadata.namespace ?? ''));
   // Mirrors that are ready have no failing targets; those of the others are decided.
   await snapshot.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
   return {
     system: MIRRORS_CONTROLLER,
-    installed: snapshot.inventory.reach(SECRET_MIRROR_KIND).extent !== 'not installed',
-    rules: mirrors.map(([rule, mirror]) => ruleOf(snapshot, rule, mirror)),
-    orphans: (await orphansOf(snapshot)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
+    installed: snapshot.inventory.reaches.get(SECRET_MIRROR_KIND)?.extent !== 'not installed',
+    rules: mirrors.map(([rule, mirror]) => ruleStatus(snapshot, reader, rule, mirror)),
+    orphans: (await orphansOf(snapshot, reader)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
   };
 }
 
@@ -52,7 +50,7 @@ function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
 }
 
 /** Copies that no mirror claims. */
-async function orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
+async function orphansOf(snapshot: Snapshot, reader: MirrorReader): Promise<OrphanStatus[]> {
   const orphans: OrphanStatus[] = [];
   const add = (key: ResourceKey, owner: string, reason: string): void => {
     orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(snapshot, key), owner, reason });
@@ -60,9 +58,9 @@ async function orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
   const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey; readonly why: string }[] = [];
   for (const [key, observed] of snapshot.inventory.objects) {
     const { annotations, labels } = observed;
-    const owner = snapshot.mirrorReconciler.ownerOf(observed, key);
+    const owner = reader.reconciler.ownerOf(observed, key);
     if (owner !== undefined) {
-      const why = snapshot.claims.book.claims(owner, key) ? undefined : whyUnwanted(snapshot, owner, key);
+      const why = snapshot.claims.book.claims(owner, key) ? undefined : whyUnwanted(snapshot, reader, owner, key);
       if (why !== undefined) unclaimed.push({ key, owner, why });
     } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
       const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
@@ -82,13 +80,13 @@ async function orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
 }
 
 /** `undefined`: unknown. */
-function whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
-  const mirror = snapshot.inventory.mirrors.get(owner);
+function whyUnwanted(snapshot: Snapshot, reader: MirrorReader, owner: RuleKey, key: ResourceKey): string | undefined {
+  const mirror = reader.mirrors.get(owner);
   if (mirror === undefined) {
     const [home = ''] = mirrorName(owner).split('/');
     return snapshot.inventory.isListed(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
   }
-  const spec = effectiveSpec(mirror, snapshot.patterns);
+  const spec = reader.specOf(mirror);
   const { namespace, name } = parseResourceKey(key);
   if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
   if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
@@ -97,10 +95,10 @@ function whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): stri
   return 'no longer selected by its SecretMirror';
 }
 
-function ruleOf(snapshot: Snapshot, rule: RuleKey, mirror: SecretMirror): RuleStatus {
+function ruleStatus(snapshot: Snapshot, reader: MirrorReader, rule: RuleKey, mirror: SecretMirror): RuleStatus {
   const { namespace = '', name } = mirror.metadata;
   const { lastSyncTime } = mirror.status ?? {};
-  const spec = effectiveSpec(mirror, snapshot.patterns);
+  const spec = reader.specOf(mirror);
   const state = stateOf(mirror);
   const copies = Array.from(snapshot.claims.book.of(rule), ({ claim }) => claim.target).filter((key) => {
     const observed = snapshot.inventory.objects.get(key);

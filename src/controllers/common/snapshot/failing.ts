@@ -1,9 +1,9 @@
 /** The targets of a rule that are not up to date. */
-import type { RuleKey } from '../../copy/model/keys.ts';
-import { parseResourceKey } from '../../copy/model/keys.ts';
-import { VAULT_NOT_READ } from '../snapshot/inventory.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { byName, type FailingTarget } from './report.ts';
+import type { RuleKey } from '../../../copy/model/keys.ts';
+import { parseResourceKey } from '../../../copy/model/keys.ts';
+import { VAULT_NOT_READ } from './inventory.ts';
+import type { Snapshot } from './snapshot.ts';
+import { byName, type FailingTarget } from './status-report.ts';
 
 /** @param snapshot with the outcomes of the rule */
 export function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {

@@ -1,0 +1,144 @@
+/**
+ * The rules, claims and decisions of a cluster at one time: the reconcilers of all controllers, the claims and the decisions of the operator,
+ * over lists of metadata. Content is read only where metadata do not decide. Nothing is written, and nothing is watched.
+ */
+import type { ReadingConfig } from '../../../config/config.ts';
+import { type Outcome, PENDING } from '../../../copy/model/claim.ts';
+import { controllerOf, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import type { Entry } from '../../../copy/plan/claim-book.ts';
+import { Claims } from '../../../copy/plan/claims.ts';
+import { decide, type Decision, type FactSource, flowIn, type TargetReader } from '../../../copy/plan/decide.ts';
+import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
+import type { Evaluation } from '../../../copy/rule-reconciler.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import { finish } from '../../../runtime/slices.ts';
+import { factsFrom } from './facts.ts';
+import { type Changes, Inventory, type ListedRules } from './inventory.ts';
+import type { ControllerReader, RuleReader } from './reader.ts';
+
+export interface SnapshotOptions {
+  readonly api: KubeApi;
+  /** As the operator is configured. */
+  readonly config: ReadingConfig;
+  /** In the order in which their marks are read. */
+  readonly controllers: readonly ControllerReader[];
+  /** Listed alone where the caller may not list the whole cluster. */
+  readonly namespace?: string | undefined;
+  /** Changes that are assumed to be made. */
+  readonly changes?: Changes;
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Snapshot {
+  readonly inventory: Inventory;
+  /** Every rule that requests copies, even if none can be made. */
+  readonly rules: ReadonlyMap<RuleKey, Evaluation>;
+  /** By the name of the controller. */
+  readonly readers: ReadonlyMap<string, RuleReader>;
+  readonly claims: Claims;
+  readonly #source: FactSource;
+  readonly #reader: TargetReader;
+  readonly #signal: AbortSignal;
+  readonly #decisions = new Map<ResourceKey, Decision>();
+
+  private constructor(
+    options: SnapshotOptions,
+    inventory: Inventory,
+    readers: readonly RuleReader[],
+    outdated: Set<RuleKey>,
+  ) {
+    this.inventory = inventory;
+    this.#signal = options.signal ?? new AbortController().signal;
+    this.readers = new Map(readers.map((reader) => [reader.reconciler.name, reader]));
+    const claims: Claims = new Claims({
+      flowOf: (claim) => flowIn(claim, this.#source, this.#reader),
+      onChange: () => undefined,
+    });
+    this.claims = claims;
+    for (const { reconciler } of readers) claims.add(reconciler);
+    const { source, reader } = factsFrom(inventory, claims, options);
+    this.#source = source;
+    this.#reader = reader;
+    for (const [key, observed] of inventory.objects) claims.objectChanged(key, undefined, observed);
+    for (const rules of readers) for (const rule of rules.rules()) outdated.add(rule);
+    this.rules = this.#evaluate(outdated);
+  }
+
+  /**
+   * Lists the objects of the cluster and makes the claims of every rule.
+   * @throws the errors of `api.request`, except for a missing permission (see `Inventory.reaches`)
+   */
+  static async at(options: SnapshotOptions): Promise<Snapshot> {
+    const { api, config, controllers, changes, namespace, now, signal } = options;
+    const inventory = new Inventory(namespace);
+    const outdated = new Set<RuleKey>();
+    const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
+    const collections: ListedRules[] = [];
+    const readers = controllers.map(({ collection, open }) => {
+      const reader = open({ api, config, inventory, now, onLimitChange });
+      if (collection !== undefined) collections.push({ collection, put: (item) => reader.put?.(item) });
+      return reader;
+    });
+    await inventory.list(api, collections, changes, signal);
+    return new Snapshot(options, inventory, readers, outdated);
+  }
+
+  /** The title of a rule, even if it does not exist. */
+  titleOf(rule: RuleKey): string {
+    return this.rules.get(rule)?.owner.title ?? this.readers.get(controllerOf(rule))?.titleOf(rule) ?? rule;
+  }
+
+  /**
+   * Decides targets, as the operator would. Reads the objects that they need together.
+   * @throws the errors of `api.request`
+   */
+  async decide(targets: Iterable<ResourceKey>): Promise<void> {
+    const open = [...new Set(targets)].filter((target) => !this.#decisions.has(target));
+    await Promise.all(
+      open.map(async (target) =>
+        this.#decisions.set(target, await decide(target, this.#source, this.#reader, this.#signal)),
+      ),
+    );
+  }
+
+  /** @throws TypeError for a target that was not decided */
+  decisionOn(target: ResourceKey): Decision {
+    const decision = this.#decisions.get(target);
+    if (decision === undefined) throw new TypeError(`not decided: ${target}`);
+    return decision;
+  }
+
+  /** The outcomes of the claims on a decided target. */
+  outcomesOn(target: ResourceKey): Iterable<readonly [Entry, Outcome]> {
+    const { facts, plan } = this.decisionOn(target);
+    const outcome = outcomeOf(plan);
+    // The remarks of a write hold once it is done.
+    return outcomesOf(facts, outcome, outcome === PENDING || !('remarks' in plan) ? undefined : plan.remarks);
+  }
+
+  /** Decides the targets of these rules, and records the outcomes of their claims. @throws the errors of `api.request` */
+  async settle(rules: Iterable<RuleKey>): Promise<void> {
+    const { book } = this.claims;
+    const targets = new Set<ResourceKey>();
+    for (const rule of rules) for (const { claim } of book.of(rule)) targets.add(claim.target);
+    await this.decide(targets);
+    for (const target of targets) {
+      for (const [entry, outcome] of this.outcomesOn(target)) book.settle(entry, outcome);
+    }
+  }
+
+  /** @param outdated rules to evaluate; an evaluation may add others (an older rule may leave no room for a younger one) */
+  #evaluate(outdated: Set<RuleKey>): Map<RuleKey, Evaluation> {
+    const rules = new Map<RuleKey, Evaluation>();
+    for (const rule of outdated) {
+      outdated.delete(rule);
+      const evaluation = finish(this.claims.reconcilerOf(rule).evaluate(rule, this.claims));
+      if (evaluation === undefined) continue;
+      rules.set(rule, evaluation);
+      this.claims.put(rule, evaluation);
+    }
+    return rules;
+  }
+}

@@ -1,0 +1,83 @@
+/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status/report.ts`). */
+import type { Outcome } from '../../../copy/model/claim.ts';
+
+/** A rule and its state. */
+export interface RuleStatus {
+  /** `mirrors`, … */
+  readonly system: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** `secret default/mysecret`, `vault vault.example.com/secret/data/x`. */
+  readonly source: string;
+  /** Patterns of namespaces, or a place in Vault. */
+  readonly destinations: readonly string[];
+  /**
+   * By controller: `Pending`, `Active`, `Error`; `Deleting`; `Unknown` before Keyferry has reconciled it, or if the permissions of the
+   * caller do not cover it.
+   */
+  readonly state: string;
+  readonly ready: boolean;
+  readonly reason: string;
+  readonly message: string;
+  /** RFC 3339; `null`: never. */
+  readonly lastSyncTime: string | null;
+  readonly copies: readonly CopyStatus[];
+  /** Every target that is not up to date, as far as the permissions of the caller reach. */
+  readonly failing: readonly FailingTarget[];
+}
+
+export interface TargetPlace {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface CopyStatus extends TargetPlace {
+  /** Version of the source in it; '' if sources have none. */
+  readonly sourceVersion: string;
+}
+
+export interface FailingTarget extends TargetPlace {
+  /** `pending`: Keyferry would write it now. */
+  readonly state: Extract<Outcome['state'], 'pending' | 'waiting' | 'conflict' | 'error'>;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A copy that no rule claims. */
+export interface OrphanStatus extends CopyStatus {
+  readonly system: string;
+  /** The rule in its mark: `default/mysecret-mirror`. */
+  readonly owner: string;
+  readonly reason: string;
+}
+
+export interface ControllerStatus {
+  readonly system: string;
+  /** Whether its API is installed. */
+  readonly installed: boolean;
+  readonly rules: readonly RuleStatus[];
+  readonly orphans: readonly OrphanStatus[];
+}
+
+export type RuleState = Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'>;
+
+export function notReady(state: string, reason: string, message: string): RuleState {
+  return { state, ready: false, reason, message };
+}
+
+/** The reason if the permissions of the caller do not show the state of a rule. It is not known to fail. */
+export const LIMITED = 'Limited';
+
+/** By system, namespace and name. */
+export function byName(
+  a: { readonly system?: string; readonly namespace: string; readonly name: string },
+  b: { readonly system?: string; readonly namespace: string; readonly name: string },
+): number {
+  for (const field of ['system', 'namespace', 'name'] as const) {
+    const [left, right] = [a[field] ?? '', b[field] ?? ''];
+    if (left !== right) return left < right ? -1 : 1;
+  }
+  return 0;
+}
