@@ -34,10 +34,8 @@ export interface ObjectIndexOptions {
   readonly isRead?: ObserveOptions['isRead'];
 }
 
-interface Slot {
-  record: Observed;
-  feeds: FeedBit;
-}
+/** A record, and the feeds that confirm it: one object, because there are tens of thousands. */
+type Slot = Observed & { feeds: FeedBit };
 
 export class ObjectIndex {
   readonly cluster: string;
@@ -67,7 +65,7 @@ export class ObjectIndex {
   }
 
   get(namespace: string, name: string): Observed | undefined {
-    return this.#slots.get(namespace)?.get(name)?.record;
+    return this.#slots.get(namespace)?.get(name);
   }
 
   /** As `get`, by key. */
@@ -145,7 +143,7 @@ export class ObjectIndex {
         for (const [namespace, names] of this.#slots) {
           for (const [name, slot] of names) {
             if (keys.has(`${namespace}/${name}`)) continue;
-            if (isOlder(resourceVersion, slot.record.resourceVersion))
+            if (isOlder(resourceVersion, slot.resourceVersion))
               this.#awaitConfirmation(bit, slot, `${namespace}/${name}`);
             else if ((slot.feeds & (bit | OWN_WRITES)) !== 0) this.#withdraw(bit, namespace, name, undefined, true);
           }
@@ -196,37 +194,41 @@ export class ObjectIndex {
   #put(bit: FeedBit, meta: ObjectMeta, initial: boolean, own = false): void {
     const namespace = meta.namespace ?? '';
     const path = `${namespace}/${meta.name}`;
-    const slot = this.#slots.get(namespace)?.get(meta.name);
-    if (slot === undefined) {
+    const names = this.#slots.get(namespace);
+    const before = names?.get(meta.name);
+    if (names === undefined || before === undefined) {
       this.#add(bit, namespace, meta, initial, own);
       return;
     }
-    const before = slot.record;
     const stale = isOlder(meta.resourceVersion, before.resourceVersion);
     // A late event of an earlier object of this name confirms nothing.
     if (stale && before.uid !== meta.uid) return;
     const isNew = !stale && before.resourceVersion !== meta.resourceVersion;
     if (bit !== OWN_WRITES) {
-      slot.feeds |= bit;
+      before.feeds |= bit;
       // A version older than our write does not mean that the watch has brought the write.
-      if (!stale) this.#settle(slot, path);
+      if (!stale) this.#settle(before, path);
     } else if (isNew) {
-      slot.feeds |= OWN_WRITES;
+      before.feeds |= OWN_WRITES;
       this.#pendingWrites.expect(path);
     }
     if (!isNew) return;
     // Other feeds have only confirmed the earlier object of this name.
-    if (before.uid !== meta.uid) slot.feeds = bit;
-    slot.record = observe(meta, this.#observing);
-    this.#onChange(this.#key(namespace, meta.name), before, slot.record, initial, own);
+    const after = this.#slotOf(meta, before.uid === meta.uid ? before.feeds : bit);
+    names.set(meta.name, after);
+    this.#onChange(this.#key(namespace, meta.name), before, after, initial, own);
   }
 
   #add(bit: FeedBit, namespace: string, meta: ObjectMeta, initial: boolean, own: boolean): void {
-    const record = observe(meta, this.#observing);
+    const slot = this.#slotOf(meta, bit);
     const names = getOrCreate(this.#slots, namespace, () => new Map());
-    names.set(this.#observing.lists.text(meta.name), { record, feeds: bit });
+    names.set(this.#observing.lists.text(meta.name), slot);
     if (bit === OWN_WRITES) this.#pendingWrites.expect(`${namespace}/${meta.name}`);
-    this.#onChange(this.#key(namespace, meta.name), undefined, record, initial, own);
+    this.#onChange(this.#key(namespace, meta.name), undefined, slot, initial, own);
+  }
+
+  #slotOf(meta: ObjectMeta, feeds: FeedBit): Slot {
+    return Object.assign(observe(meta, this.#observing), { feeds });
   }
 
   /**
@@ -254,13 +256,13 @@ export class ObjectIndex {
     const names = this.#slots.get(namespace);
     const slot = names?.get(name);
     if (names === undefined || slot === undefined) return;
-    if (uid !== undefined && slot.record.uid !== uid) return;
+    if (uid !== undefined && slot.uid !== uid) return;
     slot.feeds &= ~bit;
     if (isGone) this.#settle(slot, `${namespace}/${name}`);
     if (slot.feeds !== 0) return;
     names.delete(name);
     if (names.size === 0) this.#slots.delete(namespace);
-    this.#onChange(this.#key(namespace, name), slot.record, undefined, false);
+    this.#onChange(this.#key(namespace, name), slot, undefined, false);
   }
 
   #key(namespace: string, name: string): ResourceKey {

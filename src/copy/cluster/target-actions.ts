@@ -25,7 +25,7 @@ import { isMarked, isOverwritten, OVERWRITTEN, FullResponseBudget, withMark } fr
 import { Replacements } from './replacements.ts';
 import type { KubeStore } from './store.ts';
 import type { TargetRun } from './target-run.ts';
-import type { TargetMemory } from './target-memory.ts';
+import { forgetContent, type TargetMemory } from './target-memory.ts';
 
 export type WriteVerb = 'create' | 'update' | 'delete';
 
@@ -148,7 +148,8 @@ export class TargetActions {
         const type = stored?.type ?? desired.type ?? content.type;
         this.#memory.storeContent(target, meta.resourceVersion, stored ?? content, type);
       } else if (observed !== undefined && held?.resourceVersion === observed.resourceVersion) {
-        memory.held = { resourceVersion: meta.resourceVersion, fingerprint: held.fingerprint };
+        memory.held = held.fingerprint;
+        memory.heldVersion = meta.resourceVersion;
       }
       if (verb === 'create') this.#replacements.forget(target);
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));
@@ -247,8 +248,7 @@ export class TargetActions {
     }
     onWrite(target, 'delete', true, claim);
     const memory = this.#memory.edit(target);
-    delete memory.held;
-    delete memory.type;
+    forgetContent(memory);
     if (store.index.find(target) === undefined) {
       // No watch follows it (a copy without our label), or the watch was faster than the response.
       run.lastRead = null;

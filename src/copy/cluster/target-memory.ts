@@ -1,6 +1,6 @@
 /**
  * The memory of targets between runs. It only saves reads, and can be lost at any time:
- * - `held`: the content at one version, from our own write or a read;
+ * - `held`, `heldVersion`: the content at one version, from our own write or a read;
  * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
  * - `cleared`: the target is gone, so an object without our label need not be looked for;
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
@@ -13,12 +13,13 @@
 import { getOrCreate } from '../../runtime/maps.ts';
 import type { Content } from '../model/content.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import { fingerprintOf } from '../model/fingerprint.ts';
-import type { Held } from '../plan/facts.ts';
+import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
 import type { RepairMemory } from '../plan/repairs.ts';
 
 export interface Memory extends RepairMemory {
-  held?: Held;
+  held?: Fingerprint;
+  /** The resourceVersion of the target that has `held`. */
+  heldVersion?: string;
   /** The target's type: it cannot change. */
   type?: string;
   deleted?: string;
@@ -41,7 +42,8 @@ export class TargetMemory {
   /** @param type the target's, which may differ from the content's; '': not known */
   storeContent(target: ResourceKey, resourceVersion: string, content: Content, type: string): void {
     const memory = this.edit(target);
-    memory.held = { resourceVersion, fingerprint: fingerprintOf(content) };
+    memory.held = fingerprintOf(content);
+    memory.heldVersion = resourceVersion;
     if (type !== '') memory.type = type;
   }
 
@@ -50,9 +52,8 @@ export class TargetMemory {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (memory.deleted !== undefined) memory.cleared = true;
-    delete memory.held;
     delete memory.deleted;
-    delete memory.type;
+    forgetContent(memory);
   }
 
   /** @param claimed a rule claims the target */
@@ -60,8 +61,7 @@ export class TargetMemory {
     const memory = this.#targets.get(target);
     if (memory === undefined) return;
     if (!claimed) {
-      delete memory.held;
-      delete memory.type;
+      forgetContent(memory);
       delete memory.cleared;
       delete memory.repairs;
       delete memory.overwritten;
@@ -69,4 +69,10 @@ export class TargetMemory {
     }
     if (Object.keys(memory).length === 0) this.#targets.delete(target);
   }
+}
+
+export function forgetContent(memory: Memory): void {
+  delete memory.held;
+  delete memory.heldVersion;
+  delete memory.type;
 }

@@ -3,8 +3,9 @@ import { isOlder } from '../../kube/resource-version.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import { observe, type Observed } from '../model/observed.ts';
 import type { TargetReader, TargetState } from '../plan/decide.ts';
+import type { Held } from '../plan/facts.ts';
 import type { KubeStore } from './store.ts';
-import type { TargetMemory } from './target-memory.ts';
+import type { Memory, TargetMemory } from './target-memory.ts';
 
 export class TargetRun implements TargetReader {
   /** The target as this run has read it; `null`: it did not exist. */
@@ -41,7 +42,7 @@ export class TargetRun implements TargetReader {
         memory?.deleted !== undefined &&
         (observed === undefined || memory.deleted === observed.uid) &&
         indexed !== undefined,
-      held: memory?.held,
+      held: heldIn(memory),
       type: store.kind.typed ? memory?.type : '',
       frozen: this.frozen,
       takeoverFailed: this.takeoverFailed,
@@ -59,6 +60,10 @@ export class TargetRun implements TargetReader {
     this.#memory.storeContent(target, this.lastRead.resourceVersion, read.content, read.content.type);
     return true;
   }
+}
+
+function heldIn({ held, heldVersion }: Readonly<Memory> = {}): Held | undefined {
+  return held && heldVersion !== undefined ? { resourceVersion: heldVersion, fingerprint: held } : undefined;
 }
 
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {
