@@ -1,5 +1,4 @@
 /** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
-import { getOrCreate } from '../../runtime/maps.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Backend } from '../backend.ts';
 import type { Engine } from '../engine.ts';
@@ -42,19 +41,23 @@ export class ClusterBackend extends Cluster implements Backend {
 
   targetsOf(target: ResourceKey): TargetReconciler {
     const { kind } = parseResourceKey(target);
+    return this.#reconcilers.get(kind) ?? this.#openReconciler(kind, this.sourcesOf(target));
+  }
+
+  #openReconciler(kind: string, store: KubeStore): TargetReconciler {
     const { engine, onWrite, clock } = this.#options;
-    return getOrCreate(this.#reconcilers, kind, () => {
-      return new TargetReconciler({
-        store: this.sourcesOf(target),
-        claims: engine.claims,
-        sources: engine.sources,
-        hasNamespace: (name) => this.namespaces.has(name),
-        orphanActionOf: engine.orphanActionOf,
-        onOutcome: (...change) => engine.outcomeChanged(...change),
-        onWrite,
-        now: () => clock.now(),
-      });
+    const reconciler = new TargetReconciler({
+      store,
+      claims: engine.claims,
+      sources: engine.sources,
+      hasNamespace: (name) => this.namespaces.has(name),
+      orphanActionOf: engine.orphanActionOf,
+      onOutcome: (...change) => engine.outcomeChanged(...change),
+      onWrite,
+      now: () => clock.now(),
     });
+    this.#reconcilers.set(kind, reconciler);
+    return reconciler;
   }
 
   objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {

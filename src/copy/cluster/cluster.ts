@@ -1,5 +1,4 @@
 /** The objects of one cluster: its namespaces, a store for each kind, and every watch, those of controllers included. */
-import { getOrCreate } from '../../runtime/maps.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
@@ -66,20 +65,23 @@ export class Cluster {
 
   /** The store of a kind; created at the first call. */
   store(kind: Kind): KubeStore {
+    return this.#stores.get(kind.kind) ?? this.#openStore(kind);
+  }
+
+  #openStore(kind: Kind): KubeStore {
     const { api, events, isRead, onRollback } = this.#options;
-    return getOrCreate(this.#stores, kind.kind, () => {
-      const store = new KubeStore({
-        api,
-        kind,
-        onChange: (...change) => events.objectChanged(...change),
-        onKnown: (key) => events.objectKnown(key),
-        isRead,
-        watcher: this.#watcherOptions(kind.plural),
-        onLate: (sinceMs) => this.#reopenSilent(kind, store, sinceMs),
-        onRollback,
-      });
-      return store;
+    const store = new KubeStore({
+      api,
+      kind,
+      onChange: (...change) => events.objectChanged(...change),
+      onKnown: (key) => events.objectKnown(key),
+      isRead,
+      watcher: this.#watcherOptions(kind.plural),
+      onLate: (sinceMs) => this.#reopenSilent(kind, store, sinceMs),
+      onRollback,
     });
+    this.#stores.set(kind.kind, store);
+    return store;
   }
 
   /** Opens a watch that stays open until `stop`. */

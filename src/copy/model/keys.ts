@@ -18,12 +18,19 @@ export function resourceKey(cluster: string, kind: string, namespace: string, na
   return `${cluster}:${kind}/${namespace}/${name}`;
 }
 
-/** The last parsed key, because one write parses the key of its target thirty times. */
-let lastParsed: { readonly key: ResourceKey; readonly parts: ObjectName } | undefined;
+interface ParsedKey {
+  readonly key: ResourceKey;
+  readonly parts: ObjectName;
+}
+
+/** The last two parsed keys, because one write parses the keys of its target and its source thirty times. */
+let lastParsed: ParsedKey | undefined;
+let parsedBefore: ParsedKey | undefined;
 
 /** The parts of a Kubernetes object's key. @throws TypeError for any other key */
 export function parseResourceKey(key: ResourceKey): ObjectName {
   if (lastParsed?.key === key) return lastParsed.parts;
+  if (parsedBefore?.key === key) return parsedBefore.parts;
   const colon = key.indexOf(':');
   const first = key.indexOf('/', colon);
   const second = key.indexOf('/', first + 1);
@@ -35,6 +42,7 @@ export function parseResourceKey(key: ResourceKey): ObjectName {
     namespace: key.slice(first + 1, second),
     name: key.slice(second + 1, third < 0 ? undefined : third),
   };
+  parsedBefore = lastParsed;
   lastParsed = { key, parts };
   return parts;
 }
