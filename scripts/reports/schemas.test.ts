@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { z } from 'zod';
 import type { PlanReport } from '../../src/cli/plan/report.ts';
-import type { StatusReport } from '../../src/cli/status/report.ts';
+import type { StatusReport } from '../../src/cli/status.ts';
 import { type planSchema, reportSchemas, type statusSchema } from './schemas.ts';
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;

@@ -2,12 +2,33 @@
 import { stringify } from 'yaml';
 import type { KubeApi } from '../kube/api.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
-import type { ControllerStatus, RuleStatus } from '../controllers/common/snapshot/status-report.ts';
+import {
+  byName,
+  type ControllerStatus,
+  LIMITED,
+  type OrphanStatus,
+  type RuleStatus,
+} from '../controllers/common/snapshot/status-report.ts';
 import { controllerReaders } from '../controllers/list.ts';
 import type { StatusOptions } from './actions.ts';
 import { reachNotes, requireReach } from './reach-notes.ts';
-import { reportOf, type StatusReport } from './status/report.ts';
 import { textTable } from './text-table.ts';
+
+/**
+ * The output. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema is
+ * docs/schemas/status.json.
+ */
+export interface StatusReport {
+  readonly apiVersion: 'keyferry.dev/v1';
+  readonly kind: 'Status';
+  /** Host of the API server. */
+  readonly cluster: string;
+  readonly systems: readonly { readonly system: string; readonly installed: boolean }[];
+  /** What could not be listed, and why. */
+  readonly notes: readonly string[];
+  readonly rules: readonly RuleStatus[];
+  readonly orphans: readonly OrphanStatus[];
+}
 
 /**
  * The text that the command prints.
@@ -27,9 +48,20 @@ export async function status(
   const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
   requireReach(snapshot.inventory, (kind) => kind === 'Secret', hint);
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
+  const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const found: ControllerStatus[] = [];
-  for (const reader of readers) found.push(await reader.status(snapshot, namespace));
-  const report = reportOf(cluster, found, reachNotes(snapshot.inventory), failed);
+  for (const reader of readers) found.push(await reader.status(snapshot, isIncluded));
+  const rules = found.flatMap((one) => one.rules).toSorted(byName);
+  const orphans = found.flatMap((one) => one.orphans).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? ''));
+  const report: StatusReport = {
+    apiVersion: 'keyferry.dev/v1',
+    kind: 'Status',
+    cluster,
+    systems: found.map(({ system, installed }) => ({ system, installed })),
+    notes: reachNotes(snapshot.inventory),
+    rules: failed ? rules.filter(({ ready, reason }) => !ready && reason !== LIMITED) : rules,
+    orphans: failed ? [] : orphans.toSorted(byName),
+  };
   if (output === 'table') return tables(report, options, readers.map(({ ruleNames }) => ruleNames).join(' and no '));
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }

@@ -15,11 +15,11 @@ export interface Given {
   /** `Secret` */
   readonly kind: string;
   /** Of an object that is copied. */
-  readonly content: Kind | undefined;
+  readonly content?: Kind;
   /** Of a rule. */
-  readonly collection: RuleCollection | undefined;
+  readonly collection?: RuleCollection;
   /** Of its apiVersion. */
-  readonly problem: string | undefined;
+  readonly problem?: string | undefined;
   /** '' for a Namespace. */
   readonly namespace: string;
   /** In the order in which they would be applied. */
@@ -32,16 +32,16 @@ export function givenOf(
   collections: readonly RuleCollection[],
   home: string,
 ): readonly Given[] {
-  const none = { content: undefined, collection: undefined, problem: undefined };
   const planned = new Map<string, Omit<Given, 'manifest' | 'namespace' | 'index'>>([
-    ['v1 Namespace', { ...none, kind: 'Namespace' }],
-    ...KINDS.map((content) => [`v1 ${content.kind}`, { ...none, kind: content.kind, content }] as const),
+    ['v1 Namespace', { kind: 'Namespace' }],
+    ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
     // All versions are one object.
     ...collections.flatMap((collection) => {
       const { kind, apiVersions } = collection;
-      return [...apiVersions].map(([version, problem]) => {
-        return [`${version} ${kind}`, { ...none, kind, collection, problem }] as const;
-      });
+      return Array.from(
+        apiVersions,
+        ([version, problem]) => [`${version} ${kind}`, { kind, collection, problem }] as const,
+      );
     }),
   ]);
   return manifests.flatMap((manifest, index) => {

@@ -1,11 +1,10 @@
 /** The SecretMirrors for `status` and `plan`. */
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { KubeObject } from '../../kube/api.ts';
 import { isRecord } from '../../kube/json.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
-import type { ControllerReader, ReaderContext, RuleReader } from '../common/snapshot/reader.ts';
+import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import type { ControllerStatus } from '../common/snapshot/status-report.ts';
 import {
@@ -23,19 +22,21 @@ import { MirrorReconciler } from './reconciler.ts';
 import { effectiveSpec, type EffectiveSpec } from './spec.ts';
 import { mirrorsStatus, vaultPlace } from './status-report.ts';
 
+const COLLECTION: RuleCollection = {
+  kind: SECRET_MIRROR_KIND,
+  groupPath: MIRRORS_API_PATH,
+  plural: SECRET_MIRROR_PLURAL,
+  apiVersions: new Map([
+    [MIRRORS_API_VERSION, undefined],
+    // The server drops its fields, because the CRD stores v1alpha2.
+    [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
+  ]),
+  notInstalled: NOT_INSTALLED,
+  specProblem,
+};
+
 export const mirrorsReader: ControllerReader = {
-  collection: {
-    kind: SECRET_MIRROR_KIND,
-    groupPath: MIRRORS_API_PATH,
-    plural: SECRET_MIRROR_PLURAL,
-    apiVersions: new Map([
-      [MIRRORS_API_VERSION, undefined],
-      // The server drops its fields, because the CRD stores v1alpha2.
-      [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
-    ]),
-    notInstalled: NOT_INSTALLED,
-    specProblem,
-  },
+  collection: COLLECTION,
   open: (context) => new MirrorReader(context),
 };
 
@@ -47,6 +48,7 @@ export class MirrorReader implements RuleReader {
   readonly #patterns: PatternCache;
 
   constructor({ api, config, inventory, now, onLimitChange }: ReaderContext) {
+    inventory.include(COLLECTION, (item) => this.mirrors.put(item));
     this.#namespaces = inventory.namespaces;
     this.#patterns = new PatternCache(config.mirrors.regexMode);
     this.reconciler = new MirrorReconciler({
@@ -64,10 +66,6 @@ export class MirrorReader implements RuleReader {
       synced: async () => await Promise.resolve(),
       now: () => now,
     });
-  }
-
-  put(item: KubeObject): void {
-    this.mirrors.put(item);
   }
 
   *rules(): Iterable<RuleKey> {
@@ -107,8 +105,8 @@ export class MirrorReader implements RuleReader {
     return notes.length === 0 ? undefined : notes.join('; ');
   }
 
-  async status(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
-    return await mirrorsStatus(snapshot, this, namespace);
+  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
+    return await mirrorsStatus(snapshot, this, isIncluded);
   }
 }
 

@@ -1,17 +1,18 @@
 /** The status of SecretMirrors, from the cluster: their own status, and the marks on copies. */
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
-import { failingOf } from '../common/snapshot/failing.ts';
-import { orphanNote, STAYS } from '../common/snapshot/orphan.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
   byName,
   type ControllerStatus,
   type CopyStatus,
+  failingOf,
   notReady,
+  orphanNote,
   type OrphanStatus,
   type RuleState,
   type RuleStatus,
+  STAYS,
 } from '../common/snapshot/status-report.ts';
 import {
   MIRROR_ANNOTATIONS,
@@ -29,9 +30,8 @@ import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 export async function mirrorsStatus(
   snapshot: Snapshot,
   reader: MirrorReader,
-  namespace: string | undefined,
+  isIncluded: (namespace: string) => boolean,
 ): Promise<ControllerStatus> {
-  const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const mirrors = [...reader.mirrors.all()].filter(([, { metadata }]) => isIncluded(metadata.namespace ?? ''));
   // Mirrors that are ready have no failing targets; those of the others are decided.
   await snapshot.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
@@ -39,7 +39,7 @@ export async function mirrorsStatus(
     system: MIRRORS_CONTROLLER,
     installed: snapshot.inventory.reaches.get(SECRET_MIRROR_KIND)?.extent !== 'not installed',
     rules: mirrors.map(([rule, mirror]) => ruleStatus(snapshot, reader, rule, mirror)),
-    orphans: (await orphansOf(snapshot, reader)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
+    orphans: await orphansOf(snapshot, reader),
   };
 }
 

@@ -74,7 +74,7 @@ export class ReplicatorReader implements RuleReader {
     return replication?.kind === 'broken' ? [replication.refusal.message] : [];
   }
 
-  async status(snapshot: Snapshot, namespace: string | undefined): Promise<ControllerStatus> {
-    return await replicatorStatus(snapshot, this, namespace);
+  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
+    return await replicatorStatus(snapshot, this, isIncluded);
   }
 }

@@ -2,15 +2,15 @@
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import { failingOf } from '../common/snapshot/failing.ts';
-import { orphanNote } from '../common/snapshot/orphan.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
   byName,
   type ControllerStatus,
   type CopyStatus,
+  failingOf,
   LIMITED,
   notReady,
+  orphanNote,
   type OrphanStatus,
   type RuleState,
   type RuleStatus,
@@ -26,10 +26,9 @@ import type { ReplicationRule } from './rule.ts';
 export async function replicatorStatus(
   snapshot: Snapshot,
   reader: ReplicatorReader,
-  namespace: string | undefined,
+  isIncluded: (namespace: string) => boolean,
 ): Promise<ControllerStatus> {
   const { names } = reader.settings;
-  const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
   for (const [key, observed] of snapshot.inventory.objects) {
     const place = parseResourceKey(key);
@@ -46,7 +45,7 @@ export async function replicatorStatus(
     system: REPLICATOR_CONTROLLER,
     installed: true,
     rules,
-    orphans: (await orphansOf(snapshot, reader)).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? '')),
+    orphans: await orphansOf(snapshot, reader),
   };
 }
 

@@ -11,7 +11,7 @@ import type { RuleCollection } from './reader.ts';
 
 /** All are listed. The status names kinds that the replicator does not run for. */
 export const KINDS: readonly Kind[] = [SECRET, CONFIG_MAP];
-const NAMESPACES: Collection = { groupPath: '/api/v1', plural: 'namespaces' };
+const NAMESPACES: Collection = { kind: 'Namespace', groupPath: '/api/v1', plural: 'namespaces' };
 
 /** The view of a source in Vault. The commands do not read Vault, because that needs the mirror's login and creates dynamic credentials. */
 export const VAULT_NOT_READ = {
@@ -23,44 +23,35 @@ export const VAULT_NOT_READ = {
 /** For each changed object: its state after the change, from its state on the server. */
 export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed>;
 
-/** A collection of rules, and the method that takes its objects. */
-export interface ListedRules {
-  readonly collection: RuleCollection;
-  readonly put: (item: KubeObject) => void;
-}
-
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
   readonly namespaces = new Namespaces();
   /** How much of each kind could be listed: of namespaces, rules, then Secrets and ConfigMaps. */
   readonly reaches = new Map<string, Reach>();
   readonly #home: string | undefined;
+  readonly #rules = new Map<RuleCollection, (item: KubeObject) => void>();
 
   /** @param home the namespace that is listed alone where the caller may not list the whole cluster */
   constructor(home: string | undefined) {
     this.#home = home;
   }
 
+  /** Includes a collection of rules in the lists. @param put takes its objects */
+  include(collection: RuleCollection, put: (item: KubeObject) => void): void {
+    this.#rules.set(collection, put);
+  }
+
   /**
    * @param changes only for a whole cluster
    * @throws the errors of `api.request`, except for a missing permission (see `reaches`)
    */
-  async list(
-    api: KubeApi,
-    rules: readonly ListedRules[],
-    changes: Changes = new Map(),
-    signal?: AbortSignal,
-  ): Promise<void> {
+  async list(api: KubeApi, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
     const metadata = { metadataOnly: true, signal };
-    const put = ({ kind }: Kind, { metadata: meta }: KubeObject): void => {
+    const store = ({ kind }: Kind, { metadata: meta }: KubeObject): void => {
       this.objects.set(resourceKey(api.cluster, kind, meta.namespace ?? '', meta.name), observe(meta));
     };
-    const list = async (
-      kind: string,
-      collection: Collection,
-      take: (item: KubeObject) => void,
-      options: ListOptions,
-    ) => {
+    const list = async (collection: Collection, take: (item: KubeObject) => void, options: ListOptions) => {
+      const { kind } = collection;
       const listed = new Set<ResourceKey>();
       const change = (item: Listed): void => {
         const key = resourceKey(api.cluster, kind, item.metadata.namespace ?? '', item.metadata.name);
@@ -77,9 +68,9 @@ export class Inventory {
       }
     };
     await Promise.all([
-      list('Namespace', NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
-      ...rules.map(async (one) => await list(one.collection.kind, one.collection, one.put, { signal })),
-      ...KINDS.map(async (kind) => await list(kind.kind, kind, (item) => put(kind, item), metadata)),
+      list(NAMESPACES, (item) => this.namespaces.sink.upsert(item, true), metadata),
+      ...Array.from(this.#rules, async ([one, put]) => await list(one, put, { signal })),
+      ...KINDS.map(async (kind) => await list(kind, (item) => store(kind, item), metadata)),
     ]);
     if (!this.isWhole('Namespace') && this.#home !== undefined) {
       const unread = { name: this.#home, uid: '', resourceVersion: '', creationTimestamp: '' };

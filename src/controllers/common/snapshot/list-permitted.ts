@@ -3,8 +3,9 @@ import type { KubeApi } from '../../../kube/api.ts';
 import { isForbidden, isNotFound } from '../../../kube/errors.ts';
 import { type Listed, listEach, type ListOptions } from '../../../kube/list-each.ts';
 
-/** `/api/v1` and `secrets`. */
+/** `Secret`, `/api/v1` and `secrets`. */
 export interface Collection {
+  readonly kind: string;
   readonly groupPath: string;
   readonly plural: string;
 }

@@ -13,7 +13,7 @@ import type { Evaluation } from '../../../copy/rule-reconciler.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/slices.ts';
 import { factsFrom } from './facts.ts';
-import { type Changes, Inventory, type ListedRules } from './inventory.ts';
+import { type Changes, Inventory } from './inventory.ts';
 import type { ControllerReader, RuleReader } from './reader.ts';
 
 export interface SnapshotOptions {
@@ -71,17 +71,12 @@ export class Snapshot {
    * @throws the errors of `api.request`, except for a missing permission (see `Inventory.reaches`)
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
-    const { api, config, controllers, changes, namespace, now, signal } = options;
+    const { api, controllers, changes, namespace, signal } = options;
     const inventory = new Inventory(namespace);
     const outdated = new Set<RuleKey>();
     const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
-    const collections: ListedRules[] = [];
-    const readers = controllers.map(({ collection, open }) => {
-      const reader = open({ api, config, inventory, now, onLimitChange });
-      if (collection !== undefined) collections.push({ collection, put: (item) => reader.put?.(item) });
-      return reader;
-    });
-    await inventory.list(api, collections, changes, signal);
+    const readers = controllers.map(({ open }) => open({ ...options, inventory, onLimitChange }));
+    await inventory.list(api, changes, signal);
     return new Snapshot(options, inventory, readers, outdated);
   }
 

@@ -1,5 +1,8 @@
-/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status/report.ts`). */
+/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status.ts`). */
 import type { Outcome } from '../../../copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import { VAULT_NOT_READ } from './inventory.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** A rule and its state. */
 export interface RuleStatus {
@@ -80,4 +83,42 @@ export function byName(
     if (left !== right) return left < right ? -1 : 1;
   }
   return 0;
+}
+
+/** The targets of a rule that are not up to date. @param snapshot with the outcomes of the rule */
+export function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
+  const failing: FailingTarget[] = [];
+  for (const { claim, outcome } of snapshot.claims.book.of(rule)) {
+    const { state, reason, message } = outcome;
+    if (state === 'synced' || state === 'released') continue;
+    const { kind, namespace, name } = parseResourceKey(claim.target);
+    const place = { kind, namespace, name };
+    if (state === 'waiting' && claim.source === undefined && reason === VAULT_NOT_READ.reason) {
+      // Without reading Vault, nothing is known of the content of a copy.
+      if (snapshot.inventory.objects.has(claim.target)) continue;
+      failing.push({ ...place, state, reason: 'Missing', message: 'the copy does not exist yet' });
+    } else if (state === 'pending') {
+      const { plan } = snapshot.decisionOn(claim.target);
+      failing.push({
+        ...place,
+        state,
+        reason: 'Outdated',
+        message: plan.do === 'later' ? 'changed while it was read' : `Keyferry will ${plan.do} it`,
+      });
+    } else {
+      failing.push({ ...place, state, reason, message });
+    }
+  }
+  return failing.toSorted(byName);
+}
+
+export const STAYS = 'Keyferry keeps it';
+
+/** What Keyferry does with a copy that its rule does not claim. @param snapshot with the decision on the copy */
+export function orphanNote(snapshot: Snapshot, copy: ResourceKey): string {
+  const { facts, plan } = snapshot.decisionOn(copy);
+  if (facts.observed?.deleting === true) return 'it is being deleted';
+  if (plan.do === 'delete') return 'Keyferry will delete it';
+  if (plan.do === 'later' && plan.because === 'namespace') return 'its namespace is being deleted';
+  return facts.usedBy === undefined ? STAYS : `${STAYS} while it is the source of ${facts.usedBy}`;
 }
