@@ -1,10 +1,9 @@
 /** The command line for the library: commands, options, help. */
 import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
-import type { ReadingConfig } from '../config/config.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
-import { mirrorsFlags } from '../config/mirrors-flags.ts';
-import { replicatorFlags } from '../config/replicator-flags.ts';
+import type { Flag } from '../config/flags.ts';
+import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/reading-flags.ts';
 import type { CliContext, ClusterOptions, DemoOptions, Outcome, StatusOptions } from './actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
 
@@ -31,8 +30,6 @@ const PLAN_EXAMPLES = [
   'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
 ];
-
-const REGEX_MODES: readonly ReadingConfig['mirrors']['regexMode'][] = ['full', 'search'];
 
 /**
  * Parses and runs one command line.
@@ -88,7 +85,9 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'only objects with problems, with every failing namespace', false)
     .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
-      finish(actions.status({ ...readingOf(flags), namespace: allNamespaces === true ? undefined : namespace })),
+      finish(
+        actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
+      ),
     );
   withReading(
     withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
@@ -97,7 +96,7 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
-    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...readingOf(flags), files })));
+    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
   withCluster(
     command(program, 'demo', 'run the examples on real servers on this machine', ['keyferry demo --once']),
     'use this cluster (default: local servers that the demo starts)',
@@ -107,22 +106,16 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
   return program;
 }
 
-/** The values of `withReading`, under the library's names. */
-interface ReadingFlags extends ClusterOptions {
-  readonly mirrorsRegex: ReadingConfig['mirrors']['regexMode'];
+interface OutputFlags extends ClusterOptions, ReadingFlags {
   readonly output: StatusOptions['output'];
-  readonly replicatorAnnotationsPrefix: string;
-  readonly replicatorAllowAll: boolean;
-  readonly replicatorIgnoreUnknown: boolean;
-  readonly replicatorRunReplicators: ReadingConfig['replicator']['runReplicators'];
 }
 
-interface PlanFlags extends ReadingFlags {
+interface PlanFlags extends OutputFlags {
   readonly recursive: boolean;
   readonly all: boolean;
 }
 
-interface StatusFlags extends ReadingFlags {
+interface StatusFlags extends OutputFlags {
   readonly namespace?: string;
   readonly allNamespaces?: boolean;
   readonly failed: boolean;
@@ -130,39 +123,17 @@ interface StatusFlags extends ReadingFlags {
 
 /** The options that define how rules are read, and the output format. */
 function withReading(target: Command): Command {
-  const { name, help, initial } = mirrorsFlags.mirrorsRegex;
-  return target
-    .addOption(
-      new Option(`--${name} <mode>`, `same as for the operator: ${help}`).choices(REGEX_MODES).default(initial),
-    )
-    .addOption(replicatorOption('annotationsPrefix'))
-    .addOption(replicatorOption('allowAll'))
-    .addOption(replicatorOption('ignoreUnknown'))
-    .addOption(replicatorOption('runReplicators'))
-    .addOption(
-      new Option('-o, --output <format>', 'output format').choices(['table', 'json', 'yaml']).default('table'),
-    );
+  for (const flag of Object.values(readingFlags)) target.addOption(readingOption(flag));
+  return target.addOption(
+    new Option('-o, --output <format>', 'output format').choices(['table', 'json', 'yaml']).default('table'),
+  );
 }
 
-function readingOf<Flags extends ReadingFlags>(flags: Flags) {
-  const {
-    mirrorsRegex: regexMode,
-    replicatorAnnotationsPrefix: annotationsPrefix,
-    replicatorAllowAll: allowAll,
-    replicatorIgnoreUnknown: ignoreUnknown,
-    replicatorRunReplicators: runReplicators,
-    ...others
-  } = flags;
-  const replicator = { annotationsPrefix, allowAll, ignoreUnknown, runReplicators };
-  return { ...others, config: { mirrors: { regexMode }, replicator } };
-}
-
-/** A flag of the running replicator, which `status` and `plan` need to read annotations in the same way. */
-function replicatorOption(key: keyof ReadingConfig['replicator']): Option {
-  const { name, isBool, hint, help, initial, parse } = replicatorFlags('replicator-')[key];
-  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, `same as for the replicator: ${help}`);
+function readingOption({ name, isBool, hint, help, initial, choices, parse }: Flag<unknown>): Option {
+  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, help);
   option.default(initial, Array.isArray(initial) ? 'all' : undefined);
   if (isBool) return option;
+  if (choices !== undefined) return option.choices(choices);
   return option.argParser((text: string) => {
     try {
       return parse(text);

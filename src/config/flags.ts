@@ -20,6 +20,8 @@ export interface Flag<T> {
   readonly parse: (text: string) => T;
   /** A comma-separated list. If the flag is repeated, all items count; for other flags only the last value counts. */
   readonly isList?: boolean;
+  /** All valid values, if they are few. */
+  readonly choices?: readonly string[];
 }
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
@@ -115,7 +117,7 @@ export function choiceFlag<const T extends string>(
     if (choice === undefined) throw new RangeError(`must be one of ${choices.join(', ')}`);
     return choice;
   };
-  return parsedFlag(name, choices.join('|'), initial, help, parse);
+  return { ...parsedFlag(name, choices.join('|'), initial, help, parse), choices };
 }
 
 /** A duration of at least `minMs`, in ms. @param initial as a user writes it */
