@@ -337,9 +337,12 @@ function toHttpRequest({ method, path, query, accept, compressed, body, contentT
   return { method, path: path + queryText(query), headers, body };
 }
 
-function queryText(query: KubeRequest['query']): string {
-  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${encodeURIComponent(name)}=${encodeURIComponent(value)}`],
-  );
-  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
+function queryText(query: KubeRequest['query'] = {}): string {
+  let text = '';
+  for (const name in query) {
+    const value = query[name];
+    if (value === undefined) continue;
+    text += `${text === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  }
+  return text;
 }

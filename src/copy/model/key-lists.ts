@@ -4,7 +4,6 @@
  */
 
 import { ByteCache } from '../../runtime/byte-cache.ts';
-import { getOrCreate } from '../../runtime/maps.ts';
 
 /** Longer values are in a cache of their own. */
 const LONG = 64;
@@ -45,6 +44,10 @@ export class KeyLists {
 
 /** The stored value of the key. If there is none, `make` creates it. */
 function shared<T>(known: Map<string, T>, key: string, make: () => T): T {
-  if (known.size >= MAX_SHORT && !known.has(key)) known.clear();
-  return getOrCreate(known, key, make);
+  const value = known.get(key);
+  if (value !== undefined) return value;
+  if (known.size >= MAX_SHORT) known.clear();
+  const made = make();
+  known.set(key, made);
+  return made;
 }
