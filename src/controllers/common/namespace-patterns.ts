@@ -17,27 +17,38 @@ export class NamespacePattern {
   readonly #test: (namespace: string) => boolean;
   readonly #search: (namespace: string) => boolean;
   readonly #results: MatchResults | undefined;
+  readonly #prefix: string;
   /** Number of instructions. The cost of compiling and matching is proportional to it. */
   readonly size: number;
   /** The only name it matches, if the pattern is a plain name. */
   readonly literal: string | undefined;
 
-  /** @param test follows the regex mode; `search` matches any part of the name */
+  /**
+   * @param test follows the regex mode; `search` matches any part of the name
+   * @param options.prefix of every name that `test` accepts
+   */
   constructor(
     test: (namespace: string) => boolean,
     search: (namespace: string) => boolean,
     size: number,
-    { results, literal }: { readonly results?: MatchResults; readonly literal?: string } = {},
+    {
+      results,
+      prefix = '',
+      literal,
+    }: { readonly results?: MatchResults; readonly prefix?: string; readonly literal?: string } = {},
   ) {
     this.#test = test;
     this.#search = search;
     this.#results = results;
+    this.#prefix = prefix;
     this.size = size;
     this.literal = literal;
   }
 
   /** Whether the namespace matches. The result is cached until the namespace is deleted. */
   matches(namespace: string): boolean {
+    // Before the cache: most pairs end here, and need no memory for a result.
+    if (!namespace.startsWith(this.#prefix)) return false;
     return this.#results === undefined ? this.#test(namespace) : this.#results.of(namespace, this.#test);
   }
 
@@ -48,7 +59,7 @@ export class NamespacePattern {
 
   /** As `matches`, for a name that may not be an existing namespace. Not cached. */
   matchesName(name: string): boolean {
-    return this.#test(name);
+    return name.startsWith(this.#prefix) && this.#test(name);
   }
 }
 
@@ -128,10 +139,10 @@ const BYTES_PER_PATTERN = 600;
 const MATCHES_BYTES = 4 * 1024 * 1024;
 
 /**
- * Size of the cache of compiled programs, bytes. The programs of one rule can take 8 MiB, and any user can write rules. An evicted
- * program is compiled again for the next namespace without a cached result.
+ * Size of the cache of compiled programs, bytes. The programs of one rule can take 10 MiB, and any user can write rules. An evicted
+ * program is compiled again for the next namespace that has the prefix of the pattern and no cached result.
  */
-const PROGRAMS_BYTES = 16 * 1024 * 1024;
+const PROGRAMS_BYTES = 12 * 1024 * 1024;
 /** Maximum, measured. */
 const BYTES_PER_INSTRUCTION = 400;
 const BYTES_PER_PROGRAM = 2048;
@@ -219,11 +230,10 @@ export class PatternCache {
     try {
       const size = this.#program(source).programSize();
       const search = (namespace: string): boolean => this.#program(source).test(namespace);
-      const prefix = prefixOf(source);
-      const full = (namespace: string): boolean =>
-        namespace.startsWith(prefix) && this.#program(source).testExact(namespace);
       const results = this.#matches.results();
-      return new NamespacePattern(this.#mode === 'full' ? full : search, search, size, { results });
+      if (this.#mode === 'search') return new NamespacePattern(search, search, size, { results });
+      const full = (namespace: string): boolean => this.#program(source).testExact(namespace);
+      return new NamespacePattern(full, search, size, { results, prefix: prefixOf(source) });
     } catch (error) {
       return { error: error instanceof Error ? error.message : String(error) };
     }

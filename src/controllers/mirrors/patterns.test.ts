@@ -170,7 +170,7 @@ test('the cache of compiled programs is bounded, and an evicted program gives th
     assert.ok('matches' in pattern);
     return pattern;
   });
-  assert.ok(cache.programBytes > 0 && cache.programBytes <= 16 * 1024 * 1024, `${cache.programBytes} bytes`);
+  assert.ok(cache.programBytes > 0 && cache.programBytes <= 12 * 1024 * 1024, `${cache.programBytes} bytes`);
   for (const [index, pattern] of patterns.entries()) {
     assert.equal(pattern.matches(`x${index}${'a'.repeat(20)}`), true);
     assert.equal(pattern.matches(`x${index}`), false);
