@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { controllerReaders } from '../controllers/list.ts';
-import { controllerOf, parseResourceKey, resourceKey } from '../copy/model/keys.ts';
+import { controllerOf, parseResourceKey } from '../copy/model/keys.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { PlanOptions } from './actions.ts';
 import { EXIT_LOSS_OR_REFUSAL, EXIT_DONE } from './exit-codes.ts';
@@ -17,7 +17,7 @@ import {
   type PlannedTarget,
   type PlanReport,
 } from './plan/report.ts';
-import { type Affected, affectedBy, type GivenKeys, keysOf, rowsOf } from './plan/rows.ts';
+import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
 import { textTable } from './text-table.ts';
 
 export interface PlanContext {
@@ -43,20 +43,19 @@ export async function planFiles(
   const collections = controllers.flatMap(({ collection }) => collection ?? []);
   const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
   const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
-  const given = givenOf(manifests, collections, home);
-  const changes = changesBy(api.cluster, given, now);
+  const given = givenOf(manifests, collections, api.cluster, home);
+  const changes = changesBy(given, now);
   const snapshot = await Snapshot.at({ api, config: options.config, controllers, changes, now, signal });
   requireReach(snapshot.inventory, (kind) => kind !== 'ConfigMap');
-  const named = keysOf(api.cluster, given);
-  const affected = affectedBy(snapshot, named);
+  const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);
-  const problems = given.flatMap((one) => problemsOf(snapshot, api.cluster, one));
+  const problems = given.flatMap((one) => problemsOf(snapshot, one));
   const lacking = collections.filter(({ kind }) => {
     const isGiven = given.some((one) => one.kind === kind);
     return isGiven && snapshot.inventory.reaches.get(kind)?.extent === 'not installed';
   });
-  const unused = [...named.objects].filter((key) => {
+  const unused = [...affected.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
   const report: PlanReport = {
@@ -67,7 +66,7 @@ export async function planFiles(
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
       ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
-      ...notesOn(snapshot, named, affected),
+      ...notesOn(snapshot, affected),
     ],
     unchanged: rows.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
@@ -78,31 +77,25 @@ export async function planFiles(
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
-function problemsOf(
-  snapshot: Snapshot,
-  cluster: string,
-  { manifest, kind, namespace, problem }: Given,
-): PlannedProblem[] {
-  const { name } = manifest.metadata;
+function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, problem }: Given): PlannedProblem[] {
   const { inventory, readers } = snapshot;
   const problems: string[] = [];
   if (kind !== 'Namespace' && inventory.isWhole('Namespace') && !inventory.namespaces.has(namespace)) {
     problems.push(`namespace ${namespace} does not exist`);
   }
   if (problem === undefined) {
-    const key = resourceKey(cluster, kind, namespace, name);
     for (const reader of readers.values()) problems.push(...reader.problemsOf(key));
   } else {
     problems.push(problem);
   }
-  return problems.map((text) => ({ rule: `${kind} ${namespace}/${name}`, problem: text }));
+  return problems.map((text) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, problem: text }));
 }
 
 /** Notes on the rules in the manifests, and on rules whose source is in them. */
-function notesOn(snapshot: Snapshot, named: GivenKeys, { rules }: Affected): PlannedNote[] {
+function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[] {
   const notes: PlannedNote[] = [];
   for (const [rule, { sources, claims, owner }] of snapshot.rules) {
-    if (!rules.has(rule) && !sources.some((source) => named.objects.has(source))) continue;
+    if (!rules.has(rule) && !sources.some((source) => objects.has(source))) continue;
     const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, claims.length);
     if (note !== undefined) notes.push({ rule: owner.title, note });
   }

@@ -20,6 +20,7 @@ export interface Given {
   readonly collection?: RuleCollection;
   /** Of its apiVersion. */
   readonly problem?: string | undefined;
+  readonly key: ResourceKey;
   /** '' for a Namespace. */
   readonly namespace: string;
   /** In the order in which they would be applied. */
@@ -30,9 +31,10 @@ export interface Given {
 export function givenOf(
   manifests: readonly Manifest[],
   collections: readonly RuleCollection[],
+  cluster: string,
   home: string,
 ): readonly Given[] {
-  const planned = new Map<string, Omit<Given, 'manifest' | 'namespace' | 'index'>>([
+  const planned = new Map<string, Omit<Given, 'manifest' | 'key' | 'namespace' | 'index'>>([
     ['v1 Namespace', { kind: 'Namespace' }],
     ...KINDS.map((content) => [`v1 ${content.kind}`, { kind: content.kind, content }] as const),
     // All versions are one object.
@@ -48,18 +50,14 @@ export function givenOf(
     const one = planned.get(manifest.kind);
     if (one === undefined) return [];
     const namespace = one.kind === 'Namespace' ? '' : (manifest.metadata.namespace ?? home);
-    return [{ ...one, manifest, namespace, index }];
+    const key = resourceKey(cluster, one.kind, namespace, manifest.metadata.name);
+    return [{ ...one, manifest, key, namespace, index }];
   });
 }
 
 /** The last of several manifests of one object counts. @param now wall clock, ms */
-export function changesBy(cluster: string, given: readonly Given[], now: number): Changes {
-  const changes = new Map<ResourceKey, (there: Listed | undefined) => Listed>();
-  for (const one of given) {
-    const key = resourceKey(cluster, one.kind, one.namespace, one.manifest.metadata.name);
-    changes.set(key, (there) => applied(one, there, now));
-  }
-  return changes;
+export function changesBy(given: readonly Given[], now: number): Changes {
+  return new Map(given.map((one) => [one.key, (there) => applied(one, there, now)]));
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The targets that the manifests concern: a row for the rule that decides a target, and one for each rule that loses. */
 import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
-import { controllerOf, type ResourceKey, resourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { winnerOf } from '../../copy/plan/contest.ts';
@@ -8,36 +8,24 @@ import type { Given } from './changes.ts';
 import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
 
-/** The objects in the manifests. */
-export interface GivenKeys {
-  /** Rules, sources and targets. */
-  readonly objects: ReadonlySet<ResourceKey>;
-  readonly namespaces: ReadonlySet<string>;
-}
-
-export function keysOf(cluster: string, given: readonly Given[]): GivenKeys {
-  const named = { objects: new Set<ResourceKey>(), namespaces: new Set<string>() };
-  for (const { manifest, kind, namespace } of given) {
-    const { name } = manifest.metadata;
-    if (kind === 'Namespace') named.namespaces.add(name);
-    else named.objects.add(resourceKey(cluster, kind, namespace, name));
-  }
-  return named;
-}
-
 export interface Affected {
-  readonly targets: ReadonlySet<ResourceKey>;
-  /** Objects in the manifests that are rules, sources or targets. */
+  /** Objects in the manifests, without namespaces. */
+  readonly objects: ReadonlySet<ResourceKey>;
+  /** Of these: rules, sources and targets. */
   readonly used: ReadonlySet<ResourceKey>;
   /** Rules in the manifests. */
   readonly rules: ReadonlySet<RuleKey>;
+  readonly targets: ReadonlySet<ResourceKey>;
 }
 
-export function affectedBy(snapshot: Snapshot, named: GivenKeys): Affected {
+export function affectedBy(snapshot: Snapshot, given: readonly Given[]): Affected {
+  const isNamespace = ({ kind }: Given): boolean => kind === 'Namespace';
+  const namespaces = new Set(given.filter(isNamespace).map(({ manifest }) => manifest.metadata.name));
+  const objects = new Set(given.filter((one) => !isNamespace(one)).map(({ key }) => key));
   const targets = new Set<ResourceKey>();
   const used = new Set<ResourceKey>();
   const rules = new Set<RuleKey>();
-  for (const object of named.objects) {
+  for (const object of objects) {
     for (const reader of snapshot.readers.values()) {
       const rule = reader.ruleOf(object);
       if (rule === undefined) continue;
@@ -46,18 +34,18 @@ export function affectedBy(snapshot: Snapshot, named: GivenKeys): Affected {
     }
   }
   for (const [rule, { sources }] of snapshot.rules) {
-    const isGiven = rules.has(rule) || sources.some((source) => named.objects.has(source));
+    const isGiven = rules.has(rule) || sources.some((source) => objects.has(source));
     for (const { claim } of snapshot.claims.book.of(rule)) {
       const { target, source } = claim;
-      const fromGiven = source !== undefined && named.objects.has(source);
+      const fromGiven = source !== undefined && objects.has(source);
       if (fromGiven) used.add(source);
-      const isNew = named.namespaces.has(parseResourceKey(target).namespace);
-      if (isGiven || fromGiven || isNew || named.objects.has(target)) targets.add(target);
+      const isNew = namespaces.has(parseResourceKey(target).namespace);
+      if (isGiven || fromGiven || isNew || objects.has(target)) targets.add(target);
     }
   }
   // Copies that their rule does not claim any more.
   for (const rule of rules) for (const target of snapshot.claims.ownedBy(rule)) targets.add(target);
-  return { targets, used, rules };
+  return { objects, used, rules, targets };
 }
 
 /**

@@ -1,26 +1,42 @@
-/** The SecretMirrors for `status` and `plan`. */
+/** The SecretMirrors for `status` and `plan`: from their own status, and from the marks on copies. */
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { SECRET } from '../../copy/model/kind.ts';
+import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import type { ControllerStatus } from '../common/snapshot/status-report.ts';
 import {
+  byName,
+  type ControllerStatus,
+  type CopyStatus,
+  failingOf,
+  notReady,
+  orphanNote,
+  type OrphanStatus,
+  type RuleState,
+  type RuleStatus,
+  STAYS,
+} from '../common/snapshot/status-report.ts';
+import {
+  MIRROR_ANNOTATIONS,
   MIRRORS_API_PATH,
   MIRRORS_API_VERSION,
+  MIRRORS_CONTROLLER,
   MIRRORS_GROUP,
+  NEVER_SYNCED,
   SECRET_MIRROR_KIND,
   SECRET_MIRROR_PLURAL,
   type SecretMirror,
+  type VaultBlock,
 } from './api.ts';
 import { NOT_INSTALLED } from './crd-diagnosis.ts';
 import { misreadPatterns } from './misread-patterns.ts';
 import { mirrorName, mirrorRule, MirrorStore } from './mirror-store.ts';
 import { MirrorReconciler } from './reconciler.ts';
+import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec } from './spec.ts';
-import { mirrorsStatus, vaultPlace } from './status-report.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SECRET_MIRROR_KIND,
@@ -40,20 +56,20 @@ export const mirrorsReader: ControllerReader = {
   open: (context) => new MirrorReader(context),
 };
 
-export class MirrorReader implements RuleReader {
+class MirrorReader implements RuleReader {
   readonly ruleNames = 'SecretMirrors';
-  readonly mirrors = new MirrorStore(() => undefined);
   readonly reconciler: MirrorReconciler;
+  readonly #mirrors = new MirrorStore(() => undefined);
   readonly #namespaces: Namespaces;
   readonly #patterns: PatternCache;
 
   constructor({ api, config, inventory, now, onLimitChange }: ReaderContext) {
-    inventory.include(COLLECTION, (item) => this.mirrors.put(item));
+    inventory.include(COLLECTION, (item) => this.#mirrors.put(item));
     this.#namespaces = inventory.namespaces;
     this.#patterns = new PatternCache(config.mirrors.regexMode);
     this.reconciler = new MirrorReconciler({
       api,
-      mirrors: this.mirrors,
+      mirrors: this.#mirrors,
       namespaces: inventory.namespaces,
       patterns: this.#patterns,
       secretKey: (namespace, name) => resourceKey(api.cluster, SECRET.kind, namespace, name),
@@ -69,7 +85,7 @@ export class MirrorReader implements RuleReader {
   }
 
   *rules(): Iterable<RuleKey> {
-    for (const [rule] of this.mirrors.all()) yield rule;
+    for (const [rule] of this.#mirrors.all()) yield rule;
   }
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
@@ -81,22 +97,18 @@ export class MirrorReader implements RuleReader {
     return `${SECRET_MIRROR_KIND} ${mirrorName(rule)}`;
   }
 
-  specOf(mirror: SecretMirror): EffectiveSpec {
-    return effectiveSpec(mirror, this.#patterns);
-  }
-
   problemsOf(object: ResourceKey): readonly string[] {
     const rule = this.ruleOf(object);
-    const mirror = rule === undefined ? undefined : this.mirrors.get(rule);
+    const mirror = rule === undefined ? undefined : this.#mirrors.get(rule);
     if (rule === undefined || mirror === undefined) return [];
     const refusal = this.reconciler.refusalOf(rule);
-    return refusal === undefined ? this.specOf(mirror).problems : [refusal];
+    return refusal === undefined ? this.#specOf(mirror).problems : [refusal];
   }
 
   noteOn(rule: RuleKey, claims: number): string | undefined {
-    const mirror = this.mirrors.get(rule);
+    const mirror = this.#mirrors.get(rule);
     if (mirror === undefined) return undefined;
-    const { problems, destinationType, destinationVault, suspects } = this.specOf(mirror);
+    const { problems, destinationType, destinationVault, suspects } = this.#specOf(mirror);
     if (problems.length > 0) return undefined;
     if (destinationType === 'vault')
       return `writes ${vaultPlace(destinationVault)} if it differs; this command does not read Vault`;
@@ -105,9 +117,119 @@ export class MirrorReader implements RuleReader {
     return notes.length === 0 ? undefined : notes.join('; ');
   }
 
-  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
-    return await mirrorsStatus(snapshot, this, isIncluded);
+  #specOf(mirror: SecretMirror): EffectiveSpec {
+    return effectiveSpec(mirror, this.#patterns);
   }
+
+  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
+    const mirrors = [...this.#mirrors.all()].filter(([, { metadata }]) => isIncluded(metadata.namespace ?? ''));
+    // Mirrors that are ready have no failing targets; those of the others are decided.
+    await snapshot.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
+    return {
+      system: MIRRORS_CONTROLLER,
+      installed: snapshot.inventory.reaches.get(SECRET_MIRROR_KIND)?.extent !== 'not installed',
+      rules: mirrors.map(([rule, mirror]) => this.#statusOf(snapshot, rule, mirror)),
+      orphans: await this.#orphansOf(snapshot),
+    };
+  }
+
+  #statusOf(snapshot: Snapshot, rule: RuleKey, mirror: SecretMirror): RuleStatus {
+    const { namespace = '', name } = mirror.metadata;
+    const { lastSyncTime } = mirror.status ?? {};
+    const spec = this.#specOf(mirror);
+    const state = stateOf(mirror);
+    const copies = Array.from(snapshot.claims.book.of(rule), ({ claim }) => claim.target).filter((key) => {
+      const observed = snapshot.inventory.objects.get(key);
+      return observed !== undefined && snapshot.claims.ownerOf(observed, key) === rule;
+    });
+    return {
+      system: MIRRORS_CONTROLLER,
+      kind: SECRET_MIRROR_KIND,
+      namespace,
+      name,
+      source:
+        spec.sourceType === 'vault' ? vaultPlace(spec.sourceVault) : `secret ${namespace}/${spec.sourceName ?? name}`,
+      destinations: spec.destinationType === 'vault' ? [vaultPlace(spec.destinationVault)] : spec.patterns,
+      ...state,
+      lastSyncTime: lastSyncTime === undefined || lastSyncTime === NEVER_SYNCED ? null : lastSyncTime,
+      copies: copies.map((key) => copyOf(snapshot, key)).toSorted(byName),
+      failing: state.ready ? [] : failingOf(snapshot, rule),
+    };
+  }
+
+  /** Copies that no mirror claims. */
+  async #orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
+    const orphans: OrphanStatus[] = [];
+    const add = (key: ResourceKey, owner: string, reason: string): void => {
+      orphans.push({ system: MIRRORS_CONTROLLER, ...copyOf(snapshot, key), owner, reason });
+    };
+    const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey; readonly why: string }[] = [];
+    for (const [key, observed] of snapshot.inventory.objects) {
+      const { annotations, labels } = observed;
+      const owner = this.reconciler.ownerOf(observed, key);
+      if (owner !== undefined) {
+        const why = snapshot.claims.book.claims(owner, key) ? undefined : this.#whyUnwanted(snapshot, owner, key);
+        if (why !== undefined) unclaimed.push({ key, owner, why });
+      } else if (labels[COPY_LABEL] === MIRRORS_CONTROLLER) {
+        const mark = annotations[MIRROR_ANNOTATIONS.ownedBy];
+        if (mark === undefined) add(key, '', 'its owner annotation was removed; Keyferry ignores it');
+        else if (isMarkedElsewhere(annotations, parseResourceKey(key))) {
+          add(key, mark, `it was cloned from the copy ${annotations[PLACE_ANNOTATION]}; Keyferry ignores it`);
+        }
+      }
+    }
+    await snapshot.decide(unclaimed.map(({ key }) => key));
+    for (const { key, owner, why } of unclaimed) {
+      const fate = orphanNote(snapshot, key);
+      const retained = fate === STAYS && snapshot.inventory.objects.get(key)?.annotations[RETAIN_ANNOTATION] === 'true';
+      add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
+    }
+    return orphans;
+  }
+
+  /** `undefined`: unknown. */
+  #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
+    const mirror = this.#mirrors.get(owner);
+    if (mirror === undefined) {
+      const [home = ''] = mirrorName(owner).split('/');
+      return snapshot.inventory.isListed(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
+    }
+    const spec = this.#specOf(mirror);
+    const { namespace, name } = parseResourceKey(key);
+    if (spec.sourceName !== name) return `the copies of its SecretMirror are now named ${spec.sourceName}`;
+    if (spec.matchers.some((pattern) => pattern.occursIn(namespace))) {
+      return 'a pattern matches only a part of the namespace name, which selects it only with --mirrors-regex=search';
+    }
+    return 'no longer selected by its SecretMirror';
+  }
+}
+
+function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
+  const { kind, namespace, name } = parseResourceKey(key);
+  const annotations = snapshot.inventory.objects.get(key)?.annotations;
+  return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
+}
+
+function stateOf({ metadata, status }: SecretMirror): RuleState {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
+  const state = status?.mirrorStatus ?? 'Unknown';
+  if (metadata.deletionTimestamp !== undefined) {
+    // A status from before the deletion does not explain why it waits.
+    const details = ready?.status === 'False' && isCurrent ? `; ${ready.reason}: ${ready.message}` : '';
+    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
+  }
+  if (ready === undefined) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
+  if (!isCurrent) {
+    return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
+  }
+  return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
+}
+
+/** Without a user and password in the address. */
+function vaultPlace(block: VaultBlock | undefined): string {
+  const host = URL.parse(block?.addr ?? '')?.host ?? '?';
+  return `vault ${host}/${(block?.path ?? '?').replace(/^\/+/, '')}`;
 }
 
 function specProblem(spec: Readonly<Record<string, unknown>>): string | undefined {

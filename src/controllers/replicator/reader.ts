@@ -1,32 +1,53 @@
-/** The annotated objects for `status` and `plan`. */
+/** The annotated objects for `status` and `plan`. They have no status of their own: their targets are decided as the controller would. */
 import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Inventory } from '../common/snapshot/inventory.ts';
 import type { ControllerReader, ReaderContext, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
-import type { ControllerStatus } from '../common/snapshot/status-report.ts';
-import { annotationNames } from './annotations.ts';
+import {
+  byName,
+  type ControllerStatus,
+  type CopyStatus,
+  failingOf,
+  LIMITED,
+  notReady,
+  orphanNote,
+  type OrphanStatus,
+  type RuleState,
+  type RuleStatus,
+} from '../common/snapshot/status-report.ts';
+import { type AnnotationNames, annotationNames, listItems } from './annotations.ts';
+import { isFilled } from './bookkeeping.ts';
 import { REPLICATED_KINDS, REPLICATOR_CONTROLLER, ReplicatorReconciler } from './reconciler.ts';
+import { eventsOf } from './rule-events.ts';
 import { readRule, type ReplicationRule, type RuleSettings } from './rule.ts';
-import { replicatorStatus } from './status-report.ts';
 
 export const replicatorReader: ControllerReader = {
   collection: undefined,
   open: (context) => new ReplicatorReader(context),
 };
 
-export class ReplicatorReader implements RuleReader {
+interface Annotated {
+  readonly key: ResourceKey;
+  readonly observed: Observed;
+  readonly replication: ReplicationRule;
+}
+
+class ReplicatorReader implements RuleReader {
   readonly ruleNames = 'Secrets or ConfigMaps with replicator annotations';
   readonly reconciler: ReplicatorReconciler;
-  readonly settings: RuleSettings;
+  readonly #names: AnnotationNames;
+  readonly #settings: RuleSettings;
   readonly #inventory: Inventory;
 
   constructor({ api, config, inventory, onLimitChange }: ReaderContext) {
     const { annotationsPrefix, allowAll, ignoreUnknown, runReplicators } = config.replicator;
     this.#inventory = inventory;
-    this.settings = {
-      names: annotationNames(annotationsPrefix),
+    this.#names = annotationNames(annotationsPrefix);
+    this.#settings = {
+      names: this.#names,
       allowAll,
       ignoreUnknown,
       // These labels are set at creation only: copies that exist keep theirs.
@@ -35,7 +56,7 @@ export class ReplicatorReader implements RuleReader {
     };
     this.reconciler = new ReplicatorReconciler({
       api,
-      settings: this.settings,
+      settings: this.#settings,
       kinds: runReplicators.map((kind) => REPLICATED_KINDS[kind]),
       namespaces: inventory.namespaces,
       observed: ({ kind }, namespace, name) => inventory.objects.get(resourceKey(api.cluster, kind, namespace, name)),
@@ -59,22 +80,154 @@ export class ReplicatorReader implements RuleReader {
     return rule.slice(REPLICATOR_CONTROLLER.length + 1).replace('/', ' ');
   }
 
-  /** The rule in the annotations of an object, or its refusal. */
-  replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
-    const rule = this.ruleOf(key);
-    const refusal = rule === undefined ? undefined : this.reconciler.refusalOf(rule);
-    if (refusal !== undefined) return { kind: 'broken', refusal };
-    return readRule(this.settings, parseResourceKey(key), annotations);
-  }
-
   problemsOf(object: ResourceKey): readonly string[] {
     const observed = this.#inventory.objects.get(object);
     if (observed === undefined || this.ruleOf(object) === undefined) return [];
-    const replication = this.replicationRuleOf(object, observed);
+    const replication = this.#replicationRuleOf(object, observed);
     return replication?.kind === 'broken' ? [replication.refusal.message] : [];
   }
 
-  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
-    return await replicatorStatus(snapshot, this, isIncluded);
+  /** The rule in the annotations of an object, or its refusal. */
+  #replicationRuleOf(key: ResourceKey, { annotations }: Observed): ReplicationRule | undefined {
+    const rule = this.ruleOf(key);
+    const refusal = rule === undefined ? undefined : this.reconciler.refusalOf(rule);
+    if (refusal !== undefined) return { kind: 'broken', refusal };
+    return readRule(this.#settings, parseResourceKey(key), annotations);
   }
+
+  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
+    const annotated: (Annotated & { readonly rule: RuleKey | undefined })[] = [];
+    for (const [key, observed] of snapshot.inventory.objects) {
+      const place = parseResourceKey(key);
+      const rule = this.ruleOf(key);
+      if (!isIncluded(place.namespace) || (rule !== undefined && !snapshot.rules.has(rule))) continue;
+      const replication = this.#replicationRuleOf(key, observed);
+      if (replication !== undefined) annotated.push({ key, observed, replication, rule });
+    }
+    await snapshot.settle(annotated.flatMap(({ rule }) => rule ?? []));
+    const rules = annotated.map(({ rule, ...one }) =>
+      rule === undefined ? this.#ignoredStatus(one) : this.#ruleStatus(snapshot, { ...one, rule }),
+    );
+    return {
+      system: REPLICATOR_CONTROLLER,
+      installed: true,
+      rules,
+      orphans: await this.#orphansOf(snapshot),
+    };
+  }
+
+  /** The part of a status that the annotations alone determine. */
+  #replicationOf({
+    key,
+    observed,
+    replication,
+  }: Annotated): Pick<RuleStatus, 'system' | 'kind' | 'namespace' | 'name' | 'source' | 'destinations'> {
+    const { kind, namespace, name } = parseResourceKey(key);
+    const from = replication.kind === 'broken' ? undefined : replication.from;
+    return {
+      system: REPLICATOR_CONTROLLER,
+      kind,
+      namespace,
+      name,
+      source: `${kind.toLowerCase()} ${from ?? `${namespace}/${name}`}`,
+      destinations: replication.kind === 'pull' ? [`${namespace}/${name}`] : this.#destinationsOf(observed),
+    };
+  }
+
+  /** As they are written in the annotations. */
+  #destinationsOf({ annotations }: Observed): string[] {
+    return [this.#names.to, this.#names.toNamespaces].flatMap((name) => listItems(annotations[name] ?? ''));
+  }
+
+  /** An object of a kind that the replicator does not run for. */
+  #ignoredStatus(annotated: Annotated): RuleStatus {
+    const replication = this.#replicationOf(annotated);
+    const message = `the replicator does not run for ${replication.kind}s (--run-replicators)`;
+    const lastSyncTime = annotated.observed.annotations[this.#names.at] ?? null;
+    return { ...replication, ...notReady('Ignored', 'NotRun', message), lastSyncTime, copies: [], failing: [] };
+  }
+
+  #ruleStatus(snapshot: Snapshot, annotated: Annotated & { readonly rule: RuleKey }): RuleStatus {
+    const { rule, replication } = annotated;
+    const entries = [...snapshot.claims.book.of(rule)];
+    const copies: CopyStatus[] = [];
+    let lastSyncTime: string | null = null;
+    for (const { claim } of entries) {
+      const target = snapshot.inventory.objects.get(claim.target);
+      if (target === undefined) continue;
+      const ours =
+        claim.mode === 'fill' ? isFilled(this.#names, target) : snapshot.claims.ownerOf(target, claim.target) === rule;
+      if (!ours) continue;
+      copies.push(this.#copyOf(claim.target, target));
+      const at = target.annotations[this.#names.at];
+      if (at !== undefined && (lastSyncTime === null || at > lastSyncTime)) lastSyncTime = at;
+    }
+    return {
+      ...this.#replicationOf(annotated),
+      ...stateOf(snapshot, replication, entries),
+      lastSyncTime,
+      copies: copies.toSorted(byName),
+      failing: failingOf(snapshot, rule),
+    };
+  }
+
+  async #orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
+    const unclaimed = [...snapshot.inventory.objects].flatMap(([key, target]) => {
+      const rule = this.reconciler.ownerOf(target, key);
+      if (rule === undefined || snapshot.claims.book.claims(rule, key)) return [];
+      const [kind = '', home = ''] = rule.slice(REPLICATOR_CONTROLLER.length + 1).split('/');
+      return snapshot.inventory.isListed(kind, home) ? [{ key, target, rule }] : [];
+    });
+    await snapshot.decide(unclaimed.map(({ key }) => key));
+    const orphans: OrphanStatus[] = [];
+    for (const { key, target, rule } of unclaimed) {
+      const why = snapshot.rules.has(rule)
+        ? 'no longer selected by its source'
+        : 'its source does not exist or has no copies';
+      const owner = target.annotations[this.#names.by] ?? '';
+      const reason = `${why}; ${orphanNote(snapshot, key)}`;
+      orphans.push({ system: REPLICATOR_CONTROLLER, ...this.#copyOf(key, target), owner, reason });
+    }
+    return orphans;
+  }
+
+  #copyOf(key: ResourceKey, { annotations }: Observed): CopyStatus {
+    const { kind, namespace, name } = parseResourceKey(key);
+    return { kind, namespace, name, sourceVersion: annotations[this.#names.version] ?? '' };
+  }
+}
+
+function stateOf(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): RuleState {
+  const [pending, settled] = [entries.filter(isPending), entries.filter((entry) => !isPending(entry))];
+  const [first, ...more] = eventsOf(replication.kind === 'broken' ? replication.refusal : undefined, settled) ?? [];
+  if (first !== undefined) {
+    const message = [first, ...more].map((remark) => remark.message).join('; ');
+    return notReady(replication.kind === 'broken' ? 'Suspended' : 'Error', first.reason, message);
+  }
+  if (dependsOnUnlisted(snapshot, replication, entries)) {
+    return notReady('Unknown', LIMITED, 'no permission to read other namespaces');
+  }
+  if (pending.length > 0) {
+    const message = `${pending.length} of ${entries.length} not up to date; check that Keyferry is running and see the events of this object`;
+    return notReady('Outdated', 'Outdated', message);
+  }
+  const waiting = entries.find(({ outcome }) => outcome.state === 'waiting')?.outcome;
+  if (waiting !== undefined) return notReady('Waiting', waiting.reason, waiting.message);
+  const message = `${entries.length} ${entries.length === 1 ? 'object is' : 'objects are'} up to date`;
+  return { state: 'Active', ready: true, reason: 'Synced', message };
+}
+
+/** Whether the rule depends on namespaces that could not be listed. */
+function dependsOnUnlisted(snapshot: Snapshot, replication: ReplicationRule, entries: readonly Entry[]): boolean {
+  if (['Namespace', 'Secret', 'ConfigMap'].every((kind) => snapshot.inventory.isWhole(kind))) return false;
+  if (replication.kind === 'push') return true;
+  return entries.some(({ claim }) => {
+    if (claim.source === undefined) return false;
+    const { kind, namespace } = parseResourceKey(claim.source);
+    return !snapshot.inventory.isListed(kind, namespace);
+  });
+}
+
+function isPending({ outcome }: Entry): boolean {
+  return outcome.state === 'pending';
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { SECRET } from '../../../copy/model/kind.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { Contents } from './contents.ts';
 
@@ -26,7 +25,7 @@ function contents(): { readonly contents: Contents; readonly paths: string[] } {
       return { status: 200, body: Buffer.from(JSON.stringify(body)) };
     },
   };
-  return { contents: new Contents(api, [SECRET]), paths };
+  return { contents: new Contents(api), paths };
 }
 
 test('objects of one name that are requested at the same time are read by one list', async () => {

@@ -11,7 +11,7 @@ import type { KubeApi } from '../../../kube/api.ts';
 import { isObjectGone } from '../../../kube/errors.ts';
 import { parseJson } from '../../../kube/json.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
-import type { Changes } from './inventory.ts';
+import { type Changes, KINDS } from './inventory.ts';
 
 export interface Found {
   readonly resourceVersion: string;
@@ -28,7 +28,6 @@ const PARALLEL = 8;
 
 export class Contents {
   readonly #api: KubeApi;
-  readonly #kinds: ReadonlyMap<string, Kind>;
   /** `null`: it does not exist. */
   readonly #found = new Map<ResourceKey, Found | null>();
   readonly #signal: AbortSignal | undefined;
@@ -37,11 +36,10 @@ export class Contents {
   readonly #requested = new Set<ResourceKey>();
   #batch: Promise<void> | undefined;
 
-  constructor(api: KubeApi, kinds: readonly Kind[], signal?: AbortSignal, changes: Changes = new Map()) {
+  constructor(api: KubeApi, signal?: AbortSignal, changes: Changes = new Map()) {
     this.#signal = signal;
     this.#changes = changes;
     this.#api = api;
-    this.#kinds = new Map(kinds.map((kind) => [kind.kind, kind]));
   }
 
   /** `undefined`: not read; `null`: it did not exist. */
@@ -137,7 +135,7 @@ export class Contents {
 
   #kindOf(key: ResourceKey): Kind {
     const { kind } = parseResourceKey(key);
-    const known = this.#kinds.get(kind);
+    const known = KINDS.find((one) => one.kind === kind);
     if (known === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
     return known;
   }

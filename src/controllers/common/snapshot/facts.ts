@@ -4,7 +4,7 @@ import { SECRET } from '../../../copy/model/kind.ts';
 import type { Claims } from '../../../copy/plan/claims.ts';
 import type { FactSource, TargetReader } from '../../../copy/plan/decide.ts';
 import { Contents } from './contents.ts';
-import { type Inventory, KINDS } from './inventory.ts';
+import type { Inventory } from './inventory.ts';
 import type { SnapshotOptions } from './snapshot.ts';
 
 export function factsFrom(
@@ -12,7 +12,7 @@ export function factsFrom(
   claims: Claims,
   { api, changes, now, signal }: Pick<SnapshotOptions, 'api' | 'changes' | 'now' | 'signal'>,
 ): { readonly source: FactSource; readonly reader: TargetReader } {
-  const contents = new Contents(api, KINDS, signal, changes);
+  const contents = new Contents(api, signal, changes);
   const reader: TargetReader = {
     state: (target) => {
       const observed = inventory.objects.get(target);
