@@ -29,6 +29,7 @@ export const replicatorReader: ControllerReader = {
   open: (context) => new ReplicatorReader(context),
 };
 
+/** An object whose annotations request copies. */
 interface Annotated {
   readonly key: ResourceKey;
   readonly observed: Observed;
@@ -108,12 +109,7 @@ class ReplicatorReader implements RuleReader {
     const rules = annotated.map(({ rule, ...one }) =>
       rule === undefined ? this.#ignoredStatus(one) : this.#ruleStatus(snapshot, { ...one, rule }),
     );
-    return {
-      system: REPLICATOR_CONTROLLER,
-      installed: true,
-      rules,
-      orphans: await this.#orphansOf(snapshot),
-    };
+    return { system: REPLICATOR_CONTROLLER, installed: true, rules, orphans: await this.#orphansOf(snapshot) };
   }
 
   /** The part of a status that the annotations alone determine. */
