@@ -285,7 +285,21 @@ describe('run', () => {
       [['--controllers=replicator'], { controllers: ['replicator'], controllersNamed: true }],
     ]);
     refused('run', ['--controllers=x'], `--controllers: bad value "x": must be a list of ${CONTROLLERS.join(', ')}`);
+    refused(
+      'run',
+      ['--controllers=mirrors,x'],
+      `--controllers: bad value "mirrors,x": must be a list of ${CONTROLLERS.join(', ')}`,
+    );
     refused('run', ['--leader-elect', 'false'], 'unexpected argument "false"');
+  });
+
+  it('refuses an empty list, which would mean the default: everything', () => {
+    for (const flag of ['--controllers', '--vault-addresses']) {
+      for (const empty of ['', ' ', ',']) {
+        const problem = 'must have at least one item; omit the flag for the default';
+        refused('run', [flag, empty], `${flag}: bad value ${JSON.stringify(empty)}: ${problem}`);
+      }
+    }
   });
 
   it('has the flags of all controllers, the flags of the replicator with its name', () => {
@@ -297,7 +311,7 @@ describe('run', () => {
     ]);
     assert.deepEqual([config.mirrors.regexMode, config.mirrors.allowCrossNamespaceAuth], ['search', true]);
     assert.deepEqual([config.replicator.allowAll, config.replicator.runReplicators], [true, ['secret']]);
-    refused('run', ['--allow-all'], 'unknown flag --allow-all');
+    refused('run', ['-allow-all'], 'unknown flag -allow-all; did you mean --replicator-allow-all?');
     refused('run', ['--metrics-bind-address=:1'], 'unknown flag --metrics-bind-address');
   });
 

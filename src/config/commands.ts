@@ -2,7 +2,7 @@
 import { commonFlags } from './common-flags.ts';
 import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
 import { CONTROLLERS } from './config.ts';
-import { parsedFlag, type FlagTable, type ListenSetting } from './flags.ts';
+import { listFlag, type FlagTable, type ListenSetting } from './flags.ts';
 import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
 import {
   kubeConfigFlag,
@@ -11,8 +11,6 @@ import {
   replicatorConfig,
   replicatorFlags,
 } from './replicator-flags.ts';
-import { quoted, UsageError } from './usage-error.ts';
-import { parseList } from './values.ts';
 import { vaultEnvironment } from './vault-environment.ts';
 import { vaultConfig, vaultFlags } from './vault-flags.ts';
 import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
@@ -31,7 +29,9 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 function runCommand(): ControllerCommand {
   const list = CONTROLLERS.join(', ');
   const flags = {
-    controllers: parsedFlag('controllers', 'list', '', `comma-separated list of ${list} (default: all)`, parseList),
+    controllers: listFlag('controllers', 'list', `comma-separated list of ${list} (default: all)`, (item) => {
+      if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
+    }),
     ...commonFlags(':8080', RUN_LEASE),
     ...mirrorsFlags,
     ...vaultFlags,
@@ -44,10 +44,6 @@ function runCommand(): ControllerCommand {
   } as const;
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
     refuseRest(rest);
-    const unknown = values.controllers.find((name) => !CONTROLLERS.some((known) => known === name));
-    if (unknown !== undefined) {
-      throw new UsageError(`--controllers: bad value ${quoted(unknown)}: must be a list of ${list}`);
-    }
     const controllersNamed = values.controllers.length > 0;
     const controllers = CONTROLLERS.filter((name) => !controllersNamed || values.controllers.includes(name));
     return {

@@ -69,7 +69,8 @@ describe('Go flags', () => {
     for (const [argv, message] of [
       [['--nope'], 'unknown flag --nope'],
       [['--constructor=1'], 'unknown flag --constructor'],
-      [['-x=1'], 'unknown flag --x'],
+      [['-x=1'], 'unknown flag -x'],
+      [['-le'], 'unknown flag -le'],
       [['---file'], 'bad flag syntax: "---file"'],
       [['--=a'], 'bad flag syntax: "--=a"'],
       [['--file'], '--file needs a value'],

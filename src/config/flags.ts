@@ -48,7 +48,11 @@ export function parseFlags<Table extends FlagTable>(
   argv: readonly string[],
 ): ParsedFlags<Table> | undefined {
   const byName = new Map(Object.entries(table).map(([key, flag]) => [flag.name, { key, flag }]));
-  const split = splitGoFlags(argv, (name) => byName.get(name)?.flag.isBool);
+  const hintFor = (name: string): string => {
+    const similar = [...byName.keys()].find((known) => known.endsWith(`-${name}`));
+    return similar === undefined ? '' : `; did you mean --${similar}?`;
+  };
+  const split = splitGoFlags(argv, (name) => byName.get(name)?.flag.isBool, hintFor);
   if (split.help) return undefined;
   const values: Record<string, unknown> = initialValues(table);
   const given = new Set<keyof Table>();
@@ -147,7 +151,11 @@ export function addressFlag(name: string, initial: string, help: string): Flag<L
   return parsedFlag(name, 'address', initial, help, parse);
 }
 
-/** A comma-separated list that can be repeated: all items count. @param check throws RangeError for a bad item */
+/**
+ * A comma-separated list that can be repeated: all items count. An empty list is an error, because an empty value in a manifest would
+ * otherwise mean the default, which permits everything.
+ * @param check throws RangeError for a bad item
+ */
 export function listFlag(
   name: string,
   hint: string,
@@ -156,10 +164,11 @@ export function listFlag(
 ): Flag<readonly string[]> {
   const parse = (text: string): readonly string[] => {
     const items = parseList(text);
+    if (items.length === 0) throw new RangeError('must have at least one item; omit the flag for the default');
     for (const item of items) check(item);
     return items;
   };
-  return { ...parsedFlag(name, hint, '', help, parse), isList: true };
+  return { name, isBool: false, hint, help, initial: [], initialText: '', parse, isList: true };
 }
 
 /** A value with its own parser. @param initial as a user writes it */

@@ -16,9 +16,14 @@ export interface GoFlags {
 
 /**
  * @param isBool whether the flag of this name is boolean; `undefined` if the flag does not exist
+ * @param hintFor end of the error for an unknown flag
  * @throws UsageError for an unknown flag, a missing value, or something like `--=x`
  */
-export function splitGoFlags(argv: readonly string[], isBool: (name: string) => boolean | undefined): GoFlags {
+export function splitGoFlags(
+  argv: readonly string[],
+  isBool: (name: string) => boolean | undefined,
+  hintFor: (name: string) => string = () => '',
+): GoFlags {
   const flags: [string, string][] = [];
   for (let at = 0; at < argv.length; at++) {
     const argument = argv[at] ?? '';
@@ -33,7 +38,8 @@ export function splitGoFlags(argv: readonly string[], isBool: (name: string) => 
     const bool = isBool(name);
     if (bool === undefined) {
       if (name === 'h' || name === 'help') return { flags, rest: [], help: true };
-      throw new UsageError(`unknown flag --${name}`);
+      const written = argument.slice(0, argument.length - text.length + name.length);
+      throw new UsageError(`unknown flag ${written}${hintFor(name)}`);
     }
     if (equals !== -1) {
       flags.push([name, text.slice(equals + 1)]);

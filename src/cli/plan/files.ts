@@ -19,11 +19,18 @@ export async function readManifests(
 ): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
   for (const name of paths) {
-    if (name === '-') manifests.push(...parseManifests(await stdin(), 'standard input', kinds));
+    if (name === '-') manifests.push(...parseStandardInput(await stdin(), kinds));
     else
       for (const file of await filesOf(name, recursive))
         manifests.push(...parseManifests(await read(file), file, kinds));
   }
+  return manifests;
+}
+
+/** Empty input is an error: in `kustomize build | keyferry plan -` it usually means that the first command failed. */
+function parseStandardInput(text: string, kinds: ReadonlySet<string>): Manifest[] {
+  const manifests = parseManifests(text, 'standard input', kinds);
+  if (manifests.length === 0) throw new ManifestError('standard input: contains no manifest');
   return manifests;
 }
 

@@ -187,6 +187,13 @@ describe('keyferry plan', () => {
     assert.deepEqual(await rows(`${empty}type:\n`), [[], 0]);
   });
 
+  it('refuses standard input without a manifest, because the command before the pipe has failed', async () => {
+    for (const input of ['', '# nothing\n---\n', 'apiVersion: v1\nkind: List\nitems: []\n']) {
+      const { code, stdout, stderr } = await run(['-'], input);
+      assert.deepEqual([code, stdout, stderr], [1, '', 'keyferry plan: standard input: contains no manifest\n']);
+    }
+  });
+
   it('reads folders as kubectl does', async () => {
     const root = path.join(folder, 'manifests');
     await mkdir(path.join(root, 'deep'), { recursive: true });
