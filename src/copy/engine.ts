@@ -5,9 +5,9 @@
  *   targets  take all claims on one target, plan, do one write, record the outcome
  *   status   update the status of a rule, at most once a second
  *
- * Handlers only enqueue keys. The targets of a backend (`target-queues.ts`) start when every rule was evaluated once and the backend is
- * synced. Before that, a claimed target may look unclaimed. After that, a copy is still deleted only after its owner was read from the
- * server.
+ * Handlers only enqueue keys. The targets of a backend (`target-queues.ts`) start when every rule except the heavy ones was evaluated once and
+ * the backend is synced. Before that, a claimed target may look unclaimed: the copies of a heavy rule get the answer `later` until it is
+ * evaluated. After that, a copy is still deleted only after its owner was read from the server.
  */
 import { retryAfterMs } from '../kube/errors.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -38,7 +38,7 @@ export interface EngineOptions {
 
 /** Transient errors are reported to users only after this many failed attempts in a row (about 5 s). */
 const REPORT_AFTER_ATTEMPTS = 6;
-/** Longest wait after a transient error, ms. So 10 s after the end of any outage all targets are in their desired state. */
+/** Longest wait after a transient error, ms. So each target is tried again within 8 s after an outage, if no Retry-After delays it. */
 const PASSING_WAIT_MS = 8000;
 /** Between two status updates of a rule, ms. */
 const STATUS_INTERVAL_MS = 1000;

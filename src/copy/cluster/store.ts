@@ -63,7 +63,7 @@ export class KubeStore implements SourceProvider {
       api.cluster,
       kind.kind,
       (key, before, after, initial, own) => {
-        // `forget` is called for followed sources only.
+        // `unfollow` is called for followed sources only.
         if (after === undefined) this.#fingerprints.delete(key);
         options.onChange(key, before, after, initial, own);
       },
@@ -80,7 +80,7 @@ export class KubeStore implements SourceProvider {
     return resourceKey(this.api.cluster, this.kind.kind, namespace, name);
   }
 
-  /** Follows a source. @see forget */
+  /** Follows a source. @see unfollow */
   follow(key: ResourceKey): void {
     this.watches.follow(key);
   }
@@ -125,7 +125,7 @@ export class KubeStore implements SourceProvider {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
-      // `forget` drops the fingerprint and leaves the content.
+      // `unfollow` drops the fingerprint and leaves the content.
       this.#remember(key, cached);
       return cached;
     }

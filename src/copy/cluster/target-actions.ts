@@ -277,8 +277,8 @@ export class TargetActions {
       run.lastRead = null;
       return { requeueAfterMs: RACE_RETRY_MS };
     }
-    if (observed !== undefined && isImmutable(error) && !run.frozen) {
-      run.frozen = true;
+    if (observed !== undefined && isImmutable(error) && !run.cannotUpdate) {
+      run.cannotUpdate = true;
       return 'again';
     }
     throw error;

@@ -13,7 +13,7 @@ export class TargetRun implements TargetReader {
   /** Uid of the object that this run deleted and the server reported as gone; the watch may be behind. */
   deletedUid: string | undefined;
   /** The server refused to change the target as it is. */
-  frozen = false;
+  cannotUpdate = false;
   /** @see Facts.takeoverFailed */
   takeoverFailed = false;
   readonly #store: KubeStore;
@@ -44,7 +44,7 @@ export class TargetRun implements TargetReader {
         indexed !== undefined,
       held: heldIn(memory),
       type: store.kind.typed ? memory?.type : '',
-      frozen: this.frozen,
+      cannotUpdate: this.cannotUpdate,
       takeoverFailed: this.takeoverFailed,
     };
   }
@@ -56,7 +56,7 @@ export class TargetRun implements TargetReader {
       return true;
     }
     this.lastRead = observe(read.metadata);
-    this.frozen = read.immutable;
+    this.cannotUpdate = read.immutable;
     this.#memory.storeContent(target, this.lastRead.resourceVersion, read.content, read.content.type);
     return true;
   }

@@ -195,7 +195,7 @@ class World {
       held: this.held.get(target),
       type: this.held.get(target)?.fingerprint.type,
       orphanAction: found.orphanAction,
-      frozen: false,
+      cannotUpdate: false,
     };
   }
 }

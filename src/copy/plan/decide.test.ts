@@ -54,7 +54,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
       goingAway: false,
       held: now.held && { resourceVersion: now.target?.resourceVersion ?? '', fingerprint: now.held },
       type: now.held?.type,
-      frozen: false,
+      cannotUpdate: false,
     }),
     read: async () => {
       reads.push('target');

@@ -40,9 +40,9 @@ export interface Facts extends Contest {
   readonly type?: string | undefined;
   /** The answer to `need owner`. */
   readonly orphanAction: OrphanAction | undefined;
-  /** The server refused to change the target as it is (another type, or immutable). */
-  readonly frozen: boolean;
-  /** The takeover by the winner failed with an error that is not transient. @see shouldGiveUpTakeover */
+  /** The target is immutable, or the server refused an update (another type). */
+  readonly cannotUpdate: boolean;
+  /** The takeover by the winner failed: with a permanent error, or with a transient one that was reported. @see shouldGiveUpTakeover */
   readonly takeoverFailed?: boolean;
 }
 

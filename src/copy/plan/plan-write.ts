@@ -43,7 +43,7 @@ export function planWrite(
     desired = { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: null } };
   }
   if (data === 'current' && matches(desired, observed)) return { do: 'nothing', remarks };
-  if (data === 'frozen' || facts.frozen) {
+  if (data === 'frozen' || facts.cannotUpdate) {
     if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
     return {
       do: 'fail',

@@ -6,8 +6,9 @@
  *   absent ──add──▶ waiting ──worker free──▶ running ──done──▶ absent
  *      └──add later──▶ delayed ──due──▶ waiting
  *
- * - **waiting**: in one of two lists, `normal` before `low`, each first in first out. Adding it again changes nothing,
- *   but adding it as `normal` moves it from `low` to the end of `normal`.
+ * - **waiting**: in one of two lists, `normal` before `low`. In a list groups take turns, and each group is first in, first
+ *   out. Adding the key again changes nothing, but adding it as `normal` moves it from `low` to the end of its group in
+ *   `normal`.
  * - **delayed**: in the heap with a due time. Of several times the earliest wins, and an add without a delay ends the
  *   wait: the run that follows decides again whether to requeue.
  * - **running**: with one worker. Adding it meanwhile marks it *dirty*: it waits again when the run is over. It may be

@@ -2,12 +2,10 @@
  * Limits the calls of one identity to one server, by mount. Each mount has a gate: a circuit breaker and slots of its own. So a secrets
  * engine that hangs (a database that does not answer) does not affect other mounts and other identities.
  *
- * A call needs up to three slots:
+ * A call needs a slot of its gate (at most `MOST_CALLS` calls at a time) and a slot of its server.
  *
- * - A gate has at most `MOST_CALLS` calls at a time.
- * - A gate is *unproven* until a call was answered, and again after a call without an answer. It has one call at a time, and all
- *   unproven gates of a server together have at most half of its slots. So they never take the slots of the others.
- * - A server has a limited number of calls at a time.
+ * A gate is *unproven* until a call gets a response, and again after a call without one. A call of an unproven gate also needs the only
+ * trial slot of the gate, and one of the server's slots for unproven gates: half of all. So unproven gates never take the slots of others.
  */
 import { Circuit, type CircuitOptions } from './circuit.ts';
 import { Slots } from './slots.ts';

@@ -25,7 +25,7 @@ export function factsFrom(
         goingAway: false,
         held,
         type: parseResourceKey(target).kind === SECRET.kind ? held?.fingerprint.type : '',
-        frozen: held?.immutable ?? false,
+        cannotUpdate: held?.immutable ?? false,
       };
     },
     read: async (target) => await contents.read(target),
