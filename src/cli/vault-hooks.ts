@@ -8,7 +8,7 @@ import type { SessionEvent } from '../vault/session/session-events.ts';
 /** Maximum number of servers, and of login mounts, with their own series in the metrics. */
 const MAX_SERIES = 100;
 
-type Hooks = Pick<VaultBackendOptions, 'onCall' | 'onSession' | 'onWrite' | 'onLeftLease' | 'onError'>;
+type Hooks = Pick<VaultBackendOptions, 'onCall' | 'onSession' | 'onWrite' | 'onRevokeFailed' | 'onError'>;
 
 export function vaultHooks(log: Log, metrics: Metrics): Hooks {
   const servers = new BoundedLabel(MAX_SERIES);
@@ -31,7 +31,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
       metrics.vault.versionsWritten.inc({ vault: servers.of(addr), system });
       log.info('Vault entry written', { target, owner: owner.title });
     },
-    onLeftLease: (source, lease, error) => {
+    onRevokeFailed: (source, lease, error) => {
       log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
     },
     onError: (source, error, retryInMs) => {

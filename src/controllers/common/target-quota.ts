@@ -75,7 +75,7 @@ export class TargetQuota {
     const account = this.#account(namespace);
     account.total -= request.count;
     if (!request.admitted) account.refused -= 1;
-    account.requests.splice(placeOf(account.requests, request), 1);
+    account.requests.splice(insertionIndex(account.requests, request), 1);
     if (account.requests.length === 0) this.#accounts.delete(namespace);
     else this.#decide(account);
   }
@@ -113,14 +113,14 @@ export class TargetQuota {
 
   #enter(account: Account, namespace: string, rule: RuleKey, rank: string): Request {
     const request = { rule, rank, count: 0, admitted: true };
-    account.requests.splice(placeOf(account.requests, request), 0, request);
+    account.requests.splice(insertionIndex(account.requests, request), 0, request);
     this.#of.set(rule, { namespace, request });
     return request;
   }
 }
 
 /** The index of the request, or where to insert it. */
-function placeOf(sorted: readonly Request[], { rank, rule }: Request): number {
+function insertionIndex(sorted: readonly Request[], { rank, rule }: Request): number {
   let [from, to] = [0, sorted.length];
   while (from < to) {
     const middle = (from + to) >> 1;

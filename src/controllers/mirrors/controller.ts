@@ -73,7 +73,7 @@ class MirrorsController implements Controller {
       recordEvent,
       specOptions,
       now: () => clock.now(),
-      onLeftLease: (mirror, lease, error) => {
+      onRevokeFailed: (mirror, lease, error) => {
         log.warn('cannot revoke a Vault lease, it stays valid until it expires', { mirror, lease, error });
       },
     });

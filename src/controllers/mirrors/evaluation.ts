@@ -83,9 +83,9 @@ export class MirrorEvaluation {
       const claims = leavingClaims(owner, view.ownedBy(rule), 'InvalidSpec', refusal);
       return { owner, version, claims, sources };
     }
-    const entry = vault?.placeOf(spec.destinationLocation);
+    const entry = vault?.targetKeyOf(spec.destinationLocation);
     if (entry !== undefined && source !== undefined) targets.push(entry);
-    const sourcePlace = vault?.placeOf(spec.sourceLocation);
+    const sourcePlace = vault?.targetKeyOf(spec.sourceLocation);
     // Not by a spread: an object made by one with a member more takes half as much memory again.
     const claims = Array.from(targets, (target): Claim => ({ owner, mode: 'own', source, sourcePlace, shape, target }));
     if (spec.problems.length > 0) {

@@ -31,7 +31,7 @@ export interface MirrorLeasesOptions {
   readonly secrets: KubeStore;
   readonly specOptions: SpecOptions;
   /** A lease could not be revoked; it expires. */
-  readonly onLeftLease: (mirror: string, leaseId: string, error: unknown) => void;
+  readonly onRevokeFailed: (mirror: string, leaseId: string, error: unknown) => void;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -47,7 +47,7 @@ interface Revocation {
 }
 
 interface LeaseRevocation {
-  state: 'revoking' | 'waiting' | 'over';
+  state: 'revoking' | 'waiting' | 'revoked';
   failures: number;
   /** Wall clock, ms. */
   retryAt: number;
@@ -61,8 +61,8 @@ interface LeasedCopy {
 
 export class MirrorLeases {
   readonly #options: MirrorLeasesOptions;
-  readonly #revocations = new Map<RuleKey, Revocation>();
-  readonly #endings = new Map<RuleKey, Map<string, LeaseRevocation>>();
+  readonly #revocationOfDeleted = new Map<RuleKey, Revocation>();
+  readonly #revocationsOfReplaced = new Map<RuleKey, Map<string, LeaseRevocation>>();
 
   constructor(options: MirrorLeasesOptions) {
     this.#options = options;
@@ -70,8 +70,8 @@ export class MirrorLeases {
 
   /** The mirror was deleted. */
   remove(rule: RuleKey): void {
-    this.#revocations.delete(rule);
-    this.#endings.delete(rule);
+    this.#revocationOfDeleted.delete(rule);
+    this.#revocationsOfReplaced.delete(rule);
     this.#options.backend.leases.release(rule);
   }
 
@@ -80,7 +80,7 @@ export class MirrorLeases {
     const { backend } = this.#options;
     return {
       expiresSoon: (leaseId) => backend.leases.find(leaseId)?.state === 'replaced',
-      isOver: (leaseId) => this.#endings.get(rule)?.get(leaseId)?.state === 'over',
+      isOver: (leaseId) => this.#revocationsOfReplaced.get(rule)?.get(leaseId)?.state === 'revoked',
       destinationVersion: this.#entryVersion(entries.find(({ claim }) => isVaultKey(claim.target))),
     };
   }
@@ -93,26 +93,26 @@ export class MirrorLeases {
     entries: readonly Entry[],
   ): number | undefined {
     const replaced = vaultLeases.filter(({ expirationTime }) => expirationTime !== undefined);
-    const endings = this.#endings.get(rule) ?? new Map<string, LeaseRevocation>();
-    for (const leaseId of endings.keys()) {
-      if (replaced.every(({ leaseID }) => leaseID !== leaseId)) endings.delete(leaseId);
+    const revocations = this.#revocationsOfReplaced.get(rule) ?? new Map<string, LeaseRevocation>();
+    for (const leaseId of revocations.keys()) {
+      if (replaced.every(({ leaseID }) => leaseID !== leaseId)) revocations.delete(leaseId);
     }
     if (replaced.length === 0) {
-      this.#endings.delete(rule);
+      this.#revocationsOfReplaced.delete(rule);
       return undefined;
     }
-    this.#endings.set(rule, endings);
+    this.#revocationsOfReplaced.set(rule, revocations);
     const { specOptions } = this.#options;
     const now = this.#options.now();
     let next = Infinity;
     for (const { leaseID, vault, expirationTime = '' } of replaced) {
       next = Math.min(next, Date.parse(expirationTime));
       if (this.#isUsed(rule, leaseID, entries)) continue;
-      const ending = endings.get(leaseID) ?? { state: 'waiting', failures: 0, retryAt: 0 };
-      endings.set(leaseID, ending);
-      if (ending.state === 'waiting' && ending.retryAt <= now) {
-        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), ending);
-      } else if (ending.state === 'waiting') next = Math.min(next, ending.retryAt);
+      const revocation = revocations.get(leaseID) ?? { state: 'waiting', failures: 0, retryAt: 0 };
+      revocations.set(leaseID, revocation);
+      if (revocation.state === 'waiting' && revocation.retryAt <= now) {
+        void this.#revoke(rule, leaseID, sourceLocationOf(mirror, vault, specOptions), revocation);
+      } else if (revocation.state === 'waiting') next = Math.min(next, revocation.retryAt);
     }
     // One second more, so that a lease has expired by then.
     return Math.min(Math.max(0, next - now) + 1000, RETRY.longest);
@@ -120,13 +120,13 @@ export class MirrorLeases {
 
   /** Revokes all leases of a deleted mirror. @returns whether that is done; if not, its status is touched later */
   revocation(rule: RuleKey, mirror: SecretMirror, spec: EffectiveSpec): boolean {
-    const known = this.#revocations.get(rule);
+    const known = this.#revocationOfDeleted.get(rule);
     if (known?.uid === mirror.metadata.uid) return known.done;
     const { engine } = this.#options;
     const leases = this.#leasesToRevoke(rule, mirror, spec);
     if (leases.size === 0) return true;
     const revocation: Revocation = { uid: mirror.metadata.uid, done: false };
-    this.#revocations.set(rule, revocation);
+    this.#revocationOfDeleted.set(rule, revocation);
     void this.#revokeAll(rule, leases).finally(() => {
       // The entry stays until the mirror is deleted, so that the leases are revoked only once.
       revocation.done = true;
@@ -143,28 +143,28 @@ export class MirrorLeases {
   ): Map<string, VaultLocation | undefined> {
     const { backend, specOptions } = this.#options;
     const retain = deletePolicy === 'retain';
-    const ends = new Map<string, VaultLocation | undefined>();
+    const leases = new Map<string, VaultLocation | undefined>();
     const { vaultSource, vaultLeases = [] } = mirror.status ?? {};
-    if (!retain) for (const { leaseId } of backend.leases.of(rule)) ends.set(leaseId, undefined);
-    if (!retain && vaultSource?.leaseID !== undefined) ends.set(vaultSource.leaseID, sourceLocation);
+    if (!retain) for (const { leaseId } of backend.leases.of(rule)) leases.set(leaseId, undefined);
+    if (!retain && vaultSource?.leaseID !== undefined) leases.set(vaultSource.leaseID, sourceLocation);
     for (const { leaseID, vault, expirationTime } of vaultLeases) {
       if (retain && (expirationTime === undefined || this.#isOnCopies(rule, leaseID))) continue;
-      ends.set(leaseID, sourceLocationOf(mirror, vault, specOptions));
+      leases.set(leaseID, sourceLocationOf(mirror, vault, specOptions));
     }
-    return ends;
+    return leases;
   }
 
   /** Never rejects. */
   async #revokeAll(rule: RuleKey, leases: ReadonlyMap<string, VaultLocation | undefined>): Promise<void> {
-    const { backend, onLeftLease } = this.#options;
-    const end = async ([leaseId, location]: [string, VaultLocation | undefined]): Promise<void> => {
+    const { backend, onRevokeFailed } = this.#options;
+    const revoke = async ([leaseId, location]: [string, VaultLocation | undefined]): Promise<void> => {
       try {
-        await backend.endLease(rule, leaseId, location, REVOKE_LIMIT_MS);
+        await backend.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
       } catch (error) {
-        onLeftLease(mirrorName(rule), leaseId, error);
+        onRevokeFailed(mirrorName(rule), leaseId, error);
       }
     };
-    await Promise.all(Array.from(leases, end));
+    await Promise.all(Array.from(leases, revoke));
   }
 
   /** Never rejects. */
@@ -172,17 +172,17 @@ export class MirrorLeases {
     rule: RuleKey,
     leaseId: string,
     location: VaultLocation | undefined,
-    ending: LeaseRevocation,
+    revocation: LeaseRevocation,
   ): Promise<void> {
-    const { backend, engine, now, onLeftLease } = this.#options;
-    ending.state = 'revoking';
+    const { backend, engine, now, onRevokeFailed } = this.#options;
+    revocation.state = 'revoking';
     try {
-      await backend.endLease(rule, leaseId, location, REVOKE_LIMIT_MS);
-      ending.state = 'over';
+      await backend.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
+      revocation.state = 'revoked';
     } catch (error) {
-      if (ending.failures === 0) onLeftLease(mirrorName(rule), leaseId, error);
-      ending.state = 'waiting';
-      ending.retryAt = now() + Math.min(RETRY.first * 2 ** ending.failures++, RETRY.longest);
+      if (revocation.failures === 0) onRevokeFailed(mirrorName(rule), leaseId, error);
+      revocation.state = 'waiting';
+      revocation.retryAt = now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
     }
     engine.enqueueStatus(rule);
   }

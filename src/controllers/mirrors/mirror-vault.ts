@@ -40,8 +40,8 @@ export class MirrorVault implements LeaseObserver {
   }
 
   /** The key of an entry as a target. */
-  placeOf(location: VaultLocation | undefined): ResourceKey | undefined {
-    return location === undefined ? undefined : this.#options.backend.locations.placeOf(location);
+  targetKeyOf(location: VaultLocation | undefined): ResourceKey | undefined {
+    return location === undefined ? undefined : this.#options.backend.locations.targetKeyOf(location);
   }
 
   trouble(source: ResourceKey): VaultTrouble | undefined {
@@ -56,7 +56,7 @@ export class MirrorVault implements LeaseObserver {
       uses.push({ key: vaultSourceKey(sourceLocation, rule), location: sourceLocation, pollSeconds });
     }
     if (destinationLocation !== undefined) {
-      const key = this.#options.backend.locations.placeOf(destinationLocation);
+      const key = this.#options.backend.locations.targetKeyOf(destinationLocation);
       uses.push({ key, location: destinationLocation, pollSeconds });
     }
     this.#options.backend.locations.set(rule, uses);

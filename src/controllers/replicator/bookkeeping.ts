@@ -7,7 +7,7 @@ import { type AnnotationNames, type Annotations, readBool, type Refusal } from '
  * The source's version on a target. An old version alone is no reason to write while the data are equal, because a loop of
  * replicate-from would never settle. A missing version, or one that another client has set, is.
  */
-export function versionMark(
+export function versionPatch(
   names: AnnotationNames,
   observed: Observed | undefined,
   version: string,

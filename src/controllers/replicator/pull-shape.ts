@@ -9,7 +9,7 @@ import type { Observed } from '../../copy/model/observed.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 import { type Annotations, readBool, sourcePath } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { isFilled, isFrozen, versionMark } from './bookkeeping.ts';
+import { isFilled, isFrozen, versionPatch } from './bookkeeping.ts';
 import { inheritance, permission, type Place } from './permission.ts';
 import { type RuleSettings, unknownOn } from './rule.ts';
 
@@ -103,7 +103,7 @@ export class PullShape implements Shape {
     };
     const at = { [names.at]: rfc3339(now) };
     if (frozen) return { ...UNCHANGED_METADATA, annotations: passedOn, bookkeeping: at, data: 'keep' };
-    const mark = versionMark(names, observed, version);
+    const mark = versionPatch(names, observed, version);
     return {
       ...UNCHANGED_METADATA,
       annotations: { ...passedOn, ...mark.annotations, [names.onceVersion]: source[names.onceVersion] ?? null },

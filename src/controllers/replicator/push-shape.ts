@@ -8,7 +8,7 @@ import type { DesiredState, Shape, SourceView, FieldPatch } from '../../copy/mod
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Annotations } from './annotations.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
-import { isFrozen, kept, versionMark } from './bookkeeping.ts';
+import { isFrozen, kept, versionPatch } from './bookkeeping.ts';
 import { readRule, type ReplicationRule, type RuleSettings, unknownOn } from './rule.ts';
 import type { Place } from './permission.ts';
 
@@ -74,7 +74,7 @@ export class PushShape implements Shape {
         return { ...common, annotations, bookkeeping: {}, data: 'keep' };
       }
     }
-    const mark = versionMark(names, observed, version);
+    const mark = versionPatch(names, observed, version);
     return {
       ...common,
       annotations: {

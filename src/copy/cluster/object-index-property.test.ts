@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { array, assert as check, asyncProperty, constantFrom, record } from 'fast-check';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import { type Expectation, type ObjectFeed, ObjectIndex } from './object-index.ts';
+import { type RunningRequest, type ObjectFeed, ObjectIndex } from './object-index.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 /** Followed by name, with any labels. */
@@ -39,7 +39,7 @@ class World {
   /** The versions of the objects according to the reported changes. */
   readonly reported = new Map<string, string>();
   readonly #watches: readonly Watch[];
-  readonly #responses: { readonly expectation: Expectation; readonly meta: ObjectMeta }[] = [];
+  readonly #responses: { readonly request: RunningRequest; readonly meta: ObjectMeta }[] = [];
   #version = 10;
   #uid = 0;
 
@@ -94,14 +94,14 @@ class World {
 
   /** Our own write: done now, with its response later. */
   write(name: string): void {
-    const expectation = this.index.expect(`c:Secret/n/${name}`);
-    this.#responses.push({ expectation, meta: this.put(name, true) });
+    const request = this.index.beginRequest(`c:Secret/n/${name}`);
+    this.#responses.push({ request, meta: this.put(name, true) });
   }
 
   respond(): void {
     const next = this.#responses.shift();
-    next?.expectation.learn(next.meta);
-    next?.expectation[Symbol.dispose]();
+    next?.request.storeResponse(next.meta);
+    next?.request[Symbol.dispose]();
   }
 
   deliver(watch: number): boolean {

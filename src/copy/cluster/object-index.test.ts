@@ -23,8 +23,8 @@ function setUp() {
 describe('the response to a write', () => {
   it('is stored before the watch brings it, and once', () => {
     const { index, sink, changes, version } = setUp();
-    using answer = index.expect('c:Secret/ns/n');
-    answer.learn(meta('5'));
+    using request = index.beginRequest('c:Secret/ns/n');
+    request.storeResponse(meta('5'));
     assert.equal(version(), '5');
     sink.upsert({ metadata: meta('5') }, false);
     assert.deepEqual(changes, ['->5']);
@@ -34,40 +34,40 @@ describe('the response to a write', () => {
 
   it('is out of date if the watch was faster and has brought the deletion', () => {
     const { index, sink, changes, version } = setUp();
-    using answer = index.expect('c:Secret/ns/n');
+    using request = index.beginRequest('c:Secret/ns/n');
     sink.upsert({ metadata: meta('5') }, false);
     sink.remove({ metadata: meta('6') });
-    answer.learn(meta('5'));
+    request.storeResponse(meta('5'));
     assert.equal(version(), undefined);
     assert.deepEqual(changes, ['->5', '5>-']);
   });
 
   it('is out of date if a newer list does not have the object', () => {
     const { index, sink, version } = setUp();
-    using answer = index.expect('c:Secret/ns/n');
+    using request = index.beginRequest('c:Secret/ns/n');
     sink.prune(new Set(), '9');
-    answer.learn(meta('5'));
+    request.storeResponse(meta('5'));
     assert.equal(version(), undefined);
   });
 
   it('is stored if the deletion is of an older object, or was before the request', () => {
     const { index, sink, version } = setUp();
     sink.remove({ metadata: meta('9') });
-    using answer = index.expect('c:Secret/ns/n');
+    using request = index.beginRequest('c:Secret/ns/n');
     sink.prune(new Set(), '3');
     sink.remove({ metadata: meta('4', 'u0') });
-    answer.learn(meta('5'));
+    request.storeResponse(meta('5'));
     assert.equal(version(), '5');
   });
 
   it('is compared with deletions since its own request, if there are several', () => {
     const { index, sink, version } = setUp();
-    using early = index.expect('c:Secret/ns/n');
+    using early = index.beginRequest('c:Secret/ns/n');
     sink.remove({ metadata: meta('6') });
-    using late = index.expect('c:Secret/ns/n');
-    early.learn(meta('5'));
+    using late = index.beginRequest('c:Secret/ns/n');
+    early.storeResponse(meta('5'));
     assert.equal(version(), undefined);
-    late.learn(meta('7', 'u2'));
+    late.storeResponse(meta('7', 'u2'));
     assert.equal(version(), '7');
   });
 });
@@ -83,8 +83,8 @@ describe('a list of which a feed keeps few objects', () => {
   it('keeps keys of objects that another feed or our own write confirms', () => {
     const { index, changes, version } = setUp();
     const { sink } = index.feed(() => false);
-    using answer = index.expect('c:Secret/ns/n');
-    answer.learn(meta('5'));
+    using request = index.beginRequest('c:Secret/ns/n');
+    request.storeResponse(meta('5'));
     assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
     sink.prune(new Set(['ns/n']), '9');
     assert.equal(version(), '5');
@@ -94,10 +94,10 @@ describe('a list of which a feed keeps few objects', () => {
   it('keeps keys of objects with a request under way', () => {
     const { index, version } = setUp();
     const { sink } = index.feed(() => false);
-    using answer = index.expect('c:Secret/ns/n');
+    using request = index.beginRequest('c:Secret/ns/n');
     assert.equal(sink.upsert({ metadata: meta('5') }, true), true);
     sink.prune(new Set(['ns/n']), '9');
-    answer.learn(meta('5'));
+    request.storeResponse(meta('5'));
     assert.equal(version(), '5');
   });
 
@@ -148,8 +148,8 @@ describe('a list', () => {
   it('without an object removes it if only our older write confirmed it', () => {
     const { index, sink, changes, version } = setUp();
     try {
-      using answer = index.expect('c:Secret/ns/n');
-      answer.learn(meta('5'));
+      using request = index.beginRequest('c:Secret/ns/n');
+      request.storeResponse(meta('5'));
       sink.prune(new Set(), '4');
       assert.equal(version(), '5', 'the list is older than the write');
       sink.prune(new Set(), '6');

@@ -45,7 +45,7 @@ export class ObjectIndex {
   readonly #observing: ObserveOptions & { readonly lists: KeyLists };
   readonly #pendingWrites: PendingWrites;
   readonly #onRollback: (key: ResourceKey) => void;
-  readonly #expected = new Map<string, Set<Deletion>>();
+  readonly #running = new Map<string, Set<Deletion>>();
   #nextBit: FeedBit = 2;
 
   constructor(cluster: string, kind: string, onChange: OnObjectChange, options: ObjectIndexOptions = {}) {
@@ -84,22 +84,22 @@ export class ObjectIndex {
    * Must be called before a request whose response will be stored. A watch may be faster than the response: the response does not undo a
    * deletion that the watch has reported since.
    */
-  expect(target: ResourceKey): Expectation {
+  beginRequest(target: ResourceKey): RunningRequest {
     const { namespace, name } = parseResourceKey(target);
     const key = `${namespace}/${name}`;
     const deletion: Deletion = { version: undefined };
-    const expected = this.#expected.get(key) ?? new Set();
-    this.#expected.set(key, expected.add(deletion));
+    const running = this.#running.get(key) ?? new Set();
+    this.#running.set(key, running.add(deletion));
     return {
-      learn: (meta, own = false) => {
+      storeResponse: (meta, own = false) => {
         const { version } = deletion;
         if (version === undefined || isOlder(version, meta.resourceVersion)) this.#put(OWN_WRITES, meta, false, own);
         const record = this.get(namespace, name);
         return record?.resourceVersion === meta.resourceVersion ? record : observe(meta, this.#observing);
       },
       [Symbol.dispose]: () => {
-        expected.delete(deletion);
-        if (expected.size === 0 && this.#expected.get(key) === expected) this.#expected.delete(key);
+        running.delete(deletion);
+        if (running.size === 0 && this.#running.get(key) === running) this.#running.delete(key);
       },
     };
   }
@@ -127,7 +127,7 @@ export class ObjectIndex {
         }
         this.#withdraw(bit, namespace, name);
         // The end of this list also decides about objects that other feeds or a running request confirm.
-        return this.get(namespace, name) !== undefined || this.#expected.has(`${namespace}/${name}`);
+        return this.get(namespace, name) !== undefined || this.#running.has(`${namespace}/${name}`);
       },
       remove: ({ metadata }: KubeObject) => {
         const { namespace = '', name, uid, resourceVersion } = metadata;
@@ -139,7 +139,7 @@ export class ObjectIndex {
       },
       prune: (keys, resourceVersion) => {
         this.#checkForRollback(olderInList, keys, resourceVersion);
-        for (const key of this.#expected.keys()) if (!keys.has(key)) this.#noteDeletion(key, resourceVersion);
+        for (const key of this.#running.keys()) if (!keys.has(key)) this.#noteDeletion(key, resourceVersion);
         for (const [namespace, names] of this.#slots) {
           for (const [name, slot] of names) {
             if (keys.has(`${namespace}/${name}`)) continue;
@@ -186,7 +186,7 @@ export class ObjectIndex {
   }
 
   #noteDeletion(key: string, version: string): void {
-    for (const deletion of this.#expected.get(key) ?? []) {
+    for (const deletion of this.#running.get(key) ?? []) {
       if (deletion.version === undefined || isOlder(deletion.version, version)) deletion.version = version;
     }
   }
@@ -275,9 +275,9 @@ interface Deletion {
   version: string | undefined;
 }
 
-export interface Expectation extends Disposable {
+export interface RunningRequest extends Disposable {
   /** Stores the response, unless it is out of date. @param own see `OnObjectChange` @returns the stored part of the response */
-  learn(meta: ObjectMeta, own?: boolean): Observed;
+  storeResponse(meta: ObjectMeta, own?: boolean): Observed;
 }
 
 export interface ObjectFeed {

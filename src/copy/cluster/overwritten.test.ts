@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ObjectMeta } from '../../kube/api.ts';
 import { Content } from '../model/content.ts';
 import { SECRET } from '../model/kind.ts';
-import { isOverwritten, FullResponseBudget, withMark } from './overwritten.ts';
+import { isOverwritten, FullResponseBudget, withOverwrittenMark } from './overwritten.ts';
 import { OVERWRITTEN_MARK, type DesiredObject } from '../plan/desired.ts';
 
 const content = (text: string, type = 'Opaque'): Content =>
@@ -34,8 +34,8 @@ test('the stored object is compared with the desired one: values, type, labels a
   assert.equal(is({}, content('1', 'example.com/other'), { ...DESIRED, type: '' }), false, 'any type is right');
   assert.equal(is({ labels: { team: 'b' } }, undefined), true);
   assert.equal(is({ annotations: { gone: 'x' } }, undefined), true);
-  assert.equal(is({}, content('1'), withMark(DESIRED)), true, 'the mark was dropped');
-  assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withMark(DESIRED)), false);
+  assert.equal(is({}, content('1'), withOverwrittenMark(DESIRED)), true, 'the mark was dropped');
+  assert.equal(is({ annotations: { [OVERWRITTEN_MARK]: 'true' } }, content('1'), withOverwrittenMark(DESIRED)), false);
 });
 
 test('in a burst each content gets one full response, others as the budget allows; the budget grows again with time', () => {

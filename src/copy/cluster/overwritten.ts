@@ -51,12 +51,12 @@ export class FullResponseBudget {
 }
 
 /** Whether the last write of a target was overwritten. */
-export function isMarked(observed: Observed | undefined): boolean {
+export function isMarkedOverwritten(observed: Observed | undefined): boolean {
   return observed?.annotations[OVERWRITTEN_MARK] !== undefined;
 }
 
 /** The desired object of a target that was overwritten: with the mark. */
-export function withMark(desired: DesiredObject): DesiredObject {
+export function withOverwrittenMark(desired: DesiredObject): DesiredObject {
   return { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: 'true' } };
 }
 

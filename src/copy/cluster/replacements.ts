@@ -94,11 +94,11 @@ export class Replacements {
     if (old === undefined) return false;
     const { labels, annotations } = old;
     const desired: DesiredObject = { kind: 'be', labels, annotations, bookkeeping: {}, data: 'source' };
-    using answer = store.index.expect(target);
+    using request = store.index.beginRequest(target);
     try {
       const { meta } = await writer.create(target, desired, old.content, signal, { immutable: old.immutable });
       onCreate(target, true, undefined);
-      answer.learn(meta);
+      request.storeResponse(meta);
     } catch (error) {
       onCreate(target, false, undefined);
       throw refused instanceof ApiError ? bothRefused(refused, failureOf(error).message) : error;

@@ -73,11 +73,11 @@ test('an object in an older version than before is an error, and reported as a r
       metadata: { name: 'older', namespace: 'default' },
     });
     const key = store.key('default', 'older');
-    using answer = store.index.expect(store.key('default', 'older'));
-    answer.learn(metadata);
+    using request = store.index.beginRequest(store.key('default', 'older'));
+    request.storeResponse(metadata);
     assert.ok((await store.read(key)) !== undefined);
     // A version from before the restore of a backup.
-    answer.learn({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
+    request.storeResponse({ ...metadata, resourceVersion: `${metadata.resourceVersion}0` });
     await assert.rejects(store.read(key), { name: 'ConnectionError', code: 'EROLLBACK' });
   } finally {
     await store.stop();

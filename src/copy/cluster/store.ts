@@ -138,9 +138,9 @@ export class KubeStore implements SourceProvider {
   }
 
   async #readAndLearn(key: ResourceKey, signal: AbortSignal): Promise<ReadObject | undefined> {
-    using answer = this.index.expect(key);
+    using request = this.index.beginRequest(key);
     const read = await this.read(key, signal);
-    if (read !== undefined) answer.learn(read.metadata);
+    if (read !== undefined) request.storeResponse(read.metadata);
     return read;
   }
 

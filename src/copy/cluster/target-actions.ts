@@ -21,7 +21,13 @@ import {
 } from '../plan/repairs.ts';
 import type { SourceReader } from '../sources.ts';
 import { ObjectWriter } from './object-writer.ts';
-import { isMarked, isOverwritten, OVERWRITTEN, FullResponseBudget, withMark } from './overwritten.ts';
+import {
+  isMarkedOverwritten,
+  isOverwritten,
+  OVERWRITTEN,
+  FullResponseBudget,
+  withOverwrittenMark,
+} from './overwritten.ts';
 import { Replacements } from './replacements.ts';
 import type { KubeStore } from './store.ts';
 import type { TargetRun } from './target-run.ts';
@@ -125,10 +131,10 @@ export class TargetActions {
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     const values = desired.data === 'source' ? content : undefined;
     const isDoubted =
-      values !== undefined && (isMarked(observed) || this.#memory.get(target)?.overwritten !== undefined);
+      values !== undefined && (isMarkedOverwritten(observed) || this.#memory.get(target)?.overwritten !== undefined);
     const fullResponse = isDoubted || (values !== undefined && this.#fullResponses.isDue(values));
-    const marked = isDoubted ? withMark(desired) : desired;
-    using answer = store.index.expect(target);
+    const marked = isDoubted ? withOverwrittenMark(desired) : desired;
+    using request = store.index.beginRequest(target);
     try {
       const written =
         observed === undefined
@@ -139,7 +145,7 @@ export class TargetActions {
       const { meta, stored } = written;
       onWrite(target, verb, true, claim);
       // Before the memory is changed: if another object has the name now, this clears the memory of the old one.
-      const kept = answer.learn(meta, true);
+      const kept = request.storeResponse(meta, true);
       const memory = this.#memory.edit(target);
       delete memory.cleared;
       recordWrite(attempt, memory, now());
@@ -172,7 +178,7 @@ export class TargetActions {
     if (!overwritten) {
       delete memory.overwritten;
       const settle = { outcome: undefined, wroteFor: claim, remarks };
-      const isDone = facts.entries.length === 1 && claim.mode === 'own' && !isMarked(kept);
+      const isDone = facts.entries.length === 1 && claim.mode === 'own' && !isMarkedOverwritten(kept);
       return isDone ? { settle } : { settle, requeueAfterMs: 0 };
     }
     const now = this.#options.now();

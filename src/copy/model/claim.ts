@@ -31,7 +31,7 @@ export interface Claim {
 }
 
 /** The source of a claim, by its key as a target; `undefined` if the claim copies nothing. */
-export function placeOf({ mode, source, sourcePlace }: Claim): ResourceKey | undefined {
+export function targetKeyOfSource({ mode, source, sourcePlace }: Claim): ResourceKey | undefined {
   return mode === 'release' ? undefined : (sourcePlace ?? source);
 }
 

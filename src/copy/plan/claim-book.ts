@@ -14,7 +14,7 @@ import {
   isUnderWay,
   type Owner,
   PENDING,
-  placeOf,
+  targetKeyOfSource,
   sameOutcome,
 } from '../model/claim.ts';
 import { SetMap } from '../../runtime/maps.ts';
@@ -44,11 +44,11 @@ export interface BookChange {
 type ClaimId = string;
 
 /** The claims on one target: nearly always one. */
-type Claims = Entry | Set<Entry>;
+type EntriesOnTarget = Entry | Set<Entry>;
 
 export class ClaimBook {
   readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
-  readonly #byTarget = new Map<ResourceKey, Claims>();
+  readonly #byTarget = new Map<ResourceKey, EntriesOnTarget>();
   readonly #bySource = new SetMap<ResourceKey, Entry>();
   /** Claims whose source has a different key as a target, by that key. */
   readonly #byPlace = new SetMap<ResourceKey, Entry>();
@@ -154,7 +154,7 @@ export class ClaimBook {
 
   /** Claims that copy from `place`: a source, by the key that it has as a target. */
   *from(place: ResourceKey): Iterable<Entry> {
-    for (const entry of this.#bySource.get(place)) if (placeOf(entry.claim) === place) yield entry;
+    for (const entry of this.#bySource.get(place)) if (targetKeyOfSource(entry.claim) === place) yield entry;
     yield* this.#byPlace.get(place);
   }
 
@@ -210,7 +210,7 @@ export class ClaimBook {
     else if (others instanceof Set) others.add(entry);
     else this.#byTarget.set(target, new Set([others, entry]));
     this.#count(entry, Number(isUnderWay(entry.outcome)));
-    const place = placeOf(entry.claim);
+    const place = targetKeyOfSource(entry.claim);
     if (source !== undefined) this.#bySource.add(source, entry);
     if (place !== undefined && place !== source) this.#byPlace.add(place, entry);
   }
@@ -225,7 +225,7 @@ export class ClaimBook {
       if (claims.size === 1 && last !== undefined) this.#byTarget.set(target, last);
     }
     this.#count(entry, -Number(isUnderWay(entry.outcome)));
-    const place = placeOf(entry.claim);
+    const place = targetKeyOfSource(entry.claim);
     if (source !== undefined) this.#bySource.delete(source, entry);
     if (place !== undefined && place !== source) this.#byPlace.delete(place, entry);
   }

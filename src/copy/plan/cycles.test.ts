@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
-import { type Claim, type ClaimMode, placeOf, type Shape } from '../model/claim.ts';
+import { type Claim, type ClaimMode, targetKeyOfSource, type Shape } from '../model/claim.ts';
 import { ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
 import { Cycles } from './cycles.ts';
@@ -63,13 +63,14 @@ class World {
 /** By the definition: a claim is in a cycle if there is a path from its target to its source. Cycles of `fill` claims alone do not count. */
 function byDefinition(world: World, rules: Iterable<RuleKey>): Set<Claim> {
   const claims = [...rules].flatMap((rule) => [...world.book.of(rule)].map((entry) => entry.claim));
-  const edges = claims.filter((one) => placeOf(one) !== undefined && !world.stopped.has(one));
+  const edges = claims.filter((one) => targetKeyOfSource(one) !== undefined && !world.stopped.has(one));
   const reach = (from: ResourceKey): Set<ResourceKey> => {
     const reached = new Set([from]);
-    for (const place of reached) for (const edge of edges) if (placeOf(edge) === place) reached.add(edge.target);
+    for (const place of reached)
+      for (const edge of edges) if (targetKeyOfSource(edge) === place) reached.add(edge.target);
     return reached;
   };
-  const circling = edges.filter((one) => reach(one.target).has(placeOf(one) ?? ''));
+  const circling = edges.filter((one) => reach(one.target).has(targetKeyOfSource(one) ?? ''));
   return new Set(
     circling.filter((one) => {
       const there = reach(one.target);

@@ -13,7 +13,7 @@
  * Both steps run at the next query after a change, so that a start runs them once and not for each rule. The result depends only
  * on the claims and on `flowOf`, never on the order of changes.
  */
-import { type Claim, placeOf, type SourceView } from '../model/claim.ts';
+import { type Claim, targetKeyOfSource, type SourceView } from '../model/claim.ts';
 import type { BookChange, ClaimBook } from './claim-book.ts';
 import { components } from './components.ts';
 import type { ResourceKey } from '../model/keys.ts';
@@ -79,12 +79,12 @@ export class Cycles {
     const { book } = this.#options;
     for (const { claim } of removed) {
       const ring = this.objectChanged(claim.target);
-      const place = placeOf(claim);
+      const place = targetKeyOfSource(claim);
       if (ring !== undefined && place !== undefined && ring.places.has(place)) this.#break(ring);
     }
     for (const { claim } of added) {
       this.objectChanged(claim.target);
-      const place = placeOf(claim);
+      const place = targetKeyOfSource(claim);
       if (place === undefined) continue;
       if (place === claim.target || (book.isClaimed(place) && book.isSource(claim.target))) this.#roots.add(place);
     }
@@ -163,7 +163,7 @@ export class Cycles {
       const ring = this.#rings.get(place);
       if (ring === undefined) continue;
       const update = (claim: Claim): void => {
-        const from = placeOf(claim);
+        const from = targetKeyOfSource(claim);
         if (from === undefined || !ring.places.has(from) || !ring.places.has(claim.target)) return;
         const flow = flowOf(claim);
         if (flow === (ring.flowing.get(claim) ?? 'inactive')) return;
@@ -202,7 +202,7 @@ function* cyclesOf(
   places: ReadonlySet<ResourceKey>,
   claims: Iterable<Claim>,
 ): Iterable<{ readonly claims: readonly Claim[]; readonly length: number }> {
-  const flows = Map.groupBy(claims, (claim) => placeOf(claim) ?? '');
+  const flows = Map.groupBy(claims, (claim) => targetKeyOfSource(claim) ?? '');
   const from = (place: ResourceKey): readonly Claim[] => flows.get(place) ?? [];
   for (const component of components(places, (place) => from(place).map(({ target }) => target))) {
     const within = new Set(component);

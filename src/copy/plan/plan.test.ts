@@ -308,7 +308,11 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
   'a filling rule': [
     ['absent', { entries: [PULL] }, 'nothing'],
     ['a user’s object', { entries: [PULL], observed: foreign, ...stale }, 'update push:z with data'],
-    ['a user’s object, cannot be updated', { entries: [PULL], observed: foreign, ...stale, cannotUpdate: true }, 'fail Immutable'],
+    [
+      'a user’s object, cannot be updated',
+      { entries: [PULL], observed: foreign, ...stale, cannotUpdate: true },
+      'fail Immutable',
+    ],
     [
       'a user’s object, being deleted',
       { entries: [PULL], observed: object({}, { deleting: true }), ...stale },

@@ -34,7 +34,7 @@ export interface VaultBackendOptions {
   readonly onSession: VaultSessionsOptions['onEvent'];
   readonly onWrite: VaultTargetsOptions['onWrite'];
   /** An unused lease could not be revoked; it expires. */
-  readonly onLeftLease: (key: ResourceKey, leaseId: string, error: unknown) => void;
+  readonly onRevokeFailed: (key: ResourceKey, leaseId: string, error: unknown) => void;
   readonly onError: (key: ResourceKey, error: unknown, retryInMs: number | undefined) => void;
 }
 
@@ -104,7 +104,7 @@ export class VaultBackend implements Backend {
       readCopy: (copy, { rule }, trace, signal) => this.#readCopy(copy, rule, trace, signal),
       onEvent: (key, event) => this.#leaseObserver?.onLease(key, event),
       onUncertain: (key) => this.sources.refresh(key),
-      onNotRevoked: options.onLeftLease,
+      onRevokeFailed: options.onRevokeFailed,
     });
     const common = { locations: this.locations, access, credentials, clock, random };
     this.sources = new VaultSources({
@@ -175,7 +175,12 @@ export class VaultBackend implements Backend {
    * rule uses it. Gives up after `limitMs`.
    * @throws the reason why it could not be revoked
    */
-  async endLease(rule: RuleKey, leaseId: string, location: VaultLocation | undefined, limitMs: number): Promise<void> {
+  async revokeLease(
+    rule: RuleKey,
+    leaseId: string,
+    location: VaultLocation | undefined,
+    limitMs: number,
+  ): Promise<void> {
     if (this.leases.isUsedByOther(leaseId, rule)) return;
     const lease = this.leases.find(leaseId);
     if (lease?.state === 'dropped') lease.state = 'ending';

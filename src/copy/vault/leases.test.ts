@@ -65,7 +65,7 @@ class Scene {
     readCopy: async () => await Promise.resolve(this.copied),
     onEvent: () => undefined,
     onUncertain: (key) => this.doubts.push(key),
-    onNotRevoked: (_, leaseId) => this.notRevoked.push(leaseId),
+    onRevokeFailed: (_, leaseId) => this.notRevoked.push(leaseId),
   });
 
   granted(leaseId = 'l', user = USER): Lease {

@@ -55,7 +55,7 @@ export interface VaultLeasesOptions extends UpkeepOptions {
   /** The lease of this source may no longer be valid: the source must be polled. */
   readonly onUncertain: (key: ResourceKey) => void;
   /** Unused credentials could not be revoked; they expire. */
-  readonly onNotRevoked: (key: ResourceKey, leaseId: string, error: unknown) => void;
+  readonly onRevokeFailed: (key: ResourceKey, leaseId: string, error: unknown) => void;
 }
 
 /**
@@ -98,7 +98,7 @@ export class VaultLeases {
     try {
       await revokeLease(connection.session, leaseId, signal);
     } catch (error) {
-      this.#options.onNotRevoked(key, leaseId, error);
+      this.#options.onRevokeFailed(key, leaseId, error);
     }
   }
 

@@ -171,10 +171,10 @@ describe('VaultLocations', () => {
 
     it('has the path in Vault when it is known, and its rules are evaluated once', () => {
       const locations = named();
-      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), true);
       assert.deepEqual(moved, ['mirrors:a/one', 'mirrors:a/two']);
-      assert.equal(locations.placeOf(short), vaultTargetKey(at()));
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
       assert.equal(locations.learn(short, kv2('secret/data/app')), false);
       assert.equal(locations.learn(at(), kv2('secret/data/app')), false, 'it is called so already');
       assert.equal(moved.length, 2);
@@ -187,23 +187,23 @@ describe('VaultLocations', () => {
         locations.learn(short, { ...kv2('secret/data/app'), mount: { path: 'secret/', kind: 'other' } }),
         false,
       );
-      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
     it('changes when the mount changes', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       assert.equal(locations.learn(short, { ...kv2('secret/app'), mount: { path: 'secret/', kind: 'kv1' } }), true);
-      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
     });
 
     it('has the path of the spec again after no rule used it', () => {
       const locations = named();
       locations.learn(short, kv2('secret/data/app'));
       locations.set('mirrors:a/one', []);
-      assert.equal(locations.placeOf(short), vaultTargetKey(at()));
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(at()));
       locations.set('mirrors:a/two', [{ ...use(180), key: 'vault:l' }]);
-      assert.equal(locations.placeOf(short), vaultTargetKey(short));
+      assert.equal(locations.targetKeyOf(short), vaultTargetKey(short));
       assert.equal(locations.learn(short, kv2('secret/data/app')), false);
     });
   });

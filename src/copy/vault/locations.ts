@@ -147,7 +147,7 @@ export class VaultLocations {
   }
 
   /** The key of a location as a target. Equal for all paths that are known to be the same entry. */
-  placeOf(location: VaultLocation): ResourceKey {
+  targetKeyOf(location: VaultLocation): ResourceKey {
     const written = vaultTargetKey(location);
     const path = this.#paths.get(written);
     return path === undefined ? written : vaultTargetKey({ ...location, path });

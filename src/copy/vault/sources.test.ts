@@ -64,7 +64,7 @@ test('a poll whose source is unfollowed meanwhile keeps no session and reports n
     readCopy: async () => await Promise.resolve(undefined),
     onEvent: () => undefined,
     onUncertain: () => undefined,
-    onNotRevoked: () => undefined,
+    onRevokeFailed: () => undefined,
   });
   let letGo = false;
   const onError = (): void => assert.fail('no error for an entry that is not followed');

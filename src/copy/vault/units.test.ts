@@ -100,7 +100,7 @@ describe('a source in Vault', () => {
       readCopy: async () => await Promise.resolve(undefined),
       onEvent: () => undefined,
       onUncertain: () => undefined,
-      onNotRevoked: () => undefined,
+      onRevokeFailed: () => undefined,
     });
     sources = new VaultSources({
       locations,
