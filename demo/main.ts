@@ -48,12 +48,14 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   await using resources = new AsyncDisposableStack();
   const begun: Walk[] = [];
   let stage: Stage | undefined;
+  let hasStarted = false;
   let allClean = true;
   try {
     // Before Keyferry runs: on a borrowed cluster it must find only the objects of the walks.
     const common = { cluster, screen, signal, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
     if (ground.borrowed) for (const walk of WALKS) await walk.check(early);
+    hasStarted = true;
     await using operator = await startOperator(ground, screen);
     stage = { ...common, until: untilOf(operator, signal) };
     try {
@@ -67,7 +69,15 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
       if (ground.borrowed) allClean = await cleanUp(begun, { ...stage, until: untilOf(operator, undefined) });
     }
   } finally {
-    if (ground.borrowed) await remove(crds, cluster, screen, allClean);
+    if (ground.borrowed) {
+      const crdsGone = await deleteCrds(crds, cluster, screen);
+      screen.blank();
+      if (!hasStarted) {
+        if (crdsGone) screen.done('this cluster is as it was before');
+      } else if ((await namespacesGone(cluster, screen)) && allClean && crdsGone) {
+        screen.done('deleted all objects of the demo from this cluster');
+      }
+    }
   }
 }
 
@@ -150,13 +160,9 @@ async function cleanUp(walks: readonly Walk[], stage: Stage): Promise<boolean> {
   return all;
 }
 
-async function remove(
-  crds: readonly Manifest[],
-  cluster: DemoCluster,
-  screen: Screen,
-  allClean: boolean,
-): Promise<void> {
-  let all = allClean;
+/** Deletes the CRDs that the demo made. Continues after an error, with a warning. @returns whether all were deleted */
+async function deleteCrds(crds: readonly Manifest[], cluster: DemoCluster, screen: Screen): Promise<boolean> {
+  let all = true;
   for (const crd of crds) {
     try {
       await cluster.delete(pathOf(crd));
@@ -165,8 +171,7 @@ async function remove(
       screen.warn(`could not delete the CRD ${crd.metadata.name}: ${errorText(error)}`);
     }
   }
-  screen.blank();
-  if ((await namespacesGone(cluster, screen)) && all) screen.done('deleted all objects of the demo from this cluster');
+  return all;
 }
 
 /** Waits until the namespaces of the demo are deleted, because the next demo needs their names. @returns whether they are deleted */

@@ -98,7 +98,10 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
     .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
   withCluster(
-    command(program, 'demo', 'run the examples on real servers on this machine', ['keyferry demo --once']),
+    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
+      'keyferry demo --once',
+      'keyferry demo --once --kubeconfig ~/.kube/config',
+    ]),
     'use this cluster (default: local servers that the demo starts)',
   )
     .option('--once', 'exit after the last example instead of running until Ctrl-C', false)

@@ -201,7 +201,13 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
       await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       const run = await DemoRun.start(['--once', '--kubeconfig', plane.kubeconfigPath]);
       assert.equal(await run.exit(), 1);
-      assert.match(run.output, /would copy to existing namespaces: project-a-theirs/);
+      assert.match(
+        run.output,
+        /✓ this cluster is as it was before\n\n✗ demo: the demo would copy to existing namespaces: project-a-theirs\n$/,
+      );
+      assert.doesNotMatch(run.output, /deleted all objects|namespaces still in deletion/);
+      const crd = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
+      assert.equal(await plane.api.find(crd), undefined);
       await run.leavesNothing();
     });
   });

@@ -16,11 +16,16 @@ export interface AwaitedApi {
   readonly path: string;
   /** For the log. */
   readonly controller: string;
+  /** For the log: how to install the API. */
+  readonly notInstalled: string;
   readonly log: Log;
 }
 
 /** Settles when the API is served. @throws the reason of `signal` */
-export async function apiInstalled({ api, path, controller, log }: AwaitedApi, signal: AbortSignal): Promise<void> {
+export async function apiInstalled(
+  { api, path, controller, notInstalled, log }: AwaitedApi,
+  signal: AbortSignal,
+): Promise<void> {
   const backoff = new KeyedBackoff({ baseMs: RETRY_MS, maxMs: INTERVAL_MS });
   for (let logged: string | undefined; ;) {
     try {
@@ -31,7 +36,7 @@ export async function apiInstalled({ api, path, controller, log }: AwaitedApi, s
       const missing = isNotFound(error);
       const problem = missing ? 'missing' : String(error);
       if (logged !== problem) {
-        const fields = { controller, path, ...(missing ? {} : { error }) };
+        const fields = { controller, path, ...(missing ? { advice: notInstalled } : { error }) };
         log.warn(missing ? 'API is not installed, waiting for it' : 'API discovery failed, retrying', fields);
         logged = problem;
       }

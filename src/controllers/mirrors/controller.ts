@@ -16,7 +16,7 @@ import {
   SECRET_MIRROR_PLURAL,
   type SecretMirror,
 } from './api.ts';
-import { CrdDiagnosis } from './crd-diagnosis.ts';
+import { CrdDiagnosis, NOT_INSTALLED } from './crd-diagnosis.ts';
 import { LeftBehind } from './left-behind.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { MirrorStore } from './mirror-store.ts';
@@ -114,7 +114,14 @@ class MirrorsController implements Controller {
   async installed(signal: AbortSignal): Promise<void> {
     const { cluster, config, log } = this.#context;
     if (config.controllersNamed) return;
-    await apiInstalled({ api: cluster.api, path: MIRRORS_API_PATH, controller: mirrors.name, log }, signal);
+    const awaited = {
+      api: cluster.api,
+      path: MIRRORS_API_PATH,
+      controller: mirrors.name,
+      notInstalled: NOT_INSTALLED,
+      log,
+    };
+    await apiInstalled(awaited, signal);
   }
 
   open(): void {

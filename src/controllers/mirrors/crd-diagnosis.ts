@@ -13,12 +13,12 @@ import { MIRRORS_API_PATH, MIRRORS_GROUP, SECRET_MIRROR_PLURAL } from './api.ts'
 const CRD = `${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`;
 
 /** The advice if the CRD is not installed. */
-export const NOT_INSTALLED = `the CRD ${CRD} is not installed: run keyferry crds | kubectl apply --server-side -f -`;
+export const NOT_INSTALLED = `the CRD ${CRD} is not installed: run \`keyferry crds | kubectl apply --server-side -f -\``;
 
 /** The advice if the CRD has the original's webhook. */
 export const CONVERTED_BY_WEBHOOK =
-  `the CRD ${CRD} converts objects with a webhook that does not answer: run kubectl patch crd ${CRD} --type json ` +
-  `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]', then keyferry crds | kubectl apply --server-side -f -`;
+  `the CRD ${CRD} converts objects with a webhook that does not answer: run \`kubectl patch crd ${CRD} --type json ` +
+  `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]'\`, then \`keyferry crds | kubectl apply --server-side -f -\``;
 
 const PROBE_TIMEOUT_MS = 10_000;
 

@@ -66,6 +66,18 @@ it('a running operator notices each change of the CRD, and does its other work w
   assert.ok(reported.length >= 1 && reported.length <= 4, `reported ${reported.length} times`);
 });
 
+it('an operator that starts without the CRD logs once how to install it', async () => {
+  await scene.api.delete(DEFINITION);
+  await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
+  await using keyferry = await Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath });
+  const waits = (): ReturnType<typeof keyferry.logs> =>
+    keyferry.logs().filter(({ msg }) => msg === 'API is not installed, waiting for it');
+  await waitFor(() => waits().length > 0, { message: () => keyferry.output });
+  await keyferry.ready();
+  await replicates('started-without');
+  assert.deepEqual([waits().length, ADVICE.test(String(waits()[0]?.['advice']))], [1, true]);
+});
+
 it('an operator with --controllers=mirrors is not ready without the CRD, gives the reason, and does its other work', async () => {
   await scene.api.delete(DEFINITION);
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
