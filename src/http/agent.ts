@@ -74,9 +74,9 @@ function connecting(
 ): Agent {
   const connect = agent.createConnection.bind(agent);
   const destroy = agent.destroy.bind(agent);
-  let destroyed = false;
+  const closing = new AbortController();
   agent.destroy = () => {
-    destroyed = true;
+    closing.abort();
     destroy();
   };
   agent.createConnection = (options, callback) => {
@@ -87,10 +87,10 @@ function connecting(
       socket?.once('connect', () => setOptions(socket as Socket));
       return socket;
     }
-    openTunnel(proxy, options.host ?? 'localhost', Number(options.port), (error, socket) => {
-      if (socket !== undefined && destroyed) {
+    openTunnel(proxy, options.host ?? 'localhost', Number(options.port), closing.signal, (error, socket) => {
+      if (closing.signal.aborted) {
         // Node's agent would keep a socket that arrives after `destroy`.
-        socket.destroy();
+        socket?.destroy();
         connected?.(new HttpError('ECLOSED', 'the client was closed'));
       } else if (socket === undefined) {
         connected?.(error);

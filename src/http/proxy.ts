@@ -12,9 +12,10 @@ export type TunnelCallback = (error: Error | null, socket?: Socket) => void;
 
 /**
  * Opens a connection to `host:port` through the proxy.
+ * @param signal ends a request that the proxy has not answered
  * @param done gets a socket that is connected to the target, or `HttpError` EPROXY; the proxy's password is in neither
  */
-export function openTunnel(proxy: URL, host: string, port: number, done: TunnelCallback): void {
+export function openTunnel(proxy: URL, host: string, port: number, signal: AbortSignal, done: TunnelCallback): void {
   const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   const { secure, ...address } = hostAndPort(proxy);
   const request = (secure ? httpsRequest : httpRequest)({
@@ -24,6 +25,7 @@ export function openTunnel(proxy: URL, host: string, port: number, done: TunnelC
     headers: { Host: target, ...proxyAuthorization(proxy) },
     agent: false,
     timeout: TUNNEL_TIMEOUT_MS,
+    signal,
   });
   let finished = false;
   const finish: TunnelCallback = (error, socket) => {
