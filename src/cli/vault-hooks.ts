@@ -13,6 +13,7 @@ type Hooks = Pick<VaultBackendOptions, 'onCall' | 'onSession' | 'onWrite' | 'onR
 export function vaultHooks(log: Log, metrics: Metrics): Hooks {
   const servers = new BoundedLabel(MAX_SERIES);
   const methods = new BoundedLabel(MAX_SERIES);
+  const failedLogins = new WeakSet<Error>();
   return {
     onCall: ({ addr, method, status }) => {
       const code = status === undefined ? 'error' : String(status);
@@ -24,6 +25,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
         const result = type === 'login' ? 'ok' : 'error';
         metrics.vault.logins.inc({ vault: servers.of(addr), method: methods.of(identity), result });
       }
+      if (type === 'loginFailed') failedLogins.add(event.error);
       logSession(log, event);
     },
     onWrite: (target, addr, { claim: { owner } }) => {
@@ -34,10 +36,17 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
     onRevokeFailed: (source, lease, error) => {
       log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
     },
-    onError: (source, error, retryInMs) => {
-      log.warn('reconcile failed, retrying', { queue: 'polls', source, error, retryInMs });
+    onError: ({ source, rules, error, retryInMs }) => {
+      // A failed login has its own line. Every entry that is read with this login fails with it.
+      const level = causesOf(error).some((cause) => failedLogins.has(cause)) ? 'debug' : 'warn';
+      log[level]('reconcile failed, retrying', { queue: 'polls', source, owner: rules.join(', '), error, retryInMs });
     },
   };
+}
+
+/** An error and its causes. */
+function causesOf(error: unknown): Error[] {
+  return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
 const SESSION_LINES = {

@@ -14,9 +14,9 @@ export interface ErrorFields {
   readonly code?: string | number;
   /** HTTP status of an answer. */
   readonly status?: number;
-  /** The API server's reason: `Conflict`. */
+  /** The API server's reason, one word: `Conflict`. */
   readonly reason?: string;
-  /** `type: message` of the causes, outermost first. */
+  /** `type: message` of the causes that are not part of the message, outermost first. */
   readonly cause?: string;
   /** Frames only; the first lines of a stack repeat the message. */
   readonly stack?: string;
@@ -34,14 +34,15 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
   const code = field(thrown, 'code');
   const status = field(thrown, 'status');
   const reason = field(thrown, 'reason');
-  const cause = cap(causeLinks(thrown).map(linkText).join(' ← '), MAX_MESSAGE);
+  const message = messageOf(thrown);
+  const cause = newCauses(thrown, message);
   const stack = withStack ? framesOf(thrown) : '';
   return {
     type: typeOf(thrown),
-    message: messageOf(thrown),
+    message,
     ...(typeof code === 'string' || typeof code === 'number' ? { code: capped(code) } : {}),
     ...(typeof status === 'number' ? { status } : {}),
-    ...(typeof reason === 'string' && reason !== '' ? { reason: cap(reason, MAX_SHORT) } : {}),
+    ...(typeof reason === 'string' && /^\w+$/.test(reason) ? { reason: cap(reason, MAX_SHORT) } : {}),
     ...(cause === '' ? {} : { cause }),
     ...(stack === '' ? {} : { stack }),
   };
@@ -50,10 +51,14 @@ export function errorFields(thrown: unknown, withStack = false): ErrorFields {
 /** One line for a terminal: the message, and the causes that are not part of it. */
 export function errorText(thrown: unknown): string {
   const { message } = errorFields(thrown);
-  // An error that wraps another one often quotes its message, without the type.
-  const links = thrown instanceof Error ? causeLinks(thrown) : [];
-  const news = links.filter((link) => !message.includes(link.message)).map(linkText);
-  return news.length === 0 ? message : `${message} (${cap(news.join(' ← '), MAX_MESSAGE)})`;
+  const causes = thrown instanceof Error ? newCauses(thrown, message) : '';
+  return causes === '' ? message : `${message} (${causes})`;
+}
+
+/** The causes that are not part of the message. An error that wraps another one often quotes its message, without the type. */
+function newCauses(error: Error, message: string): string {
+  const links = causeLinks(error).filter((link) => !message.includes(link.message));
+  return cap(links.map(linkText).join(' ← '), MAX_MESSAGE);
 }
 
 /** Shortens a text to `max` characters; the last one is `…` if something is missing. */

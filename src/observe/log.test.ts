@@ -113,6 +113,16 @@ describe('log', () => {
     assertNoCanary(debug.raw());
   });
 
+  it('writes a cause once, and a reason only if it is one word', () => {
+    const cause = new TypeError('connect ECONNREFUSED 127.0.0.1:1');
+    const message = 'vault https://v: GET auth/token/lookup-self: connect ECONNREFUSED 127.0.0.1:1';
+    const { log, lines } = capture('info');
+    log.warn('x', {
+      error: Object.assign(new Error(message, { cause }), { reason: 'connect ECONNREFUSED 127.0.0.1:1' }),
+    });
+    assert.deepEqual(lines()[0]?.['error'], { type: 'Error', message });
+  });
+
   it('prints a cause once on a terminal, and rounds numbers in the log', () => {
     const told = new RangeError('must be a number');
     assert.equal(errorText(new Error('--n: must be a number', { cause: told })), '--n: must be a number');

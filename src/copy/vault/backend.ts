@@ -14,7 +14,7 @@ import { VaultCredentials } from './credentials.ts';
 import type { LeaseEvent } from './lease.ts';
 import { type LeaseRecord, VaultLeases } from './leases.ts';
 import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
-import { VaultSources } from './sources.ts';
+import { VaultSources, type VaultSourcesOptions } from './sources.ts';
 import { VaultTargets, type VaultTargetsOptions } from './targets.ts';
 
 export interface VaultBackendOptions {
@@ -35,7 +35,7 @@ export interface VaultBackendOptions {
   readonly onWrite: VaultTargetsOptions['onWrite'];
   /** An unused lease could not be revoked; it expires. */
   readonly onRevokeFailed: (key: ResourceKey, leaseId: string, error: unknown) => void;
-  readonly onError: (key: ResourceKey, error: unknown, retryInMs: number | undefined) => void;
+  readonly onError: VaultSourcesOptions['onError'];
 }
 
 /** Targets that are reconciled at once for each server. */

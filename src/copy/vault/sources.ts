@@ -16,7 +16,7 @@ import type { QueueFigures, SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';
 import type { Content } from '../model/content.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
-import type { ResourceKey } from '../model/keys.ts';
+import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import {
   LONGEST_WAIT_MS,
   isSkippedCall,
@@ -33,6 +33,15 @@ import { laneOf, vaultPollKey, type VaultLocations } from './locations.ts';
 import { type DynamicUnit, Unit, UNKNOWN } from './unit.ts';
 import { contentKey, UnitReader } from './unit-reader.ts';
 
+/** A poll of a source failed and will be retried. */
+export interface FailedPoll {
+  readonly source: ResourceKey;
+  /** The rules that use the source. */
+  readonly rules: readonly RuleKey[];
+  readonly error: unknown;
+  readonly retryInMs: number | undefined;
+}
+
 export interface VaultSourcesOptions {
   readonly locations: VaultLocations;
   readonly access: VaultAccess;
@@ -43,8 +52,7 @@ export interface VaultSourcesOptions {
   readonly random: () => number;
   /** The view or trouble of a source changed, or its content is now in the cache. */
   readonly onChange: (key: ResourceKey) => void;
-  /** A poll failed and will be retried. */
-  readonly onError: (key: ResourceKey, error: unknown, retryInMs: number | undefined) => void;
+  readonly onError: (failed: FailedPoll) => void;
 }
 
 const CONTENT_CACHE_BYTES = 4 * 1024 * 1024;
@@ -82,7 +90,7 @@ export class VaultSources implements SourceProvider {
       retryBaseMs: 500,
       retryAfterMs: vaultRetryAfterMs,
       retryMaxMsOf: vaultLongestWaitMs,
-      onError: (key, error, retryInMs) => options.onError(key, error, retryInMs),
+      onError: (key, error, retryInMs) => this.#reportError(key, error, retryInMs),
     });
     this.#polls.start((key, signal) => this.#poll(key, signal));
   }
@@ -274,8 +282,14 @@ export class VaultSources implements SourceProvider {
     const quarterMs = (unit.lease.expiresAt - this.#options.clock.monotonic()) / 4;
     const soonMs = Math.min(Math.max(quarterMs, LEASE_RETRY.shortest), LEASE_RETRY.longest);
     const retryInMs = Math.max(soonMs, vaultRetryAfterMs(error) ?? 0);
-    this.#options.onError(unit.key, error, retryInMs);
+    this.#reportError(unit.key, error, retryInMs);
     return nextPoll(retryInMs);
+  }
+
+  #reportError(source: ResourceKey, error: unknown, retryInMs: number | undefined): void {
+    const { locations, onError } = this.#options;
+    const members = [...(this.#units.get(source)?.members ?? [])];
+    onError({ source, rules: members.flatMap((member) => Array.from(locations.users(member))), error, retryInMs });
   }
 }
 

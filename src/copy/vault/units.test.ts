@@ -41,6 +41,7 @@ describe('a source in Vault', () => {
   let records: LeaseRecord[];
   let onRead: () => void;
   let errors: unknown[];
+  let failedRules: readonly string[];
   let locations: VaultLocations;
   let sources: VaultSources;
   let leases: VaultLeases;
@@ -110,7 +111,10 @@ describe('a source in Vault', () => {
       clock,
       random: () => 0,
       onChange: () => undefined,
-      onError: (_key, error) => errors.push(error),
+      onError: ({ error, rules }) => {
+        errors.push(error);
+        failedRules = rules;
+      },
     });
   });
 
@@ -141,6 +145,16 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 0]);
     await settle(POLL_MS);
     assert.deepEqual([reads, looks], [1, 1]);
+  });
+
+  it('reports a failed read with the rules that use it', async () => {
+    onRead = () => {
+      throw new VaultError('denied', { kind: 'permissionDenied', addr: 'x' });
+    };
+    follow(ONE);
+    follow(TWO);
+    await settle();
+    assert.deepEqual([errors.length > 0, failedRules], [true, [ONE, TWO]]);
   });
 
   it('reports no failure when its rule stops using it during a read', async () => {

@@ -291,8 +291,10 @@ describe('a server that does not answer', () => {
     const addr = await serve((request) => request.socket.destroy());
     await failure(get(connect(addr)), 'connection');
     servers.at(-1)?.close();
-    await failure(get(connect('http://127.0.0.1:1')), 'connection');
-    await failure(get(connect('http://vault.invalid:8200')), 'connection');
+    const refused = await failure(get(connect('http://127.0.0.1:1')), 'connection');
+    assert.equal(refused.reason, 'the server refuses the connection (connect ECONNREFUSED 127.0.0.1:1)');
+    const nameless = await failure(get(connect('http://vault.invalid:8200')), 'connection');
+    assert.match(nameless.reason, /^the host name (does not resolve|cannot be resolved now, .*) \(getaddrinfo /);
   });
 
   it('but sends a 500 counts as up', async () => {

@@ -96,6 +96,14 @@ export interface VaultCalls {
 const NO_SERVICE: ReadonlySet<VaultErrorKind> = new Set(['sealed', 'standby', 'unavailable']);
 /** Time limit of a health check, ms, where a call may take longer. */
 const HEALTH_LIMIT_MS = 5_000;
+/** Node's codes of failed connections, in words. */
+const PLAIN_PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ['ENOTFOUND', 'the host name does not resolve'],
+  ['EAI_AGAIN', 'the host name cannot be resolved now, because DNS does not answer'],
+  ['ECONNREFUSED', 'the server refuses the connection'],
+  ['EHOSTUNREACH', 'there is no route to the server'],
+  ['ETIMEDOUT', 'the server does not accept the connection in time'],
+]);
 /** Failures after which Vault's own client repeats a call, and how much later, ms. */
 const RETRIED = ['connection', 'serverError', 'unavailable', 'sealed'] as const;
 const RETRY_MS = 1_000;
@@ -336,7 +344,10 @@ export class VaultClient {
     if (this.#closed) return this.#error(request, 'the connection was closed', { kind: 'closed', cause: error });
     const { code, message } = error as NodeJS.ErrnoException;
     const kind = code !== undefined && TLS_CODES.test(code) ? 'tls' : 'connection';
-    return this.#error(request, scrub([message || (code ?? 'no connection')], [])[0] ?? '', { kind, cause: error });
+    const original = scrub([message || (code ?? 'no connection')], [])[0] ?? '';
+    const plain = PLAIN_PROBLEMS.get(code ?? '');
+    const reason = plain === undefined ? original : `${plain} (${original})`;
+    return this.#error(request, reason, { kind, cause: error });
   }
 
   #error(

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Log } from '../observe/log.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import { VaultError } from '../vault/errors.ts';
+import { vaultHooks } from './vault-hooks.ts';
+
+test('a failed login is one warning, however many entries are read with it; other failures name their rules', () => {
+  const lines: [string, string, unknown][] = [];
+  const write =
+    (level: string): Log['warn'] =>
+    (message, fields) =>
+      void lines.push([level, message, fields?.owner]);
+  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } as Log;
+  const hooks = vaultHooks(log, createMetrics('test'));
+  const poll = (error: Error): void => {
+    const rules = ['mirrors:default/a', 'mirrors:default/b'];
+    hooks.onError({ source: 'vault:https://v/secret/x', rules, error, retryInMs: 1 });
+  };
+  const addr = 'https://v';
+  const login = new VaultError('refused', { kind: 'connection', addr });
+  hooks.onSession?.({ type: 'loginFailed', addr, identity: 'token', error: login, retryAfterMs: 1 });
+  poll(login);
+  poll(login.reworded(login.reason));
+  poll(new VaultError('denied', { kind: 'permissionDenied', addr }));
+  const owner = 'mirrors:default/a, mirrors:default/b';
+  assert.deepEqual(lines, [
+    ['warn', 'cannot log in to Vault', undefined],
+    ['debug', 'reconcile failed, retrying', owner],
+    ['debug', 'reconcile failed, retrying', owner],
+    ['warn', 'reconcile failed, retrying', owner],
+  ]);
+});
