@@ -86,6 +86,10 @@ test('an answer that is not HTTP/1.1 is refused and not quoted', () => {
     `${OK}Transfer-Encoding: chunked\r\n\r\n1\r\nSECRET\r\n`,
     `${OK}Transfer-Encoding: chunked\r\n\r\n${'1'.repeat(2000)}`,
     `${OK}A: ${'x'.repeat(20_000)}`,
+    `${OK}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\nSECRET`,
+    `${OK}Transfer-Encoding: chunked\r\n\r\n0\r\n${'SECRET: x\r\n'.repeat(2000)}`,
+    // An alert of TLS: it has no end.
+    '\u0015\u0003\u0001\u0000\u0002SECRET',
   ]) {
     assert.throws(
       () => read(text),

@@ -10,6 +10,8 @@ import { AnswerTooLargeError, HttpError } from './errors.ts';
 
 /** As node:http. */
 const MAX_HEAD_BYTES = 16 * 1024;
+/** Every HTTP/1 answer begins with it. */
+const VERSION = 'HTTP/1.';
 /** A line with the size of a chunk; Kubernetes sends no extensions. */
 const MAX_LINE = 1024;
 const HEAD_END = '\r\n\r\n';
@@ -37,6 +39,7 @@ export class AnswerReader {
   #isChunked = false;
   #next: Next = 'size';
   #line = '';
+  #trailerBytes = 0;
 
   constructor(maxBodyBytes: number) {
     this.#maxBodyBytes = maxBodyBytes;
@@ -67,6 +70,9 @@ export class AnswerReader {
   /** @returns what follows the head; `undefined` where the head is not complete */
   #readHead(bytes: Buffer): Buffer | undefined {
     const all = this.#head === undefined ? bytes : Buffer.concat([this.#head, bytes]);
+    const begin = all.toString('latin1', 0, VERSION.length);
+    // At once: the bytes of another protocol, such as a TLS alert, may not have an end.
+    if (!VERSION.startsWith(begin)) throw protocolError('the answer is not HTTP/1.1');
     const end = all.indexOf(HEAD_END);
     if ((end < 0 ? all.length : end) > MAX_HEAD_BYTES) throw protocolError('the head of the answer is too long');
     this.#head = end < 0 ? all : undefined;
@@ -88,6 +94,8 @@ export class AnswerReader {
       this.#takeHeader(head.slice(from + 2, to < 0 ? undefined : to));
       from = to;
     }
+    // One of two lengths is false, so the end of the answer is not certain (RFC 9112, 6.1).
+    if (this.#isChunked && this.#left !== Infinity) throw protocolError('the answer has two lengths');
     if (this.#isChunked || status === 204 || status === 304) this.#left = 0;
     if (this.#left === Infinity) this.isKept = false;
     else if (this.#left > this.#maxBodyBytes) throw this.#tooLarge();
@@ -168,6 +176,8 @@ export class AnswerReader {
   /** A line between chunks. */
   #takeLine(line: string): void {
     if (this.#next === 'trailer') {
+      this.#trailerBytes += line.length;
+      if (this.#trailerBytes > MAX_HEAD_BYTES) throw protocolError('the trailers of the answer are too long');
       if (line === '') this.isDone = true;
     } else if (this.#next === 'end of chunk') {
       if (line !== '') throw protocolError('a chunk of the answer is longer than its size');
