@@ -143,7 +143,7 @@ describe('status server', () => {
     const address = { host: '127.0.0.1', port };
     await assert.rejects(server.listen({ address, flag: 'metrics-bind-address', routes: {} }), (error: unknown) => {
       assert.ok(error instanceof ListenError);
-      assert.equal(error.message, `--metrics-bind-address: cannot listen on 127.0.0.1:${port}: EADDRINUSE`);
+      assert.equal(error.message, `--metrics-bind-address: cannot listen on 127.0.0.1:${port}: the port is in use`);
       return true;
     });
   });

@@ -65,7 +65,7 @@ export class StatusServer {
     } catch (error) {
       this.#servers.delete(server);
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-      const message = `--${options.flag}: cannot listen on ${formatAddress(options.address)}: ${code}`;
+      const message = `--${options.flag}: cannot listen on ${formatAddress(options.address)}: ${code === 'EADDRINUSE' ? 'the port is in use' : code}`;
       throw new ListenError(message, { cause: error });
     }
     if (this.#stopped) {

@@ -53,6 +53,7 @@ async function orManifestError<T>(file: string, work: () => Promise<T>): Promise
     return await work();
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
-    throw new ManifestError(`${file}: cannot be read: ${code}`, { cause: error });
+    const problem = code === 'ENOENT' ? 'does not exist' : `cannot be read: ${code}`;
+    throw new ManifestError(`${file}: ${problem}`, { cause: error });
   }
 }

@@ -26,7 +26,8 @@ export async function readKubeconfigs(paths: readonly string[], optional: boolea
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
       if (optional && code === 'ENOENT') continue;
-      throw new KubeconfigError(path, `cannot be read: ${code}`, { cause: error });
+      const problem = code === 'ENOENT' ? 'does not exist' : `cannot be read: ${code}`;
+      throw new KubeconfigError(path, problem, { cause: error });
     }
     parsed.push(await parseKubeconfig(text, path));
   }

@@ -222,6 +222,6 @@ describe('keyferry status and plan', () => {
       assert.equal(code, 1);
       assert.match(stderr, expected);
     }
-    assert.match((await run(['plan', path.join(folder, 'none.yaml')])).stderr, /none\.yaml: cannot be read: ENOENT/);
+    assert.match((await run(['plan', path.join(folder, 'none.yaml')])).stderr, /none\.yaml: does not exist/);
   });
 });
