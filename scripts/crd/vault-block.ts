@@ -141,7 +141,7 @@ export function vaultRules(side: 'source' | 'destination'): readonly Rule[] {
     required('vault.path', `${noBlock} || self.vault.?path.orValue('') != ''`),
     {
       rule: `${noBlock} || (has(self.vault.auth) && (${has('approle')} || ${has('token')} || ${has('kubernetes')}))`,
-      message: `${side}.vault.auth must hold one of approle, token, kubernetes`,
+      message: `${side}.vault.auth must specify one of approle, token or kubernetes`,
       fieldPath: '.vault.auth',
       reason: 'FieldValueRequired',
     },

@@ -87,7 +87,7 @@ function notAvailable(command: string, binary: string, ownFlags: string): Origin
   return { command, binary, flags, all: flags };
 }
 
-/** What looks like a flag, up to `--`. A value that looks like a flag is harmless: no original has a flag of that name. */
+/** The names of the flags before `--`. A value that looks like a flag is harmless: no original has a flag of that name. */
 function flagNames(argv: readonly string[]): string[] {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).map(flagName).filter((name) => name !== undefined);

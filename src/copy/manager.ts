@@ -136,7 +136,7 @@ function freshness(watch: BackendWatch): CheckResult {
 function ageOf({ name, synced, connected, silentMs, error }: BackendWatch): CheckResult {
   const because = error === undefined ? '' : `: ${error}`;
   const seconds = Math.round(silentMs / 1000);
-  if (!synced) return { ok: false, message: `the watch of ${name} has not been listed yet${because}` };
+  if (!synced) return { ok: false, message: `${name}: the first list is not complete${because}` };
   if (!connected && silentMs > DISCONNECTED_LIMIT_MS) {
     return { ok: false, message: `the watch of ${name} has been broken for ${seconds} s${because}` };
   }

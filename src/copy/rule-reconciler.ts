@@ -34,7 +34,7 @@ export interface RuleReconciler {
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
   /** Does the slow work of `prepare` and `evaluate` in steps (compiling patterns). */
   warmUp?(rule: RuleKey): Steps<void>;
-  /** Updates the rule object before it is evaluated (a finalizer, defaults). Throws to be called again. */
+  /** Updates the rule object before it is evaluated (a finalizer, defaults). If it throws, it is called again after a back-off. */
   prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
   /**
    * The rule that this controller's marks on an object name. `undefined` for a kind or cluster in which it creates nothing.
@@ -52,7 +52,7 @@ export interface RuleReconciler {
   updateStatus(
     rule: RuleKey,
     entries: Iterable<Entry>,
-    news: RuleProgress,
+    progress: RuleProgress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined>;
 }

@@ -142,7 +142,7 @@ export class CallGate {
   }
 
   #stage(): string {
-    if (this.#held !== undefined) return 'held back by Retry-After';
+    if (this.#held !== undefined) return 'waiting for the end of a Retry-After';
     return this.#outage !== undefined ? 'waiting for the server to answer again' : 'waiting for a free connection';
   }
 
@@ -175,7 +175,7 @@ export class CallGate {
   }
 
   #admit(): void {
-    // Calls first: a failed try costs a watch more.
+    // Calls before streams: after a failed attempt a watch waits longer than a call.
     for (const waiter of this.#calls) {
       if (this.#active >= this.#options.slots || !this.#passes()) break;
       this.#active += 1;

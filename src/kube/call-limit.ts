@@ -1,5 +1,5 @@
 /**
- * What can end a call early: its time limit, its caller's signal, the client being closed.
+ * The limits of a call: its time limit, its caller's signal, the client being closed.
  *
  * One object, one timer and at most one listener serve all stages of a call (waiting for a slot, credentials,
  * connecting, reading). The current stage sets `onOver`, which is called when the call has to end.

@@ -8,7 +8,7 @@ export interface ListenAddress {
 
 /**
  * Reads `host:port`; an IPv6 address stands in brackets.
- * @throws RangeError that says what is wrong, without naming a flag.
+ * @throws RangeError with the problem, without the name of a flag
  */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\s:[\]/]*)):(\d{1,5})$/.exec(text);

@@ -1,6 +1,6 @@
-/** Yes or no as Go programs read it, in flags and in the annotations of k8s-replicator. */
+/** Booleans as Go programs read them, in flags and in the annotations of k8s-replicator. */
 
-/** What Go's `strconv.ParseBool` takes. @throws RangeError for anything else */
+/** Parses the values that Go's `strconv.ParseBool` accepts. @throws RangeError for anything else */
 export function parseBool(text: string): boolean {
   if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true;
   if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text)) return false;

@@ -1,7 +1,7 @@
 /**
  * Long work in short slices, so that no user's object blocks the event loop: probes, watches and other work run in between.
  *
- * All work of one `Slices` shares one slice in each turn of the event loop: eight workers at once hold it no longer than one.
+ * All work of one `Slices` shares one slice in each turn of the event loop: so eight workers together block it for at most one slice.
  */
 import type { Clock } from './clock.ts';
 
@@ -49,7 +49,7 @@ export class Slices {
     }
   }
 
-  /** Resolves when some of a slice is left and the work that waited longer has run. */
+  /** Resolves when time is left in the current slice, and earlier waiters have continued. */
   async pause(): Promise<void> {
     if (!this.#isUsedUp() && this.#waiting.length === 0) return;
     await new Promise<void>((resolve) => {

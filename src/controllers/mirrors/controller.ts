@@ -86,7 +86,7 @@ class MirrorsController implements Controller {
       viewOf: (source) => engine.sources.view(source),
       vault,
       specOptions,
-      // The original's way of matching leaves no copies behind.
+      // `search` matches as the original did, so each of its copies is still selected.
       leftBehind: regexMode === 'full' ? this.#leftBehind() : undefined,
       recordEvent,
       onSynced: (mirror, spec, namespaces) => {
@@ -110,7 +110,7 @@ class MirrorsController implements Controller {
     });
   }
 
-  /** A controller that was named in the configuration does not wait: that its API is missing is an error then. */
+  /** Waits for the CRD. Returns at once if `--controllers` names this controller: then a missing CRD makes the process not ready. */
   async installed(signal: AbortSignal): Promise<void> {
     const { cluster, config, log } = this.#context;
     if (config.controllersNamed) return;
@@ -161,12 +161,12 @@ class MirrorsController implements Controller {
       onFound: (mirror, name, namespaces) => {
         const where = namespaceList(namespaces, MAX_NAMED);
         log.warn(
-          `copies of the original are no longer updated in ${where}: a pattern matches only a part of the namespace name (--mirrors-regex=search updates them; keyferry status lists them)`,
+          `copies made by ktsstudio/mirrors in ${where} are not updated: a pattern matches only a part of the namespace name; use --mirrors-regex=search to update them, or run keyferry status to list them`,
           { mirror, name, count: namespaces.length },
         );
       },
       onFailed: (mirror, error) => {
-        log.warn('cannot list the copies of the original', { mirror, error });
+        log.warn('cannot list the copies made by ktsstudio/mirrors', { mirror, error });
       },
     });
   }

@@ -38,7 +38,7 @@ function adviceFor(literal: string, shown: string): string | undefined {
   }
   if (literal.search(GLOB) < 0) return undefined;
   const meant = shown.replaceAll(GLOB, (sign) => (sign === '*' ? '.*' : '.'));
-  return `it is a regular expression, in which * and ? repeat the preceding character; to match as a glob, write ${meant}`;
+  return `it is a regular expression: * repeats the preceding character, and ? makes it optional; to match as a glob, write ${meant}`;
 }
 
 /** The messages for suspects that match none of the namespaces. */

@@ -206,6 +206,6 @@ function keptSourceEvents(entries: readonly Entry[]): MirrorEvent[] {
   const kept = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
   if (kept.length === 0) return [];
   const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));
-  const message = `the copy in ${namespaceList([...namespaces].sort())} is not deleted: ${KEPT_AS_SOURCE.message}`;
+  const message = `the copy in ${namespaceList([...namespaces].sort())} is kept while it is the source of other copies`;
   return [{ type: 'Warning', reason: KEPT_AS_SOURCE.reason, message }];
 }

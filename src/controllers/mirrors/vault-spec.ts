@@ -135,7 +135,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
   }
   problems.push(
     approle === undefined
-      ? `${field}: must hold one of approle, token, kubernetes`
+      ? `${field}: must specify one of approle, token or kubernetes`
       : `${field}.approle.secretRef.name: must be specified`,
   );
   return undefined;

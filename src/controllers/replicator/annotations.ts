@@ -83,7 +83,10 @@ export function illFormed(annotation: string, value: string, why: string): Refus
 
 export function unknown(where: string, annotations: readonly string[]): Refusal {
   const named = annotations.slice(0, 5).map((key) => clip(key));
-  return { reason: 'UnknownAnnotation', message: `${where} has unknown annotation ${named.join(', ')}` };
+  return {
+    reason: 'UnknownAnnotation',
+    message: `${where} has ${named.length === 1 ? 'the unknown annotation' : 'unknown annotations:'} ${named.join(', ')}`,
+  };
 }
 
 export function tooLongOn(names: AnnotationNames, annotations: Annotations): Refusal | undefined {

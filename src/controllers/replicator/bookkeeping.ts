@@ -5,7 +5,7 @@ import { type AnnotationNames, type Annotations, readBool, type Refusal } from '
 
 /**
  * The source's version on a target. An old version alone is no reason to write while the data are equal, because a loop of
- * replicate-from would never settle. A missing version, or one that another client has set, is.
+ * replicate-from would then never end. If the version is missing, or another client has set it, the target is written.
  */
 export function versionPatch(
   names: AnnotationNames,

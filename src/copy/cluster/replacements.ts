@@ -7,8 +7,8 @@
  *                                                                  └─refused──▶ restore
  *
  * - A copy is kept from before its deletion until an object exists in its place, or no rule claims the place.
- * - A kept copy may be lost (a crash; copies larger than `KEPT_BYTES` together wait for finalizers). Then the rule still creates the new
- *   one, or reports why it cannot.
+ * - A kept copy is lost if the process crashes, or if more than `KEPT_BYTES` of copies wait for finalizers. Then the rule still creates
+ *   the new one, or reports why it cannot.
  */
 import { ApiError, isAlreadyExists, isNamespaceTerminating } from '../../kube/errors.ts';
 import { ByteCache } from '../../runtime/byte-cache.ts';

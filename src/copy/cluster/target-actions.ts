@@ -130,10 +130,10 @@ export class TargetActions {
     const content = await this.#content(action);
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     const values = desired.data === 'source' ? content : undefined;
-    const isDoubted =
+    const wasOverwritten =
       values !== undefined && (isMarkedOverwritten(observed) || this.#memory.get(target)?.overwritten !== undefined);
-    const fullResponse = isDoubted || (values !== undefined && this.#fullResponses.isDue(values));
-    const marked = isDoubted ? withOverwrittenMark(desired) : desired;
+    const fullResponse = wasOverwritten || (values !== undefined && this.#fullResponses.isDue(values));
+    const marked = wasOverwritten ? withOverwrittenMark(desired) : desired;
     using request = store.index.beginRequest(target);
     try {
       const written =
@@ -165,7 +165,7 @@ export class TargetActions {
       if (replacing && !isPassing(error) && !isAlreadyExists(error) && !isNamespaceTerminating(error)) {
         await this.#replacements.restore(target, error, signal);
       }
-      return await this.#refused(error, action);
+      return await this.#recover(error, action);
     }
   }
 
@@ -209,9 +209,9 @@ export class TargetActions {
     if (content === 'gone') return { requeueAfterMs: LATER_MS };
     try {
       const wanted = { claim, desired, content: content ?? minimalContent(store, desired.type) };
-      const there = await this.#replacements.prepare(target, observed, wanted, signal);
-      if (there?.resourceVersion !== observed.resourceVersion) {
-        run.lastRead = there;
+      const current = await this.#replacements.prepare(target, observed, wanted, signal);
+      if (current?.resourceVersion !== observed.resourceVersion) {
+        run.lastRead = current;
         return 'again';
       }
     } catch (error) {
@@ -250,7 +250,7 @@ export class TargetActions {
       onWrite(target, 'delete', false, claim);
       // It was changed, so it exists, and no old copy must be kept.
       if (isConflict(error)) this.#replacements.forget(target);
-      return await this.#refused(error, { ...action, target, facts, run, signal });
+      return await this.#recover(error, { ...action, target, facts, run, signal });
     }
     onWrite(target, 'delete', true, claim);
     const memory = this.#memory.edit(target);
@@ -270,7 +270,7 @@ export class TargetActions {
   }
 
   /** Handles errors after which the target is planned again. @throws any other error, for the queue */
-  async #refused(error: unknown, { target, facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
+  async #recover(error: unknown, { target, facts, run }: Action<DecidedPlan>): Promise<ActionResult> {
     const { observed } = facts;
     if (isAlreadyExists(error) || isConflict(error)) {
       await run.read(target);

@@ -25,7 +25,7 @@ export interface Claim {
   readonly target: ResourceKey;
   readonly mode: ClaimMode;
   readonly source: ResourceKey | undefined;
-  /** The key of the source as a target, if it is another key. */
+  /** The key that the source has as a target, if it is a different one (Vault). */
   readonly sourcePlace?: ResourceKey | undefined;
   readonly shape: Shape;
 }
@@ -38,7 +38,7 @@ export function targetKeyOfSource({ mode, source, sourcePlace }: Claim): Resourc
 /** The Vault lease of dynamic credentials. */
 export interface SourceLease {
   readonly id: string;
-  /** Of the last grant or renewal. */
+  /** Duration of the last grant or renewal, seconds. */
   readonly seconds: number;
   /** The login and path that it belongs to, see `vaultLeaseOrigin`. */
   readonly origin: string;

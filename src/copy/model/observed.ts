@@ -91,7 +91,7 @@ function isFull(annotations: Texts): boolean {
   return bytes > MOST_ANNOTATIONS - LEAST_ROOM;
 }
 
-/** Keeps at least one key of a map that is not empty, because a patch of an empty map is another one. */
+/** Keeps at least one key of a map that is not empty: the JSON patch for an empty map differs (`changes` in `object-writer.ts`). */
 function keptOf(
   map: Texts,
   isRead: IsRead | undefined,

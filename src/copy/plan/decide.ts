@@ -80,8 +80,8 @@ export async function decide(
   reader: TargetReader,
   signal: AbortSignal,
 ): Promise<Decision> {
-  /** Of the target at one version: the next version may name another owner, or a policy to keep it. */
-  let fate: { readonly of: string; readonly fate: OrphanAction } | undefined;
+  /** The owner's answer for one version of the target. A later version may have another owner or policy. */
+  let orphanAnswer: { readonly version: string; readonly action: OrphanAction } | undefined;
   let facts = factsOf(target, source, reader);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const decision = plan(facts);
@@ -92,7 +92,7 @@ export async function decide(
       if (!source.hasNamespace(parseResourceKey(target).namespace)) return later(facts, 'namespace');
       const answer = await source.orphanActionOf(markedBy, target, observed, signal);
       if (answer === 'later') return later(facts, 'owner');
-      fate = { of: observed.resourceVersion, fate: answer };
+      orphanAnswer = { version: observed.resourceVersion, action: answer };
     } else if (decision.fact === 'target') {
       if (!(await reader.read(target))) break;
     } else {
@@ -101,8 +101,8 @@ export async function decide(
       if ((await source.sources.load(claim.source, signal)) === undefined) break;
     }
     facts = factsOf(target, source, reader);
-    if (fate !== undefined && fate.of === facts.observed?.resourceVersion)
-      facts = { ...facts, orphanAction: fate.fate };
+    if (orphanAnswer !== undefined && orphanAnswer.version === facts.observed?.resourceVersion)
+      facts = { ...facts, orphanAction: orphanAnswer.action };
   }
   return later(facts, 'changed');
 }

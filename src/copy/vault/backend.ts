@@ -188,7 +188,7 @@ export class VaultBackend implements Backend {
     try {
       const work = async (limited: AbortSignal): Promise<void> => {
         const session = lease?.hold.session ?? (location && (await this.#access.open(user, location, limited)).session);
-        if (session === undefined) throw new Error('its login is no longer known');
+        if (session === undefined) throw new Error('the Vault login that created it is no longer configured');
         await revokeLease(session, leaseId, limited);
       };
       await withTimeout(work, { what: `revoking the lease ${leaseId}`, limitMs });

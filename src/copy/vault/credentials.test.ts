@@ -110,7 +110,7 @@ test('an unavailable API server is not a refusal', async () => {
     const server = parseServer({ addr: 'http://127.0.0.1:1' });
     await assert.rejects(loginRequest(server, identity, signal), (error) => {
       assert.ok(isVaultError(error, 'unavailable') && error.transient);
-      assert.match(error.message, /no service account token to log in with: connection refused/);
+      assert.match(error.message, /cannot log in: no service account token: connection refused/);
       return true;
     });
   } finally {

@@ -17,7 +17,7 @@ export interface LeaseTimes {
   /** The increment of each renewal: the duration of the grant, seconds. */
   readonly fullSeconds: number;
   readonly renewable: boolean;
-  /** When the token that it hangs on dies; `Infinity` or `undefined`: not before the lease, as far as is known. */
+  /** Expiry of the token of the lease. `Infinity`: the token outlives the lease. `undefined`: unknown, and treated as `Infinity`. */
   readonly tokenDeadline?: number | undefined;
 }
 

@@ -134,15 +134,15 @@ export class VaultLocations {
   readonly #rulesAt = new SetMap<ResourceKey, RuleKey>();
   /** The path in Vault of a target key, if it differs from the spec. Only for paths that a rule uses. */
   readonly #paths = new Map<ResourceKey, string>();
-  readonly #onSooner: (key: ResourceKey) => void;
+  readonly #onPollNow: (key: ResourceKey) => void;
   readonly #onKeyChanged: (rule: RuleKey) => void;
 
   /**
-   * @param onSooner an entry has a shorter poll period than before, or another location
+   * @param onPollNow an entry has a shorter poll period than before, or another location
    * @param onKeyChanged a target key of the rule has changed
    */
-  constructor(onSooner: (key: ResourceKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
-    this.#onSooner = onSooner;
+  constructor(onPollNow: (key: ResourceKey) => void, onKeyChanged: (rule: RuleKey) => void = () => undefined) {
+    this.#onPollNow = onPollNow;
     this.#onKeyChanged = onKeyChanged;
   }
 
@@ -171,13 +171,13 @@ export class VaultLocations {
 
   /** Replaces the uses of a rule. */
   set(rule: RuleKey, uses: readonly VaultUse[]): void {
-    const sooner: ResourceKey[] = [];
+    const pollNow: ResourceKey[] = [];
     for (const use of uses) {
       const users = getOrCreate(this.#users, use.key, () => new Map());
       const before = users.get(rule);
-      const isSooner = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
-      const isMoved = before !== undefined && JSON.stringify(before.location) !== JSON.stringify(use.location);
-      if (isSooner || isMoved) sooner.push(use.key);
+      const isPolledSooner = users.size > 0 && use.pollSeconds * 1000 < this.pollMs(use.key);
+      const hasNewLocation = before !== undefined && JSON.stringify(before.location) !== JSON.stringify(use.location);
+      if (isPolledSooner || hasNewLocation) pollNow.push(use.key);
       users.set(rule, use);
     }
     const before = this.#usesOf.get(rule) ?? [];
@@ -191,7 +191,7 @@ export class VaultLocations {
     if (uses.length > 0) this.#usesOf.set(rule, uses);
     else this.#usesOf.delete(rule);
     this.#index(rule, before, uses);
-    for (const key of sooner) this.#onSooner(key);
+    for (const key of pollNow) this.#onPollNow(key);
   }
 
   #index(rule: RuleKey, before: readonly VaultUse[], uses: readonly VaultUse[]): void {

@@ -147,7 +147,7 @@ describe('the kubeconfig is found by', () => {
     );
     await assert.rejects(
       loadKubeconfig({ context: 'x', env: { ...pod, HOME: dir } }),
-      /--context: "x" cannot be chosen/u,
+      /--context: "x" needs a kubeconfig/u,
     );
   });
 

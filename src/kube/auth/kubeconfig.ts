@@ -58,7 +58,7 @@ export async function loadKubeconfig(options: KubeconfigOptions): Promise<Connec
     );
   }
   if (options.context !== undefined && options.context !== '') {
-    throw new KubeconfigError('--context', `${JSON.stringify(options.context)} cannot be chosen without a kubeconfig`);
+    throw new KubeconfigError('--context', `${JSON.stringify(options.context)} needs a kubeconfig`);
   }
   return inCluster;
 }

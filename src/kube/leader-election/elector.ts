@@ -75,7 +75,7 @@ export class LeaderElector {
 
   /**
    * Stands by and leads until the signal is aborted; then releases the Lease.
-   * @throws what the work rejected with while leading; Error if this is running already
+   * @throws the error of the work while leading; Error if this is running already
    */
   async run(options: ElectionOptions): Promise<void> {
     if (this.#running) throw new Error(`the election for lease ${this.#options.name} is running already`);
@@ -138,7 +138,10 @@ export class LeaderElector {
     while (await this.#pause(this.#retryMs, stop)) {
       await this.#attempt(cut);
       if (stop.aborted) break;
-      if (!this.isLeader) lose(`the lease ${this.#options.name} is held by ${this.#leader ?? 'no replica'}`);
+      if (!this.isLeader)
+        lose(
+          `the lease ${this.#options.name} ${this.#leader === undefined ? 'has no holder' : `is held by ${this.#leader}`}`,
+        );
       watchdog.set(this.#heldUntil);
     }
     watchdog.cancel();

@@ -314,7 +314,7 @@ export class Watcher {
   }
 
   #waitAfter(error: unknown): number {
-    // The server answered, and the silence was long enough as a wait.
+    // The server accepted the stream, and the idle time replaces the back-off.
     if (error instanceof StalledWatchError) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;

@@ -1,6 +1,6 @@
 /**
- * Keys with a due time, earliest first: a binary heap in which every entry knows its place, so that a key can be moved
- * or taken out without leaving a dead entry behind.
+ * Keys with a due time, earliest first: a binary heap in which every entry stores its index, so that a key can be moved
+ * or removed at once.
  *
  * Invariants: a key is in the heap at most once; `#heap[e.place] === e` for every entry; a parent is never due after
  * its children; keys of equal time come out in the order they went in.

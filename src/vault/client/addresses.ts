@@ -49,7 +49,7 @@ export class VaultAddresses {
   /** Why the server may not be called; does not resolve names. */
   problem(url: URL): string | undefined {
     if (this.#patterns.length > 0 && !this.isNamed(url)) {
-      return `${url.origin} is none of the servers that --vault-addresses names`;
+      return `${url.origin} is not in --vault-addresses`;
     }
     return isForbidden(hostAndPort(url).host) && !this.#isNamedExactly(url) ? forbidden(url.hostname) : undefined;
   }

@@ -366,7 +366,7 @@ function isRepeatable({ repeatable, method }: VaultRequest): boolean {
 /** Messages where Vault sent none. */
 const MESSAGES: Partial<Record<VaultErrorKind, string>> = {
   notFound: 'not found',
-  badResponse: 'the answer is not JSON, so the server is not Vault',
+  badResponse: 'the response is not JSON; check that addr is the address of Vault',
   standby: 'the server is a standby',
   throttled: 'too many calls',
 };

@@ -193,7 +193,7 @@ export class VaultEntries {
       if (isVaultError(error, 'notFound')) return MISSING;
       throw error;
     }
-    throw this.#error(entry.dataPath, 'the answer does not fit the secrets engine', 'badResponse');
+    throw this.#error(entry.dataPath, 'the response has not the format of an entry', 'badResponse');
   }
 
   /** Reads an entry that is to be written. Credentials that the read created are revoked. */

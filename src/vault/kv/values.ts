@@ -137,7 +137,7 @@ export function toVaultValues(data: ReadonlyMap<string, SecretBytes>, encoding: 
       bad.push(key);
     }
   }
-  if (bad.length > 0) throw new ValueConversionError('not valid UTF-8, so only `encoding: base64` can carry it', bad);
+  if (bad.length > 0) throw new ValueConversionError('not valid UTF-8; set `encoding: base64`', bad);
   return new VaultValues(values);
 }
 

@@ -98,7 +98,7 @@ async function loginFields(
     return { role: identity.role, jwt: textOf(await identity.jwt(signal)) };
   } catch (cause) {
     const name = identity.method === 'approle' ? 'role id or secret id' : 'service account token';
-    throw new VaultError(`no ${name} to log in with: ${cause instanceof Error ? cause.message : 'unknown'}`, {
+    throw new VaultError(`cannot log in: no ${name}: ${cause instanceof Error ? cause.message : 'unknown'}`, {
       kind: cause instanceof CredentialUnavailableError ? 'unavailable' : 'authFailed',
       addr: server.origin,
       cause,

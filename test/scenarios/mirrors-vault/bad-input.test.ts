@@ -22,9 +22,9 @@ const AT = { addr: 'http://127.0.0.1:1', path: 'secret/data/x' };
 /** `vault` blocks that the CRD refuses, stored with an older CRD, and the message after the name of the block. */
 const STORED: Readonly<Record<string, readonly [Json, RegExp]>> = {
   'no-block': [undefined, /: must be specified for type vault/],
-  'empty-block': [{}, /\.addr: must be specified; .*\.path: must be specified; .*\.auth: must hold one of approle/],
-  'no-auth': [AT, /\.auth: must hold one of approle, token, kubernetes/],
-  'empty-auth': [{ ...AT, auth: {} }, /\.auth: must hold one of approle, token, kubernetes/],
+  'empty-block': [{}, /\.addr: must be specified; .*\.path: must be specified; .*\.auth: must specify one of approle/],
+  'no-auth': [AT, /\.auth: must specify one of approle, token or kubernetes/],
+  'empty-auth': [{ ...AT, auth: {} }, /\.auth: must specify one of approle, token or kubernetes/],
   'no-secret-name': [{ ...AT, auth: { approle: {} } }, /\.auth\.approle\.secretRef\.name: must be specified/],
   'no-scheme': [
     { ...AT, addr: 'vault.example.com:8200', auth: TOKEN },

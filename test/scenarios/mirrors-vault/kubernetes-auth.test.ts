@@ -184,7 +184,7 @@ describe('logins by a ServiceAccount', () => {
     const serviceAccountRef = { name: 'reader' };
     await scene.fromVault('trusted', { ...block({ serviceAccountRef }), addr: trusted.url, caBundle: '' }, ['target']);
     await waitFor(() => received.some((jwt) => audiencesOf(jwt).includes(ISSUER)), { message: 'a login' });
-    await mirrors.ready('sa', 'InvalidSpec', /addr: .* is none of the servers that --vault-addresses names/);
+    await mirrors.ready('sa', 'InvalidSpec', /addr: .* is not in --vault-addresses/);
   });
 });
 

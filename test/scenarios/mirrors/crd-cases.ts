@@ -70,7 +70,7 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     { destination: { type: 'vault', vault: {} } },
     'spec.destination.vault.addr: Required value: destination.vault.addr must be specified',
     'spec.destination.vault.path: Required value: destination.vault.path must be specified',
-    'spec.destination.vault.auth: Required value: destination.vault.auth must hold one of approle, token, kubernetes',
+    'spec.destination.vault.auth: Required value: destination.vault.auth must specify one of approle, token or kubernetes',
   ],
   [
     'no vault block at the source',
@@ -82,7 +82,7 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     fromVault({}),
     'spec.source.vault.addr: Required value: source.vault.addr must be specified',
     'spec.source.vault.path: Required value: source.vault.path must be specified',
-    'spec.source.vault.auth: Required value: source.vault.auth must hold one of approle, token, kubernetes',
+    'spec.source.vault.auth: Required value: source.vault.auth must specify one of approle, token or kubernetes',
   ],
   ['an empty address', toVault({ addr: '' }), 'destination.vault.addr must be specified'],
   ['an address without scheme', toVault({ addr: 'vault.example.com' }), `${ADDR}, not "vault.example.com"`],
@@ -95,7 +95,7 @@ export const REFUSED: readonly (readonly [string, AnySpec, ...string[]])[] = [
     toVault({ path: '' }),
     'spec.destination.vault.path: Required value: destination.vault.path must be specified',
   ],
-  ['no auth block', withAuth({}), 'destination.vault.auth must hold one of approle, token, kubernetes'],
+  ['no auth block', withAuth({}), 'destination.vault.auth must specify one of approle, token or kubernetes'],
   [
     'an AppRole without Secret',
     withAuth({ approle: {} }),

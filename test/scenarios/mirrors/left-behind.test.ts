@@ -43,7 +43,7 @@ describe('copies that the original left behind', () => {
       lines(operator).map(({ level, mirror, name, count }) => [level, mirror, name, count]),
       [['warn', `${HOME}/part`, 'part', 1]],
     );
-    assert.match(lines(operator)[0].msg, /no longer updated in namespace not-part-a: .*--mirrors-regex=search/);
+    assert.match(lines(operator)[0].msg, /in namespace not-part-a are not updated: .*--mirrors-regex=search/);
     // Writing its status again does not change its generation.
     await scene.change(HOME, 'part', { a: '2' });
     await scene.copied('part-a', 'part', { a: '2' });

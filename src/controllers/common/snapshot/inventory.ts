@@ -94,7 +94,7 @@ export class Inventory {
     return !this.isWhole('Namespace') || this.namespaces.has(name);
   }
 
-  /** What is known of a source. */
+  /** The view of a source in this snapshot. */
   view(source: ResourceKey | undefined): SourceView {
     if (source === undefined) return VAULT_NOT_READ;
     const found = this.objects.get(source);

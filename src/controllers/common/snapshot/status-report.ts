@@ -114,7 +114,7 @@ export function failingOf(snapshot: Snapshot, rule: RuleKey): FailingTarget[] {
 
 export const STAYS = 'Keyferry keeps it';
 
-/** What Keyferry does with a copy that its rule does not claim. @param snapshot with the decision on the copy */
+/** Keyferry's action for a copy that its rule does not claim. @param snapshot with the decision on the copy */
 export function orphanNote(snapshot: Snapshot, copy: ResourceKey): string {
   const { facts, plan } = snapshot.decisionOn(copy);
   if (facts.observed?.deleting === true) return 'it is being deleted';
