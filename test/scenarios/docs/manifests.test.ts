@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
@@ -179,5 +179,29 @@ for (const page of PAGES) {
     }
   });
 }
+
+it('the Pod of the Deployment meets the Pod Security Standard `restricted`', async () => {
+  const page = readFileSync(new URL('docs/operations.md', ROOT), 'utf8');
+  const block = codeBlocks(page).find(({ text }) => text.includes('kind: Deployment'));
+  const { metadata, spec } = parse(block?.text ?? '').spec.template;
+  const namespace = 'restricted';
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } });
+  await plane.api.create({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name: spec.serviceAccountName, namespace },
+  });
+  const pod = (podSpec: object) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...metadata, name: 'keyferry', namespace },
+    spec: podSpec,
+  });
+  const [container] = spec.containers;
+  const unsafe = { ...spec, containers: [{ ...container, securityContext: {} }] };
+  await assert.rejects(plane.api.create(pod(unsafe)), /PodSecurity/);
+  await plane.api.create(pod(spec));
+});
 
 failOnLeaks();
