@@ -191,8 +191,8 @@ describe('a vault block', () => {
     ['a page of HTML', '<html><body>Sign in, please</body></html>', /JSON/],
     ['half of an object', '{"data": {"data": {"a": "1"', /JSON/],
     ['a list', '[1, 2]', /JSON/],
-    ['an object without data', { request_id: 'x' }, /answer/],
-    ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /answer/],
+    ['an object without data', { request_id: 'x' }, /format of an entry/],
+    ['data that is no object', { data: { data: 'text', metadata: { version: 'one' } } }, /format of an entry/],
   ] as const) {
     it(`whose server answers 200 with ${what} is reported`, async () => {
       const name = what.replaceAll(/[^a-z]+/gi, '-').toLowerCase();

@@ -26,7 +26,7 @@ describe('copies that the original left behind', () => {
   const original = async (where: string, name: string, mirror: string): Promise<Json> =>
     await scene.secret(where, name, { a: 'old' }, { metadata: { annotations: { [OWNED_BY]: `${HOME}/${mirror}` } } });
   const lines = (operator: Keyferry): Json[] =>
-    operator.logs().filter(({ msg }) => /no longer updated/.test(msg ?? ''));
+    operator.logs().filter(({ msg }) => /copies made by ktsstudio/.test(msg ?? ''));
   /** Lists of Secrets of one name, which only the search for such copies sends. */
   const lists = async (name: string): Promise<number> => {
     const log = await readFile(scene.plane.auditLogPath, 'utf8');
