@@ -59,7 +59,7 @@ export class Operator {
     this.#manager = new Manager({
       home: api.cluster,
       onError: (queue, key, error, retryInMs) => {
-        const subject = queue === 'targets' ? { target: key } : { owner: key };
+        const subject = queue === 'targets' ? { target: key } : { rule: key };
         log.warn('reconcile failed, retrying', { queue, ...subject, error, retryInMs });
       },
     });
@@ -158,7 +158,7 @@ export class Operator {
         const { cluster, kind, namespace, name } = parseResourceKey(target);
         metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
         if (!ok) return;
-        log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { owner: claim.owner.title }) });
+        log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { rule: claim.owner.key }) });
       },
     });
   }

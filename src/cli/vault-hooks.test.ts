@@ -10,7 +10,7 @@ test('a failed login is one warning, however many entries are read with it; othe
   const write =
     (level: string): Log['warn'] =>
     (message, fields) =>
-      void lines.push([level, message, fields?.owner]);
+      void lines.push([level, message, fields?.rule]);
   const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } as Log;
   const hooks = vaultHooks(log, createMetrics('test'));
   const poll = (error: Error): void => {
@@ -23,11 +23,11 @@ test('a failed login is one warning, however many entries are read with it; othe
   poll(login);
   poll(login.reworded(login.reason));
   poll(new VaultError('denied', { kind: 'permissionDenied', addr }));
-  const owner = 'mirrors:default/a, mirrors:default/b';
+  const named = 'mirrors:default/a, mirrors:default/b';
   assert.deepEqual(lines, [
     ['warn', 'cannot log in to Vault', undefined],
-    ['debug', 'reconcile failed, retrying', owner],
-    ['debug', 'reconcile failed, retrying', owner],
-    ['warn', 'reconcile failed, retrying', owner],
+    ['debug', 'reconcile failed, retrying', named],
+    ['debug', 'reconcile failed, retrying', named],
+    ['warn', 'reconcile failed, retrying', named],
   ]);
 });

@@ -31,7 +31,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
     onWrite: (target, addr, { claim: { owner } }) => {
       const system = owner.key.slice(0, owner.key.indexOf(':'));
       metrics.vault.versionsWritten.inc({ vault: servers.of(addr), system });
-      log.info('Vault entry written', { target, owner: owner.title });
+      log.info('Vault entry written', { target, rule: owner.key });
     },
     onRevokeFailed: (source, lease, error) => {
       log.warn('cannot revoke a Vault lease, it stays valid until it expires', { source, lease, error });
@@ -39,7 +39,7 @@ export function vaultHooks(log: Log, metrics: Metrics): Hooks {
     onError: ({ source, rules, error, retryInMs }) => {
       // A failed login has its own line. Every entry that is read with this login fails with it.
       const level = causesOf(error).some((cause) => failedLogins.has(cause)) ? 'debug' : 'warn';
-      log[level]('reconcile failed, retrying', { queue: 'polls', source, owner: rules.join(', '), error, retryInMs });
+      log[level]('reconcile failed, retrying', { queue: 'polls', source, rule: rules.join(', '), error, retryInMs });
     },
   };
 }

@@ -24,7 +24,7 @@ function controller(name: string, log: string[], installed?: Promise<void>): Con
   };
 }
 
-test('a controller that waits for its API delays no other, nor does a backend that is not home', async () => {
+test('a controller that waits for its API delays no other, nor does a remote backend', async () => {
   const log: string[] = [];
   const installed = Promise.withResolvers<void>();
   const manager = new Manager({ home: 'local', onError: (_loop, _key, error) => assert.fail(String(error)) });

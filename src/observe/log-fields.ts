@@ -14,7 +14,7 @@ const TEXT_FIELDS = [
   'mirror',
   'target',
   'source',
-  'owner',
+  'rule',
   'reason',
   'phase',
   'watch',

@@ -27,7 +27,7 @@ async function offline(work: (folder: string) => Promise<void>): Promise<void> {
   await plane.startApiServer();
 }
 
-test('the operator exits with the reason after an etcd restore, and its copies are right after a restart', async () => {
+test('the operator exits with the reason after an etcd restore, and its copies are up to date after a restart', async () => {
   const { plane } = scene;
   const backup = path.join(plane.folder, 'backup');
   await scene.namespaces('target');

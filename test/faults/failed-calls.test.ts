@@ -52,7 +52,7 @@ const removeCopies = async (): Promise<void> => {
   for (const namespace of namespaceNames()) await scene.api.delete(`/api/v1/namespaces/${namespace}/secrets`);
 };
 
-test('the operator heeds 429 with Retry-After on every second request for 20 s, and loses nothing', async (t) => {
+test('the operator honours 429 with Retry-After on every second request for 20 s, and loses nothing', async (t) => {
   const from = performance.now();
   const storm = scene.proxy.rule({ match: every(2, () => true), fault: kubernetesFault(429, 1) });
   let rounds = 0;
@@ -92,7 +92,7 @@ for (const status of [500, 503] as const) {
   });
 }
 
-test('all copies are right at once although every third write fails with 409', async (t) => {
+test('all copies are up to date at once although every third write fails with 409', async (t) => {
   const from = performance.now();
   const rule = scene.proxy.rule({ match: every(3, isWrite), fault: kubernetesFault(409) });
   await scene.changeSources();

@@ -60,7 +60,7 @@ for (const controller of CONTROLLERS) {
       });
     }
 
-    test('the operator heeds 429 with Retry-After on half of all requests while watches break, and loses nothing', async (t) => {
+    test('the operator honours 429 with Retry-After on half of all requests while watches break, and loses nothing', async (t) => {
       const from = performance.now();
       let count = 0;
       const isSecond = (): boolean => (count += 1) % 2 === 0;

@@ -31,7 +31,7 @@ describe('one replicator', () => {
   });
   after(() => scene.close());
 
-  test('the replicator misses nothing while one watch, and then all watches, are broken', async (t) => {
+  test('the replicator copies every change while one watch, and then all watches, are broken', async (t) => {
     for (const match of [SECRETS_WATCH, WATCHING]) {
       await scene.watchesOpen();
       const from = performance.now();

@@ -44,7 +44,7 @@ async function watchesOpen(): Promise<number> {
   return expected;
 }
 
-test('the operator misses nothing while one watch, and then all watches, are broken', async (t) => {
+test('the operator copies every change while one watch, and then all watches, are broken', async (t) => {
   let longestMs = 0;
   await watchesOpen();
   for (const match of [COPIES_WATCH, { isWatch: true, path: '/api/v1/namespaces' }, WATCHING]) {
@@ -62,7 +62,7 @@ test('the operator misses nothing while one watch, and then all watches, are bro
   assert.ok(!probes.wasUnready(0) || longestMs > SHORT_GAP_MS, 'a short gap does not make the operator unready');
 });
 
-test('copies are right after watches broke every 100 ms for 5 s while namespaces appeared and sources changed', async (t) => {
+test('copies are up to date after watches broke every 100 ms for 5 s while namespaces appeared and sources changed', async (t) => {
   const from = performance.now();
   const names = Array.from({ length: 20 }, (_, n) => `team-${100 + n}`);
   const cutter = setInterval(() => scene.proxy.cutAll(WATCHING), 100);

@@ -5,8 +5,8 @@ import type { PlannedTarget } from './report.ts';
 
 type Action = Pick<PlannedTarget, 'action' | 'reason' | 'lost'>;
 
-/** @param marker the rule whose mark the target carries */
-export function plannedAction(decision: Decision['plan'], marker: string): Action {
+/** @param whyUnwanted the reason of a deletion */
+export function plannedAction(decision: Decision['plan'], whyUnwanted: string): Action {
   switch (decision.do) {
     case 'create':
       return { action: 'create', reason: `copy of ${sourceOf(decision.claim.source)}`, lost: false };
@@ -26,7 +26,7 @@ export function plannedAction(decision: Decision['plan'], marker: string): Actio
     case 'replace':
       return { action: 'replace', reason: 'it is immutable or has another type, and cannot be updated', lost: false };
     case 'delete':
-      return { action: 'delete', reason: `no longer selected by ${marker}`, lost: true };
+      return { action: 'delete', reason: whyUnwanted, lost: true };
     case 'nothing':
       return { action: 'nothing', reason: 'up to date', lost: false };
     case 'conflict':

@@ -3,7 +3,7 @@ import type { Snapshot } from '../../controllers/common/snapshot/snapshot.ts';
 import { controllerOf, parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Outcome } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import { winnerOf } from '../../copy/plan/contest.ts';
+import { isReleased, winnerOf } from '../../copy/plan/contest.ts';
 import type { Given } from './changes.ts';
 import type { PlannedTarget } from './report.ts';
 import { plannedAction } from './planned-action.ts';
@@ -65,6 +65,11 @@ export async function rowsOf(
     const { facts, plan } = snapshot.decisionOn(target);
     const { entries, markedBy } = facts;
     const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
+    const whyUnwanted = isReleased(facts)
+      ? `${marker} is being deleted`
+      : markedBy !== undefined && !snapshot.rules.has(markedBy)
+        ? `${marker} does not exist or has no copies`
+        : `no longer selected by ${marker}`;
     const outcomes = [...snapshot.outcomesOn(target)];
     const decides = 'claim' in plan ? plan.claim.owner : undefined;
     const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
@@ -72,7 +77,7 @@ export async function rowsOf(
     const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
     const place = { kind, namespace, name };
     const system = controllerOf(winner?.claim.owner.key ?? markedBy ?? '');
-    const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, marker), ...remark };
+    const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, whyUnwanted), ...remark };
     const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
     return [
       { row: main, isChange: main.action !== 'nothing' },

@@ -23,7 +23,7 @@ const OWNER = 'owner';
 const VERSION = 'version';
 const RETAIN = 'retain';
 const LABEL = 'team';
-const SYSTEM = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => annotations[OWNER] };
+const CONTROLLER = { ownerOf: ({ annotations }: Observed): RuleKey | undefined => annotations[OWNER] };
 
 interface Rule {
   readonly targets: readonly number[];
@@ -109,7 +109,8 @@ class World {
   settle(): number {
     const before = this.writes;
     for (const target of TARGETS) {
-      for (let round = 0; this.#step(target); round += 1) assert.ok(round < 12, `${target} does not come to rest`);
+      for (let round = 0; this.#step(target); round += 1)
+        assert.ok(round < 12, `${target} does not reach a state without writes`);
     }
     return this.writes - before;
   }
@@ -176,7 +177,7 @@ class World {
     const thing = this.things.get(target);
     return {
       entries: this.book.on(target),
-      markedBy: thing && ownerByMark([SYSTEM], this.book, observedOf(thing), target),
+      markedBy: thing && ownerByMark([CONTROLLER], this.book, observedOf(thing), target),
       viewOf: (claim) =>
         this.sources.get(claim.source ?? '')?.view ?? { state: 'missing', reason: 'NoSecret', message: '' },
       now: 0,

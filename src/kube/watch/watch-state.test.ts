@@ -36,7 +36,7 @@ for (const [title, error, next] of [
   ['a silent stream that has brought something', new StalledWatchError('no byte'), 'listed'],
   ['a 410', apiError(410, 'Expired'), 'unlisted'],
   ['a 404', apiError(404, 'NotFound'), 'unlisted'],
-  ['a version of the future', apiError(504, 'Timeout', 'Too large resource version: 7'), 'unlisted'],
+  ['a version that does not exist yet', apiError(504, 'Timeout', 'Too large resource version: 7'), 'unlisted'],
 ] as const) {
   test(`after ${title} the state is ${next}`, async () => {
     const state = afterFailure(await watching(1000), error, NOW);

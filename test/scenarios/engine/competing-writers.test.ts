@@ -1,4 +1,4 @@
-/** Another client that keeps changing or deleting a copy: the operator backs off, and the copy is right in the end. */
+/** Another client that keeps changing or deleting a copy: the operator backs off, and the copy reaches its desired state. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
@@ -53,7 +53,7 @@ describe('a copy of a SecretMirror', { concurrency: 4 }, () => {
     'is deleted': (name) => scene.api.delete(path(name)),
   };
   for (const [index, [title, undo]] of Object.entries(undoings).entries()) {
-    it(`that ${title} again and again is repaired with growing pauses, and is right in the end`, async () => {
+    it(`that ${title} again and again is repaired with growing pauses, and reaches its desired state`, async () => {
       const name = `contest-${index}`;
       await scene.namespaces(name);
       await scene.secret(HOME, name, { a: '1' }, { metadata: { labels: { team: 'a' } } });
@@ -98,7 +98,7 @@ describe('a target of the replicator', { concurrency: 4 }, () => {
     await users.holds('team-a/pushed', { a: 'pushed' });
   });
 
-  it('that is pulled and emptied again and again, bookkeeping included, is filled with growing pauses, and is right in the end', async () => {
+  it('that is pulled and emptied again and again, bookkeeping included, is filled with growing pauses, and reaches its desired state', async () => {
     await users.create('source/pulled', { a: 'pulled' }, { 'replication-allowed': 'true' });
     await users.create('team-a/pulled', {}, { 'replicate-from': 'source/pulled' });
     await users.holds('team-a/pulled', { a: 'pulled' });

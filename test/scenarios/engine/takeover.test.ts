@@ -62,7 +62,7 @@ describe('the takeover of a copy when its mirror is deleted', () => {
     await scene.ready('narrowed', 'SyncError', /refused by narrowed/, 'narrowed-home');
   });
 
-  it('fails for good: the mirror is deleted after the deletion timeout, and not before', async () => {
+  it('fails permanently: the mirror is deleted after the deletion timeout, and not before', async () => {
     await createTwoClaims('trouble');
     const trouble = proxy.rule({
       match: { method: 'PATCH', path: secretPath('trouble-target', 'trouble') },

@@ -36,7 +36,7 @@ async function assertNoNewVersions(path: string): Promise<void> {
 }
 
 describe('two mirrors into one entry of KV 2, with and without data/', () => {
-  it('do not fight: the first writes it, the second reports Conflict, and takes over when the first is deleted', async () => {
+  it('do not overwrite each other: the first writes it, the second reports Conflict, and takes over when the first is deleted', async () => {
     const { mirrors } = scene;
     await mirrors.secret(HOME, 'one', { a: '1' });
     await mirrors.secret(HOME, 'two', { b: '2' });

@@ -112,7 +112,7 @@ describe('a stored mirror with an invalid spec', { concurrency: 8 }, () => {
   });
 });
 
-describe('extremes', { concurrency: 4 }, () => {
+describe('the largest and smallest specs', { concurrency: 4 }, () => {
   it('a Secret without data is copied', async () => {
     await scene.namespaces('no-data');
     await scene.secret(HOME, 'no-data', {}, { data: undefined });

@@ -211,7 +211,7 @@ describe('a namespace', { concurrency: 4 }, () => {
   });
 });
 
-it('a mark that names a mirror which does not exist does not make a foreign Secret a copy', async () => {
+it('a mark that names a mirror which does not exist does not make a Secret of a user a copy', async () => {
   await scene.namespaces('ghost');
   const ghost = await scene.secret(
     'ghost',

@@ -46,7 +46,7 @@ const settled = async (name: string, spec: Json = {}): Promise<Json> => {
 /** Status writes are one second apart. All effects of an event are visible after this time. */
 const SETTLE_MS = 1000;
 
-describe('a foreign Secret of the same name', { concurrency: 8 }, () => {
+describe('a Secret of a user with the same name', { concurrency: 8 }, () => {
   const marked = (mark: string): Json => ({ metadata: { annotations: { [OWNED_BY]: mark } } });
   /** `%` is replaced by the mirror's name. */
   const marks: Readonly<Record<string, Json>> = {
@@ -291,7 +291,7 @@ describe('two mirrors', { concurrency: 4 }, () => {
     });
   });
 
-  it('in a cycle come to rest', async () => {
+  it('in a cycle stop writing', async () => {
     await scene.namespaces('loop-1', 'loop-2');
     await scene.secret('loop-1', 'loop', { a: '1' });
     await scene.mirror('loop', ['loop-2'], {}, 'loop-1');

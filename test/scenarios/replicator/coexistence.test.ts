@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { staysTrue } from '../../support/wait-for.ts';
 import type { WatchEvent } from '../../support/watcher.ts';
-import { OriginalDouble } from './original-double.ts';
+import { FakeReplicator } from './fake-replicator.ts';
 import { annotation, type KindScene, KINDS, ReplicatorScene, SETTLE_MS } from './support.ts';
 
 let scene: ReplicatorScene;
@@ -24,11 +24,11 @@ after(() => scene.close());
 describe('the replicator and the original on one cluster', () => {
   const targets = ['team-a/both', 'team-b/both', 'team-a/pulled-both'] as const;
 
-  it('write the same, come to rest, and delete nothing by mistake', async () => {
+  it('write the same, stop writing, and delete nothing by mistake', async () => {
     const events: WatchEvent[] = [];
     const watch = await scene.api.watch('/api/v1/secrets', (event) => events.push(event));
     try {
-      await using original = await OriginalDouble.start(scene.api);
+      await using original = await FakeReplicator.start(scene.api);
       const operator = await scene.operator();
       const allowed = { 'replication-allowed': 'true' };
       await secrets.create('source/both', { a: '0' }, { ...allowed, 'replicate-to': 'team-a/both,team-b/both' });
@@ -69,13 +69,13 @@ describe('the replicator and the original on one cluster', () => {
     await secrets.change('source/both', { a: 'by us' });
     for (const target of targets) await secrets.holds(target, { a: 'by us' });
     await operator.stop();
-    await using original = await OriginalDouble.start(scene.api);
+    await using original = await FakeReplicator.start(scene.api);
     await secrets.stayUnchanged(targets, 'the targets of the original');
     assert.equal(original.writes, 0);
   });
 
   it('keep replicate-once data frozen, and renew it for each new version', async () => {
-    await using original = await OriginalDouble.start(scene.api);
+    await using original = await FakeReplicator.start(scene.api);
     const operator = await scene.operator();
     const copies = ['team-a/frozen', 'team-b/frozen'];
     const once = { 'replicate-once': 'true', 'replicate-once-version': 'v0', 'replicate-to': copies.join() };
@@ -103,7 +103,7 @@ describe('the replicator and the original on one cluster', () => {
 
   it('agree: Keyferry writes nothing when it starts after the original', async () => {
     {
-      await using original = await OriginalDouble.start(scene.api);
+      await using original = await FakeReplicator.start(scene.api);
       await secrets.change('source/both', { a: 'by the original' });
       for (const target of targets) await secrets.holds(target, { a: 'by the original' });
       assert.ok(original.writes >= targets.length);

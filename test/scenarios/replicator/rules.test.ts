@@ -95,7 +95,7 @@ for (const kind of KINDS) {
       await users.holds(link(1), { a: '2' });
     });
 
-    it('come to rest in a loop, also when it is closed after data has flowed', async () => {
+    it('stop writing in a loop, also when it is closed after data has flowed', async () => {
       const users = scene.of(kind);
       const allowed = { 'replication-allowed': 'true' };
       await users.create('team-a/loop-1', { a: '1' }, { ...allowed, 'replicate-from': 'loop-2' });
@@ -110,7 +110,7 @@ for (const kind of KINDS) {
       const names = ['team-a/late-1', 'team-a/late-2', 'team-a/late-3'];
       const versions = async (): Promise<string> =>
         (await Promise.all(names.map(async (name) => await users.version(name)))).join();
-      await waitForStable(versions, SETTLE_MS, 'the loop to come to rest');
+      await waitForStable(versions, SETTLE_MS, 'the end of the writes in the loop');
     });
   });
 

@@ -28,7 +28,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
   });
   after(() => scene.close());
 
-  it('do not fight in one process: the copy of the mirror is not filled, and an event reports that', async () => {
+  it('do not overwrite each other in one process: the copy of the mirror is not filled, and an event reports that', async () => {
     const operator = await scene.operator(['--controllers', 'mirrors,replicator'], { command: 'run' });
     await users.create('home/mirrored', { a: 'of the mirror' });
     await users.create('source/other', { b: 'of the source' }, ALLOWED);
@@ -44,7 +44,7 @@ describe('SecretMirrors and replicate-from on one object', () => {
     await operator.stop();
   });
 
-  it('do not fight in two processes, because the copy carries its owner', async () => {
+  it('do not overwrite each other in two processes, because the copy carries its owner', async () => {
     const operator = await scene.operator();
     await users.create('team-b/marked', { own: 'x' }, ALLOWED);
     await scene.api.patch(users.path('team-b/marked'), {

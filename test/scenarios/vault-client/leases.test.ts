@@ -161,7 +161,7 @@ describe('leases', { skip }, () => {
         const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
         return isVaultError(error) && renewalVerdict(error) === 'replace' && session.tokenDeadline(lease.tokenId) === 0;
       },
-      { message: 'a renewal fails for good' },
+      { message: 'a renewal fails permanently' },
     );
     assert.deepEqual(changed, [lease.tokenId]);
     assert.equal(session.leases, 0);

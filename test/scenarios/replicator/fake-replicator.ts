@@ -11,7 +11,7 @@ import type { Watcher } from '../../support/watcher.ts';
 
 const PREFIX = 'k8s-replicator/';
 
-export class OriginalDouble implements AsyncDisposable {
+export class FakeReplicator implements AsyncDisposable {
   readonly #api: TestApi;
   readonly #objects = new Map<string, Json>();
   #watch: Watcher | undefined;
@@ -24,22 +24,22 @@ export class OriginalDouble implements AsyncDisposable {
     this.#api = api;
   }
 
-  static async start(api: TestApi): Promise<OriginalDouble> {
-    const double = new OriginalDouble(api);
-    double.#watch = await api.watch('/api/v1/secrets', ({ type, object }) => {
+  static async start(api: TestApi): Promise<FakeReplicator> {
+    const fake = new FakeReplicator(api);
+    fake.#watch = await api.watch('/api/v1/secrets', ({ type, object }) => {
       if (type === 'GAP') return;
       const key = `${object.metadata.namespace}/${object.metadata.name}`;
-      if (type === 'DELETED') double.#objects.delete(key);
-      else double.#objects.set(key, object);
-      double.#work = double.#work.then(() => double.#look(key));
+      if (type === 'DELETED') fake.#objects.delete(key);
+      else fake.#objects.set(key, object);
+      fake.#work = fake.#work.then(() => fake.#look(key));
     });
     // Opens the watch. Existing objects are handled like events, as the original does at its start.
     for (const object of await api.list('/api/v1/secrets')) {
       const key = `${object.metadata.namespace}/${object.metadata.name}`;
-      if (!double.#objects.has(key)) double.#objects.set(key, object);
-      double.#work = double.#work.then(() => double.#look(key));
+      if (!fake.#objects.has(key)) fake.#objects.set(key, object);
+      fake.#work = fake.#work.then(() => fake.#look(key));
     }
-    return double;
+    return fake;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
