@@ -17,7 +17,7 @@ import {
   type SecretMirror,
 } from './api.ts';
 import { CrdDiagnosis, NOT_INSTALLED } from './crd-diagnosis.ts';
-import { LeftBehind } from './left-behind.ts';
+import { StaleOriginalCopies } from './stale-original-copies.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
@@ -87,7 +87,7 @@ class MirrorsController implements Controller {
       vault,
       specOptions,
       // `search` matches as the original did, so each of its copies is still selected.
-      leftBehind: regexMode === 'full' ? this.#leftBehind() : undefined,
+      staleOriginalCopies: regexMode === 'full' ? this.#staleOriginalCopies() : undefined,
       recordEvent,
       onSynced: (mirror, spec, namespaces) => {
         metrics.synced(mirror, spec.sourceType, spec.destinationType);
@@ -153,9 +153,9 @@ class MirrorsController implements Controller {
     this.#changes.stop();
   }
 
-  #leftBehind(): LeftBehind {
+  #staleOriginalCopies(): StaleOriginalCopies {
     const { cluster, log } = this.#context;
-    return new LeftBehind({
+    return new StaleOriginalCopies({
       api: cluster.api,
       namespaces: cluster.namespaces,
       onFound: (mirror, name, namespaces) => {

@@ -16,7 +16,7 @@ import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
 import type { RuleProgress } from '../../copy/rule-reconciler.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { MirrorEvaluation } from './evaluation.ts';
-import type { LeftBehind } from './left-behind.ts';
+import type { StaleOriginalCopies } from './stale-original-copies.ts';
 import { misreadPatterns } from './misread-patterns.ts';
 import { patchMirror } from './mirror-client.ts';
 import { mirrorName, type MirrorStore, ruleVersion } from './mirror-store.ts';
@@ -37,7 +37,7 @@ export interface MirrorStatusOptions {
   readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
   /** All copies of a mirror are up to date. */
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
-  readonly leftBehind?: LeftBehind | undefined;
+  readonly staleOriginalCopies?: StaleOriginalCopies | undefined;
   /** How long a mirror that is being deleted waits for the deletion of its copies, ms. */
   readonly deletionTimeoutMs: number;
   /** Wall clock, ms. */
@@ -84,14 +84,14 @@ export class MirrorStatusUpdate {
     });
     if (result === undefined) return undefined;
     if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
-    await this.#options.leftBehind?.check(rule, mirror, spec, signal);
+    await this.#options.staleOriginalCopies?.check(rule, mirror, spec, signal);
     return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
 
   remove(rule: RuleKey): void {
     this.#written.delete(rule);
     this.#recorded.delete(rule);
-    this.#options.leftBehind?.remove(rule);
+    this.#options.staleOriginalCopies?.remove(rule);
   }
 
   async #updateDeletion(

@@ -38,7 +38,7 @@ export async function logIn(context: LoginContext, identity: LoginIdentity, name
     const token = SecretBytes.fromUtf8(auth.clientToken);
     const revocable = !auth.batch;
     const made = new SessionToken({ ...auth, token, id: auth.accessor ?? name, revocable }, now);
-    made.aliveAt = now;
+    made.validAt = now;
     return made;
   } catch (error) {
     if (!isVaultError(error) || !REFUSING_STATUS.has(error.status ?? 0)) throw error;

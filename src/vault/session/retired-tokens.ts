@@ -27,7 +27,7 @@ export class RetiredTokens {
     return [...this.#tokens];
   }
 
-  /** Whether the token is known to be dead, with its leases. */
+  /** Whether the token is known to be invalid, with its leases. */
   hasEnded(tokenId: string): boolean {
     this.#sweep();
     return this.#ended.has(tokenId);
@@ -38,7 +38,7 @@ export class RetiredTokens {
     this.revokeIfDone(token);
   }
 
-  /** The token is dead. */
+  /** The token is invalid. */
   ended(token: SessionToken): void {
     this.#tokens.delete(token);
     this.#ended.add(token.id);

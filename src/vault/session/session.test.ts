@@ -49,7 +49,7 @@ function setUp(limitedUses: boolean) {
 }
 
 describe('a refused call', () => {
-  it('right after an answered one does not mean a dead token', async () => {
+  it('right after an answered one does not mean an invalid token', async () => {
     const { session, refused, count } = setUp(false);
     await session.request(READ);
     refused.add('t1');

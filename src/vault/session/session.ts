@@ -5,7 +5,7 @@
  *
  * - `idle`: no token. The first call logs in (or looks the configured token up); the others wait for it. → `live`, `failed`.
  * - `live`: a token that has not expired. Renewed at two thirds of its life. Where `max_ttl` cuts a renewal, or the token
- *   cannot be renewed, a login replaces it at two thirds of its remaining life. It expires, or turns out to be dead → `idle`.
+ *   cannot be renewed, a login replaces it at two thirds of its remaining life. It expires, or turns out to be invalid → `idle`.
  * - `failed`: the last login failed; until `retryAt` every call fails at once with the same error. → `idle`.
  * - `closed`: every call fails.
  *
@@ -13,7 +13,7 @@
  * together with it); otherwise it and its leases expire. A configured token is never revoked, and a session without users
  * renews nothing.
  *
- * A 403 comes from a policy or from a dead token. One shared `lookup-self` decides (`token-check.ts`).
+ * A 403 comes from a policy or from an invalid token. One shared `lookup-self` decides (`token-check.ts`).
  */
 import { orAborted, throwIfAborted } from '../../runtime/abort.ts';
 import type { VaultResponse } from '../client/answer.ts';
@@ -69,7 +69,7 @@ export class VaultSession implements VaultCaller {
   #retryAt = 0;
   #closed = false;
   #count = 0;
-  /** `lookup-self` worked once with the configured token, so a refused one means that it is dead. */
+  /** `lookup-self` worked once with the configured token, so a refused one means that it is invalid. */
   #verified = false;
   #unused = false;
 
@@ -114,7 +114,7 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * When the token and its leases end, ms since 1970; 0: it is dead. `Infinity`: it lives as long as this session. `undefined`: not
+   * When the token and its leases end, ms since 1970; 0: it is invalid. `Infinity`: it lives as long as this session. `undefined`: not
    * a token of this session (it was created before a restart), so it is not renewed here and its end is not known.
    */
   tokenDeadline(tokenId: string): number | undefined {
@@ -144,10 +144,10 @@ export class VaultSession implements VaultCaller {
   }
 
   /**
-   * One call with this identity's token. If the token turns out to be dead, logs in and calls once more.
+   * One call with this identity's token. If the token turns out to be invalid, logs in and calls once more.
    * A lease in the answer keeps its token from being revoked until `forgetLease`.
    * @throws VaultError: of the call; `authFailed` where the login was refused; `tokenInvalid` where the configured token is
-   *   dead; `closed`. AbortedError.
+   *   invalid; `closed`. AbortedError.
    */
   async request(request: SessionRequest): Promise<SessionResponse> {
     const first = await this.#token(request.signal);
@@ -156,7 +156,7 @@ export class VaultSession implements VaultCaller {
     } catch (error) {
       if (!isVaultError(error, 'permissionDenied')) throw error;
       const verdict = await this.#checkToken(first, error, request.signal);
-      if (verdict === 'alive') throw error;
+      if (verdict === 'valid') throw error;
       const second = await this.#token(request.signal);
       if (second === first) throw error;
       return await this.#useFresh(second, request, verdict);
@@ -201,7 +201,7 @@ export class VaultSession implements VaultCaller {
     token.inFlight++;
     try {
       const response = await client.request({ ...request, token: token.token, namespace });
-      token.aliveAt = this.#monotonic();
+      token.validAt = this.#monotonic();
       // Only an answer with data created the lease; a renewal may name a lease of another token.
       if (response.leaseId !== '' && response.data !== undefined) token.leases.add(response.leaseId);
       return { ...response, tokenId: token.id };
@@ -211,14 +211,14 @@ export class VaultSession implements VaultCaller {
     }
   }
 
-  /** Calls with the token that replaced a dead one. */
+  /** Calls with the token that replaced an invalid one. */
   async #useFresh(token: SessionToken, request: SessionRequest, verdict: TokenVerdict): Promise<SessionResponse> {
     try {
       const response = await this.#use(token, request);
-      if (verdict === 'guessedDead') this.#check.recordRightGuess();
+      if (verdict === 'presumedInvalid') this.#check.recordRightGuess();
       return response;
     } catch (error) {
-      if (verdict === 'guessedDead' && isVaultError(error, 'permissionDenied')) {
+      if (verdict === 'presumedInvalid' && isVaultError(error, 'permissionDenied')) {
         await this.#check.checkGuess(token, request.signal);
       }
       throw error;
@@ -281,11 +281,11 @@ export class VaultSession implements VaultCaller {
     return cause.reworded(cause.reason, { retryAfterMs: Math.max(this.#retryAt - now, SHORTEST_RECALL_MS) });
   }
 
-  /** Decides whether a 403 means a dead token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
+  /** Decides whether a 403 means an invalid token, and drops such a token. @throws VaultError `tokenInvalid` for a configured token */
   async #checkToken(token: SessionToken, error: VaultError, signal: AbortSignal | undefined): Promise<TokenVerdict> {
-    if (token !== this.#current) return 'dead';
+    if (token !== this.#current) return 'invalid';
     const verdict = await this.#check.verdict(token, signal);
-    if (verdict === 'alive' || token !== this.#current) return verdict;
+    if (verdict === 'valid' || token !== this.#current) return verdict;
     this.#current = undefined;
     this.#keeper.stop();
     this.#retired.ended(token);

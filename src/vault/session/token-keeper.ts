@@ -19,7 +19,7 @@ export interface KeeperOptions {
   readonly replace: () => Promise<unknown>;
   /** Monotonic ms before which `replace` would only repeat its last error. */
   readonly replaceNotBefore: () => number;
-  /** A renewal was answered 403: the token may be dead. */
+  /** A renewal was answered 403: the token may be invalid. */
   readonly onRefused: (token: SessionToken, error: VaultError) => Promise<unknown>;
   readonly emit: EmitSessionEvent;
   /** Called once for a token that cannot be renewed further. */

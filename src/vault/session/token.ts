@@ -28,8 +28,8 @@ export class SessionToken {
   readonly leases = new Set<string>();
   inFlight = 0;
   lookupSelf: LookupSelf = 'unknown';
-  /** Monotonic ms of the last proof that it is alive. */
-  aliveAt: number | undefined;
+  /** Monotonic ms of the last proof that it is valid. */
+  validAt: number | undefined;
   #renewable: boolean;
   #fullMs: number;
   #lifeMs: number;
@@ -68,14 +68,14 @@ export class SessionToken {
     this.#expiresAt = now + this.#lifeMs;
     this.#renewable = renewable && this.#lifeMs >= this.#fullMs * CAPPED_BELOW;
     this.#fullMs = Math.max(this.#fullMs, this.#lifeMs);
-    this.aliveAt = now;
+    this.validAt = now;
   }
 
   /** `lookup-self` was answered. @param ttlSeconds 0: does not expire */
   observed(ttlSeconds: number, now: number): void {
     if (ttlSeconds > 0) this.#expiresAt = now + ttlSeconds * 1_000;
     this.lookupSelf = 'works';
-    this.aliveAt = now;
+    this.validAt = now;
   }
 
   notRenewable(): void {

@@ -14,7 +14,7 @@ import type { EffectiveSpec } from './spec.ts';
 
 const TIMEOUT_MS = 10_000;
 
-export interface LeftBehindOptions {
+export interface StaleOriginalCopiesOptions {
   readonly api: KubeApi;
   readonly namespaces: Namespaces;
   /** @param inNamespaces sorted, at least one */
@@ -22,12 +22,12 @@ export interface LeftBehindOptions {
   readonly onFailed: (mirror: string, error: unknown) => void;
 }
 
-export class LeftBehind {
-  readonly #options: LeftBehindOptions;
+export class StaleOriginalCopies {
+  readonly #options: StaleOriginalCopiesOptions;
   /** Last checked version of each mirror. */
   readonly #checked = new Map<RuleKey, string>();
 
-  constructor(options: LeftBehindOptions) {
+  constructor(options: StaleOriginalCopiesOptions) {
     this.#options = options;
   }
 
