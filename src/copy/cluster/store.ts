@@ -12,8 +12,9 @@ import type { OnObjectChange, SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
-import { resourceKey, parseResourceKey, type ResourceKey } from '../model/keys.ts';
+import { resourceKey, type ResourceKey } from '../model/keys.ts';
 import { type Kind, objectPath } from '../model/kind.ts';
+import { sourceView } from '../model/source-view.ts';
 import { getObject } from './get-object.ts';
 import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
 import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
@@ -92,19 +93,7 @@ export class KubeStore implements SourceProvider {
 
   /** The view of a source, without reading it. */
   view(key: ResourceKey): SourceView {
-    const { namespace, name } = parseResourceKey(key);
-    const record = this.index.get(namespace, name);
-    if (record !== undefined) {
-      const { resourceVersion: version, labels, annotations } = record;
-      return { state: 'present', version, labels, annotations };
-    }
-    if (!this.watches.isKnown(key)) return { state: 'unknown' };
-    const what = this.kind.kind.toLowerCase();
-    return {
-      state: 'missing',
-      reason: `No${this.kind.kind}`,
-      message: `${what} ${namespace}/${name} not found, waiting to appear`,
-    };
+    return sourceView(key, this.index.find(key), () => this.watches.isKnown(key));
   }
 
   /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */

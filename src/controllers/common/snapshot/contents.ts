@@ -3,13 +3,12 @@
  * same time are read together: many of one name or namespace by a list, few by GETs.
  */
 import { setImmediate } from 'node:timers/promises';
+import { getObject } from '../../../copy/cluster/get-object.ts';
 import { Content } from '../../../copy/model/content.ts';
 import { type ResourceKey, resourceKey, parseResourceKey } from '../../../copy/model/keys.ts';
-import type { Kind } from '../../../copy/model/kind.ts';
+import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
 import { type Fingerprint, fingerprintOf } from '../../../copy/model/fingerprint.ts';
 import type { KubeApi } from '../../../kube/api.ts';
-import { isObjectGone } from '../../../kube/errors.ts';
-import { parseJson } from '../../../kube/json.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
 import { type Changes, KINDS } from './inventory.ts';
 
@@ -90,7 +89,6 @@ export class Contents {
   }
 
   async #list(first: ResourceKey, by: 'name' | 'namespace', wanted: ReadonlySet<ResourceKey>): Promise<void> {
-    const { namespace, name } = parseResourceKey(first);
     const kind = this.#kindOf(first);
     const options = { signal: this.#signal };
     for (const key of wanted) this.#found.set(key, this.#foundIn(key, undefined));
@@ -100,28 +98,16 @@ export class Contents {
       if (wanted.has(key)) this.#found.set(key, this.#foundIn(key, item));
     };
     if (by === 'namespace') {
-      await listEach(this.#api, `${kind.groupPath}/namespaces/${namespace}/${kind.plural}`, take, options);
+      await listEach(this.#api, collectionPath(kind, first), take, options);
     } else {
-      const fieldSelector = `metadata.name=${name}`;
+      const fieldSelector = `metadata.name=${parseResourceKey(first).name}`;
       await listEach(this.#api, `${kind.groupPath}/${kind.plural}`, take, { ...options, fieldSelector });
     }
   }
 
   async #get(key: ResourceKey): Promise<Found | null> {
-    const { namespace, name } = parseResourceKey(key);
-    const kind = this.#kindOf(key);
-    const path = `${kind.groupPath}/namespaces/${namespace}/${kind.plural}/${name}`;
-    try {
-      const { body } = await this.#api.request({
-        method: 'GET',
-        path,
-        ...(this.#signal === undefined ? {} : { signal: this.#signal }),
-      });
-      return this.#foundIn(key, parseJson(body, `the answer to GET ${path}`) as Listed);
-    } catch (error) {
-      if (isObjectGone(error, name)) return this.#foundIn(key, undefined);
-      throw error;
-    }
+    const options = this.#signal === undefined ? {} : { signal: this.#signal };
+    return this.#foundIn(key, await getObject(this.#api, this.#kindOf(key), key, options));
   }
 
   /** @param item `undefined`: the server does not have the object */

@@ -1,6 +1,7 @@
 /** The objects of a cluster as lists showed them at one time: metadata of Secrets, ConfigMaps and namespaces, and the rules of controllers. */
 import { Namespaces } from '../../../copy/cluster/namespaces.ts';
 import type { SourceView } from '../../../copy/model/claim.ts';
+import { sourceView } from '../../../copy/model/source-view.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
@@ -97,14 +98,7 @@ export class Inventory {
   /** The view of a source in this snapshot. */
   view(source: ResourceKey | undefined): SourceView {
     if (source === undefined) return VAULT_NOT_READ;
-    const found = this.objects.get(source);
-    if (found !== undefined) {
-      const { resourceVersion, labels, annotations } = found;
-      return { state: 'present', version: resourceVersion, labels, annotations };
-    }
-    const { kind, namespace, name } = parseResourceKey(source);
-    if (!this.isListed(kind, namespace)) return { state: 'unknown' };
-    const message = `${kind.toLowerCase()} ${namespace}/${name} not found, waiting to appear`;
-    return { state: 'missing', reason: `No${kind}`, message };
+    const { kind, namespace } = parseResourceKey(source);
+    return sourceView(source, this.objects.get(source), () => this.isListed(kind, namespace));
   }
 }
