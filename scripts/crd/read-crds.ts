@@ -7,6 +7,17 @@ const FOLDER = path.join(import.meta.dirname, '..', '..', 'deploy', 'crds');
 /** All of them as YAML documents, ready for `kubectl apply -f -`. */
 export function readCrds(): string {
   const names = globSync('*.yaml', { cwd: FOLDER }).toSorted();
-  // Without the first line, which names the source for editors of the file.
-  return names.map((name) => readFileSync(path.join(FOLDER, name), 'utf8').replace(/^# .*\n/, '')).join('---\n');
+  return names.map(readDefinition).join('---\n');
+}
+
+/** The definition of one kind as YAML. @param plural as in its file name: `secretmirrors` */
+export function readCrd(plural: string): string {
+  const [name] = globSync(`*_${plural}.yaml`, { cwd: FOLDER });
+  if (name === undefined) throw new Error(`no CRD of "${plural}" in ${FOLDER}`);
+  return readDefinition(name);
+}
+
+/** Without the first line, which names the source for editors of the file. */
+function readDefinition(name: string): string {
+  return readFileSync(path.join(FOLDER, name), 'utf8').replace(/^# .*\n/, '');
 }

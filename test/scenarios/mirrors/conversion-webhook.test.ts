@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, afterEach, before, it } from 'node:test';
 import { parse } from 'yaml';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { FaultProxy } from '../../servers/fault-proxy.ts';
 import { proxied } from '../../servers/proxied.ts';
@@ -19,7 +19,7 @@ const DEFINITION = `${DEFINITIONS}/${NAME}`;
 const ALL = '/apis/mirrors.kts.studio/v1alpha2/secretmirrors';
 const FIRST = `/apis/mirrors.kts.studio/v1alpha1/namespaces/${HOME}/secretmirrors`;
 const HELM = { fieldManager: 'helm' };
-const keyferryCrd: Json = parse(readCrds());
+const keyferryCrd: Json = parse(readCrd('secretmirrors'));
 /** The patch in docs/mirrors.md. */
 const UNHOOK = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }];
 

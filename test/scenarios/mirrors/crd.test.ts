@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
@@ -12,7 +12,7 @@ import { ACCEPTED, REFUSED } from './crd-cases.ts';
 import type { AnySpec } from './crd-cases.ts';
 
 const here = new URL('./', import.meta.url);
-const strictCrd: Json = parse(readCrds());
+const strictCrd: Json = parse(readCrd('secretmirrors'));
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretmirrors.mirrors.kts.studio';
 const MIRRORS = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors';
 const MIRRORS_V1ALPHA1 = MIRRORS.replace('v1alpha2', 'v1alpha1');

@@ -1,14 +1,14 @@
 /** A CRD that validates nothing: the operator must be safe without the validation of its CRD. */
 import { parse } from 'yaml';
 
-import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import type { TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirrorPath } from './support.ts';
 
 /** Installs the CRD without its validation, and without dropping unknown fields. */
 export async function permitEverything(api: TestApi): Promise<void> {
-  const crd = parse(readCrds());
+  const crd = parse(readCrd('secretmirrors'));
   for (const version of crd.spec.versions) {
     version.schema.openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   }
