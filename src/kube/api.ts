@@ -16,7 +16,18 @@ export interface ObjectMeta {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly finalizers?: readonly string[];
+  readonly ownerReferences?: readonly OwnerReference[];
   readonly managedFields?: readonly ManagedFieldsEntry[];
+}
+
+/** One entry of `metadata.ownerReferences`. The garbage collector deletes an object whose owners are gone. */
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
 }
 
 /** One entry of `metadata.managedFields`: the fields that a manager set last, without their values. */

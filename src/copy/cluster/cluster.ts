@@ -100,6 +100,48 @@ export class Cluster {
     this.#wide.push(this.store(kind).watches.watchAll(isRelevant));
   }
 
+  /**
+   * Watches whole objects of a kind: all, those of one namespace, or those that a label selects. Their content comes from the events, so
+   * they are not read again. What such a watch without a selector does not have does not exist.
+   * @param sink also gets the events, after the store of the kind
+   */
+  watchContents(
+    kind: Kind,
+    { namespace, labelSelector }: { readonly namespace?: string | undefined; readonly labelSelector?: string },
+    sink: WatchSink,
+    diagnosis?: WatchDiagnosis,
+  ): Watcher {
+    const store = this.store(kind);
+    const contents = store.contentSink();
+    const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
+    const watcher = this.watch(
+      {
+        name: [kind.plural, namespace ?? (labelSelector === undefined ? 'all' : 'labelled')].join('/'),
+        path: `${kind.groupPath}${scope}/${kind.plural}`,
+        ...(labelSelector === undefined ? {} : { labelSelector }),
+        metadataOnly: false,
+      },
+      {
+        upsert: (object, initial) => {
+          contents.upsert(object, initial);
+          sink.upsert(object, initial);
+          return true;
+        },
+        remove: (object) => {
+          contents.remove(object);
+          sink.remove(object);
+        },
+        prune: (keys, resourceVersion) => {
+          contents.prune(keys, resourceVersion);
+          sink.prune(keys, resourceVersion);
+        },
+      },
+      diagnosis,
+    );
+    if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.health.synced });
+    return watcher;
+  }
+
   /** Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. */
   watchNamespaces(onChange: OnNamespace): void {
     this.namespaces.onChange(onChange);

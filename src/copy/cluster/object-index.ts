@@ -32,6 +32,8 @@ export interface ObjectIndexOptions {
   readonly onRollback?: (key: ResourceKey) => void;
   /** @see ObserveOptions.isRead */
   readonly isRead?: ObserveOptions['isRead'];
+  /** @see Kind.isCustom */
+  readonly isCustom?: boolean | undefined;
 }
 
 /** A record, and the feeds that confirm it: one object, because there are tens of thousands. */
@@ -52,7 +54,7 @@ export class ObjectIndex {
     this.cluster = cluster;
     this.kind = kind;
     this.#onChange = onChange;
-    this.#observing = { lists: new KeyLists(), isRead: options.isRead };
+    this.#observing = { lists: new KeyLists(), isRead: options.isRead, isCustom: options.isCustom };
     this.#onRollback = options.onRollback ?? (() => undefined);
     this.#pendingWrites = new PendingWrites({
       clock: options.clock ?? systemClock,

@@ -7,12 +7,12 @@ import { METADATA_ONLY } from '../../kube/api.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { FieldPatch } from '../model/claim.ts';
-import { Content } from '../model/content.ts';
+import type { Content } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { collectionPath, isForbiddenType, objectPath } from '../model/kind.ts';
 import type { KubeStore, ReadObject } from './store.ts';
 import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
-import type { DesiredObject } from '../plan/desired.ts';
+import { type DesiredObject, hasOwners } from '../plan/desired.ts';
 import { withoutDetails, redactApiError } from './redact-api-error.ts';
 
 const QUERY = { fieldManager: FIELD_MANAGER };
@@ -45,24 +45,26 @@ export class ObjectWriter {
     desired: DesiredObject,
     content: Content,
     signal: AbortSignal,
-    { dryRun = false, immutable = false, fullResponse = false }: CreateOptions = {},
+    { dryRun = false, immutable = desired.immutable, fullResponse = false }: CreateOptions = {},
   ): Promise<Written> {
     const { kind } = this.#store;
     const { namespace, name } = parseResourceKey(key);
     const type = desired.type ?? content.type;
-    if (isForbiddenType(type)) throw new TypeError(`refused to create a Secret of type ${type}`);
+    if (kind.isCustom !== true && isForbiddenType(type))
+      throw new TypeError(`refused to create a Secret of type ${type}`);
     const metadata = {
       name,
       namespace,
       labels: present(desired.labels),
       annotations: present({ ...desired.annotations, ...desired.bookkeeping }),
+      ...(desired.ownerReferences === undefined ? {} : { ownerReferences: desired.ownerReferences }),
     };
     const head = JSON.stringify({
       apiVersion: kind.apiVersion,
       kind: kind.kind,
       metadata,
       ...(type === '' ? {} : { type }),
-      ...(immutable ? { immutable } : {}),
+      ...(immutable === true ? { immutable } : {}),
     });
     const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
     for (const { field, json } of content.pieces) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
@@ -96,6 +98,19 @@ export class ObjectWriter {
       ...changes('/metadata/labels', observed.labels, desired.labels),
       ...changes('/metadata/annotations', observed.annotations, { ...desired.annotations, ...desired.bookkeeping }),
     ];
+    const { ownerReferences, immutable } = desired;
+    if (ownerReferences !== undefined && !hasOwners(observed, ownerReferences)) {
+      operations.push({ op: 'add', path: '/metadata/ownerReferences', value: ownerReferences });
+    }
+    if (immutable === true || (immutable === false && kind.isCustom === true)) {
+      operations.push({ op: 'add', path: '/immutable', value: immutable });
+      // Without a value, as it was never set: `remove` alone is refused where there is none.
+      if (!immutable) operations.push({ op: 'remove', path: '/immutable' });
+    }
+    if (content !== undefined && kind.overlay !== undefined) {
+      const path = `/${kind.overlay}`;
+      operations.push({ op: 'add', path, value: {} }, { op: 'remove', path });
+    }
     if (content !== undefined && content.type !== '' && desired.type !== '') {
       // The type cannot be changed. With the type in the patch, the server refuses it instead of keeping a copy of the wrong type.
       operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
@@ -155,7 +170,7 @@ export class ObjectWriter {
     const object = parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject &
       Readonly<Record<string, unknown>>;
     const { metadata: meta } = object;
-    return fullResponse ? { meta, stored: Content.ofObject(this.#store.kind, object, meta.resourceVersion) } : { meta };
+    return fullResponse ? { meta, stored: this.#store.contentOf(object) } : { meta };
   }
 
   /**

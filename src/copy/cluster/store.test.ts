@@ -5,8 +5,10 @@ import { after, before, test } from 'node:test';
 import { clientOf } from '../../../test/support/kube-client.ts';
 import { startControlPlane, type ControlPlane } from '../../../test/servers/control-plane.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
 import { SECRET } from '../model/kind.ts';
+import { Cluster } from './cluster.ts';
 import { KubeStore } from './store.ts';
 
 let plane: ControlPlane;
@@ -61,6 +63,83 @@ test('a content takes more memory than its values, so that not all of many small
     assert.ok(store.cachedBytes >= 20 * 1024, `20 contents are taken for ${store.cachedBytes} bytes`);
   } finally {
     await store.stop();
+  }
+});
+
+test('a watch of whole objects brings their content: nothing is read', async () => {
+  let reads = 0;
+  const counting: KubeApi = {
+    cluster: api.cluster,
+    stream: async (request) => await api.stream(request),
+    request: async (request) => {
+      reads += 1;
+      return await api.request(request);
+    },
+  };
+  const cluster = new Cluster({
+    api: counting,
+    events: { objectChanged: () => undefined, objectKnown: () => undefined },
+    isRead: () => true,
+    onTrouble: () => undefined,
+    onRollback: () => undefined,
+    idleLimitMs: 90_000,
+  });
+  try {
+    const seen: string[] = [];
+    const create = async (name: string, app: string, a: string): Promise<void> => {
+      const metadata = { name, namespace: 'default', labels: { app } };
+      await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { a } });
+    };
+    await create('whole', 'mine', 'one');
+    await create('other', 'yours', 'one');
+    const scope = { namespace: 'default', labelSelector: 'app=mine' };
+    const sink = {
+      upsert: ({ metadata }: KubeObject) => seen.push(metadata.name) > 0,
+      remove: () => undefined,
+      prune: () => undefined,
+    };
+    await cluster.watchContents(SECRET, scope, sink).synced;
+    const store = cluster.store(SECRET);
+    const key = store.key('default', 'whole');
+    const first = store.fingerprint(key);
+    assert.ok(first !== undefined);
+    assert.equal((await store.load(key))?.digest, first.digest);
+    await plane.api.patch('/api/v1/namespaces/default/secrets/whole', { stringData: { a: 'two' } });
+    await waitFor(() => store.fingerprint(key)?.digest !== first.digest, { message: 'the change' });
+    assert.equal((await store.load(key))?.digest, store.fingerprint(key)?.digest);
+    assert.deepEqual(seen, ['whole', 'whole'], 'the caller gets the same events, and no other objects');
+    assert.equal(reads, 0);
+    assert.equal(
+      store.isKnown(store.key('default', 'other')),
+      false,
+      'a selector does not show that an object is absent',
+    );
+    await plane.api.delete('/api/v1/namespaces/default/secrets/whole');
+    await waitFor(() => store.fingerprint(key) === undefined, { message: 'the deletion' });
+    assert.equal(store.cachedBytes, 0, 'the values are dropped');
+  } finally {
+    await cluster.stop();
+  }
+});
+
+test('a complete watch of a namespace knows that an object is absent, and follows nothing by name', async () => {
+  const events = { objectChanged: () => undefined, objectKnown: () => undefined };
+  const options = { isRead: () => true, onTrouble: () => undefined, onRollback: () => undefined, idleLimitMs: 90_000 };
+  const cluster = new Cluster({ api, events, ...options });
+  try {
+    const store = cluster.store(SECRET);
+    const sink = { upsert: () => true, remove: () => undefined, prune: () => undefined };
+    const watcher = cluster.watchContents(SECRET, { namespace: 'kube-system' }, sink);
+    const [inside, outside] = [store.key('kube-system', 'none'), store.key('default', 'none')];
+    assert.equal(store.isKnown(inside), false, 'before the list');
+    await watcher.synced;
+    assert.deepEqual([store.isKnown(inside), store.isKnown(outside)], [true, false]);
+    store.follow(inside);
+    assert.equal(store.watches.health.length, 0);
+    store.follow(outside);
+    await waitFor(() => store.isKnown(outside), { message: 'a watch by name outside of the namespace' });
+  } finally {
+    await cluster.stop();
   }
 });
 

@@ -5,16 +5,20 @@
 import { ByteCache } from '../../runtime/byte-cache.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { SingleFlight } from '../../runtime/single-flight.ts';
-import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
+import type { KubeApi, KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { ConnectionError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { OnObjectChange, SourceProvider } from '../backend.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
-import { resourceKey, type ResourceKey } from '../model/keys.ts';
+import { KeyLists } from '../model/key-lists.ts';
+import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
 import { type Kind, objectPath } from '../model/kind.ts';
+import { contentVersion, type Observed } from '../model/observed.ts';
 import { sourceView } from '../model/source-view.ts';
+import type { Held } from '../plan/facts.ts';
 import { getObject } from './get-object.ts';
 import { ObjectIndex, type ObjectIndexOptions } from './object-index.ts';
 import { type Fingerprint, fingerprintOf } from '../model/fingerprint.ts';
@@ -38,6 +42,22 @@ export interface KubeStoreOptions {
   readonly onRollback?: (key: ResourceKey) => void;
 }
 
+type WholeObject = KubeObject & { readonly [field: string]: unknown };
+
+/** The content of an object, as an event showed it. */
+export interface StoredContent extends Held {
+  readonly immutable: boolean;
+  /** '' for a kind without types; `undefined`: not known. */
+  readonly type?: string;
+}
+
+/** A watch of whole objects that is open for all objects of a namespace, or of the cluster. */
+export interface CompleteWatch {
+  /** `undefined`: the whole cluster. */
+  readonly namespace: string | undefined;
+  isListed(): boolean;
+}
+
 /** An object as it was read, with its content. */
 export interface ReadObject {
   readonly content: Content;
@@ -54,6 +74,10 @@ export class KubeStore implements SourceProvider {
   readonly #contents = new ByteCache<Content>({ maxBytes: CONTENT_CACHE_BYTES });
   readonly #loads = new SingleFlight<ReadObject | undefined>();
   readonly #fingerprints = new Map<ResourceKey, Map<string, Fingerprint>>();
+  /** Of objects that a watch brings whole: the content of their last event. */
+  readonly #stored = new Map<ResourceKey, StoredContent>();
+  readonly #lists = new KeyLists();
+  readonly #complete: CompleteWatch[] = [];
 
   constructor(options: KubeStoreOptions) {
     const { api, kind, onKnown, onLate, isRead, watcher, onRollback = () => undefined } = options;
@@ -65,10 +89,10 @@ export class KubeStore implements SourceProvider {
       kind.kind,
       (key, before, after, initial, own) => {
         // `unfollow` is called for followed sources only.
-        if (after === undefined) this.#fingerprints.delete(key);
+        if (after === undefined) this.#forget(key);
         options.onChange(key, before, after, initial, own);
       },
-      { onRollback, onLate, isRead },
+      { onRollback, onLate, isRead, isCustom: kind.isCustom },
     );
     this.watches = new ObjectWatches({ api, kind, index: this.index, onKnown, watcher });
   }
@@ -81,9 +105,9 @@ export class KubeStore implements SourceProvider {
     return resourceKey(this.api.cluster, this.kind.kind, namespace, name);
   }
 
-  /** Follows a source. @see unfollow */
+  /** Follows an object by name, unless a complete watch covers it. @see unfollow */
   follow(key: ResourceKey): void {
-    this.watches.follow(key);
+    if (this.#covering(key) === undefined) this.watches.follow(key);
   }
 
   unfollow(key: ResourceKey): void {
@@ -91,14 +115,82 @@ export class KubeStore implements SourceProvider {
     this.#fingerprints.delete(key);
   }
 
+  /** Whether an object that is not in the index does not exist. */
+  isKnown(key: ResourceKey): boolean {
+    return this.#covering(key)?.isListed() ?? this.watches.isKnown(key);
+  }
+
   /** The view of a source, without reading it. */
   view(key: ResourceKey): SourceView {
-    return sourceView(key, this.index.find(key), () => this.watches.isKnown(key));
+    return sourceView(key, this.index.find(key), () => this.isKnown(key));
+  }
+
+  /** The content of an object as its last event showed it, if the object is as observed. */
+  heldIn(key: ResourceKey, observed: Observed): StoredContent | undefined {
+    const stored = this.#stored.get(key);
+    return stored?.version === contentVersion(observed) ? stored : undefined;
+  }
+
+  /** For a watch of whole objects: the index gets their metadata; their fingerprints are kept, and their values for as long as there is room. */
+  contentSink(): WatchSink {
+    const { sink } = this.index.feed();
+    return {
+      ...sink,
+      upsert: (object: WholeObject, initial) => {
+        this.#learn(object);
+        return sink.upsert(object, initial);
+      },
+    };
+  }
+
+  /** A watch of whole objects covers a namespace or the cluster. */
+  addCompleteWatch(watch: CompleteWatch): void {
+    this.#complete.push(watch);
+  }
+
+  #covering(key: ResourceKey): CompleteWatch | undefined {
+    if (this.#complete.length === 0) return undefined;
+    const { namespace } = parseResourceKey(key);
+    return this.#complete.find((watch) => watch.namespace === undefined || watch.namespace === namespace);
+  }
+
+  /** Before the index gets the event: its handlers read the new fingerprint. */
+  #learn(object: WholeObject): void {
+    const { namespace = '', name, uid, resourceVersion } = object.metadata;
+    const key = this.key(namespace, name);
+    const known = this.index.get(namespace, name);
+    if (known?.uid === uid && isOlder(resourceVersion, known.resourceVersion)) return;
+    const version = this.#versionOf(object.metadata);
+    const before = this.#stored.get(key)?.version;
+    if (before === version) return;
+    if (before !== undefined) this.#contents.delete(`${key}@${before}`);
+    const content = this.contentOf(object);
+    const type = this.#lists.text(content.type);
+    const fingerprint = { digest: content.digest, keys: this.#lists.text(content.keys), type };
+    this.#stored.set(key, { version, fingerprint, immutable: object['immutable'] === true, type });
+    this.#contents.set(`${key}@${version}`, content, content.weight);
+  }
+
+  #versionOf({ uid, resourceVersion, generation = 0 }: ObjectMeta): string {
+    return contentVersion({ uid, resourceVersion, ...(this.kind.isCustom === true ? { generation } : {}) });
+  }
+
+  /** The content of an object that was read or written. */
+  contentOf(object: WholeObject): Content {
+    return Content.ofObject(this.kind, object, this.#versionOf(object.metadata));
   }
 
   /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */
-  fingerprint(key: ResourceKey, version = this.index.find(key)?.resourceVersion): Fingerprint | undefined {
-    return version === undefined ? undefined : this.#fingerprints.get(key)?.get(version);
+  fingerprint(key: ResourceKey, version = this.#version(key)): Fingerprint | undefined {
+    if (version === undefined) return undefined;
+    const stored = this.#stored.get(key);
+    return stored?.version === version ? stored.fingerprint : this.#fingerprints.get(key)?.get(version);
+  }
+
+  /** The version of an object's content, as far as the index has it. */
+  #version(key: ResourceKey): string | undefined {
+    const observed = this.index.find(key);
+    return observed && contentVersion(observed);
   }
 
   /**
@@ -106,11 +198,7 @@ export class KubeStore implements SourceProvider {
    * new as the content.
    * @returns undefined if it no longer exists
    */
-  async load(
-    key: ResourceKey,
-    signal?: AbortSignal,
-    version = this.index.find(key)?.resourceVersion,
-  ): Promise<Content | undefined> {
+  async load(key: ResourceKey, signal?: AbortSignal, version = this.#version(key)): Promise<Content | undefined> {
     if (version === undefined) return undefined;
     const cached = this.#contents.get(`${key}@${version}`);
     if (cached !== undefined) {
@@ -148,7 +236,7 @@ export class KubeStore implements SourceProvider {
       throw new ConnectionError('EROLLBACK', `GET ${objectPath(this.kind, key)}: ${text}`);
     }
     return {
-      content: Content.ofObject(this.kind, object, metadata.resourceVersion),
+      content: this.contentOf(object),
       immutable: object['immutable'] === true,
       metadata,
     };
@@ -158,6 +246,14 @@ export class KubeStore implements SourceProvider {
     this.index.stop();
     await this.watches.stop();
     this.#contents.clear();
+  }
+
+  #forget(key: ResourceKey): void {
+    this.#fingerprints.delete(key);
+    const stored = this.#stored.get(key);
+    if (stored === undefined) return;
+    this.#stored.delete(key);
+    this.#contents.delete(`${key}@${stored.version}`);
   }
 
   #remember(key: ResourceKey, content: Content): void {

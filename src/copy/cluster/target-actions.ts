@@ -4,7 +4,7 @@ import type { Claim, Outcome } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { isPassing } from '../model/failure.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
-import type { Observed } from '../model/observed.ts';
+import { contentVersion, type Observed } from '../model/observed.ts';
 import { winnerOf } from '../plan/contest.ts';
 import { type Decision, type FactSource, factsOf } from '../plan/decide.ts';
 import type { Facts, Remarks, WritePlan } from '../plan/facts.ts';
@@ -150,12 +150,16 @@ export class TargetActions {
       delete memory.cleared;
       recordWrite(attempt, memory, now());
       const { held } = facts;
+      const version = contentVersion(kept);
+      const immutable = desired.immutable ?? (observed !== undefined && facts.immutable === true);
       if (content !== undefined) {
         const type = stored?.type ?? desired.type ?? content.type;
-        this.#memory.storeContent(target, meta.resourceVersion, stored ?? content, type);
-      } else if (observed !== undefined && held?.resourceVersion === observed.resourceVersion) {
+        this.#memory.storeContent(target, version, stored ?? content, { type, immutable });
+      } else if (observed !== undefined && held?.version === contentVersion(observed)) {
         memory.held = held.fingerprint;
-        memory.heldVersion = meta.resourceVersion;
+        memory.heldVersion = version;
+        if (immutable) memory.immutable = true;
+        else delete memory.immutable;
       }
       if (verb === 'create') this.#replacements.forget(target);
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));

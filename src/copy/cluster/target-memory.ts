@@ -1,6 +1,6 @@
 /**
  * The memory of targets between runs. It only saves reads, and can be lost at any time:
- * - `held`, `heldVersion`: the content at one version, from our own write or a read;
+ * - `held`, `heldVersion`, `immutable`: the content at one version, from our own write or a read;
  * - `deleted`: the uid that we deleted, until a watch reports that it is gone;
  * - `cleared`: the target is gone, so an object without our label need not be looked for;
  * - `watchedByName`: the target is followed by name, because an object of a user exists in its place;
@@ -18,8 +18,10 @@ import type { RepairMemory } from '../plan/repairs.ts';
 
 export interface Memory extends RepairMemory {
   held?: Fingerprint;
-  /** The resourceVersion of the target that has `held`. */
+  /** The version of the target that has `held`. @see contentVersion */
   heldVersion?: string;
+  /** The target is immutable in that version. */
+  immutable?: true;
   /** The target's type: it cannot change. */
   type?: string;
   deleted?: string;
@@ -39,12 +41,22 @@ export class TargetMemory {
     return getOrCreate(this.#targets, target, () => ({}));
   }
 
-  /** @param type the target's, which may differ from the content's; '': not known */
-  storeContent(target: ResourceKey, resourceVersion: string, content: Content, type: string): void {
+  /**
+   * @param version of the target, see `contentVersion`
+   * @param type the target's, which may differ from the content's; '': not known
+   */
+  storeContent(
+    target: ResourceKey,
+    version: string,
+    content: Content,
+    { type, immutable }: { readonly type: string; readonly immutable: boolean },
+  ): void {
     const memory = this.edit(target);
     memory.held = fingerprintOf(content);
-    memory.heldVersion = resourceVersion;
+    memory.heldVersion = version;
     if (type !== '') memory.type = type;
+    if (immutable) memory.immutable = true;
+    else delete memory.immutable;
   }
 
   /** The object is gone. */
@@ -74,5 +86,6 @@ export class TargetMemory {
 export function forgetContent(memory: Memory): void {
   delete memory.held;
   delete memory.heldVersion;
+  delete memory.immutable;
   delete memory.type;
 }

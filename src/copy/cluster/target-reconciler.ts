@@ -111,7 +111,7 @@ export class TargetReconciler {
     if (follow === followed) return;
     if (follow) {
       this.#memory.edit(target).watchedByName = true;
-      this.#options.store.watches.follow(target);
+      this.#options.store.follow(target);
     } else {
       delete this.#memory.edit(target).watchedByName;
       this.#options.store.watches.unfollow(target);

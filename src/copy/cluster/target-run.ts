@@ -1,10 +1,9 @@
 /** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
 import { isOlder } from '../../kube/resource-version.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import { observe, type Observed } from '../model/observed.ts';
+import { contentVersion, observe, type Observed } from '../model/observed.ts';
 import type { TargetReader, TargetState } from '../plan/decide.ts';
-import type { Held } from '../plan/facts.ts';
-import type { KubeStore } from './store.ts';
+import type { KubeStore, StoredContent } from './store.ts';
 import type { Memory, TargetMemory } from './target-memory.ts';
 
 export class TargetRun implements TargetReader {
@@ -33,7 +32,9 @@ export class TargetRun implements TargetReader {
     const gone = latest !== undefined && latest.uid === this.deletedUid;
     const observed = gone ? undefined : latest;
     const memory = this.#memory.get(target);
-    const known = gone || store.watches.isKnown(target) || this.lastRead === null || memory?.cleared === true;
+    const known = gone || store.isKnown(target) || this.lastRead === null || memory?.cleared === true;
+    const held = (observed && store.heldIn(target, observed)) ?? heldIn(memory);
+    const isHeld = observed !== undefined && held?.version === contentVersion(observed);
     return {
       presence: observed !== undefined ? 'present' : known ? 'absent' : 'unknown',
       observed,
@@ -42,8 +43,10 @@ export class TargetRun implements TargetReader {
         memory?.deleted !== undefined &&
         (observed === undefined || memory.deleted === observed.uid) &&
         indexed !== undefined,
-      held: heldIn(memory),
-      type: store.kind.typed ? memory?.type : '',
+      held,
+      type: store.kind.typed ? (isHeld && held.type !== undefined ? held.type : memory?.type) : '',
+      immutable: isHeld ? held.immutable : observed && immutableBy(observed),
+      isCustom: store.kind.isCustom === true,
       cannotUpdate: this.cannotUpdate,
       takeoverFailed: this.takeoverFailed,
     };
@@ -55,15 +58,23 @@ export class TargetRun implements TargetReader {
       this.lastRead = null;
       return true;
     }
-    this.lastRead = observe(read.metadata);
-    this.cannotUpdate = read.immutable;
-    this.#memory.storeContent(target, this.lastRead.resourceVersion, read.content, read.content.type);
+    const { content, immutable } = read;
+    this.lastRead = observe(read.metadata, this.#store.kind);
+    this.cannotUpdate = immutable && this.#store.kind.isCustom !== true;
+    this.#memory.storeContent(target, content.version, content, { type: content.type, immutable });
     return true;
   }
 }
 
-function heldIn({ held, heldVersion }: Readonly<Memory> = {}): Held | undefined {
-  return held && heldVersion !== undefined ? { resourceVersion: heldVersion, fingerprint: held } : undefined;
+function heldIn({ held, heldVersion, immutable }: Readonly<Memory> = {}): StoredContent | undefined {
+  if (held === undefined || heldVersion === undefined) return undefined;
+  return { version: heldVersion, fingerprint: held, immutable: immutable === true };
+}
+
+/** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */
+function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | undefined {
+  if (ownImmutable === true) return true;
+  return ownKeys === undefined ? undefined : false;
 }
 
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {

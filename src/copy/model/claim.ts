@@ -3,6 +3,7 @@
  * the engine reconciles the targets and records the outcomes.
  */
 import type { ResourceKey, RuleKey } from './keys.ts';
+import type { OwnerReference } from '../../kube/api.ts';
 import type { Observed } from './observed.ts';
 
 export interface Owner {
@@ -83,6 +84,10 @@ export type DesiredState =
       readonly data: 'source' | 'keep' | 'minimal';
       /** `undefined`: the type of the source (for `minimal` in an existing target: its own type). '': any type. */
       readonly type?: string;
+      /** `undefined`: unchanged. The API server refuses other data for an immutable Secret, and cannot make it mutable again. */
+      readonly immutable?: boolean;
+      /** All owner references of the target; `undefined`: unchanged. */
+      readonly ownerReferences?: readonly OwnerReference[];
       /** The outcome of a target that is in its desired state, but cannot be all that the user requested. */
       readonly remark?: Waiting | Failed;
     };

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Content } from './content.ts';
-import { CONFIG_MAP, isForbiddenType, SECRET } from './kind.ts';
+import { CONFIG_MAP, isForbiddenType, type Kind, SECRET } from './kind.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const key = fc.stringMatching(/^[-._a-zA-Z0-9]{1,20}$/);
@@ -50,6 +50,54 @@ test('a ConfigMap has text and bytes, and an absent field stays absent', () => {
 test('a key named __proto__ is a key', () => {
   const data = JSON.parse('{"__proto__":"eA=="}') as Record<string, string>;
   assert.equal(Content.ofFields(SECRET, { data }, '', '1').pieces[0]?.json.utf8(), '{"__proto__":"eA=="}');
+});
+
+const MANIFEST: Kind = {
+  ...SECRET,
+  kind: 'SecretManifest',
+  overlay: 'stringData',
+  defaultType: 'Opaque',
+  isCustom: true,
+};
+
+test('texts over data: the effective bytes are as the API server makes them for a Secret', () => {
+  const cases: readonly [string, Record<string, unknown>, Record<string, string>][] = [
+    ['none', {}, {}],
+    ['only data', { data: { a: 'eA==' } }, { a: 'eA==' }],
+    ['only texts', { stringData: { a: 'x' } }, { a: 'eA==' }],
+    ['both, with one key in common', { data: { a: 'eQ==', b: '' }, stringData: { a: 'x' } }, { a: 'eA==', b: '' }],
+    ['base64 with stray bits', { data: { a: 'eB==' } }, { a: 'eA==' }],
+    ['base64 with line breaks', { data: { a: 'eHh4\neHh4' } }, { a: 'eHh4eHh4' }],
+    ['an empty text over a value', { data: { a: 'eA==' }, stringData: { a: '' } }, { a: '' }],
+    ['any key', { stringData: { 'a\nb,c/d': 'x' } }, { 'a\nb,c/d': 'eA==' }],
+    ['null', { data: null, stringData: null }, {}],
+  ];
+  for (const [name, object, data] of cases) {
+    const content = Content.ofObject(MANIFEST, object, '1');
+    const expected = Content.ofObject(SECRET, { data }, '1');
+    assert.equal(content.digest, expected.digest, name);
+    assert.equal(content.pieces[0]?.json.utf8(), expected.pieces[0]?.json.utf8(), name);
+    assert.deepEqual([content.keys, content.keyCount], [expected.keys, expected.keyCount], name);
+  }
+  const [piece] = Content.ofObject(
+    MANIFEST,
+    JSON.parse('{"stringData":{"__proto__":"x"}}') as object as Record<string, unknown>,
+    '1',
+  ).pieces;
+  assert.equal(piece?.json.utf8(), '{"__proto__":"eA=="}');
+});
+
+test('an object without a type has the default of its kind', () => {
+  for (const type of [undefined, '', null]) assert.equal(Content.ofObject(MANIFEST, { type }, '1').type, 'Opaque');
+  assert.equal(Content.ofObject(MANIFEST, { type: 'kubernetes.io/tls' }, '1').type, 'kubernetes.io/tls');
+  assert.equal(Content.ofObject(SECRET, {}, '1').type, '');
+});
+
+test('another version or type of a content keeps its keys', () => {
+  const keys = Array.from({ length: 500 }, (_, index) => `key-${index}`);
+  const content = Content.ofObject(SECRET, { data: Object.fromEntries(keys.map((one) => [one, ''])) }, '1');
+  const other = content.withVersion('2', 'other');
+  assert.deepEqual([other.keys, other.keyCount, other.digest], [content.keys, 500, content.digest]);
 });
 
 test('nothing prints a value', () => {

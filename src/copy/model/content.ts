@@ -32,12 +32,17 @@ export class Content {
   /** Memory in bytes. Most Secrets are much smaller than the objects around them. */
   readonly weight: number;
 
-  private constructor(version: string, type: string, pieces: readonly ContentPiece[], keys: readonly string[]) {
+  private constructor(
+    version: string,
+    type: string,
+    pieces: readonly ContentPiece[],
+    { keys, keyCount }: Pick<Content, 'keys' | 'keyCount'>,
+  ) {
     this.version = version;
     this.type = type;
     this.pieces = pieces;
-    this.keys = joinKeys(keys);
-    this.keyCount = keys.length;
+    this.keys = keys;
+    this.keyCount = keyCount;
     const hash = createHash('sha256');
     let bytes = 0;
     for (const { field, json } of pieces) {
@@ -48,15 +53,19 @@ export class Content {
     this.weight = bytes + OVERHEAD_BYTES;
   }
 
-  /** Extracts the content of an object. The caller should drop the object. */
+  /** Extracts the content of an object. The caller should drop the object. @param version see `contentVersion` */
   static ofObject(kind: Kind, object: Readonly<Record<string, unknown>>, version: string): Content {
     const fields: Record<string, Readonly<Record<string, string>>> = {};
     for (const { name } of kind.fields) {
       const value = object[name];
       if (isStringMap(value)) fields[name] = value;
     }
-    const type = kind.typed && typeof object['type'] === 'string' ? object['type'] : '';
-    return Content.ofFields(kind, fields, type, version);
+    if (kind.overlay !== undefined) {
+      const [{ name }] = kind.fields;
+      const overlay = object[kind.overlay];
+      fields[name] = merged(fields[name] ?? {}, isStringMap(overlay) ? overlay : {});
+    }
+    return Content.ofFields(kind, fields, typeOf(kind, object), version);
   }
 
   /** Makes content from the maps in an object's JSON: for each field, key → base64 or text. */
@@ -78,12 +87,12 @@ export class Content {
       for (const key of names) sorted[key] = values[key] ?? '';
       pieces.push({ field: name, json: SecretBytes.fromUtf8(JSON.stringify(sorted)) });
     }
-    return new Content(version, type, pieces, keys);
+    return new Content(version, type, pieces, { keys: joinKeys(keys), keyCount: keys.length });
   }
 
   /** The same content with another version and type. */
   withVersion(version: string, type = this.type): Content {
-    return new Content(version, type, this.pieces, this.keys === '' ? [] : this.keys.split(','));
+    return new Content(version, type, this.pieces, this);
   }
 
   /** The single values. Each call parses them again, so this is not for many copies. */
@@ -97,6 +106,26 @@ export class Content {
     }
     return values;
   }
+}
+
+/** The type of an object; '' for a kind without types. */
+function typeOf({ typed, defaultType = '' }: Kind, { type }: Readonly<Record<string, unknown>>): string {
+  return typed && typeof type === 'string' && type !== '' ? type : defaultType;
+}
+
+/**
+ * The effective bytes of base64 values and the texts over them, as the API server makes them from `data` and `stringData` of a Secret.
+ * A custom resource keeps base64 as it was written: with stray bits, or with line breaks. Encoded again, equal bytes are equal texts.
+ */
+function merged(
+  base64: Readonly<Record<string, string>>,
+  overlay: Readonly<Record<string, string>>,
+): Record<string, string> {
+  // A null prototype, so that a key named `__proto__` is a key.
+  const values: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const [key, value] of Object.entries(base64)) values[key] = Buffer.from(value, 'base64').toString('base64');
+  for (const [key, text] of Object.entries(overlay)) values[key] = Buffer.from(text).toString('base64');
+  return values;
 }
 
 function isStringMap(value: unknown): value is Record<string, string> {

@@ -17,8 +17,17 @@ export interface Kind {
   readonly plural: string;
   /** In the order in which they are written. The first one is always written, even if it is empty. */
   readonly fields: readonly [ContentField, ...ContentField[]];
-  /** Whether objects of this kind have a `type` that cannot be changed. */
+  /** A map of texts whose keys take precedence over those of the first field, as `stringData` in a Secret. It is part of the content of the first field. */
+  readonly overlay?: string;
+  /** Whether objects of this kind have a `type`. */
   readonly typed: boolean;
+  /** The type of an object without one. */
+  readonly defaultType?: string;
+  /**
+   * A custom resource that only describes content: its type and `immutable` can be changed in place, it may have any type, and its status
+   * is a subresource.
+   */
+  readonly isCustom?: true;
   /** The least content that the API server accepts for a type: by field, then by key. */
   minimal(type: string): Readonly<Record<string, Readonly<Record<string, string>>>>;
 }

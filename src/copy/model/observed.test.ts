@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
-import { joinKeys, LAST_APPLIED, lengthProblem, MAX_KEPT, MAX_VALUE, observe } from './observed.ts';
+import { contentVersion, joinKeys, LAST_APPLIED, lengthProblem, MAX_KEPT, MAX_VALUE, observe } from './observed.ts';
 
 const META: ObjectMeta = {
   name: 'x',
@@ -54,6 +54,27 @@ test('the writers of the data, from the managed fields', () => {
   }
   assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownLabels, ['l']);
   assert.deepEqual(observe({ ...META, managedFields: [OURS] }).ownAnnotations, ['a']);
+});
+
+test('Keyferry knows the Secrets that it made immutable', () => {
+  const managedFields = [{ ...OURS, fieldsV1: { ...OURS.fieldsV1, 'f:immutable': {} } }];
+  const observed = observe({ ...META, managedFields });
+  assert.deepEqual([observed.ownImmutable, observed.ownKeys], [true, 'password,user']);
+  assert.equal(observe({ ...META, managedFields: [OURS] }).ownImmutable, undefined);
+});
+
+test('the version of the content: for a custom resource, a status or a label does not change it', () => {
+  const version = (meta: Partial<ObjectMeta>, isCustom: boolean): string =>
+    contentVersion(observe({ ...META, ...meta }, { isCustom }));
+  assert.equal(version({ generation: 3 }, false), '7');
+  assert.equal(version({ generation: 3 }, true), version({ generation: 3, resourceVersion: '8' }, true));
+  assert.notEqual(version({ generation: 3 }, true), version({ generation: 4 }, true));
+  assert.notEqual(version({ generation: 3 }, true), version({ generation: 3, uid: 'v' }, true));
+});
+
+test('keys of any text are joined so that other keys give another text', () => {
+  const lists = [['a,b'], ['a', 'b'], ['["a', 'b"]'], ['a\nb'], ['a,b', ''], [''], [], ['__proto__'], ['a/b']];
+  assert.equal(new Set(lists.map((list) => joinKeys(list))).size, lists.length);
 });
 
 test('keys are joined in sorted order', () => {

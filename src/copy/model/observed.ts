@@ -9,7 +9,7 @@
  * that no controller reads are kept up to 16 KiB, and single values up to 32 KiB: longer values are replaced by their length and digest.
  */
 import { createHash } from 'node:crypto';
-import type { ManagedFieldsEntry, ObjectMeta } from '../../kube/api.ts';
+import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
 import type { KeyLists } from './key-lists.ts';
 
 /** Our name in `metadata.managedFields`. */
@@ -19,6 +19,8 @@ export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 export interface Observed {
   readonly uid: string;
   readonly resourceVersion: string;
+  /** Of custom resources only. @see contentVersion */
+  readonly generation?: number;
   /** RFC 3339, as the server gave it. */
   readonly created: string;
   readonly deleting: boolean;
@@ -29,6 +31,10 @@ export interface Observed {
   /** The labels and annotations of which Keyferry is the last writer. They are removed when they are no longer desired. */
   readonly ownLabels: readonly string[];
   readonly ownAnnotations: readonly string[];
+  /** Its owner references, if it has any. @see ownersText */
+  readonly owners?: string;
+  /** Keyferry has made it immutable. */
+  readonly ownImmutable?: true;
   /** Some of its labels or annotations were not kept. */
   readonly trimmed?: true;
   /** Its annotations almost reach the limit of the API server. */
@@ -36,6 +42,8 @@ export interface Observed {
 }
 
 export interface ObserveOptions {
+  /** @see Kind.isCustom */
+  readonly isCustom?: boolean | undefined;
   /** Shares equal values between objects. */
   readonly lists?: KeyLists;
   /** Default: all are read. */
@@ -56,17 +64,21 @@ export const MAX_VALUE = 32 * 1024;
 const MOST_ANNOTATIONS = 256 * 1024;
 /** An object with less room than this is full, bytes: enough for a few annotations of Keyferry. */
 const LEAST_ROOM = 1024;
+/** Owner references that are longer together are replaced by their digest. */
+const MAX_OWNERS = 4096;
 /** Data keys that are longer together are replaced by their digest. */
 const MAX_KEYS = 1024;
 
 /** The stored part of an object's metadata. */
-export function observe(meta: ObjectMeta, { lists, isRead }: ObserveOptions = {}): Observed {
-  const { ownKeys, ownLabels, ownAnnotations } = ownFields(meta.managedFields);
+export function observe(meta: ObjectMeta, { lists, isRead, isCustom = false }: ObserveOptions = {}): Observed {
+  const { ownKeys, ownLabels, ownAnnotations, ownImmutable } = ownFields(meta.managedFields);
+  const { ownerReferences = [] } = meta;
   const labels = keptOf(meta.labels ?? NONE, isRead && (() => false), lists);
   const annotations = keptOf(meta.annotations ?? NONE, isRead, lists);
   return {
     uid: meta.uid,
     resourceVersion: meta.resourceVersion,
+    ...(isCustom ? { generation: meta.generation ?? 0 } : {}),
     created: lists?.text(meta.creationTimestamp) ?? meta.creationTimestamp,
     deleting: meta.deletionTimestamp !== undefined,
     labels: lists?.map(labels.kept) ?? labels.kept,
@@ -74,9 +86,32 @@ export function observe(meta: ObjectMeta, { lists, isRead }: ObserveOptions = {}
     ownKeys: ownKeys === undefined ? undefined : (lists?.text(ownKeys) ?? ownKeys),
     ownLabels: lists?.share(ownLabels) ?? ownLabels,
     ownAnnotations: lists?.share(ownAnnotations) ?? ownAnnotations,
+    ...(ownerReferences.length === 0 ? {} : { owners: ownersText(ownerReferences) }),
+    ...(ownImmutable ? { ownImmutable } : {}),
     ...(labels.trimmed || annotations.trimmed ? { trimmed: true } : {}),
     ...(isFull(meta.annotations ?? NONE) ? { full: true } : {}),
   };
+}
+
+/**
+ * The version of an object's content. A write of the status changes the resourceVersion of a custom resource, but not its generation. So
+ * for custom resources the version is uid and generation; for other kinds it is the resourceVersion.
+ */
+export function contentVersion({
+  uid,
+  generation,
+  resourceVersion,
+}: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
+  return generation === undefined ? resourceVersion : `${uid}:${generation}`;
+}
+
+/** A text for owner references: the same text for the same references. */
+export function ownersText(references: readonly OwnerReference[]): string {
+  const lines = references.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => {
+    return [apiVersion, kind, name, uid, String(controller === true), String(blockOwnerDeletion === true)].join(' ');
+  });
+  const text = lines.join('\n');
+  return text.length <= MAX_OWNERS ? text : tooLong(text);
 }
 
 type Texts = Readonly<Record<string, string>>;
@@ -137,9 +172,13 @@ export function lengthProblem(value: string): string | undefined {
   return `it has ${Number.parseInt(value.slice(TOO_LONG.length), 10)} characters; the maximum is ${MAX_VALUE}`;
 }
 
-/** Joins data keys for `Observed.ownKeys`; very many become a digest. Keys of Secrets and ConfigMaps have no commas. */
+/** A key that the API server accepts in Secrets and ConfigMaps. */
+const USUAL_KEY = /^[-._a-zA-Z0-9]+$/;
+
+/** Joins data keys for `Observed.ownKeys`; very many become a digest. A key of a custom resource can be any text. */
 export function joinKeys(keys: Iterable<string>): string {
-  const joined = [...keys].sort().join(',');
+  const sorted = [...keys].sort();
+  const joined = sorted.every((key) => USUAL_KEY.test(key)) ? sorted.join(',') : JSON.stringify(sorted);
   return joined.length <= MAX_KEYS ? joined : createHash('sha256').update(joined).digest('base64');
 }
 
@@ -150,12 +189,13 @@ type FieldSet = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
 function ownFields(
   entries: readonly ManagedFieldsEntry[] | undefined,
-): Pick<Observed, 'ownKeys' | 'ownLabels' | 'ownAnnotations'> {
+): Pick<Observed, 'ownKeys' | 'ownLabels' | 'ownAnnotations' | 'ownImmutable'> {
   const keys: string[] = [];
   let labels = NO_KEYS;
   let annotations = NO_KEYS;
   let own = false;
   let foreign = false;
+  let immutable = false;
   for (const { manager, fieldsV1 } of entries ?? []) {
     const fields = fieldsV1 as FieldSet | undefined;
     if (fields === undefined) continue;
@@ -164,12 +204,14 @@ function ownFields(
       continue;
     }
     own = true;
+    immutable ||= Object.hasOwn(fields, 'f:immutable');
     for (const field in fields) if (!NOT_CONTENT.has(field)) keys.push(...members(fields[field]));
     const metadata = fields['f:metadata'] as FieldSet | undefined;
     labels = members(metadata?.['f:labels']);
     annotations = members(metadata?.['f:annotations']);
   }
-  return { ownKeys: own && !foreign ? joinKeys(keys) : undefined, ownLabels: labels, ownAnnotations: annotations };
+  const ownKeys = own && !foreign ? joinKeys(keys) : undefined;
+  return { ownKeys, ownLabels: labels, ownAnnotations: annotations, ...(immutable ? { ownImmutable: true } : {}) };
 }
 
 /** Names of the members of a field that is a map: `{"f:a": {}, ".": {}}` → `a`. */

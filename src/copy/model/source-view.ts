@@ -1,7 +1,7 @@
 /** The view of a source in a cluster: the same for the operator and for the short commands. */
 import type { SourceView } from './claim.ts';
 import { parseResourceKey, type ResourceKey } from './keys.ts';
-import type { Observed } from './observed.ts';
+import { contentVersion, type Observed } from './observed.ts';
 
 /**
  * @param observed `undefined`: there is no such object, as far as is known
@@ -9,8 +9,8 @@ import type { Observed } from './observed.ts';
  */
 export function sourceView(source: ResourceKey, observed: Observed | undefined, isKnown: () => boolean): SourceView {
   if (observed !== undefined) {
-    const { resourceVersion: version, labels, annotations } = observed;
-    return { state: 'present', version, labels, annotations };
+    const { labels, annotations } = observed;
+    return { state: 'present', version: contentVersion(observed), labels, annotations };
   }
   if (!isKnown()) return { state: 'unknown' };
   const { kind, namespace, name } = parseResourceKey(source);

@@ -202,7 +202,7 @@ class World {
 }
 
 function heldOf(thing: Thing): Held {
-  return { resourceVersion: String(thing.rv), fingerprint: thing.fingerprint };
+  return { version: String(thing.rv), fingerprint: thing.fingerprint };
 }
 
 function observedOf(thing: Thing): Observed {

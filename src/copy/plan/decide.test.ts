@@ -52,7 +52,7 @@ function cluster({ observed, claimed = true, view = PRESENT, fate = () => 'delet
       presence: now.target === undefined ? 'absent' : 'present',
       observed: now.target,
       goingAway: false,
-      held: now.held && { resourceVersion: now.target?.resourceVersion ?? '', fingerprint: now.held },
+      held: now.held && { version: now.target?.resourceVersion ?? '', fingerprint: now.held },
       type: now.held?.type,
       cannotUpdate: false,
     }),

@@ -21,7 +21,7 @@ import { plan } from './plan.ts';
 /** The state of a target in the caches. */
 export type TargetState = Pick<
   Facts,
-  'presence' | 'observed' | 'goingAway' | 'held' | 'type' | 'cannotUpdate' | 'takeoverFailed'
+  'presence' | 'observed' | 'goingAway' | 'held' | 'type' | 'immutable' | 'isCustom' | 'cannotUpdate' | 'takeoverFailed'
 >;
 
 export interface TargetReader {

@@ -1,8 +1,9 @@
 /** The desired object of a target, and its comparison with the existing object. Pure. */
+import type { OwnerReference } from '../../kube/api.ts';
 import type { Claim, DesiredState, FieldPatch } from '../model/claim.ts';
 import { parseResourceKey } from '../model/keys.ts';
 import { PLACE_ANNOTATION, placeText } from './marks.ts';
-import type { Observed } from '../model/observed.ts';
+import { type Observed, ownersText } from '../model/observed.ts';
 
 export type DesiredObject = Extract<DesiredState, { kind: 'be' }>;
 
@@ -25,6 +26,8 @@ export function merge(owned: DesiredObject, filled: DesiredObject): DesiredObjec
     labels: { ...owned.labels, ...filled.labels },
     annotations: { ...owned.annotations, ...filled.annotations },
     bookkeeping: { ...owned.bookkeeping, ...filled.bookkeeping },
+    ...(owned.immutable === undefined ? {} : { immutable: owned.immutable }),
+    ...(owned.ownerReferences === undefined ? {} : { ownerReferences: owned.ownerReferences }),
   };
 }
 
@@ -52,9 +55,15 @@ function leftovers(
   return left.length === 0 ? undefined : Object.fromEntries(left.map((key) => [key, null]));
 }
 
-/** Whether labels and annotations are as desired; bookkeeping does not count. */
+/** Whether labels, annotations and owner references are as desired; bookkeeping does not count. */
 export function matches(desired: DesiredObject, observed: Observed): boolean {
-  return matchesPatch(desired.labels, observed.labels) && matchesPatch(desired.annotations, observed.annotations);
+  const { labels, annotations, ownerReferences } = desired;
+  if (ownerReferences !== undefined && !hasOwners(observed, ownerReferences)) return false;
+  return matchesPatch(labels, observed.labels) && matchesPatch(annotations, observed.annotations);
+}
+
+export function hasOwners({ owners }: Observed, references: readonly OwnerReference[]): boolean {
+  return (owners ?? '') === ownersText(references);
 }
 
 function matchesPatch(desired: FieldPatch, actual: Readonly<Record<string, string>>): boolean {

@@ -8,7 +8,8 @@ import type { Observed } from '../model/observed.ts';
 
 /** The content that the target has at one of its versions. */
 export interface Held {
-  readonly resourceVersion: string;
+  /** @see contentVersion */
+  readonly version: string;
   readonly fingerprint: Fingerprint;
 }
 
@@ -38,6 +39,10 @@ export interface Facts extends Contest {
   readonly held: Held | undefined;
   /** The target's type, if it is known; '' for a kind without types. */
   readonly type?: string | undefined;
+  /** Whether the target is immutable, if that is known. */
+  readonly immutable?: boolean | undefined;
+  /** @see Kind.isCustom */
+  readonly isCustom?: boolean;
   /** The answer to `need owner`. */
   readonly orphanAction: OrphanAction | undefined;
   /** The target is immutable, or the server refused an update (another type). */

@@ -1,7 +1,7 @@
 /** Decides how a target gets into its desired state: whether a write is needed, and which one. Pure. */
 import type { Claim, DesiredState, SourceView } from '../model/claim.ts';
 import { isForbiddenType } from '../model/kind.ts';
-import type { Observed } from '../model/observed.ts';
+import { contentVersion, type Observed } from '../model/observed.ts';
 import { fillerOf } from './contest.ts';
 import { type DesiredObject, matches, OVERWRITTEN_MARK, withPlace, merge, withoutLeftovers } from './desired.ts';
 import type { Facts, Plan, Remarks } from './facts.ts';
@@ -29,21 +29,29 @@ export function planWrite(
   if (desired.data === 'source') {
     const fingerprint = facts.fingerprintOf(from);
     if (fingerprint === undefined) return { do: 'need', fact: 'source', claim: from };
-    if (isForbiddenType(fingerprint.type)) return refusedType(fingerprint.type);
+    if ((desired.type ?? '') === '' && isRefused(fingerprint.type, facts)) return refusedType(fingerprint.type);
   }
   const type = desired.type !== undefined && desired.type !== '' ? desired.type : facts.type;
-  if (type !== undefined && isForbiddenType(type)) return refusedType(type);
+  if (type !== undefined && isRefused(type, facts)) return refusedType(type);
   if (isNew) return { do: verb, claim: from, desired, withData: true, remarks };
   const data =
-    desired.data === 'source' ? compareData(facts, from, observed) : desired.data === 'keep' ? 'current' : 'stale';
+    desired.data === 'source'
+      ? compareData(facts, from, desired, observed)
+      : desired.data === 'keep'
+        ? 'current'
+        : 'stale';
   if (data === 'source') return { do: 'need', fact: data, claim: from };
   if (data === 'target') return { do: 'need', fact: data };
   if (claim.mode === 'own') desired = withoutLeftovers(desired, observed);
   if (Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)) {
     desired = { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: null } };
   }
-  if (data === 'current' && matches(desired, observed)) return { do: 'nothing', remarks };
-  if (data === 'frozen' || facts.cannotUpdate) {
+  const immutable = desired.immutable === undefined ? 'current' : compareImmutable(desired.immutable, facts);
+  if (immutable === 'target') return { do: 'need', fact: immutable };
+  if (data === 'current' && immutable === 'current' && matches(desired, observed)) return { do: 'nothing', remarks };
+  if (isImmutableWithOtherData(data, desired, facts)) return { do: 'fail', ...IMMUTABLE_CHANGED };
+  const onlyMetadata = data === 'current' && immutable === 'current' && desired.immutable !== undefined;
+  if (data === 'frozen' || immutable === 'frozen' || (facts.cannotUpdate && !onlyMetadata)) {
     if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
     return {
       do: 'fail',
@@ -52,6 +60,34 @@ export function planWrite(
     };
   }
   return { do: 'update', claim: from, desired, withData: data === 'stale', remarks };
+}
+
+const IMMUTABLE_CHANGED = {
+  reason: 'Immutable',
+  message:
+    'the data or the type has changed, but the object is immutable; remove `immutable` from it, or create it again',
+};
+
+/** The API server accepts no other data for an immutable Secret. The rule still requests an immutable one, so it is not replaced. */
+function isImmutableWithOtherData(
+  data: ReturnType<typeof compareData> | 'keep',
+  { immutable }: DesiredObject,
+  facts: Facts,
+): boolean {
+  if (immutable !== true || facts.isCustom === true || facts.immutable !== true) return false;
+  return data === 'stale' || data === 'frozen';
+}
+
+/** `frozen`: an immutable Secret cannot be made mutable. `target`: it must be read first. */
+function compareImmutable(desired: boolean, { immutable, isCustom }: Facts): 'current' | 'stale' | 'frozen' | 'target' {
+  if (immutable === undefined) return 'target';
+  if (immutable === desired) return 'current';
+  return immutable && isCustom !== true ? 'frozen' : 'stale';
+}
+
+/** A custom resource only describes a Secret, so it may have any type. */
+function isRefused(type: string, { isCustom }: Facts): boolean {
+  return isCustom !== true && isForbiddenType(type);
 }
 
 function remarkOn({ mode }: Claim, { remark }: DesiredObject): Remarks {
@@ -99,16 +135,17 @@ function refusedType(type: string): Plan {
 function compareData(
   facts: Facts,
   claim: Claim,
+  desired: DesiredObject,
   observed: Observed,
 ): 'current' | 'stale' | 'frozen' | 'source' | 'target' {
   const fingerprint = facts.fingerprintOf(claim);
   if (fingerprint === undefined) return 'source';
   const { held } = facts;
-  if (held?.resourceVersion === observed.resourceVersion) {
+  if (held?.version === contentVersion(observed)) {
     if (claim.mode === 'own') {
       // The last write shows the content and not the type: the target may have been filled from a Secret of another type.
       if (facts.type === undefined) return 'target';
-      if (fingerprint.type !== facts.type) return 'frozen';
+      if ((desired.type ?? fingerprint.type) !== facts.type) return facts.isCustom === true ? 'stale' : 'frozen';
     }
     return fingerprint.digest === held.fingerprint.digest ? 'current' : 'stale';
   }

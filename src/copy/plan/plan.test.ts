@@ -8,10 +8,10 @@ import type { Claim, ClaimMode, DesiredState, Shape, SourceView } from '../model
 import { PENDING } from '../model/claim.ts';
 import type { Entry } from './claim-book.ts';
 import { PLACE_ANNOTATION } from './marks.ts';
-import type { Observed } from '../model/observed.ts';
+import { type Observed, ownersText } from '../model/observed.ts';
 import type { Facts, OrphanAction, Plan } from './facts.ts';
 import type { Fingerprint } from '../model/fingerprint.ts';
-import { OVERWRITTEN_MARK } from './desired.ts';
+import { type DesiredObject, OVERWRITTEN_MARK } from './desired.ts';
 import { plan, KEPT_AS_SOURCE } from './plan.ts';
 import { winnerOf } from './contest.ts';
 
@@ -27,11 +27,13 @@ class TestShape implements Shape {
   readonly id: string;
   readonly #owner: string;
   readonly #mode: ClaimMode;
+  readonly #more: Partial<DesiredObject>;
 
-  constructor(owner: string, mode: ClaimMode) {
+  constructor(owner: string, mode: ClaimMode, more: Partial<DesiredObject> = {}) {
     this.id = `${owner} ${mode}`;
     this.#owner = owner;
     this.#mode = mode;
+    this.#more = more;
   }
 
   desiredState(source: SourceView): DesiredState {
@@ -45,6 +47,7 @@ class TestShape implements Shape {
       bookkeeping: { [VERSION]: source.version },
       data: 'source',
       ...(own ? {} : { type: '' }),
+      ...this.#more,
     };
   }
 
@@ -53,10 +56,10 @@ class TestShape implements Shape {
   }
 }
 
-const entry = (key: string, mode: ClaimMode = 'own'): Entry => {
+const entry = (key: string, mode: ClaimMode = 'own', more: Partial<DesiredObject> = {}): Entry => {
   const owner = { key, title: `the rule ${key}`, rank: key.slice(key.indexOf(':') + 1) };
   const source = mode === 'release' ? undefined : `c:Secret/home/${key}`;
-  return { claim: { owner, target: TARGET, mode, source, shape: new TestShape(key, mode) }, outcome: PENDING };
+  return { claim: { owner, target: TARGET, mode, source, shape: new TestShape(key, mode, more) }, outcome: PENDING };
 };
 
 const object = (annotations: Readonly<Record<string, string>> = {}, more: Partial<Observed> = {}): Observed =>
@@ -105,6 +108,11 @@ function textOf(decision: Plan): string {
 }
 
 const [A, B, PUSH] = [entry('mirrors:a'), entry('mirrors:b'), entry('push:b')];
+const FIXED = entry('mirrors:a', 'own', { immutable: true });
+const LOOSE = entry('mirrors:a', 'own', { immutable: false });
+const TOKEN = 'kubernetes.io/service-account-token';
+const OWNED = { apiVersion: 'v1', kind: 'ConfigMap', name: 'parent', uid: 'p' };
+const HAS_OWNER = entry('mirrors:a', 'own', { ownerReferences: [OWNED] });
 const [RELEASING, PULL] = [entry('mirrors:a', 'release'), entry('push:z', 'fill')];
 const foreign = object();
 const overwritten = copyOf('mirrors:a', {
@@ -112,8 +120,9 @@ const overwritten = copyOf('mirrors:a', {
 });
 const stale = {
   fingerprintOf: () => ({ ...FINGERPRINT, digest: 'new' }),
-  held: { resourceVersion: '5', fingerprint: FINGERPRINT },
+  held: { version: '5', fingerprint: FINGERPRINT },
 } as const;
+const current = { held: { version: '5', fingerprint: FINGERPRINT } } as const;
 const without = (...rules: readonly string[]): Pick<Facts, 'viewOf'> => ({
   viewOf: ({ owner }: Claim) => (rules.includes(owner.key) ? MISSING : PRESENT),
 });
@@ -215,6 +224,106 @@ const TABLE: Readonly<Record<string, readonly (readonly [string, Partial<Facts>,
       'a type that is never copied',
       { entries: [A], fingerprintOf: () => ({ ...FINGERPRINT, type: 'bootstrap.kubernetes.io/token' }) },
       'fail RefusedType',
+    ],
+  ],
+  'a rule that sets immutable': [
+    ['absent', { entries: [FIXED] }, 'create mirrors:a with data'],
+    ['as desired', { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: true }, 'nothing'],
+    ['not known', { entries: [FIXED], observed: copyOf('mirrors:a'), ...current }, 'need target'],
+    [
+      'not immutable yet',
+      { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: false },
+      'update mirrors:a',
+    ],
+    ['other data', { entries: [FIXED], observed: copyOf('mirrors:a'), ...stale, immutable: true }, 'fail Immutable'],
+    [
+      'another type',
+      { entries: [FIXED], observed: copyOf('mirrors:a'), ...current, immutable: true, type: 'other' },
+      'fail Immutable',
+    ],
+    [
+      'another label, and read',
+      {
+        entries: [FIXED],
+        observed: object({ [OWNER]: 'mirrors:a', [VERSION]: '7' }),
+        markedBy: 'mirrors:a',
+        ...current,
+        immutable: true,
+        cannotUpdate: true,
+      },
+      'update mirrors:a',
+    ],
+    [
+      'no longer immutable',
+      { entries: [LOOSE], observed: copyOf('mirrors:a'), ...current, immutable: true },
+      'replace mirrors:a with data',
+    ],
+    [
+      'a custom resource with other data',
+      { entries: [FIXED], observed: copyOf('mirrors:a'), ...stale, immutable: true, isCustom: true },
+      'update mirrors:a with data',
+    ],
+    [
+      'a custom resource, no longer immutable',
+      { entries: [LOOSE], observed: copyOf('mirrors:a'), ...current, immutable: true, isCustom: true },
+      'update mirrors:a',
+    ],
+  ],
+  'a type': [
+    [
+      'of a custom resource changes in place',
+      { entries: [A], observed: copyOf('mirrors:a'), ...current, type: 'other', isCustom: true },
+      'update mirrors:a with data',
+    ],
+    [
+      'of a custom resource may be any',
+      { entries: [A], fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }), isCustom: true },
+      'create mirrors:a with data',
+    ],
+    [
+      'is another one in the copy',
+      {
+        entries: [entry('mirrors:a', 'own', { type: 'Opaque' })],
+        fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }),
+      },
+      'create mirrors:a with data',
+    ],
+    [
+      'is another one in the copy, which is as desired',
+      {
+        entries: [entry('mirrors:a', 'own', { type: 'Opaque' })],
+        observed: copyOf('mirrors:a'),
+        ...current,
+        fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }),
+      },
+      'nothing',
+    ],
+    [
+      'of a filling rule’s source is refused',
+      { entries: [PULL], observed: foreign, ...stale, fingerprintOf: () => ({ ...FINGERPRINT, type: TOKEN }) },
+      'fail RefusedType',
+    ],
+  ],
+  'owner references': [
+    [
+      'as desired',
+      { entries: [HAS_OWNER], observed: copyOf('mirrors:a', { owners: ownersText([OWNED]) }), ...current },
+      'nothing',
+    ],
+    ['missing', { entries: [HAS_OWNER], observed: copyOf('mirrors:a'), ...current }, 'update mirrors:a'],
+    [
+      'of others',
+      {
+        entries: [HAS_OWNER],
+        observed: copyOf('mirrors:a', { owners: ownersText([OWNED, { ...OWNED, uid: 'q' }]) }),
+        ...current,
+      },
+      'update mirrors:a',
+    ],
+    [
+      'of others, where the rule sets none',
+      { entries: [A], observed: copyOf('mirrors:a', { owners: ownersText([OWNED]) }) },
+      'nothing',
     ],
   ],
   'several rules': [
@@ -421,7 +530,7 @@ function factsOf({ claims, there, mark, place, counts, views, fingerprints, held
     markedBy: marked ? mark : undefined,
     viewOf: ({ owner }) => views[RULES.findIndex((rule) => rule === owner.key)] ?? MISSING,
     fingerprintOf: ({ owner }) => fingerprints[RULES.findIndex((rule) => rule === owner.key)],
-    held: held === undefined ? undefined : { resourceVersion: '5', fingerprint: held },
+    held: held === undefined ? undefined : { version: '5', fingerprint: held },
     now: 0,
     ...rest,
   };

@@ -7,6 +7,7 @@ import { getObject } from '../../../copy/cluster/get-object.ts';
 import { Content } from '../../../copy/model/content.ts';
 import { type ResourceKey, resourceKey, parseResourceKey } from '../../../copy/model/keys.ts';
 import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
+import { contentVersion, observe } from '../../../copy/model/observed.ts';
 import { type Fingerprint, fingerprintOf } from '../../../copy/model/fingerprint.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
@@ -16,6 +17,8 @@ export interface Found {
   readonly resourceVersion: string;
   readonly fingerprint: Fingerprint;
   readonly immutable: boolean;
+  /** @see contentVersion */
+  readonly version: string;
 }
 
 /** From this many objects of one name on (the copies of one source) a list reads them. */
@@ -115,8 +118,10 @@ export class Contents {
     const object = this.#changes.get(key)?.(item) ?? item;
     if (object === undefined) return null;
     const { resourceVersion } = object.metadata;
-    const fingerprint = fingerprintOf(Content.ofObject(this.#kindOf(key), object, resourceVersion));
-    return { resourceVersion, fingerprint, immutable: object['immutable'] === true };
+    const kind = this.#kindOf(key);
+    const version = contentVersion(observe(object.metadata, kind));
+    const fingerprint = fingerprintOf(Content.ofObject(kind, object, version));
+    return { resourceVersion, version, fingerprint, immutable: object['immutable'] === true };
   }
 
   #kindOf(key: ResourceKey): Kind {

@@ -25,6 +25,7 @@ export function factsFrom(
         goingAway: false,
         held,
         type: parseResourceKey(target).kind === SECRET.kind ? held?.fingerprint.type : '',
+        immutable: held?.immutable,
         cannotUpdate: held?.immutable ?? false,
       };
     },

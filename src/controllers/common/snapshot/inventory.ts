@@ -48,8 +48,8 @@ export class Inventory {
    */
   async list(api: KubeApi, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
     const metadata = { metadataOnly: true, signal };
-    const store = ({ kind }: Kind, { metadata: meta }: KubeObject): void => {
-      this.objects.set(resourceKey(api.cluster, kind, meta.namespace ?? '', meta.name), observe(meta));
+    const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
+      this.objects.set(resourceKey(api.cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind));
     };
     const list = async (collection: Collection, take: (item: KubeObject) => void, options: ListOptions) => {
       const { kind } = collection;
