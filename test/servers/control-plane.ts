@@ -100,12 +100,14 @@ export class ControlPlane {
     return writeKubeconfigFile(this.folder, { server: this.url, caPem: this.caPem, ...identity, ...options });
   }
 
-  /** An independent client, by default as admin at `url`. Close it. */
-  client(options: { readonly user?: string; readonly url?: string; readonly caPem?: string } = {}): TestApi {
+  /** An independent client, by default as admin at `url`. Close it. @param options.token instead of the user's */
+  client(
+    options: { readonly user?: string; readonly token?: string; readonly url?: string; readonly caPem?: string } = {},
+  ): TestApi {
     return new TestApi({
       url: options.url ?? this.url,
       caPem: options.caPem ?? this.caPem,
-      token: this.tokenFor(options.user ?? 'admin'),
+      token: options.token ?? this.tokenFor(options.user ?? 'admin'),
     });
   }
 

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { parseAllDocuments } from 'yaml';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import { bindingsIn, callsOf, reviewRights, rolesIn } from '../../support/permissions.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
 import { startOperator } from './operator-process.ts';
@@ -36,34 +37,8 @@ const BOUND = [
   'ClusterRoleBinding ClusterRole keyferry',
   'RoleBinding Role keyferry-leader-election',
 ];
-/** Verbs that allow privilege escalation. */
-const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
-
 /** For other scenarios than SecretMirrors between namespaces; they have their own tests. */
-const OPTIONAL = new Set(['keyferry-replicator', 'keyferry-vault-kubernetes-auth']);
-
-interface Rule {
-  readonly apiGroups?: readonly string[];
-  readonly resources?: readonly string[];
-  readonly verbs: readonly string[];
-  readonly nonResourceURLs?: readonly string[];
-}
-
-interface Role {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly rules?: readonly Rule[];
-  readonly roleRef?: { readonly kind: string; readonly name: string };
-  readonly subjects?: readonly object[];
-}
-
-interface AuditLine {
-  readonly verb: string;
-  readonly user: { readonly username: string };
-  readonly objectRef?: { readonly apiGroup?: string; readonly resource: string; readonly subresource?: string };
-  readonly responseStatus?: { readonly code: number };
-  readonly requestURI: string;
-}
+const OPTIONAL = new Set(['ClusterRole keyferry-replicator', 'ClusterRole keyferry-vault-kubernetes-auth']);
 
 describe('deploy/rbac.yaml', () => {
   let plane: ControlPlane;
@@ -86,7 +61,8 @@ describe('deploy/rbac.yaml', () => {
     }
     const { used, refused } = await requests();
     assert.deepEqual(refused, []);
-    const granted = grantedBy(parseAllDocuments(manifest).map((document) => document.toJS() as Role));
+    const needed = Object.entries(rolesIn(manifest)).filter(([role]) => !OPTIONAL.has(role));
+    const granted = callsOf(needed.flatMap(([, rights]) => rights));
     assert.deepEqual(
       [...used].filter((call) => !granted.has(call)),
       [],
@@ -97,13 +73,11 @@ describe('deploy/rbac.yaml', () => {
   });
 
   it('grants these permissions and no other', async () => {
-    const objects = parseAllDocuments(await readFile(RBAC, 'utf8')).map((document) => document.toJS() as Role);
-    const roles = objects.filter(({ kind }) => kind.endsWith('Role'));
-    const given = roles.map(({ kind, metadata, rules }) => [`${kind} ${metadata.name}`, rightsOf(rules)]);
-    assert.deepEqual(Object.fromEntries(given), GOLDEN);
-    const bindings = objects.filter(({ kind }) => kind.endsWith('Binding'));
+    const manifest = await readFile(RBAC, 'utf8');
+    assert.deepEqual(rolesIn(manifest), GOLDEN);
+    const bindings = bindingsIn(manifest);
     assert.deepEqual(
-      bindings.map(({ kind, roleRef }) => `${kind} ${roleRef?.kind} ${roleRef?.name}`),
+      bindings.map(({ text }) => text),
       BOUND,
     );
     const keyferry = { kind: 'ServiceAccount', name: 'keyferry', namespace: 'keyferry' };
@@ -114,26 +88,15 @@ describe('deploy/rbac.yaml', () => {
     await plane.api.apply(readCrds());
     await plane.api.apply(await readFile(RBAC, 'utf8'));
     using own = plane.client({ user: USER });
-    const review = async (namespace: string): Promise<string[]> => {
-      const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } };
-      const { status } = await own.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { body });
-      const rules: Rule[] = status.resourceRules;
-      assert.deepEqual(
-        rules.filter(({ verbs }) => verbs.some((verb) => POWERS.has(verb))),
-        [],
-      );
-      // Permissions of every authenticated user: reviews of its own access.
-      return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
-    };
     const everywhere = [
       ...(GOLDEN['ClusterRole keyferry'] ?? []),
       ...(GOLDEN['ClusterRole keyferry-replicator'] ?? []),
     ];
-    const bound = async (): Promise<boolean> => (await review('kube-system')).length === everywhere.length;
+    const bound = async (): Promise<boolean> => (await reviewRights(own, 'kube-system')).length === everywhere.length;
     await waitFor(bound, { message: 'the bindings to be in force' });
-    assert.deepEqual((await review('kube-system')).sort(), everywhere.toSorted());
+    assert.deepEqual((await reviewRights(own, 'kube-system')).sort(), everywhere.toSorted());
     const leases = GOLDEN['Role keyferry-leader-election'] ?? [];
-    assert.deepEqual((await review('keyferry')).sort(), [...everywhere, ...leases].sort());
+    assert.deepEqual((await reviewRights(own, 'keyferry')).sort(), [...everywhere, ...leases].sort());
   });
 
   async function firstScenario(): Promise<void> {
@@ -159,36 +122,10 @@ describe('deploy/rbac.yaml', () => {
 
   /** The calls of the test's user as `resource verb`, and the refused ones. */
   async function requests(): Promise<{ used: ReadonlySet<string>; refused: readonly string[] }> {
-    const used = new Set<string>();
-    const refused: string[] = [];
-    for (const line of (await readFile(plane.auditLogPath, 'utf8')).trim().split('\n')) {
-      const { user, verb, objectRef, responseStatus, requestURI } = JSON.parse(line) as AuditLine;
-      if (user.username !== USER || objectRef === undefined) continue;
-      const { resource, subresource } = objectRef;
-      used.add(`${resource}${subresource === undefined ? '' : `/${subresource}`} ${verb}`);
-      if (responseStatus?.code === 403) refused.push(`${verb} ${requestURI}`);
-    }
-    return { used, refused };
+    const requests = (await readAuditLog(plane, USER)).filter(({ resource }) => resource !== '');
+    return {
+      used: new Set(requests.map(({ resource, verb }) => `${resource} ${verb}`)),
+      refused: requests.filter(({ code }) => code === 403).map(({ verb, uri }) => `${verb} ${uri}`),
+    };
   }
 });
-
-/** `group/resource: verbs`, for each resource. @throws AssertionError if a rule is not about resources */
-function rightsOf(rules: readonly Rule[] = []): string[] {
-  return rules.flatMap(({ apiGroups = [], resources = [], verbs, nonResourceURLs }) => {
-    assert.equal(nonResourceURLs, undefined);
-    return apiGroups.flatMap((group) =>
-      resources.map((resource) => `${group === '' ? 'core' : group}/${resource}: ${verbs.join(' ')}`),
-    );
-  });
-}
-
-function grantedBy(objects: readonly Role[]): ReadonlySet<string> {
-  const granted = new Set<string>();
-  for (const { kind, metadata, rules = [] } of objects) {
-    if (!kind.endsWith('Role') || OPTIONAL.has(metadata.name)) continue;
-    for (const { resources = [], verbs } of rules) {
-      for (const resource of resources) for (const verb of verbs) granted.add(`${resource} ${verb}`);
-    }
-  }
-  return granted;
-}

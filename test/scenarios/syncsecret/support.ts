@@ -1,0 +1,293 @@
+/**
+ * Shared by the scenarios of SyncSecret: two clusters, the programs, and helpers for the actions of users. A test file starts one scene,
+ * and each of its tests a tenant of its own; `clear` removes what a test has left.
+ */
+import type { Json, TestApi } from '../../support/api.ts';
+import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { SyncSecretClusters } from '../../support/sync-secret-clusters.ts';
+import type { ClustersOptions, ProgramOptions, Tenant } from '../../support/sync-secret-clusters.ts';
+import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
+import { within } from '../../support/yardstick.ts';
+
+/** The label that offers a Secret to the synchronizer. */
+const OFFERED = { 'kubelb.k8c.io/managed-by': 'kubelb' };
+
+const API = '/apis/kubelb.k8c.io/v1alpha1';
+const OFFERED_SELECTOR = Object.entries(OFFERED)
+  .map(([key, value]) => `${key}=${value}`)
+  .join(',');
+
+type Values = Readonly<Record<string, string>>;
+
+export const syncSecretsPath = (namespace: string): string => `${API}/namespaces/${namespace}/syncsecrets`;
+export const syncSecretPath = (namespace: string, name: string): string => `${syncSecretsPath(namespace)}/${name}`;
+export const secretPath = (namespace: string, name: string): string =>
+  `/api/v1/namespaces/${namespace}/secrets/${name}`;
+/** The path of any object that the server has returned. */
+const pathOf = ({ kind, metadata }: Json): string =>
+  kind === 'Secret' ? secretPath(metadata.namespace, metadata.name) : syncSecretPath(metadata.namespace, metadata.name);
+
+/** What exists of one SyncSecret of a tenant. */
+export interface Chain {
+  /** The SyncSecret in the management cluster. */
+  readonly copy: Json;
+  /** The Secret there. */
+  readonly secret: Json;
+}
+
+export class SyncSecretScene {
+  readonly clusters: SyncSecretClusters;
+  /** Users of the tenant's cluster. */
+  readonly tenantApi: TestApi;
+  /** Users of the management cluster. */
+  readonly managementApi: TestApi;
+  /** Every value starts with it. */
+  readonly canary = makeCanary('value');
+  #operators: Keyferry[] = [];
+  /** Output of the operators that `clear` has stopped. */
+  #outputs: string[] = [];
+
+  private constructor(clusters: SyncSecretClusters) {
+    this.clusters = clusters;
+    this.tenantApi = clusters.tenantPlane.api;
+    this.managementApi = clusters.managementPlane.api;
+  }
+
+  /** Starts both clusters. No program runs yet. */
+  static async open(options: ClustersOptions = {}): Promise<SyncSecretScene> {
+    return new SyncSecretScene(await SyncSecretClusters.start(options));
+  }
+
+  /** A new tenant without a CCM. */
+  tenant(name?: string): Promise<Tenant> {
+    return this.clusters.addTenant(name);
+  }
+
+  /** Starts the CCM of a tenant and waits until it is ready. */
+  async ccm(tenant: Tenant, options: ProgramOptions = {}): Promise<Keyferry> {
+    return await this.#ready(await this.clusters.ccm(tenant, options));
+  }
+
+  /** Starts the manager and waits until it is ready. */
+  async manager(options: ProgramOptions = {}): Promise<Keyferry> {
+    return await this.#ready(await this.clusters.manager(options));
+  }
+
+  /** A new tenant with its CCM, and a manager. */
+  async running(): Promise<{ readonly tenant: Tenant; readonly ccm: Keyferry; readonly manager: Keyferry }> {
+    const tenant = await this.tenant();
+    const [ccm, manager] = await Promise.all([this.ccm(tenant), this.manager()]);
+    return { tenant, ccm, manager };
+  }
+
+  /** A value with the canary, encoded for `data`. */
+  value(text: string): string {
+    return Buffer.from(`${this.canary}${text}`).toString('base64');
+  }
+
+  data(values: Values): Record<string, string> {
+    return Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.value(text)]));
+  }
+
+  /** Creates namespaces in the tenant's cluster that do not exist yet. */
+  async namespaces(...names: readonly string[]): Promise<void> {
+    await this.tenantApi.apply(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  }
+
+  /** Creates a SyncSecret whose values start with the canary. `more` can set any field. @param api default: the tenant's cluster */
+  async create(namespace: string, name: string, values: Values, more: Json = {}, api = this.tenantApi): Promise<Json> {
+    return await api.create({
+      apiVersion: 'kubelb.k8c.io/v1alpha1',
+      kind: 'SyncSecret',
+      data: this.data(values),
+      ...more,
+      metadata: { ...more.metadata, namespace, name },
+    });
+  }
+
+  /** Replaces the data of a SyncSecret, or of a Secret, that the server has returned. */
+  async change(api: TestApi, object: Json, values: Values): Promise<Json> {
+    return await api.patch(pathOf(object), [{ op: 'add', path: '/data', value: this.data(values) }], 'json');
+  }
+
+  /** The copy of a tenant's SyncSecret, if it exists. */
+  async findCopy(tenant: Tenant, { metadata }: Json): Promise<Json> {
+    return await this.managementApi.find(syncSecretPath(tenant.namespace, metadata.uid));
+  }
+
+  /** The Secret of a SyncSecret in the management cluster, if it exists. */
+  async findSecret({ metadata }: Json): Promise<Json> {
+    return await this.managementApi.find(secretPath(metadata.namespace, metadata.uid));
+  }
+
+  /**
+   * Waits until the Secret of a tenant's SyncSecret has exactly these values, which start with the canary.
+   * @param limitMs fails if it takes longer, ms on an idle machine
+   */
+  async arrived(tenant: Tenant, object: Json, values: Values, limitMs?: number): Promise<Chain> {
+    const what = `${object.metadata.namespace}/${object.metadata.name}`;
+    return await this.holds(what, () => this.findCopy(tenant, object), values, limitMs);
+  }
+
+  /** As `arrived`, for a SyncSecret that was created in the management cluster. */
+  async made(object: Json, values: Values, limitMs?: number): Promise<Chain> {
+    const { namespace, name } = object.metadata;
+    return await this.holds(
+      `${namespace}/${name}`,
+      () => this.managementApi.find(syncSecretPath(namespace, name)),
+      values,
+      limitMs,
+    );
+  }
+
+  /** Waits until the Secret of the SyncSecret that `find` returns has exactly these values. */
+  async holds(what: string, find: () => Promise<Json>, values: Values, limitMs?: number): Promise<Chain> {
+    const wanted = this.data(values);
+    let copy: Json;
+    let secret: Json;
+    const look = async (): Promise<Chain | false> => {
+      copy = await find();
+      secret = copy === undefined ? undefined : await this.findSecret(copy);
+      return secret !== undefined && sameData(secret.data ?? {}, wanted) && { copy, secret };
+    };
+    const message = (): string =>
+      `the Secret of ${what}; copy ${copy === undefined ? 'missing' : JSON.stringify(copy.status ?? 'without status')}, ` +
+      `keys in the Secret: ${secret === undefined ? 'no Secret' : Object.keys(secret.data ?? {}).join(', ')}\n${this.tail()}`;
+    if (limitMs === undefined) return await waitFor(look, { message });
+    return await within(limitMs, what, () => waitFor(look, { timeoutMs: limitMs + PATIENCE_MS, message }));
+  }
+
+  /**
+   * Waits until the status of a SyncSecret is of its present generation, in this phase, with this reason and message in the condition Synced.
+   * @param api default: the tenant's cluster
+   * @returns the SyncSecret
+   */
+  async phase(
+    object: Json,
+    phase: string,
+    { reason = '', message = /(?:)/, api = this.tenantApi }: { reason?: string; message?: RegExp; api?: TestApi } = {},
+  ): Promise<Json> {
+    let seen: Json;
+    const look = async (): Promise<Json> => {
+      seen = await api.get(pathOf(object));
+      const condition = seen.status?.conditions?.find(({ type }: Json) => type === 'Synced');
+      return (
+        seen.status?.phase === phase &&
+        seen.status.observedGeneration === seen.metadata.generation &&
+        (reason === '' || condition?.reason === reason) &&
+        message.test(condition?.message ?? '') &&
+        seen
+      );
+    };
+    return await waitFor(look, {
+      message: () =>
+        `${object.metadata.name} to be ${phase} ${reason} ${message}; it is ${JSON.stringify(seen?.status)}\n${this.tail()}`,
+    });
+  }
+
+  /** Waits until none of these objects of one cluster exists. */
+  async gone(api: TestApi, ...objects: readonly Json[]): Promise<void> {
+    for (const object of objects) {
+      const path = pathOf(object);
+      await waitFor(async () => (await api.find(path)) === undefined, {
+        message: () => `${path} to be gone\n${this.tail()}`,
+      });
+    }
+  }
+
+  /** Waits for an event on a SyncSecret. @param api default: the tenant's cluster */
+  async event(object: Json, reason: string, message = /(?:)/, api = this.tenantApi): Promise<Json> {
+    const { namespace, name } = object.metadata;
+    const fieldSelector = `involvedObject.kind=SyncSecret,involvedObject.name=${name}`;
+    let seen: Json[] = [];
+    return await waitFor(
+      async () => {
+        seen = await api.list(`/api/v1/namespaces/${namespace}/events`, { fieldSelector });
+        return seen.find((one) => one.reason === reason && message.test(one.message));
+      },
+      {
+        message: () =>
+          `event ${reason} ${message}; there are ${seen.map((one) => `${one.reason} ${one.message}`).join('; ')}`,
+      },
+    );
+  }
+
+  /** The last lines of the operators' logs, for messages. */
+  tail(): string {
+    return this.#operators.map(({ output }) => output.trimEnd().split('\n').slice(-8).join('\n')).join('\n---\n');
+  }
+
+  /** Stops the programs and the faults, and deletes all SyncSecrets and offered Secrets. For `afterEach`. */
+  async clear(): Promise<void> {
+    const { link, tenantProxy, managerProxy } = this.clusters;
+    for (const operator of this.#operators) {
+      await operator.kill9();
+      this.#outputs.push(operator.output);
+    }
+    this.#operators = [];
+    for (const proxy of [link, tenantProxy, managerProxy]) {
+      proxy.clearRules();
+      proxy.heal();
+      await proxy.accept();
+      proxy.reset();
+    }
+    for (const api of [this.tenantApi, this.managementApi]) {
+      for (const object of await api.list(`${API}/syncsecrets`)) await remove(api, { ...object, kind: 'SyncSecret' });
+      const offered = await api.list('/api/v1/secrets', { labelSelector: OFFERED_SELECTOR });
+      for (const object of offered) await remove(api, { ...object, kind: 'Secret' });
+    }
+  }
+
+  /** Checks that no value leaked, then stops all. */
+  async close(): Promise<void> {
+    try {
+      await this.assertNothingLeaked();
+    } finally {
+      for (const operator of this.#operators) await operator.kill9();
+      await this.clusters.stop();
+    }
+  }
+
+  /** Checks logs, metrics, events and statuses of everything that still exists, and the logs of all stopped programs. */
+  async assertNothingLeaked(): Promise<void> {
+    const texts: Record<string, string> = { 'output of stopped programs': this.#outputs.join('\n') };
+    for (const [index, operator] of this.#operators.entries()) {
+      texts[`output of operator ${index}`] = operator.output;
+      if (!operator.running) continue;
+      texts[`metrics of operator ${index}`] = await operator.metrics();
+      texts[`readiness of operator ${index}`] = (await operator.probe('/readyz?verbose')).text;
+    }
+    for (const [where, api] of Object.entries({ tenant: this.tenantApi, management: this.managementApi })) {
+      texts[`events in ${where}`] = JSON.stringify(await api.list('/api/v1/events'));
+      const syncSecrets = await api.list(`${API}/syncsecrets`);
+      const secrets = await api.list('/api/v1/secrets');
+      texts[`metadata in ${where}`] = JSON.stringify([...syncSecrets, ...secrets].map(({ metadata }) => metadata));
+      texts[`statuses in ${where}`] = JSON.stringify(syncSecrets.map(({ status }) => status ?? null));
+    }
+    assertNoCanaries(texts, { value: this.canary });
+  }
+
+  async #ready(operator: Keyferry): Promise<Keyferry> {
+    this.#operators.push(operator);
+    await operator.ready();
+    return operator;
+  }
+}
+
+/** Deletes an object at once, whatever finalizers it has. */
+async function remove(api: TestApi, object: Json): Promise<void> {
+  const path = pathOf(object);
+  if (!(await api.delete(path))) return;
+  // It may have been gone already.
+  if ((await api.find(path)) !== undefined)
+    await api.raw('PATCH', path, {
+      body: { metadata: { finalizers: null } },
+      contentType: 'application/merge-patch+json',
+    });
+}
+
+function sameData(actual: Values, wanted: Values): boolean {
+  const keys = Object.keys(wanted);
+  return Object.keys(actual).length === keys.length && keys.every((key) => actual[key] === wanted[key]);
+}

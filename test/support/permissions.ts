@@ -1,0 +1,83 @@
+/** The permissions in manifests and those that the server reports, in one form: `group/resource: verbs`. */
+import assert from 'node:assert/strict';
+import { parseAllDocuments } from 'yaml';
+
+import type { TestApi } from './api.ts';
+
+/** Verbs that allow privilege escalation. */
+const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
+
+interface Rule {
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+  readonly nonResourceURLs?: readonly string[];
+}
+
+interface RbacObject {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly rules?: readonly Rule[];
+  readonly roleRef?: { readonly kind: string; readonly name: string };
+  readonly subjects?: readonly object[];
+}
+
+export interface Binding {
+  /** `ClusterRoleBinding ClusterRole keyferry` */
+  readonly text: string;
+  readonly subjects: readonly object[];
+}
+
+/** The permissions of each role in a manifest, by `kind name`. @throws AssertionError for a rule that is not about resources */
+export function rolesIn(manifest: string): Record<string, string[]> {
+  const roles = objectsIn(manifest).filter(({ kind }) => kind.endsWith('Role'));
+  return Object.fromEntries(roles.map(({ kind, metadata, rules }) => [`${kind} ${metadata.name}`, rightsOf(rules)]));
+}
+
+export function bindingsIn(manifest: string): Binding[] {
+  return objectsIn(manifest)
+    .filter(({ kind }) => kind.endsWith('Binding'))
+    .map(({ kind, roleRef, subjects = [] }) => ({ text: `${kind} ${roleRef?.kind} ${roleRef?.name}`, subjects }));
+}
+
+/** Permissions as `resource verb`, as an audit log shows their use. */
+export function callsOf(rights: readonly string[]): Set<string> {
+  return new Set(
+    rights.flatMap((right) => {
+      const [what = '', verbs = ''] = right.split(': ');
+      const resource = what.slice(what.indexOf('/') + 1).split(' ')[0] ?? '';
+      return verbs.split(' ').map((verb) => `${resource} ${verb}`);
+    }),
+  );
+}
+
+/**
+ * The permissions of the client's user in a namespace, as reported by the server, without those of every authenticated user.
+ * @throws AssertionError for a verb that allows privilege escalation
+ */
+export async function reviewRights(client: TestApi, namespace: string): Promise<string[]> {
+  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } };
+  const { status } = await client.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { body });
+  const rules: Rule[] = status.resourceRules;
+  assert.deepEqual(
+    rules.filter(({ verbs }) => verbs.some((verb) => POWERS.has(verb))),
+    [],
+  );
+  // Every authenticated user may review its own access.
+  return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
+}
+
+function objectsIn(manifest: string): RbacObject[] {
+  return parseAllDocuments(manifest).map((document) => document.toJS() as RbacObject);
+}
+
+function rightsOf(rules: readonly Rule[] = []): string[] {
+  return rules.flatMap(({ apiGroups = [], resources = [], resourceNames = [], verbs, nonResourceURLs }) => {
+    assert.equal(nonResourceURLs, undefined);
+    const names = resourceNames.length === 0 ? '' : ` ${resourceNames.join(' ')}`;
+    return apiGroups.flatMap((group) =>
+      resources.map((resource) => `${group === '' ? 'core' : group}/${resource}${names}: ${verbs.join(' ')}`),
+    );
+  });
+}

@@ -1,0 +1,26 @@
+/** ServiceAccounts as the users of programs under test. */
+import type { TestApi } from './api.ts';
+
+const DEFAULT_SECONDS = 3600;
+
+/** A new token, as a Pod gets one. The server accepts durations from 600 s. */
+export async function requestToken(
+  api: TestApi,
+  namespace: string,
+  name: string,
+  seconds = DEFAULT_SECONDS,
+): Promise<string> {
+  const { status } = await api.call('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`, {
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: seconds },
+    },
+  });
+  return status.token;
+}
+
+/** The name of its user in audit logs and bindings. */
+export function serviceAccountUser(namespace: string, name: string): string {
+  return `system:serviceaccount:${namespace}:${name}`;
+}

@@ -1,0 +1,187 @@
+/**
+ * Two clusters for SyncSecret, as a user prepares them: the CRD in both, the permissions of `deploy/`, and for each program a kubeconfig
+ * with the token of its ServiceAccount. All connections of the programs pass fault proxies.
+ */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import { readCrd } from '../../scripts/crd/read-crds.ts';
+import type { ControlPlane } from '../servers/control-plane.ts';
+import type { FaultProxy } from '../servers/fault-proxy.ts';
+import type { TestApi } from './api.ts';
+import { ClusterPair } from './cluster-pair.ts';
+import type { PairOptions } from './cluster-pair.ts';
+import { Keyferry } from './keyferry.ts';
+import type { KeyferryOptions } from './keyferry.ts';
+import { requestToken, serviceAccountUser } from './service-account.ts';
+import { waitFor } from './wait-for.ts';
+
+const DEPLOY = path.join(import.meta.dirname, '../../deploy');
+/** The namespace of both programs in the cluster where they run. */
+const HOME = 'keyferry';
+export const CCM_ACCOUNT = 'keyferry-syncsecret-ccm';
+export const MANAGER_ACCOUNT = 'keyferry-syncsecret-manager';
+/** In deploy/rbac-syncsecret-tenant.yaml. */
+const EXAMPLE_NAMESPACE = 'tenant-primary';
+const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1';
+
+/** A tenant, as the management cluster knows it. */
+export interface Tenant {
+  /** For --cluster-name. */
+  readonly name: string;
+  /** `tenant-NAME`, in the management cluster. */
+  readonly namespace: string;
+  /** The user of its token in the management cluster. */
+  readonly user: string;
+  readonly token: string;
+  /** Path of a kubeconfig with this token for the management cluster, through `link`. Tests may write it anew. */
+  readonly kubeconfig: string;
+}
+
+/** Options of both control planes. */
+export type ClustersOptions = Omit<PairOptions, 'manifests'>;
+
+/** How a program is started: with the command and flags of the original (the default), or as a controller of `keyferry run`. */
+export interface ProgramOptions extends Partial<KeyferryOptions> {
+  readonly inRun?: boolean;
+}
+
+export class SyncSecretClusters implements AsyncDisposable {
+  readonly tenantPlane: ControlPlane;
+  readonly managementPlane: ControlPlane;
+  /** Between the CCM and the management cluster. */
+  readonly link: FaultProxy;
+  /** Between the CCM and its own cluster. */
+  readonly tenantProxy: FaultProxy;
+  /** Between the manager and its cluster. */
+  readonly managerProxy: FaultProxy;
+  readonly ccmKubeconfig: string;
+  readonly managerKubeconfig: string;
+  readonly #pair: ClusterPair;
+  #tenants = 0;
+
+  private constructor(
+    pair: ClusterPair,
+    proxies: Pick<SyncSecretClusters, 'link' | 'tenantProxy' | 'managerProxy'>,
+    kubeconfigs: Pick<SyncSecretClusters, 'ccmKubeconfig' | 'managerKubeconfig'>,
+  ) {
+    this.#pair = pair;
+    this.tenantPlane = pair.tenant;
+    this.managementPlane = pair.management;
+    this.link = proxies.link;
+    this.tenantProxy = proxies.tenantProxy;
+    this.managerProxy = proxies.managerProxy;
+    this.ccmKubeconfig = kubeconfigs.ccmKubeconfig;
+    this.managerKubeconfig = kubeconfigs.managerKubeconfig;
+  }
+
+  /** Starts and prepares both clusters. There is no tenant yet. */
+  static async start(options: ClustersOptions = {}): Promise<SyncSecretClusters> {
+    const pair = await ClusterPair.start({ ...options, manifests: readCrd('syncsecrets') });
+    try {
+      const { tenant, management } = pair;
+      await Promise.all([
+        install(tenant.api, 'rbac-syncsecret-ccm.yaml', 'rbac-syncsecret-synchronizer.yaml'),
+        install(management.api, 'rbac-syncsecret-manager.yaml'),
+      ]);
+      const [link, tenantProxy, managerProxy] = await Promise.all([
+        pair.proxy(management),
+        pair.proxy(tenant),
+        pair.proxy(management),
+      ]);
+      const ccmToken = await requestToken(tenant.api, HOME, CCM_ACCOUNT);
+      const managerToken = await requestToken(management.api, HOME, MANAGER_ACCOUNT);
+      await Promise.all([allowed(tenant, ccmToken), allowed(management, managerToken)]);
+      return new SyncSecretClusters(
+        pair,
+        { link, tenantProxy, managerProxy },
+        {
+          ccmKubeconfig: await kubeconfig(tenant, tenantProxy, ccmToken),
+          managerKubeconfig: await kubeconfig(management, managerProxy, managerToken),
+        },
+      );
+    } catch (error) {
+      await pair.stop();
+      throw error;
+    }
+  }
+
+  /** The user of the CCM in the tenant's cluster. */
+  get ccmUser(): string {
+    return serviceAccountUser(HOME, CCM_ACCOUNT);
+  }
+
+  get managerUser(): string {
+    return serviceAccountUser(HOME, MANAGER_ACCOUNT);
+  }
+
+  /** Creates a tenant in the management cluster, by default with a new name. */
+  async addTenant(name = `number-${(this.#tenants += 1)}`): Promise<Tenant> {
+    const { api } = this.managementPlane;
+    const namespace = `tenant-${name}`;
+    const manifest = await readFile(path.join(DEPLOY, 'rbac-syncsecret-tenant.yaml'), 'utf8');
+    await api.apply(manifest.replaceAll(EXAMPLE_NAMESPACE, namespace));
+    const token = await requestToken(api, namespace, CCM_ACCOUNT);
+    await allowed(this.managementPlane, token, namespace);
+    return {
+      name,
+      namespace,
+      user: serviceAccountUser(namespace, CCM_ACCOUNT),
+      token,
+      kubeconfig: await kubeconfig(this.managementPlane, this.link, token),
+    };
+  }
+
+  /** Starts the CCM of a tenant, without leader election. */
+  ccm(tenant: Tenant, { inRun = false, args = [], ...options }: ProgramOptions = {}): Promise<Keyferry> {
+    const own = inRun
+      ? [
+          '--controllers=syncsecret-ccm',
+          `--syncsecret-cluster-name=${tenant.name}`,
+          `--syncsecret-kubelb-kubeconfig=${tenant.kubeconfig}`,
+        ]
+      : [`--cluster-name=${tenant.name}`, `--kubelb-kubeconfig=${tenant.kubeconfig}`, '--enable-leader-election=false'];
+    return Keyferry.start({
+      command: inRun ? 'run' : 'syncsecret-ccm',
+      kubeconfig: this.ccmKubeconfig,
+      args: [...own, ...args],
+      ...options,
+    });
+  }
+
+  /** Starts the manager, without leader election. */
+  manager({ inRun = false, args = [], ...options }: ProgramOptions = {}): Promise<Keyferry> {
+    const own = inRun ? ['--controllers=syncsecret-manager'] : ['--enable-leader-election=false'];
+    return Keyferry.start({
+      command: inRun ? 'run' : 'syncsecret-manager',
+      kubeconfig: this.managerKubeconfig,
+      args: [...own, ...args],
+      ...options,
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#pair.stop();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
+
+async function install(api: TestApi, ...files: readonly string[]): Promise<void> {
+  for (const file of files) await api.apply(await readFile(path.join(DEPLOY, file), 'utf8'));
+}
+
+/** Waits until the permissions of a token are in force. */
+async function allowed(plane: ControlPlane, token: string, namespace?: string): Promise<void> {
+  using client = plane.client({ token });
+  const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
+  await waitFor(async () => (await client.raw('GET', `${SYNC_SECRETS}${scope}/syncsecrets?limit=1`)).status === 200, {
+    message: 'the permissions to be in force',
+  });
+}
+
+function kubeconfig(plane: ControlPlane, proxy: FaultProxy, token: string): Promise<string> {
+  return plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem, token });
+}
