@@ -1,6 +1,6 @@
 /** The SyncSecret CRD on a real API server: it replaces KubeLB's, and is replaced by it, with all stored objects. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 
@@ -13,6 +13,7 @@ import { waitFor } from '../../support/wait-for.ts';
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncsecrets.kubelb.k8c.io';
 const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/namespaces/default/syncsecrets';
 const OPENAPI = '/openapi/v3/apis/kubelb.k8c.io/v1alpha1';
+const MANIFESTS = new URL('manifests/', import.meta.url);
 const TABLE = { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' };
 const theirs: Json = parse(readFileSync(new URL('kubelb-crd.yaml', import.meta.url), 'utf8'));
 const ours: Json = parse(readCrd('syncsecrets'));
@@ -170,6 +171,20 @@ describe('the CRD', () => {
     const status = { conditions: [{ ...condition('Synced', 'True'), reason: '' }] };
     await assert.rejects(api.patch(`${SYNC_SECRETS}/valid/status`, { status }), /status\.conditions\[0\]\.reason/);
   });
+
+  for (const file of readdirSync(MANIFESTS)) {
+    it(`accepts the manifest ${file}`, async () => {
+      const object: Json = parse(readFileSync(new URL(file, MANIFESTS), 'utf8'));
+      await api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: object.metadata.namespace } });
+      const stored = await api.call('PATCH', await api.pathOf(object), {
+        body: object,
+        contentType: 'application/apply-patch+yaml',
+        query: { fieldManager: file, force: true, fieldValidation: 'Strict' },
+      });
+      for (const field of ['type', 'data', 'stringData']) assert.deepEqual(stored[field], object[field]);
+      assert.equal(await api.delete(await api.pathOf(object)), true);
+    });
+  }
 
   it('prints the columns of the original', async () => {
     await api.create(syncSecret('table', { type: 'kubernetes.io/tls' }));
