@@ -8,27 +8,28 @@
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
-import { ClusterBackend } from '../copy/cluster/backend.ts';
-import type { WatchTrouble } from '../copy/cluster/cluster.ts';
+import type { ClusterBackend } from '../copy/cluster/backend.ts';
 import type { Controller } from '../copy/controller.ts';
 import { Manager } from '../copy/manager.ts';
-import { parseResourceKey } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
 import type { KubeApi } from '../kube/api.ts';
-import { ApiError } from '../kube/errors.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/addresses.ts';
+import { clusterBackend } from './cluster-backend.ts';
 import { Events } from './events.ts';
 import { vaultHooks } from './vault-hooks.ts';
 
 export interface OperatorOptions {
   readonly config: Config;
+  /** The cluster that this process runs in. */
   readonly api: KubeApi;
+  /** The other cluster. */
+  readonly management?: KubeApi | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Kinds that are replicated besides Secrets and ConfigMaps. */
@@ -53,7 +54,7 @@ export class Operator {
   #leading = false;
 
   constructor(options: OperatorOptions) {
-    const { api, log, metrics, config, extraKinds = [] } = options;
+    const { api, management, log, metrics, config, extraKinds = [] } = options;
     this.#options = options;
     this.#events = new Events({ api, instance: config.leaderElect.identity, log, metrics });
     this.#manager = new Manager({
@@ -64,7 +65,22 @@ export class Operator {
       },
     });
     const { engine } = this.#manager;
-    const cluster = this.#manager.addBackend(this.#clusterBackend(api, extraKinds));
+    const entries = CONTROLLER_LIST.filter((entry) => config.controllers.includes(entry.name));
+    const kinds = [SECRET, CONFIG_MAP, ...extraKinds, ...entries.flatMap((entry) => entry.kinds ?? [])];
+    const addCluster = (connected: KubeApi): ClusterBackend =>
+      this.#manager.addBackend(
+        clusterBackend({
+          api: connected,
+          isHome: connected === api,
+          manager: this.#manager,
+          kinds,
+          config,
+          log,
+          metrics,
+          onRollback: options.onRollback,
+        }),
+      );
+    const cluster = addCluster(api);
     const vault = this.#manager.addBackend(
       new VaultBackend({
         engine,
@@ -81,6 +97,7 @@ export class Operator {
       config,
       engine,
       cluster,
+      management: management && addCluster(management),
       vault,
       extraKinds,
       log,
@@ -90,9 +107,7 @@ export class Operator {
         this.#events.record(...event);
       },
     };
-    for (const entry of CONTROLLER_LIST) {
-      if (config.controllers.includes(entry.name)) this.#manager.addController(entry.create(context));
-    }
+    for (const entry of entries) this.#manager.addController(entry.create(context));
     this.#addMetrics();
   }
 
@@ -123,6 +138,11 @@ export class Operator {
     return this.#manager.readiness();
   }
 
+  /** @see Manager.otherWatches */
+  otherWatches(): Manager['otherWatches'] {
+    return this.#manager.otherWatches;
+  }
+
   liveness(): CheckResult {
     return this.#manager.liveness();
   }
@@ -130,48 +150,6 @@ export class Operator {
   /** The `/healthz` of the program that we replace, where its controller was started alone under its own name. */
   get healthz(): Controller['healthz'] {
     return this.#options.config.controllersNamed ? this.#manager.healthz : undefined;
-  }
-
-  #clusterBackend(api: KubeApi, extraKinds: readonly Kind[]): ClusterBackend {
-    const { config, log, metrics, onRollback } = this.#options;
-    const readers = CONTROLLER_LIST.map((entry) => entry.annotationReader(config));
-    return new ClusterBackend({
-      api,
-      engine: this.#manager.engine,
-      events: this.#manager,
-      kinds: [SECRET, CONFIG_MAP, ...extraKinds],
-      concurrency: config.kube.maxConcurrentWrites,
-      clock: systemClock,
-      idleLimitMs: config.kube.watchIdleMs,
-      isRead: (annotation) => {
-        for (const isRead of readers) {
-          const read = isRead(annotation);
-          if (read !== false) return read;
-        }
-        return false;
-      },
-      onRollback,
-      onTrouble: (trouble) => {
-        this.#watchFailed(api.cluster, trouble);
-      },
-      onWrite: (target, verb, ok, claim) => {
-        const { cluster, kind, namespace, name } = parseResourceKey(target);
-        metrics.writes.inc({ cluster, kind, verb, result: ok ? 'ok' : 'error' });
-        if (!ok) return;
-        log.info(`${verb}d`, { kind, namespace, name, ...(claim === undefined ? {} : { rule: claim.owner.key }) });
-      },
-    });
-  }
-
-  #watchFailed(cluster: string, { watch, error, retryInMs, advice, isKnown }: WatchTrouble): void {
-    const { log, metrics } = this.#options;
-    const reason = error instanceof ApiError ? error.reason : error instanceof Error ? error.name : 'unknown';
-    // Without the name of a single object: users choose it, and a series is never removed.
-    const [kind = watch] = watch.split('/', 1);
-    metrics.watchRestarts.inc({ cluster, kind, reason });
-    const fields = { cluster, watch, error, retryInMs };
-    if (isKnown) log.debug('watch failed, retrying', fields);
-    else log.warn('watch failed, retrying', { ...fields, ...(advice === undefined ? {} : { advice }) });
   }
 
   #addMetrics(): void {

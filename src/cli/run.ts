@@ -148,8 +148,12 @@ async function lead(elector: LeaderElector, operator: Operator, signal: AbortSig
 
 async function listen(server: StatusServer, config: Config, metrics: Metrics, operator: Operator): Promise<void> {
   const liveness: Checks = () => [{ name: 'workers', check: () => operator.liveness() }];
-  const readiness: Checks = () =>
-    operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result }));
+  const readiness: Checks = () => [
+    ...operator.readiness().map((result, index) => ({ name: `watch-${index}`, check: () => result })),
+    ...operator.otherWatches().map(({ backend, ...result }, index) => {
+      return { name: `${backend}/watch-${index}`, check: () => result, isInformational: true };
+    }),
+  ];
   const [all, forMetrics, forProbes] = [config.statusAddress, config.metricsAddress, config.healthAddress];
   const { healthz } = operator;
   const probes = {

@@ -16,6 +16,8 @@ import type { SourceReader } from './sources.ts';
 export interface Backend {
   /** First part of its resource keys: a cluster's name, or `vault`. */
   readonly name: string;
+  /** The name of its queues of targets, for metrics. Default `targets`. */
+  readonly queueName?: string;
   sourcesOf(source: ResourceKey): SourceProvider;
   targetsOf(target: ResourceKey): TargetWriter;
   /** Targets that are reconciled at once in each lane. */

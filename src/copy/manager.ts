@@ -101,6 +101,12 @@ export class Manager implements ObjectEvents {
     return watches.length === 0 ? [{ ok: false, message: 'no watch is open yet' }] : watches.map(freshness);
   }
 
+  /** The watches of the other backends. The process is ready without them. */
+  get otherWatches(): readonly (CheckResult & { readonly backend: string })[] {
+    const others = this.engine.backends.filter(({ name }) => name !== this.#home);
+    return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
+  }
+
   /** Whether no worker is stuck. */
   liveness(): CheckResult {
     for (const { name, queue } of this.engine.queues) {

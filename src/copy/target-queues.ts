@@ -33,7 +33,7 @@ export class TargetQueues {
   add(backend: Backend): void {
     const { clock, retryAfterMs, retryMaxMsOf, onError } = this.#options;
     const lanes = new QueueLanes({
-      name: 'targets',
+      name: backend.queueName ?? 'targets',
       concurrency: backend.concurrency,
       clock,
       retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),

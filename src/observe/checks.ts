@@ -11,10 +11,13 @@ export interface Check {
   /** Short and stable: `watch-synced/local/Secret/copies`. */
   readonly name: string;
   readonly check: () => CheckResult;
+  /** It is shown, and the probe does not depend on it. */
+  readonly isInformational?: boolean;
 }
 
 export interface NamedResult extends CheckResult {
   readonly name: string;
+  readonly isInformational: boolean;
 }
 
 /** The checks of one probe, read at each request. No checks: the probe succeeds. */
@@ -25,10 +28,10 @@ export function runChecks(checks: Checks): NamedResult[] {
   return checks().map(resultOf);
 }
 
-function resultOf({ name, check }: Check): NamedResult {
+function resultOf({ name, check, isInformational = false }: Check): NamedResult {
   try {
-    return { name, ...check() };
+    return { name, isInformational, ...check() };
   } catch (error) {
-    return { name, ok: false, message: errorText(error) };
+    return { name, isInformational, ok: false, message: errorText(error) };
   }
 }

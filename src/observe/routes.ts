@@ -43,7 +43,8 @@ export function metricsRoutes(metrics: Metrics): Routes {
 /**
  * `/healthz`: an answer shows that the event loop is not blocked; `liveness` are the checks of the work queues. It fails only where
  * a restart can help, so an API server that does not answer is no reason.
- * `/readyz`: 200 only when all checks of `readiness` succeed. `?verbose` lists every check, as in the API server.
+ * `/readyz`: 200 only when all checks of `readiness` succeed, except informational ones. `?verbose` lists every check, as in the API
+ * server; `[i]` marks informational ones.
  */
 export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
   return {
@@ -54,11 +55,13 @@ export function probeRoutes(liveness: Checks, readiness: Checks): Routes {
 
 function probe(name: string, checks: Checks, request: RouteRequest): Reply {
   const results = runChecks(checks);
-  const ok = results.every((result) => result.ok);
-  const shown = request.query.has('verbose') ? results : results.filter((result) => !result.ok);
+  const failed = results.filter((result) => !result.ok && !result.isInformational);
+  const ok = failed.length === 0;
+  const shown = request.query.has('verbose') ? results : failed;
   const lines = shown.map((result) => {
     const message = result.message === undefined ? '' : `: ${result.message}`;
-    return `[${result.ok ? '+' : '-'}]${result.name} ${result.ok ? 'ok' : 'failed'}${message}`;
+    const mark = result.isInformational ? 'i' : result.ok ? '+' : '-';
+    return `[${mark}]${result.name} ${result.ok ? 'ok' : 'failed'}${message}`;
   });
   if (!ok) lines.push(`${name} check failed`);
   else if (shown.length > 0) lines.push(`${name} check passed`);

@@ -17,6 +17,8 @@ export interface ControllerContext {
   readonly engine: Engine;
   /** The cluster that this process runs in. */
   readonly cluster: Cluster;
+  /** The other cluster, if the configuration has one. It may not answer for any time. */
+  readonly management: Cluster | undefined;
   readonly vault: VaultBackend;
   /** Kinds that are replicated besides Secrets and ConfigMaps. */
   readonly extraKinds: readonly Kind[];
@@ -33,6 +35,8 @@ export interface ControllerContext {
 
 export interface ControllerEntry {
   readonly name: ControllerName;
+  /** The kinds that it copies besides Secrets and ConfigMaps. */
+  readonly kinds?: readonly Kind[];
   /** Selects the annotations that the controller reads. They are kept at any length, also where the controller does not run. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;

@@ -17,10 +17,13 @@ export interface ClusterBackendOptions extends ClusterOptions {
   /** Targets that are reconciled at once. */
   readonly concurrency: number;
   readonly clock: Clock;
+  /** This process runs in the cluster. */
+  readonly isHome: boolean;
 }
 
 export class ClusterBackend extends Cluster implements Backend {
   readonly name: string;
+  readonly queueName: string;
   readonly concurrency: number;
   readonly #options: ClusterBackendOptions;
   readonly #reconcilers = new Map<string, TargetReconciler>();
@@ -29,6 +32,7 @@ export class ClusterBackend extends Cluster implements Backend {
     super(options);
     this.#options = options;
     this.name = options.api.cluster;
+    this.queueName = options.isHome ? 'targets' : `targets ${this.name}`;
     this.concurrency = options.concurrency;
   }
 
@@ -50,7 +54,7 @@ export class ClusterBackend extends Cluster implements Backend {
       store,
       claims: engine.claims,
       sources: engine.sources,
-      hasNamespace: (name) => this.namespaces.has(name),
+      hasNamespace: (name) => this.hasNamespace(name),
       orphanActionOf: engine.orphanActionOf,
       onOutcome: (...change) => engine.outcomeChanged(...change),
       onWrite,

@@ -150,6 +150,11 @@ export class Cluster {
     this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
   }
 
+  /** Whether a namespace exists and is not being deleted. Without a watch of namespaces this is unknown, and the server decides at the write. */
+  hasNamespace(name: string): boolean {
+    return !this.#watchesNamespaces || this.namespaces.has(name);
+  }
+
   /** Settles when every watch opened so far is listed, or the cause why it cannot be listed is found. */
   async synced(): Promise<void> {
     const listed = this.#watches.map(async ({ watcher, diagnosis }) => {
