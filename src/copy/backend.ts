@@ -31,8 +31,10 @@ export interface Backend {
   /** Of any cluster, because credentials may be there. */
   objectChanged?: ObjectEvents['objectChanged'];
   objectKnown?: ObjectEvents['objectKnown'];
-  /** Settles when targets can be reconciled: every watch that was opened so far is listed. Rejects if the backend is stopped before. */
+  /** Settles when every watch that was opened so far is listed. Rejects if the backend is stopped before. */
   synced(): Promise<void>;
+  /** Settles when targets can be reconciled. Rejects as `synced`, which replaces it by default. */
+  ready?(): Promise<void>;
   readonly watches: readonly BackendWatch[];
   /** Queues besides the engine's. */
   readonly queues?: readonly QueueFigures[];

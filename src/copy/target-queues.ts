@@ -1,6 +1,6 @@
 /**
  * The queues of targets: each backend has its own, one for each of its lanes (in Vault, for each server), so that no backend waits for
- * another. They accept keys from the beginning, and start when their backend is synced.
+ * another. They accept keys from the beginning, and start when their backend is ready.
  */
 import type { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
@@ -62,11 +62,11 @@ export class TargetQueues {
     return Array.from(this.#backends.values(), ({ lanes }) => lanes.all).flat();
   }
 
-  /** Starts the queues of each backend as soon as it is synced. */
+  /** Starts the queues of each backend as soon as it is ready. */
   start(worker: TargetWorker): void {
     const startOne = async ({ backend, lanes }: BackendQueues): Promise<void> => {
       try {
-        await backend.synced();
+        await (backend.ready?.() ?? backend.synced());
       } catch (error) {
         // A stop closes the watches of a backend, also if they were never listed.
         if (this.#stopped) return;

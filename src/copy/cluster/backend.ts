@@ -1,12 +1,13 @@
 /** A Kubernetes cluster as a backend: its objects as sources and targets, by their kind. */
-import type { Clock } from '../../runtime/clock.ts';
-import type { Backend } from '../backend.ts';
+import { isForbidden, isUnauthorized } from '../../kube/errors.ts';
+import type { Backend, TargetWriter } from '../backend.ts';
 import type { Engine } from '../engine.ts';
 import { backendOf, parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import type { Kind } from '../model/kind.ts';
 import type { Observed } from '../model/observed.ts';
 import { Cluster, type ClusterOptions } from './cluster.ts';
 import type { KubeStore } from './store.ts';
+import { RemoteTargets } from './remote-targets.ts';
 import { TargetReconciler, type TargetReconcilerOptions } from './target-reconciler.ts';
 
 export interface ClusterBackendOptions extends ClusterOptions {
@@ -16,10 +17,12 @@ export interface ClusterBackendOptions extends ClusterOptions {
   readonly kinds: readonly Kind[];
   /** Targets that are reconciled at once. */
   readonly concurrency: number;
-  readonly clock: Clock;
   /** This process runs in the cluster. */
   readonly isHome: boolean;
 }
+
+/** Longest wait after a refusal by another cluster, ms. */
+const REFUSED_WAIT_MS = 30_000;
 
 export class ClusterBackend extends Cluster implements Backend {
   readonly name: string;
@@ -27,6 +30,9 @@ export class ClusterBackend extends Cluster implements Backend {
   readonly concurrency: number;
   readonly #options: ClusterBackendOptions;
   readonly #reconcilers = new Map<string, TargetReconciler>();
+  /** The reconcilers, with `RemoteTargets` before them if this is not the home cluster. */
+  readonly #writers = new Map<string, TargetReconciler | RemoteTargets>();
+  #isListed = false;
 
   constructor(options: ClusterBackendOptions) {
     super(options);
@@ -34,6 +40,18 @@ export class ClusterBackend extends Cluster implements Backend {
     this.name = options.api.cluster;
     this.queueName = options.isHome ? 'targets' : `targets ${this.name}`;
     this.concurrency = options.concurrency;
+    this.onReachableChange(() => this.#retryWaiting());
+  }
+
+  /** Targets of another cluster that turns out to be unreachable can be reconciled, too: they wait (`RemoteTargets`). */
+  async ready(): Promise<void> {
+    const listed = this.#listed();
+    await (this.#options.isHome ? listed : Promise.race([listed, this.#foundUnreachable()]));
+  }
+
+  /** An administrator of the other cluster may give the permission at any time. */
+  longestWaitMs(error: unknown): number | undefined {
+    return !this.#options.isHome && (isForbidden(error) || isUnauthorized(error)) ? REFUSED_WAIT_MS : undefined;
   }
 
   sourcesOf(source: ResourceKey): KubeStore {
@@ -43,13 +61,19 @@ export class ClusterBackend extends Cluster implements Backend {
     return this.store(kind);
   }
 
-  targetsOf(target: ResourceKey): TargetReconciler {
+  targetsOf(target: ResourceKey): TargetWriter {
     const { kind } = parseResourceKey(target);
-    return this.#reconcilers.get(kind) ?? this.#openReconciler(kind, this.sourcesOf(target));
+    return this.#writers.get(kind) ?? this.#openWriter(kind, this.sourcesOf(target));
   }
 
-  #openReconciler(kind: string, store: KubeStore): TargetReconciler {
-    const { engine, onWrite, clock } = this.#options;
+  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
+    if (backendOf(key) !== this.name) return;
+    if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
+    this.#reconcilers.get(parseResourceKey(key).kind)?.objectGone(key);
+  }
+
+  #openWriter(kind: string, store: KubeStore): TargetWriter {
+    const { engine, onWrite, clock, isHome } = this.#options;
     const reconciler = new TargetReconciler({
       store,
       claims: engine.claims,
@@ -61,12 +85,33 @@ export class ClusterBackend extends Cluster implements Backend {
       now: () => clock.now(),
     });
     this.#reconcilers.set(kind, reconciler);
-    return reconciler;
+    const writer = isHome ? reconciler : this.#waitingFor(reconciler);
+    this.#writers.set(kind, writer);
+    return writer;
   }
 
-  objectChanged(key: ResourceKey, before: Observed | undefined, after: Observed | undefined): void {
-    if (backendOf(key) !== this.name) return;
-    if (after !== undefined && (before === undefined || before.uid === after.uid)) return;
-    this.#reconcilers.get(parseResourceKey(key).kind)?.objectGone(key);
+  #waitingFor(targets: TargetReconciler): RemoteTargets {
+    return new RemoteTargets({
+      cluster: this.name,
+      targets,
+      unreachable: () => this.unreachable,
+      isListed: () => this.#isListed,
+      retry: (target) => this.#options.engine.retryTarget(target),
+    });
+  }
+
+  async #listed(): Promise<void> {
+    await this.synced();
+    this.#isListed = true;
+    this.#retryWaiting();
+  }
+
+  #retryWaiting(): void {
+    for (const writer of this.#writers.values()) if (writer instanceof RemoteTargets) writer.retryWaiting();
+  }
+
+  async #foundUnreachable(): Promise<void> {
+    if (this.unreachable !== undefined) return;
+    await new Promise<void>((resolve) => this.onReachableChange(() => resolve()));
   }
 }

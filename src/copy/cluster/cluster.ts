@@ -1,15 +1,19 @@
 /** The objects of one cluster: its namespaces, a store for each kind, and every watch, those of controllers included. */
+import type { Clock } from '../../runtime/clock.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-target.ts';
 import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
 import type { BackendWatch, ObjectEvents } from '../backend.ts';
+import type { Cause } from '../model/claim.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
+import { Reachability, type OnReachableChange } from './reachability.ts';
 import { KubeStore } from './store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
 
 export interface ClusterOptions {
   readonly api: KubeApi;
+  readonly clock: Clock;
   readonly events: ObjectEvents;
   /** @see ObserveOptions.isRead */
   readonly isRead: IsRead;
@@ -56,11 +60,24 @@ export class Cluster {
   readonly #watches: OpenWatch[] = [];
   /** Watches of the stores that `synced` waits for. */
   readonly #wide: Watcher[] = [];
+  readonly #reachability: Reachability;
   #watchesNamespaces = false;
 
   constructor(options: ClusterOptions) {
     this.api = options.api;
     this.#options = options;
+    const { api, clock } = options;
+    this.#reachability = new Reachability({ cluster: api.cluster, clock, watches: () => this.watches });
+  }
+
+  /** Why the cluster cannot be used now, as its watches show. `undefined`: it answers, or no watch has failed yet. */
+  get unreachable(): Cause | undefined {
+    return this.#reachability.cause;
+  }
+
+  /** Calls the handler when `unreachable` changes. */
+  onReachableChange(handler: OnReachableChange): void {
+    this.#reachability.onChange(handler);
   }
 
   /** The store of a kind; created at the first call. */
@@ -176,6 +193,7 @@ export class Cluster {
   }
 
   async stop(): Promise<void> {
+    this.#reachability.stop();
     const watchers = this.#watches.map(({ watcher }) => watcher);
     await Promise.all([...watchers, ...this.#stores.values()].map(async (part) => await part.stop()));
   }
@@ -197,6 +215,7 @@ export class Cluster {
       onTrouble: (error, retryInMs) => {
         const isKnown = diagnosis?.failed(error) ?? false;
         onTrouble({ watch: name, error, retryInMs, advice: diagnosis?.advice, isKnown });
+        this.#reachability.watchFailed();
       },
       onRollback: () => onRollback(`the watch of ${name}`),
       idleLimitMs,

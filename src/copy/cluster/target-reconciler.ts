@@ -2,7 +2,7 @@
  * Reconciles the targets of one kind in a cluster: decides a target, carries out the plan, and records the outcome of its claims.
  */
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Claim } from '../model/claim.ts';
+import type { Claim, Failed, Waiting } from '../model/claim.ts';
 import { failureOf } from '../model/failure.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { Entry } from '../plan/claim-book.ts';
@@ -88,8 +88,12 @@ export class TargetReconciler {
 
   /** A write failed repeatedly: reports it as the outcome. */
   failed(target: ResourceKey, error: unknown): void {
-    const facts = factsOf(target, this.#options, this.#cached());
-    this.#settle(facts, { outcome: { state: 'error', ...failureOf(error) } });
+    this.report(target, { state: 'error', ...failureOf(error) });
+  }
+
+  /** Records an outcome without a run. */
+  report(target: ResourceKey, outcome: Waiting | Failed): void {
+    this.#settle(factsOf(target, this.#options, this.#cached()), { outcome });
   }
 
   /** The state of a target outside of a run. */

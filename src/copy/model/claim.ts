@@ -105,7 +105,7 @@ export interface Shape {
  * The event that a claim waits for.
  * - `watch`: a watch or GET will report the state of the source or target.
  * - `source`: the source does not exist. `content`: the source is empty.
- * - `target`: the target or its namespace is being deleted, or there is no login for it.
+ * - `target`: the target or its namespace is being deleted, its cluster cannot be used, or there is no login for it.
  */
 export type WaitsFor = 'watch' | 'source' | 'content' | 'target';
 

@@ -11,7 +11,7 @@ interface Disconnected {
   /** When the stream was last known to work, or the watcher was made: monotonic, ms. */
   readonly since: number;
   /** Why the last attempt failed. */
-  readonly error?: string | undefined;
+  readonly error?: Error | undefined;
 }
 
 /** The next step is a list. */
@@ -70,7 +70,7 @@ export function afterFailure(state: WatchState, error: unknown, now: number): Un
   const isStalled = error instanceof StalledWatchError;
   const failure = {
     since: !isConnected(state) ? state.since : isStalled ? state.stream.lastByteAt : now,
-    error: error instanceof Error ? error.message : String(error),
+    error: error instanceof Error ? error : new Error(String(error)),
   };
   if (state.at === 'unlisted' || state.at === 'listing') return { at: 'unlisted', newest: state.newest, ...failure };
   const { resourceVersion, refusals } = state;

@@ -66,6 +66,8 @@ export interface WatchHealth {
   readonly restarts: number;
   /** Why it is not connected. */
   readonly error?: string | undefined;
+  /** The error itself. */
+  readonly cause?: Error | undefined;
 }
 
 /** A stream that ends as planned, but within this many ms, counts as failed. */
@@ -140,7 +142,7 @@ export class Watcher {
     const now = this.#clock.monotonic();
     if (isConnected(state)) return { ...common, connected: true, silentMs: now - state.stream.lastByteAt };
     const { since, error } = state;
-    return { ...common, connected: false, silentMs: now - since, error };
+    return { ...common, connected: false, silentMs: now - since, error: error?.message, cause: error };
   }
 
   /** Opens the stream again if nothing has come for `silentMs`. Costs one request if the silence meant nothing. */

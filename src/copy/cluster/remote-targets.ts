@@ -1,0 +1,71 @@
+/**
+ * Targets in a cluster that this process does not run in.
+ *
+ * While the cluster cannot be used, or its first lists are not complete, they wait without a request. So no worker hangs, and the rules report the
+ * cause at once. When the cluster answers again, all of them are tried.
+ */
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { TargetWriter } from '../backend.ts';
+import type { Cause, Claim } from '../model/claim.ts';
+import type { ResourceKey } from '../model/keys.ts';
+import type { Flow } from '../plan/cycles.ts';
+import type { TargetReconciler } from './target-reconciler.ts';
+import { isUnanswered, remoteWait } from './unreachable.ts';
+
+export interface RemoteTargetsOptions {
+  /** Name of the cluster. */
+  readonly cluster: string;
+  readonly targets: TargetReconciler;
+  /** @see Cluster.unreachable */
+  readonly unreachable: () => Cause | undefined;
+  /** The first lists of the cluster are complete. */
+  readonly isListed: () => boolean;
+  /** Enqueues a target without the rest of its back-off. */
+  readonly retry: (target: ResourceKey) => void;
+}
+
+export class RemoteTargets implements TargetWriter {
+  readonly #options: RemoteTargetsOptions;
+  readonly #waiting = new Set<ResourceKey>();
+
+  constructor(options: RemoteTargetsOptions) {
+    this.#options = options;
+  }
+
+  /** Tries the waiting targets again. */
+  retryWaiting(): void {
+    const { unreachable, isListed, retry } = this.#options;
+    if (unreachable() !== undefined || !isListed()) return;
+    const targets = [...this.#waiting];
+    this.#waiting.clear();
+    for (const target of targets) retry(target);
+  }
+
+  async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { targets, unreachable, isListed } = this.#options;
+    const cause = unreachable();
+    if (cause !== undefined || !isListed()) {
+      this.#waiting.add(target);
+      if (cause !== undefined) targets.report(target, { state: 'waiting', for: 'target', ...cause });
+      return undefined;
+    }
+    this.#waiting.delete(target);
+    try {
+      return await targets.reconcile(target, signal);
+    } catch (error) {
+      if (isUnanswered(error)) this.#waiting.add(target);
+      throw error;
+    }
+  }
+
+  flowOf(claim: Claim): Flow {
+    return this.#options.targets.flowOf(claim);
+  }
+
+  failed(target: ResourceKey, error: unknown): void {
+    const { cluster, targets } = this.#options;
+    const wait = remoteWait(cluster, error);
+    if (wait === undefined) targets.failed(target, error);
+    else targets.report(target, wait);
+  }
+}
