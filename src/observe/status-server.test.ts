@@ -82,6 +82,30 @@ describe('status server', () => {
     assert.equal((await call(port, '/healthz')).status, 200, 'liveness has its own checks');
   });
 
+  it('shows informational checks only if all are requested, and succeeds without them', async () => {
+    await using server = new StatusServer(nullLog);
+    const away: Check = { name: 'away', isInformational: true, check: () => ({ ok: false, message: 'refused' }) };
+    const readiness: Check[] = [{ name: 'here', check: () => ({ ok: true }) }, away];
+    const { port } = await open(
+      server,
+      probeRoutes(
+        () => [],
+        () => readiness,
+      ),
+    );
+    const answer = async (path: string): Promise<unknown> => {
+      const { status, body } = await call(port, path);
+      return [status, body];
+    };
+    assert.deepEqual(await answer('/readyz'), [200, 'ok\n']);
+    assert.deepEqual(await answer('/readyz?verbose'), [
+      200,
+      '[+]here ok\n[i]away failed: refused\nreadyz check passed\n',
+    ]);
+    readiness[0] = { name: 'here', check: () => ({ ok: false }) };
+    assert.deepEqual(await answer('/readyz'), [503, '[-]here failed\nreadyz check failed\n']);
+  });
+
   it('fails the liveness probe when a check fails or throws', async () => {
     let liveness: Check[] = [{ name: 'targets', check: () => ({ ok: false, message: 'stuck for 300 s' }) }];
     await using server = new StatusServer(nullLog);

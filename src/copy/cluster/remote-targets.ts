@@ -32,13 +32,12 @@ export class RemoteTargets implements TargetWriter {
     this.#options = options;
   }
 
-  /** Tries the waiting targets again. */
+  /** The cause has changed, or the first lists are complete: tries the waiting targets again, or reports the cause. */
   retryWaiting(): void {
     const { unreachable, isListed, retry } = this.#options;
-    if (unreachable() !== undefined || !isListed()) return;
-    const targets = [...this.#waiting];
-    this.#waiting.clear();
-    for (const target of targets) retry(target);
+    const cause = unreachable();
+    if (cause !== undefined) for (const target of this.#waiting) this.#report(target, cause);
+    else if (isListed()) for (const target of this.#waiting) retry(target);
   }
 
   async reconcile(target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
@@ -46,7 +45,7 @@ export class RemoteTargets implements TargetWriter {
     const cause = unreachable();
     if (cause !== undefined || !isListed()) {
       this.#waiting.add(target);
-      if (cause !== undefined) targets.report(target, { state: 'waiting', for: 'target', ...cause });
+      if (cause !== undefined) this.#report(target, cause);
       return undefined;
     }
     this.#waiting.delete(target);
@@ -67,5 +66,9 @@ export class RemoteTargets implements TargetWriter {
     const wait = remoteWait(cluster, error);
     if (wait === undefined) targets.failed(target, error);
     else targets.report(target, wait);
+  }
+
+  #report(target: ResourceKey, cause: Cause): void {
+    this.#options.targets.report(target, { state: 'waiting', for: 'target', ...cause });
   }
 }

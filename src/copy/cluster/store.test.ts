@@ -7,6 +7,7 @@ import { startControlPlane, type ControlPlane } from '../../../test/servers/cont
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { SECRET } from '../model/kind.ts';
 import { Cluster } from './cluster.ts';
 import { KubeStore } from './store.ts';
@@ -83,6 +84,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
     onTrouble: () => undefined,
     onRollback: () => undefined,
     idleLimitMs: 90_000,
+    clock: systemClock,
   });
   try {
     const seen: string[] = [];
@@ -125,7 +127,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
 test('a complete watch of a namespace knows that an object is absent, and follows nothing by name', async () => {
   const events = { objectChanged: () => undefined, objectKnown: () => undefined };
   const options = { isRead: () => true, onTrouble: () => undefined, onRollback: () => undefined, idleLimitMs: 90_000 };
-  const cluster = new Cluster({ api, events, ...options });
+  const cluster = new Cluster({ api, clock: systemClock, events, ...options });
   try {
     const store = cluster.store(SECRET);
     const sink = { upsert: () => true, remove: () => undefined, prune: () => undefined };

@@ -1,0 +1,218 @@
+/**
+ * Two control planes, the second one behind a fault proxy, and the engine with a backend for each. The one controller of the scene copies each Secret
+ * with the label `copy` from the namespace `default` of the first cluster to the namespace `copies` of both.
+ */
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { ClusterBackend } from '../../../src/copy/cluster/backend.ts';
+import type { Controller } from '../../../src/copy/controller.ts';
+import { Manager } from '../../../src/copy/manager.ts';
+import type { Claim, Outcome, Shape } from '../../../src/copy/model/claim.ts';
+import { parseResourceKey, type ResourceKey, resourceKey, type RuleKey } from '../../../src/copy/model/keys.ts';
+import { SECRET } from '../../../src/copy/model/kind.ts';
+import { placeText, PLACE_ANNOTATION } from '../../../src/copy/plan/marks.ts';
+import type { RuleReconciler } from '../../../src/copy/rule-reconciler.ts';
+import type { KubeApi } from '../../../src/kube/api.ts';
+import { loadKubeconfig } from '../../../src/kube/auth/kubeconfig.ts';
+import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { proxied } from '../../servers/proxied.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const HOME = 'local';
+export const AWAY = 'management';
+const MARK = 'example.com/owner';
+const LABEL = 'copied';
+const NAMESPACE = 'copies';
+
+export class TwoClusters implements AsyncDisposable {
+  readonly home: ControlPlane;
+  readonly away: ControlPlane;
+  /** Before the second cluster. */
+  readonly proxy: FaultProxy;
+  readonly manager: Manager;
+  readonly backends: { readonly home: ClusterBackend; readonly away: ClusterBackend };
+  /** The outcome of each rule in each cluster. */
+  readonly outcomes = new Map<string, Outcome>();
+  readonly #apis: readonly HttpKubeApi[];
+  readonly #stop = new AbortController();
+
+  private constructor(home: ControlPlane, away: ControlPlane, proxy: FaultProxy, apis: [HttpKubeApi, HttpKubeApi]) {
+    this.home = home;
+    this.away = away;
+    this.proxy = proxy;
+    this.#apis = apis;
+    this.manager = new Manager({ home: HOME, onError: () => undefined });
+    const [local, other] = apis;
+    this.backends = { home: this.#addBackend(local), away: this.#addBackend(other) };
+    this.manager.addController(this.#controller());
+  }
+
+  static async open(): Promise<TwoClusters> {
+    const planes = [1, 2].map(
+      async () => await startControlPlane({ controllerManager: false, users: [{ name: 'limited' }] }),
+    );
+    const [home, away] = (await Promise.all(planes)) as [ControlPlane, ControlPlane];
+    const { proxy, kubeconfig } = await proxied(away, 'limited');
+    const apis = [
+      createKubeApi(await loadKubeconfig({ path: home.kubeconfigPath, env: {} })),
+      createKubeApi(await loadKubeconfig({ path: kubeconfig, env: {}, cluster: AWAY })),
+    ] as const;
+    const scene = new TwoClusters(home, away, proxy, [...apis]);
+    await Promise.all([home, away].map(async ({ api }) => await api.createNamespaces([NAMESPACE])));
+    return scene;
+  }
+
+  /** Permits the client of the second cluster to read and write Secrets in the namespace of the copies. */
+  async permit(): Promise<void> {
+    const metadata = { name: 'copies', namespace: NAMESPACE };
+    const apiGroup = 'rbac.authorization.k8s.io';
+    await this.away.api.apply([
+      {
+        apiVersion: `${apiGroup}/v1`,
+        kind: 'Role',
+        metadata,
+        rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['*'] }],
+      },
+      {
+        apiVersion: `${apiGroup}/v1`,
+        kind: 'RoleBinding',
+        metadata,
+        roleRef: { apiGroup, kind: 'Role', name: 'copies' },
+        subjects: [{ apiGroup, kind: 'User', name: 'limited' }],
+      },
+    ]);
+  }
+
+  /** Opens the watches and starts the loops. */
+  async start(): Promise<void> {
+    await this.manager.open(this.#stop.signal);
+    await this.manager.start(this.#stop.signal);
+  }
+
+  async createSource(name: string, text: string): Promise<void> {
+    const metadata = { name, namespace: 'default', labels: { copy: 'true' } };
+    await this.home.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { text } });
+  }
+
+  async changeSource(name: string, text: string): Promise<void> {
+    await this.home.api.patch(`/api/v1/namespaces/default/secrets/${name}`, { stringData: { text } });
+  }
+
+  async copied(plane: ControlPlane, name: string, text: string): Promise<void> {
+    await waitFor(async () => (await this.copy(plane, name)) === text, {
+      message: `the copy of ${name} to be ${text}`,
+    });
+  }
+
+  /** The text of a copy; `undefined` if there is none. */
+  async copy(plane: ControlPlane, name: string): Promise<string | undefined> {
+    const copy = await plane.api.find(`/api/v1/namespaces/${NAMESPACE}/secrets/${name}`);
+    return copy === undefined ? undefined : Buffer.from(copy.data.text, 'base64').toString();
+  }
+
+  /** Waits for the reason of a rule in the second cluster. */
+  async reason(name: string, reason: string): Promise<void> {
+    await waitFor(() => this.outcomes.get(`${AWAY} ${name}`)?.reason === reason, {
+      message: () => `${reason} of ${name}, it has ${this.outcomes.get(`${AWAY} ${name}`)?.reason}`,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.manager.drain(0);
+    await this.manager.stop(1000);
+    await Promise.all(this.#apis.map(async (api) => await api[Symbol.asyncDispose]()));
+    await this.proxy.stop();
+    await Promise.all([this.home.stop(), this.away.stop()]);
+  }
+
+  #addBackend(api: KubeApi): ClusterBackend {
+    const { manager } = this;
+    return manager.addBackend(
+      new ClusterBackend({
+        api,
+        isHome: api.cluster === HOME,
+        engine: manager.engine,
+        events: manager,
+        kinds: [SECRET],
+        concurrency: 4,
+        clock: systemClock,
+        idleLimitMs: 90_000,
+        isRead: (annotation) => annotation === MARK,
+        onRollback: () => undefined,
+        onTrouble: () => undefined,
+        onWrite: () => undefined,
+      }),
+    );
+  }
+
+  #controller(): Controller {
+    const { engine } = this.manager;
+    const { home, away } = this.backends;
+    const [sources, copies] = [home.store(SECRET).index.feed(), home.store(SECRET).index.feed()];
+    return {
+      reconciler: this.#reconciler(),
+      open: () => {
+        const secrets = { path: '/api/v1/secrets', metadataOnly: true };
+        home.watch({ ...secrets, name: 'secrets/sources', labelSelector: 'copy' }, sources.sink);
+        home.watch({ ...secrets, name: 'secrets/copies', labelSelector: LABEL }, copies.sink);
+        away.watch(
+          { path: `/api/v1/namespaces/${NAMESPACE}/secrets`, metadataOnly: true, name: 'secrets/copies' },
+          away.store(SECRET).index.feed().sink,
+        );
+      },
+      objectChanged: (key) => {
+        const { cluster, namespace, name } = parseResourceKey(key);
+        if (cluster === HOME && namespace === 'default') engine.enqueueRule(`copier:default/${name}`);
+      },
+      stop: () => undefined,
+    };
+  }
+
+  #reconciler(): RuleReconciler {
+    const { outcomes } = this;
+    const { index } = this.backends.home.store(SECRET);
+    return {
+      name: 'copier',
+      // oxlint-disable-next-line require-yield -- one step is enough
+      *evaluate(rule) {
+        const name = nameOf(rule);
+        const found = index.get('default', name);
+        if (found === undefined) return undefined;
+        const source = resourceKey(HOME, 'Secret', 'default', name);
+        const owner = { key: rule, title: rule, rank: found.uid };
+        const claims = [HOME, AWAY].map((cluster): Claim => {
+          const target = resourceKey(cluster, 'Secret', NAMESPACE, name);
+          return { owner, target, mode: 'own', source, shape: copyOf(rule, target) };
+        });
+        return { owner, version: found.resourceVersion, claims, sources: [source] };
+      },
+      ownerOf: ({ annotations }) => annotations[MARK],
+      getLive: async () => await Promise.resolve({ state: 'gone' }),
+      orphanPolicy: () => 'delete',
+      updateStatus: async (rule, entries) => {
+        for (const { claim, outcome } of entries) {
+          outcomes.set(`${parseResourceKey(claim.target).cluster} ${nameOf(rule)}`, outcome);
+        }
+        return await Promise.resolve(undefined);
+      },
+    };
+  }
+}
+
+function nameOf(rule: RuleKey): string {
+  return rule.slice(rule.indexOf('/') + 1);
+}
+
+function copyOf(rule: RuleKey, target: ResourceKey): Shape {
+  const annotations = { [MARK]: rule, [PLACE_ANNOTATION]: placeText(parseResourceKey(target)) };
+  return {
+    id: `${rule} ${target}`,
+    desiredState: (source) =>
+      source.state === 'present'
+        ? { kind: 'be', labels: { [LABEL]: 'true' }, annotations, bookkeeping: {}, data: 'source' }
+        : { kind: 'wait', for: 'source', reason: 'SourceNotFound', message: 'no source' },
+    heldVersion: () => undefined,
+  };
+}

@@ -1,0 +1,78 @@
+/** A cluster that does not answer delays nothing but its own targets. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { waitFor } from '../../support/wait-for.ts';
+import { TwoClusters } from './two-clusters.ts';
+
+let scene: TwoClusters;
+
+before(async () => {
+  scene = await TwoClusters.open();
+});
+after(async () => {
+  await scene?.[Symbol.asyncDispose]();
+});
+
+function isReady(): boolean {
+  return scene.manager.readiness().every(({ ok }) => ok);
+}
+
+describe('another cluster', () => {
+  it('that refuses connections at the start delays neither the start nor the copies at home', async () => {
+    await scene.proxy.refuse();
+    await scene.createSource('first', 'one');
+    await scene.start();
+    assert.ok(isReady());
+    await scene.copied(scene.home, 'first', 'one');
+    await scene.reason('first', 'ClusterUnreachable');
+    const { message = '' } = scene.outcomes.get('management first') ?? {};
+    assert.equal(message, 'the cluster management does not answer');
+    assert.equal(scene.backends.away.unreachable?.reason, 'ClusterUnreachable');
+    assert.equal(scene.backends.home.unreachable, undefined);
+  });
+
+  it('that forbids the watch is told apart', async () => {
+    await scene.proxy.accept();
+    await waitFor(() => scene.backends.away.unreachable?.reason === 'Forbidden', { message: 'the 403' });
+    await scene.reason('first', 'Forbidden');
+    assert.ok(scene.manager.otherWatches.some(({ ok, backend }) => !ok && backend === 'management'));
+    assert.ok(isReady());
+  });
+
+  it('receives its copies as soon as it permits them', async () => {
+    await scene.permit();
+    await scene.copied(scene.away, 'first', 'one');
+    await scene.reason('first', 'Synced');
+    assert.equal(scene.backends.away.unreachable, undefined);
+    assert.ok(scene.manager.otherWatches.every(({ ok }) => ok));
+  });
+
+  it('that is gone for a while receives each change once, when it answers again', async () => {
+    await scene.proxy.refuse();
+    await waitFor(() => scene.backends.away.unreachable !== undefined, { message: 'the loss to be noticed' });
+    await scene.changeSource('first', 'three');
+    await scene.createSource('second', 'new');
+    await Promise.all([scene.copied(scene.home, 'first', 'three'), scene.copied(scene.home, 'second', 'new')]);
+    await Promise.all([scene.reason('first', 'ClusterUnreachable'), scene.reason('second', 'ClusterUnreachable')]);
+    assert.ok(isReady());
+    scene.proxy.reset();
+    await scene.proxy.accept();
+    await Promise.all([scene.copied(scene.away, 'first', 'three'), scene.copied(scene.away, 'second', 'new')]);
+    await Promise.all([scene.reason('first', 'Synced'), scene.reason('second', 'Synced')]);
+    const writes = scene.proxy.requests.filter(({ method }) => method !== 'GET');
+    assert.deepEqual(writes.map(({ method }) => method).toSorted(), ['PATCH', 'POST']);
+  });
+
+  it('has queues and watches under its own name', () => {
+    const names = scene.manager.engine.queues.map(({ name }) => name);
+    assert.ok(names.includes('targets') && names.includes('targets management'), names.join());
+  });
+});
+
+it('a cluster whose namespaces are not watched may have any namespace', async () => {
+  assert.ok(scene.backends.away.hasNamespace('any'));
+  scene.backends.home.watchNamespaces(() => undefined);
+  await waitFor(() => scene.backends.home.hasNamespace('default'), { message: 'the namespaces to be listed' });
+  assert.equal(scene.backends.home.hasNamespace('any'), false);
+});
