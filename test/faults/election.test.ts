@@ -73,7 +73,7 @@ test('after kill -9 the standby takes over within 20 s', async (t) => {
 });
 
 test('a leader that was suspended longer than its Lease lasts writes nothing when it resumes', async (t) => {
-  leader.signal('SIGSTOP');
+  await leader.suspend();
   const from = performance.now();
   await waitFor(() => isLeading(standby));
   t.diagnostic(`the other took over after ${Math.round(performance.now() - from)} ms`);
@@ -81,7 +81,7 @@ test('a leader that was suspended longer than its Lease lasts writes nothing whe
   await scene.converged();
   // A version of the copies that the suspended leader does not have shows any write of it.
   await scene.changeSources();
-  leader.signal('SIGCONT');
+  leader.resume();
   await scene.converged();
   const ending = await leader.ended();
   assert.equal(ending.code, 1);

@@ -175,8 +175,8 @@ export class ControlPlane {
   }
 
   /** SIGSTOP: connections stay open, and no request is answered until `resumeApiServer`. */
-  pauseApiServer(): void {
-    this.#apiServer?.pause();
+  async pauseApiServer(): Promise<void> {
+    await this.#apiServer?.pause();
   }
 
   resumeApiServer(): void {

@@ -8,6 +8,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 
 import { Reaper } from './reaper.ts';
+import { resumeProcess, suspendProcess } from './suspend.ts';
 
 export interface ServerProcessOptions {
   readonly name: string;
@@ -84,13 +85,13 @@ export class ServerProcess {
     await this.#ended;
   }
 
-  /** SIGSTOP: the server keeps its sockets and sends no answers. */
-  pause(): void {
-    this.#child.kill('SIGSTOP');
+  /** SIGSTOP: the server keeps its sockets. When this resolves it sends no answers any more. */
+  async pause(): Promise<void> {
+    if (this.pid !== undefined) await suspendProcess(this.pid);
   }
 
   resume(): void {
-    this.#child.kill('SIGCONT');
+    if (this.pid !== undefined && this.running) resumeProcess(this.pid);
   }
 
   /** The last lines of the log. */

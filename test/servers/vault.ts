@@ -135,8 +135,8 @@ export class VaultServer {
   }
 
   /** SIGSTOP: connections stay open, and no request is answered until `resume`. */
-  pause(): void {
-    this.#process?.pause();
+  async pause(): Promise<void> {
+    await this.#process?.pause();
   }
 
   resume(): void {

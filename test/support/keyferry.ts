@@ -10,6 +10,7 @@ import type { ChildProcess } from 'node:child_process';
 import nodeFlags from '../../bin/node-flags.cjs';
 import { freePort } from '../servers/ports.ts';
 import { Reaper } from '../servers/reaper.ts';
+import { resumeProcess, suspendProcess } from '../servers/suspend.ts';
 import { ensureBundle } from './bundle.ts';
 import { HttpClient } from './http.ts';
 import type { HttpAnswer } from './http.ts';
@@ -170,8 +171,13 @@ export class Keyferry {
     return this.#end('SIGKILL');
   }
 
-  signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+  /** SIGSTOP; when this resolves the operator does nothing until `resume`. */
+  async suspend(): Promise<void> {
+    await suspendProcess(this.pid);
+  }
+
+  resume(): void {
+    resumeProcess(this.pid);
   }
 
   /** Resolves when the process has ended, by itself or by a signal. */

@@ -138,7 +138,7 @@ test('an API server that hangs does not block callers: events beyond the limit a
   const timeoutMs = 300 * (await currentStretch());
   await using events = recorder({ maxPending: 5, timeoutMs, onDrop: (input) => drops.push(input.subject.name) });
   const mirrors = Array.from({ length: 8 }, (_, index) => subject(`waiting-${index}`));
-  plane.pauseApiServer();
+  await plane.pauseApiServer();
   try {
     for (const mirror of mirrors) events.record(noSecret(mirror));
     assert.deepEqual(drops, ['waiting-5', 'waiting-6', 'waiting-7']);
@@ -171,7 +171,7 @@ test('long names and messages are truncated to the limits of the server', async 
   assert.equal(drops.length, 1);
 
   const stuck = recorder({ onDrop });
-  plane.pauseApiServer();
+  await plane.pauseApiServer();
   try {
     stuck.record(noSecret(mirror, 'never written'));
     await within(700, 'the stop', async () => {

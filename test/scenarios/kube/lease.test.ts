@@ -151,8 +151,8 @@ test('when the API server hangs the work is aborted before the Lease expires, an
   await using replica = new Replica('hang', 'a');
   await replica.leading();
   using yardstick = new Yardstick();
+  await plane.pauseApiServer();
   const begin = performance.now();
-  plane.pauseApiServer();
   try {
     await waitFor(() => replica.log.includes('stopped'), { intervalMs: 10 });
     // The limit itself is real time. The rest is the time that the machine needs to notice.
@@ -213,7 +213,7 @@ test('stopping while the API server hangs ends within the limit', async () => {
   await leader.leading();
   const standby = new Replica('end', 'b', { ...SHORT, exitLimitMs: 500 });
   await waitFor(() => standby.elector.leader === 'a');
-  plane.pauseApiServer();
+  await plane.pauseApiServer();
   try {
     await within(900, 'the end', async () => await Promise.all([leader.stop(), standby.stop()]));
   } finally {

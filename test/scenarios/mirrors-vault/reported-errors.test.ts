@@ -219,7 +219,7 @@ describe('a mirror with Vault', () => {
     await mirrors.copied('target', 'slow-0', { a: 'slow' });
     await slow.unseal();
     await mirrors.ready('slow-0', 'Synced');
-    slow.pause();
+    await slow.pause();
     try {
       await mirrors.ready('slow-1', 'VaultError');
       await within(4000, 'the work of the others', async () => {

@@ -78,7 +78,7 @@ it('--mirrors-regex=search matches any part of a name; without it those copies a
 
 it('/healthz answers at once, and /readyz only when the caches are complete', async () => {
   const silent = scene.plane;
-  silent.pauseApiServer();
+  await silent.pauseApiServer();
   let operator: Keyferry;
   try {
     operator = await Keyferry.start({ kubeconfig: silent.kubeconfigPath });

@@ -135,7 +135,7 @@ describe('SIGTERM', () => {
   });
 
   it('ends the operator with code 0 while the API server does not answer', async () => {
-    scene.plane.pauseApiServer();
+    await scene.plane.pauseApiServer();
     try {
       const { code } = await within(STOP_MS, 'the stop', async () => await operator.stop());
       assert.equal(code, 0, operator.output.slice(-2000));

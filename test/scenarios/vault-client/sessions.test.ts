@@ -362,7 +362,7 @@ describe('a Vault that hangs', () => {
     const session = open(appRole(await newRole()));
     await read(session);
     mark = vault.audited().length;
-    vault.server.pause();
+    await vault.server.pause();
     try {
       await assert.rejects(read(session), is('timeout'));
       const refused = async (): Promise<boolean> => {
