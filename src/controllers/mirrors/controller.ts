@@ -19,7 +19,7 @@ import {
 import { CrdDiagnosis, NOT_INSTALLED } from './crd-diagnosis.ts';
 import { StaleOriginalCopies } from './stale-original-copies.ts';
 import { MirrorMetrics } from './metrics.ts';
-import { MirrorStore } from './mirror-store.ts';
+import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
@@ -55,7 +55,7 @@ class MirrorsController implements Controller {
       const subject = { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid };
       context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });
     };
-    this.#mirrors = new MirrorStore((rule, initial) => {
+    this.#mirrors = createMirrorStore((rule, initial) => {
       engine.expectSources(rule, this.reconciler.secretsOf(rule));
       engine.enqueueRule(rule, initial ? 'low' : 'normal');
     });

@@ -6,8 +6,9 @@ import { type Outcome, PENDING } from '../../copy/model/claim.ts';
 import { resourceKey } from '../../copy/model/keys.ts';
 import { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
+import { ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror } from './api.ts';
-import { MirrorStore, ruleVersion } from './mirror-store.ts';
+import { createMirrorStore } from './mirror-store.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
 import { MirrorReconciler } from './reconciler.ts';
 
@@ -32,7 +33,7 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
 
   /** Whether the finalizer is removed, and the reasons of the events. */
   async function report(outcome: Outcome, now: number, retain = false): Promise<readonly [boolean, readonly string[]]> {
-    const mirrors = new MirrorStore(() => undefined);
+    const mirrors = createMirrorStore();
     mirrors.put(mirror);
     const events: string[] = [];
     let isRemoved = false;

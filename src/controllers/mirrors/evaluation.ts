@@ -5,9 +5,10 @@ import type { Claim, Owner } from '../../copy/model/claim.ts';
 import type { ResourceKey, RuleKey } from '../../copy/model/keys.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import type { EngineView, Evaluation } from '../../copy/rule-reconciler.ts';
+import { ruleVersion } from '../common/rule-store.ts';
 import { MAX_TARGETS, TargetQuota } from '../common/target-quota.ts';
 import { SECRET_MIRROR_KIND, type SecretMirror } from './api.ts';
-import { MAX_LIST, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import { MAX_LIST, type MirrorStore, type StoredMirror } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { MirrorShape, RetainShape } from './shape.ts';
 import type { EffectiveSpec, SpecCache } from './spec.ts';
@@ -78,7 +79,7 @@ export class MirrorEvaluation {
     }
     vault?.use(rule, spec);
     const sources = source === undefined ? [] : [source];
-    const refusal = this.#refuse(rule, home, owner, targets.length);
+    const refusal = this.#refuse(rule, mirror, owner, targets.length);
     if (refusal !== undefined) {
       const claims = leavingClaims(owner, view.ownedBy(rule), 'InvalidSpec', refusal);
       return { owner, version, claims, sources };
@@ -121,8 +122,9 @@ export class MirrorEvaluation {
   }
 
   /** Why nothing is copied, if the mirror has too many copies. Its present copies stay as they are. */
-  #refuse(rule: RuleKey, home: string, { rank }: Owner, targets: number): string | undefined {
-    let problem = this.#tooMuch(rule, targets);
+  #refuse(rule: RuleKey, mirror: StoredMirror, { rank }: Owner, targets: number): string | undefined {
+    const { namespace: home = '' } = mirror.metadata;
+    let problem = tooMuch(mirror, targets);
     if (problem !== undefined) this.#quota.release(rule);
     else if (!this.#quota.request(rule, home, rank, targets)) {
       problem = `matches ${targets} namespaces; all SecretMirrors in namespace ${home} may have ${this.#quota.limit} copies in total, and older SecretMirrors take precedence`;
@@ -135,12 +137,11 @@ export class MirrorEvaluation {
     this.#refusals.set(rule, message);
     return message;
   }
+}
 
-  #tooMuch(rule: RuleKey, targets: number): string | undefined {
-    const tooLongPatterns = this.#options.mirrors.tooLongPatterns(rule);
-    if (tooLongPatterns !== undefined)
-      return `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
-    if (targets <= MAX_TARGETS) return undefined;
-    return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
-  }
+function tooMuch({ tooLongPatterns }: StoredMirror, targets: number): string | undefined {
+  if (tooLongPatterns !== undefined)
+    return `the patterns have ${tooLongPatterns} characters in total; the maximum is ${MAX_LIST}`;
+  if (targets <= MAX_TARGETS) return undefined;
+  return `matches ${targets} namespaces; the maximum is ${MAX_TARGETS}`;
 }

@@ -3,12 +3,12 @@ import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
+import { ruleName } from '../common/rule-store.ts';
 import { MIRRORS_API_PATH, SECRET_MIRROR_PLURAL, type SecretMirror } from './api.ts';
-import { mirrorName } from './mirror-store.ts';
 
 /** @throws ApiError, ConnectionError */
 export async function getMirror(api: KubeApi, rule: RuleKey, signal: AbortSignal): Promise<SecretMirror> {
-  const [namespace = '', name = ''] = mirrorName(rule).split('/');
+  const [namespace = '', name = ''] = ruleName(rule).split('/');
   const path = pathOf(namespace, name);
   const { body } = await api.request({ method: 'GET', path, signal });
   return parseJson(body, `the answer to GET ${path}`) as SecretMirror;

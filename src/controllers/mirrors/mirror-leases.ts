@@ -20,9 +20,9 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeStore } from '../../copy/cluster/store.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import { isVaultKey, type VaultLocation } from '../../copy/vault/locations.ts';
+import { ruleName } from '../common/rule-store.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { LeaseStates } from './lease-records.ts';
-import { mirrorName } from './mirror-store.ts';
 import { type EffectiveSpec, sourceLocationOf, type SpecOptions } from './spec.ts';
 
 export interface MirrorLeasesOptions {
@@ -161,7 +161,7 @@ export class MirrorLeases {
       try {
         await backend.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
       } catch (error) {
-        onRevokeFailed(mirrorName(rule), leaseId, error);
+        onRevokeFailed(ruleName(rule), leaseId, error);
       }
     };
     await Promise.all(Array.from(leases, revoke));
@@ -180,7 +180,7 @@ export class MirrorLeases {
       await backend.revokeLease(rule, leaseId, location, REVOKE_LIMIT_MS);
       revocation.state = 'revoked';
     } catch (error) {
-      if (revocation.failures === 0) onRevokeFailed(mirrorName(rule), leaseId, error);
+      if (revocation.failures === 0) onRevokeFailed(ruleName(rule), leaseId, error);
       revocation.state = 'waiting';
       revocation.retryAt = now() + Math.min(RETRY.first * 2 ** revocation.failures++, RETRY.longest);
     }

@@ -11,10 +11,11 @@ import {
 } from '../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../copy/vault/lease.ts';
 import type { LeaseRecord } from '../../copy/vault/leases.ts';
+import { ruleName } from '../common/rule-store.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
 import type { MirrorMetrics } from './metrics.ts';
 import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
-import { mirrorName, type MirrorStore } from './mirror-store.ts';
+import type { MirrorStore } from './mirror-store.ts';
 import { LEASE_ORIGIN_ANNOTATION } from './shape.ts';
 import { type EffectiveSpec, sourceLocationOf } from './spec.ts';
 import type { MirrorEvent } from './status.ts';
@@ -135,7 +136,7 @@ export class MirrorVault implements LeaseObserver {
     for (const rule of backend.locations.users(key)) {
       const mirror = mirrors.get(rule);
       if (mirror === undefined) continue;
-      const name = mirrorName(rule);
+      const name = ruleName(rule);
       if (event.type === 'granted') {
         const message = `Fetched new credentials under the lease ${event.leaseId}`;
         recordEvent(mirror, { type: 'Normal', reason: 'VaultNewCreds', message });

@@ -5,6 +5,7 @@ import { isMarkedElsewhere, PLACE_ANNOTATION } from '../../copy/plan/marks.ts';
 import { isRecord } from '../../kube/json.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
+import { ruleName } from '../common/rule-store.ts';
 import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
@@ -33,7 +34,7 @@ import {
 } from './api.ts';
 import { NOT_INSTALLED } from './crd-diagnosis.ts';
 import { misreadPatterns } from './misread-patterns.ts';
-import { mirrorName, mirrorRule, MirrorStore } from './mirror-store.ts';
+import { createMirrorStore } from './mirror-store.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 import { effectiveSpec, type EffectiveSpec } from './spec.ts';
@@ -59,7 +60,7 @@ export const mirrorsReader: ControllerReader = {
 class MirrorReader implements RuleReader {
   readonly ruleNames = 'SecretMirrors';
   readonly reconciler: MirrorReconciler;
-  readonly #mirrors = new MirrorStore(() => undefined);
+  readonly #mirrors = createMirrorStore();
   readonly #namespaces: Namespaces;
   readonly #patterns: PatternCache;
 
@@ -90,11 +91,11 @@ class MirrorReader implements RuleReader {
 
   ruleOf(object: ResourceKey): RuleKey | undefined {
     const { kind, namespace, name } = parseResourceKey(object);
-    return kind === SECRET_MIRROR_KIND ? mirrorRule(namespace, name) : undefined;
+    return kind === SECRET_MIRROR_KIND ? this.#mirrors.key(namespace, name) : undefined;
   }
 
   titleOf(rule: RuleKey): string {
-    return `${SECRET_MIRROR_KIND} ${mirrorName(rule)}`;
+    return `${SECRET_MIRROR_KIND} ${ruleName(rule)}`;
   }
 
   problemsOf(object: ResourceKey): readonly string[] {
@@ -182,7 +183,7 @@ class MirrorReader implements RuleReader {
     for (const { key, owner, why } of unclaimed) {
       const fate = orphanNote(snapshot, key);
       const retained = fate === STAYS && snapshot.inventory.objects.get(key)?.annotations[RETAIN_ANNOTATION] === 'true';
-      add(key, mirrorName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
+      add(key, ruleName(owner), `${why}; ${fate}${retained ? ', because of deletePolicy retain' : ''}`);
     }
     return orphans;
   }
@@ -191,7 +192,7 @@ class MirrorReader implements RuleReader {
   #whyUnwanted(snapshot: Snapshot, owner: RuleKey, key: ResourceKey): string | undefined {
     const mirror = this.#mirrors.get(owner);
     if (mirror === undefined) {
-      const [home = ''] = mirrorName(owner).split('/');
+      const [home = ''] = ruleName(owner).split('/');
       return snapshot.inventory.isListed(SECRET_MIRROR_KIND, home) ? 'its SecretMirror does not exist' : undefined;
     }
     const spec = this.#specOf(mirror);

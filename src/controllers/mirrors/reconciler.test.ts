@@ -9,7 +9,7 @@ import type { Observed } from '../../copy/model/observed.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import { finish } from '../../runtime/slices.ts';
 import type { SecretMirror } from './api.ts';
-import { MAX_LIST, MirrorStore } from './mirror-store.ts';
+import { createMirrorStore, MAX_LIST } from './mirror-store.ts';
 import { MirrorReconciler } from './reconciler.ts';
 
 const RULE = 'mirrors:default/db';
@@ -21,7 +21,7 @@ const RETAIN = { 'keyferry.dev/retain': 'true' };
 const unused = (): never => assert.fail('not used');
 
 function reconciler(deletePolicy?: 'delete' | 'retain', patterns: readonly string[] = ['team']): MirrorReconciler {
-  const mirrors = new MirrorStore(() => undefined);
+  const mirrors = createMirrorStore();
   if (deletePolicy !== undefined) {
     const mirror: SecretMirror = {
       metadata: { name: 'db', namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '' },

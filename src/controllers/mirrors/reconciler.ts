@@ -11,10 +11,10 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { liveRules } from '../common/live-rules.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
+import { ruleName } from '../common/rule-store.ts';
 import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
 import { getMirror } from './mirror-client.ts';
-import { mirrorName, mirrorRule, ruleVersion } from './mirror-store.ts';
 import { MirrorPreparation, type MirrorPreparationOptions } from './preparation.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 import { SpecCache, sourceSecretOf, type SpecOptions } from './spec.ts';
@@ -44,7 +44,7 @@ export class MirrorReconciler implements RuleReconciler {
     this.#options = options;
     this.#specs = new SpecCache(options.patterns, options.specOptions);
     this.getLive = liveRules(
-      async (rule, signal) => ruleVersion(await getMirror(options.api, rule, signal)),
+      async (rule, signal) => options.mirrors.versionOf(await getMirror(options.api, rule, signal)),
       () => options.isNamespacePending?.() === true,
     );
     const common = { ...options, specs: this.#specs };
@@ -108,7 +108,7 @@ export class MirrorReconciler implements RuleReconciler {
     if (isMarkedElsewhere(annotations, place)) return undefined;
     const [namespace, name, ...rest] = mark.split('/');
     if (!namespace || !name || rest.length > 0) return undefined;
-    return mirrorRule(namespace, name);
+    return this.#options.mirrors.key(namespace, name);
   }
 
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep' {
@@ -134,7 +134,7 @@ export class MirrorReconciler implements RuleReconciler {
     if (mirror !== undefined) return await this.#status.update(rule, mirror, [...entries], progress, signal);
     this.#status.remove(rule);
     this.#preparation.remove(rule);
-    this.#options.onGone(mirrorName(rule));
+    this.#options.onGone(ruleName(rule));
     return undefined;
   }
 }

@@ -14,12 +14,13 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/mod
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
 import type { RuleProgress } from '../../copy/rule-reconciler.ts';
+import { ruleName, ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { MirrorEvaluation } from './evaluation.ts';
 import type { StaleOriginalCopies } from './stale-original-copies.ts';
 import { misreadPatterns } from './misread-patterns.ts';
 import { patchMirror } from './mirror-client.ts';
-import { mirrorName, type MirrorStore, ruleVersion } from './mirror-store.ts';
+import type { MirrorStore } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
 import type { EffectiveSpec, SpecCache } from './spec.ts';
@@ -83,7 +84,7 @@ export class MirrorStatusUpdate {
       writes: progress.writes,
     });
     if (result === undefined) return undefined;
-    if (result.synced) this.#options.onSynced(mirrorName(rule), spec, result.namespaces);
+    if (result.synced) this.#options.onSynced(ruleName(rule), spec, result.namespaces);
     await this.#options.staleOriginalCopies?.check(rule, mirror, spec, signal);
     return { requeueAfterMs: vault?.leases.revokeReplaced(rule, mirror, result.status, claims) };
   }
