@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { z } from 'zod';
+import type { Same } from './same-type.ts';
 import type { SecretMirrorSpec, SecretMirrorStatus } from '../../src/controllers/mirrors/api.ts';
 import type { secretMirrorSpec, secretMirrorStatus } from './secret-mirror.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
-
-/** `T` with readonly fields, like the types of the program. */
-type Readonlyed<T> = T extends readonly (infer Item)[]
-  ? readonly Readonlyed<Item>[]
-  : T extends object
-    ? { readonly [Key in keyof T]: Readonlyed<T[Key]> }
-    : T;
-/** True for identical types, optional fields included. Assignability in both directions is not enough. */
-type Same<A, B> = Identity<Readonlyed<A>> extends Identity<Readonlyed<B>> ? true : false;
-/** The compiler treats two of these as equal only if their `A` are identical. */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the comparison needs the parameter
-type Identity<A> = <T>() => T extends A ? 1 : 2;
 
 describe('the types of the program', () => {
   it('are the types of the schema', () => {

@@ -1,15 +1,21 @@
 /** The CustomResourceDefinition of SyncSecret, with the columns of the original. */
+import {
+  SYNC_SECRET_GROUP,
+  SYNC_SECRET_KIND,
+  SYNC_SECRET_PLURAL,
+  SYNC_SECRET_VERSION,
+} from '../../src/controllers/syncsecret/api.ts';
 import { customResourceDefinition } from './definition.ts';
 import { syncSecret } from './sync-secret.ts';
 
 export const syncSecretDefinition = customResourceDefinition({
-  group: 'kubelb.k8c.io',
-  kind: 'SyncSecret',
-  plural: 'syncsecrets',
+  group: SYNC_SECRET_GROUP,
+  kind: SYNC_SECRET_KIND,
+  plural: SYNC_SECRET_PLURAL,
   singular: 'syncsecret',
   versions: [
     {
-      name: 'v1alpha1',
+      name: SYNC_SECRET_VERSION,
       storage: true,
       schema: syncSecret,
       columns: [

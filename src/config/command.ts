@@ -59,6 +59,7 @@ export function base(values: CommonValues, lease: string, processInfo: ProcessIn
     vault: vaultConfig(initialValues(vaultFlags)),
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
+    syncsecret: { managementNamespace: undefined, kubelbKubeconfig: undefined, enableSecretSynchronizer: false },
     notes: [],
   };
 }

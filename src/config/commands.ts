@@ -1,7 +1,7 @@
 /** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
 import { commonFlags } from './common-flags.ts';
 import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
-import { CONTROLLERS } from './config.ts';
+import { CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import { listFlag, type FlagTable, type ListenSetting } from './flags.ts';
 import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
 import {
@@ -45,7 +45,9 @@ function runCommand(): ControllerCommand {
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
     refuseRest(rest);
     const controllersNamed = values.controllers.length > 0;
-    const controllers = CONTROLLERS.filter((name) => !controllersNamed || values.controllers.includes(name));
+    const controllers = controllersNamed
+      ? CONTROLLERS.filter((name) => values.controllers.includes(name))
+      : DEFAULT_CONTROLLERS;
     return {
       ...base(values, RUN_LEASE, processInfo),
       controllers,

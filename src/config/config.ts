@@ -3,9 +3,18 @@ import type { VaultEnvironment } from './vault-environment.ts';
 import type { LogLevel } from '../observe/log-level.ts';
 import type { ListenSetting } from './flags.ts';
 
-export const CONTROLLERS = ['mirrors', 'replicator'] as const;
+export const CONTROLLERS = [
+  'mirrors',
+  'replicator',
+  'syncsecret-manager',
+  'syncsecret-ccm',
+  'syncsecret-synchronizer',
+] as const;
 
 export type ControllerName = (typeof CONTROLLERS)[number];
+
+/** The controllers of `run` if none is named. A role of SyncSecret depends on what a cluster is for, so it must be named. */
+export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator'];
 
 export interface Config {
   readonly controllers: readonly ControllerName[];
@@ -29,6 +38,7 @@ export interface Config {
   readonly vault: VaultConfig;
   readonly mirrors: MirrorsConfig;
   readonly replicator: ReplicatorConfig;
+  readonly syncsecret: SyncSecretConfig;
   /** Settings that were accepted and have no effect, as sentences for the log. */
   readonly notes: readonly string[];
 }
@@ -65,6 +75,14 @@ export interface MirrorsConfig {
   readonly regexMode: 'full' | 'search';
   /** Whether a SecretMirror may use a Vault login Secret of another namespace. */
   readonly allowCrossNamespaceAuth: boolean;
+}
+
+export interface SyncSecretConfig {
+  /** The tenant's namespace in the management cluster; `undefined` without the CCM. */
+  readonly managementNamespace: string | undefined;
+  /** Path of the kubeconfig of the management cluster. */
+  readonly kubelbKubeconfig: string | undefined;
+  readonly enableSecretSynchronizer: boolean;
 }
 
 export type ReplicatedKind = 'secret' | 'configmap';

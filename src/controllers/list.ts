@@ -3,10 +3,19 @@ import type { ControllerEntry } from './common/context.ts';
 import type { ControllerReader } from './common/snapshot/reader.ts';
 import { mirrors } from './mirrors/controller.ts';
 import { replicator } from './replicator/controller.ts';
+import { syncSecretCcm } from './syncsecret/ccm.ts';
+import { syncSecretManager } from './syncsecret/manager.ts';
+import { secretSynchronizer } from './syncsecret/synchronizer.ts';
 
 /** In the order in which their marks are read. */
-export const CONTROLLER_LIST: readonly ControllerEntry[] = [replicator, mirrors];
+export const CONTROLLER_LIST: readonly ControllerEntry[] = [
+  replicator,
+  mirrors,
+  syncSecretManager,
+  syncSecretCcm,
+  secretSynchronizer,
+];
 
 export async function controllerReaders(): Promise<ControllerReader[]> {
-  return await Promise.all(CONTROLLER_LIST.map(async (entry) => await entry.reader()));
+  return await Promise.all(CONTROLLER_LIST.flatMap((entry) => entry.reader?.() ?? []));
 }

@@ -41,5 +41,5 @@ export interface ControllerEntry {
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
   /** For `status` and `plan`. It is loaded on demand, so that the operator does not hold its code. */
-  reader(): Promise<ControllerReader>;
+  reader?(): Promise<ControllerReader>;
 }

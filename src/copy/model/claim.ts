@@ -28,6 +28,8 @@ export interface Claim {
   readonly source: ResourceKey | undefined;
   /** The key that the source has as a target, if it is a different one (Vault). */
   readonly sourcePlace?: ResourceKey | undefined;
+  /** The source is the object of the rule itself. Its deletion ends the claim, so the claim does not keep it from being deleted. */
+  readonly isRuleSource?: true;
   readonly shape: Shape;
 }
 

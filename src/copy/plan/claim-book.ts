@@ -100,10 +100,12 @@ export class ClaimBook {
 
   /**
    * A rule that makes copies from an object, for messages. While there is one, the object is never deleted. Claims of mode `fill` do not
-   * count: any user with the right to annotate an object could name any other object in it.
+   * count: any user with the right to annotate an object could name any other object in it. A rule that copies itself does not count either.
    */
   userOf(target: ResourceKey): string | undefined {
-    for (const { claim } of this.#bySource.get(target)) if (claim.mode === 'own') return claim.owner.title;
+    for (const { claim } of this.#bySource.get(target)) {
+      if (claim.mode === 'own' && claim.isRuleSource !== true) return claim.owner.title;
+    }
     // A rule without targets.
     for (const rule of this.#rulesOn.get(target)) if (!this.#byRule.has(rule)) return rule;
     return undefined;

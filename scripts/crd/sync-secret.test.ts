@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { z } from 'zod';
+import type { SyncSecretFields, SyncSecretStatus } from '../../src/controllers/syncsecret/api.ts';
+import type { Same } from './same-type.ts';
+import type { syncSecret, syncSecretStatus } from './sync-secret.ts';
+
+it('the types of the program are the types of the schema', () => {
+  const fields: Same<Omit<z.input<typeof syncSecret>, 'status'>, SyncSecretFields> = true;
+  const status: Same<z.input<typeof syncSecretStatus>, SyncSecretStatus> = true;
+  assert.ok(fields && status, 'checked by the compiler');
+});

@@ -1,0 +1,202 @@
+/** Turns the SyncSecrets of a tenant cluster into claims on copies in the management cluster, and writes the status of the whole chain. */
+import type { Cause } from '../../copy/model/claim.ts';
+import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import type { Entry } from '../../copy/plan/claim-book.ts';
+import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
+import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import { orAborted } from '../../runtime/abort.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { Steps } from '../../runtime/slices.ts';
+import { liveRules } from '../common/live-rules.ts';
+import { ORIGIN_LABELS, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
+import type { CopyStatus } from './copies.ts';
+import { deletionStep, hasForeignFinalizer } from './deletion.ts';
+import { SYNC_SECRET } from './kind.ts';
+import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
+import type { SyncSecretMetrics } from './metrics.ts';
+import { ruleVersion, type SyncSecretRule } from './rule.ts';
+import { CopyShape } from './shapes.ts';
+import { tenantState, terminatingState } from './status.ts';
+import type { SyncSecrets } from './sync-secrets.ts';
+
+export const CCM_CONTROLLER = 'syncsecret-ccm';
+
+export interface CcmReconcilerOptions {
+  /** Name of the tenant cluster. */
+  readonly tenant: string;
+  /** Name of the management cluster. */
+  readonly management: string;
+  /** The namespace of the copies. */
+  readonly namespace: string;
+  readonly syncSecrets: SyncSecrets;
+  /** The uid of the tenant cluster, for the marks. */
+  readonly clusterUid: () => string;
+  readonly copyOf: (name: string) => CopyStatus | undefined;
+  /** Why the management cluster cannot be used. */
+  readonly unreachable: () => Cause | undefined;
+  readonly metrics: SyncSecretMetrics | undefined;
+  /** Settles when the SyncSecrets have been listed, and the uid of the cluster is known. */
+  readonly synced: () => Promise<unknown>;
+  /** How long a deleted SyncSecret waits for the deletion of its copy, ms. */
+  readonly deletionTimeoutMs: number;
+  /** Wall clock, ms. */
+  readonly now: () => number;
+}
+
+/** A status that is not final is written if it lasts longer than this, ms. Most copies are done before. */
+const PENDING_MS = 1500;
+
+export class CcmReconciler implements RuleReconciler {
+  readonly name = CCM_CONTROLLER;
+  readonly getLive: RuleReconciler['getLive'];
+  readonly #options: CcmReconcilerOptions;
+  /** Since when the status of a rule is not final, ms. */
+  readonly #pending = new Map<RuleKey, number>();
+
+  constructor(options: CcmReconcilerOptions) {
+    this.#options = options;
+    const { syncSecrets } = options;
+    this.getLive = liveRules(
+      async (rule, signal) => await syncSecrets.readVersion(rule, signal),
+      () => false,
+    );
+  }
+
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+    const { syncSecrets, synced, namespace } = this.#options;
+    await orAborted(synced(), signal, 'waiting for the list of SyncSecrets');
+    const object = syncSecrets.store.get(rule);
+    if (object === undefined || !isActive(object)) return;
+    const isPrepared = object.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) && object.propagated === namespace;
+    if (!isPrepared) await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
+  }
+
+  // eslint-disable-next-line require-yield -- nothing here takes long
+  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+    const { syncSecrets, tenant, clusterUid } = this.#options;
+    const object = syncSecrets.store.get(rule);
+    if (object === undefined) return undefined;
+    const { namespace = '', name, uid, creationTimestamp } = object.metadata;
+    const owner = {
+      key: rule,
+      title: `${SYNC_SECRET_KIND} ${namespace}/${name}`,
+      rank: `${creationTimestamp} ${uid}`,
+    };
+    const target = this.#copyKey(uid);
+    const shape = new CopyShape(clusterUid(), namespace, name, object.immutable);
+    const common = { owner, version: ruleVersion(object), sources: [] };
+    if (!isActive(object)) {
+      const targets = new Set([target, ...view.ownedBy(rule)]);
+      const release = { owner, mode: 'release', source: undefined, shape } as const;
+      return { ...common, claims: Array.from(targets, (one) => ({ ...release, target: one })) };
+    }
+    const source = resourceKey(tenant, SYNC_SECRET.kind, namespace, name);
+    return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, shape }] };
+  }
+
+  ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
+    const { management, namespace, clusterUid, syncSecrets } = this.#options;
+    const place = parseResourceKey(target);
+    if (place.cluster !== management || place.kind !== SYNC_SECRET.kind || place.namespace !== namespace) {
+      return undefined;
+    }
+    if (isMarkedElsewhere(annotations, place)) return undefined;
+    const mark = annotations[ORIGIN_ANNOTATION];
+    if (mark !== undefined) {
+      const [cluster, origin, name, ...rest] = mark.split('/');
+      if (!origin || !name || rest.length > 0) return undefined;
+      // Two tenant clusters of one name never touch each other's copies.
+      const isOther = cluster !== clusterUid() && cluster !== UNKNOWN_CLUSTER && clusterUid() !== UNKNOWN_CLUSTER;
+      return isOther ? undefined : syncSecrets.store.key(origin, name);
+    }
+    // A copy of KubeLB: its name is the uid of the SyncSecret that its labels name.
+    const origin = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
+    const name = labels[ORIGIN_LABELS.name];
+    return origin === undefined || name === undefined ? undefined : syncSecrets.store.key(origin, name);
+  }
+
+  orphanPolicy(_rule: RuleKey, { annotations }: Observed): 'delete' | 'keep' {
+    const [cluster] = annotations[ORIGIN_ANNOTATION]?.split('/') ?? [];
+    // Without the uid of the cluster, the copy may be that of another cluster of the same tenant name.
+    return cluster === this.#options.clusterUid() && cluster !== UNKNOWN_CLUSTER ? 'delete' : 'keep';
+  }
+
+  async updateStatus(
+    rule: RuleKey,
+    entries: Iterable<Entry>,
+    progress: RuleProgress,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { syncSecrets, metrics, copyOf, unreachable, now } = this.#options;
+    const object = syncSecrets.store.get(rule);
+    if (object === undefined) {
+      syncSecrets.forget(rule);
+      metrics?.forget(rule);
+      this.#pending.delete(rule);
+      return undefined;
+    }
+    const isOutdated = progress.evaluated !== ruleVersion(object);
+    if (!isActive(object)) {
+      return isOutdated ? undefined : await this.#updateDeletion(rule, object, [...entries], signal);
+    }
+    if (isOutdated && progress.failure === undefined) return undefined;
+    const [entry] = entries;
+    const state = tenantState({
+      outcome: isOutdated ? undefined : entry?.outcome,
+      failure: progress.failure,
+      unreachable: unreachable(),
+      copy: copyOf(object.metadata.uid),
+    });
+    const { outcome } = entry ?? {};
+    if (outcome?.state === 'synced') metrics?.finished(rule, 'success');
+    else if (outcome?.state === 'error' || progress.failure !== undefined) metrics?.finished(rule, 'error');
+    if (state.phase === 'Pending') {
+      const since = this.#pending.get(rule) ?? now();
+      this.#pending.set(rule, since);
+      const remainingMs = since + PENDING_MS - now();
+      if (remainingMs > 0) return { requeueAfterMs: remainingMs };
+    } else {
+      this.#pending.delete(rule);
+    }
+    await syncSecrets.writeStatus(rule, state, signal);
+    return undefined;
+  }
+
+  async #updateDeletion(
+    rule: RuleKey,
+    object: SyncSecretRule,
+    entries: readonly Entry[],
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { syncSecrets, deletionTimeoutMs, unreachable, now } = this.#options;
+    this.#pending.delete(rule);
+    const { metadata } = object;
+    const step = deletionStep(object, entries, deletionTimeoutMs, now());
+    const waitsFor = step.waitsFor ?? unreachable()?.message;
+    if (
+      metadata.deletionTimestamp !== undefined &&
+      ((!step.isDone && waitsFor !== undefined) || hasForeignFinalizer(object))
+    ) {
+      await syncSecrets.writeStatus(rule, terminatingState(step.isDone ? undefined : waitsFor), signal);
+    }
+    if (!step.isDone) return { requeueAfterMs: step.remainingMs };
+    if (step.isTimedOut) {
+      const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
+      const text = `the SyncSecret no longer waits for its copy in the management cluster, which will be deleted when possible.${last}`;
+      syncSecrets.warn(object, 'DeletionTimeout', text);
+    }
+    await syncSecrets.removeFinalizer(rule, object.propagated === undefined ? [] : [PROPAGATED_ANNOTATION], signal);
+    return undefined;
+  }
+
+  #copyKey(uid: string): ResourceKey {
+    const { management, namespace } = this.#options;
+    return resourceKey(management, SYNC_SECRET.kind, namespace, uid);
+  }
+}
+
+/** Whether the SyncSecret is to be copied. One that became a copy itself is released, as if it were deleted. */
+function isActive({ metadata, origin }: SyncSecretRule): boolean {
+  return metadata.deletionTimestamp === undefined && origin !== 'another';
+}

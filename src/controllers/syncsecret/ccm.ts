@@ -1,0 +1,137 @@
+/** The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. */
+import type { Controller } from '../../copy/controller.ts';
+import { resourceKey } from '../../copy/model/keys.ts';
+import { METADATA_ONLY, type KubeObject } from '../../kube/api.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { Watcher } from '../../kube/watch/watcher.ts';
+import { sleep } from '../../runtime/abort.ts';
+import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
+import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { OWN_PREFIX } from '../common/excluded-metadata.ts';
+import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
+import { CopyStatuses } from './copies.ts';
+import { SYNC_SECRET } from './kind.ts';
+import { UNKNOWN_CLUSTER } from './marks.ts';
+import { SyncSecretMetrics } from './metrics.ts';
+import { SyncSecrets } from './sync-secrets.ts';
+
+export const syncSecretCcm: ControllerEntry = {
+  name: CCM_CONTROLLER,
+  kinds: [SYNC_SECRET],
+  annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
+  create: (context) => new SyncSecretCcm(context),
+};
+
+/** The source component of events. */
+const COMPONENT = 'kubelb-ccm';
+/** Its uid identifies a cluster, by convention. */
+const CLUSTER_ID_PATH = '/api/v1/namespaces/kube-system';
+
+class SyncSecretCcm implements Controller {
+  readonly reconciler: CcmReconciler;
+  readonly #context: ControllerContext;
+  readonly #syncSecrets: SyncSecrets;
+  readonly #copies: CopyStatuses;
+  readonly #stop = new AbortController();
+  readonly #namespace: string;
+  #clusterUid: string | undefined;
+  #synced: Promise<unknown> | undefined;
+  #watch: Watcher | undefined;
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    const { engine, cluster, management, clock, config, metrics } = context;
+    const { managementNamespace } = config.syncsecret;
+    if (management === undefined || managementNamespace === undefined) {
+      throw new TypeError('the CCM needs a management cluster and its namespace there');
+    }
+    this.#namespace = managementNamespace;
+    const own = new SyncSecretMetrics(metrics.registry, 'ccm', () => clock.monotonic());
+    this.#syncSecrets = new SyncSecrets({
+      controller: CCM_CONTROLLER,
+      api: cluster.api,
+      // One that became a copy after it was propagated is released.
+      isRule: ({ origin, propagated }) => origin !== 'another' || propagated !== undefined,
+      onChange: (rule, initial) => {
+        own.started(rule);
+        engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      },
+      recordEvent: (event, rule) => {
+        context.recordEvent(COMPONENT, event, { syncSecret: rule });
+      },
+      now: () => clock.now(),
+    });
+    const connected = metrics.registry.sampled(
+      'kubelb_ccm_kubelb_cluster_connected',
+      'Whether the management cluster answers (1) or not (0).',
+      [],
+    );
+    connected.add(() => {
+      const isConnected = management.unreachable === undefined && management.watches.every((watch) => watch.synced);
+      return [{ labels: {}, value: isConnected ? 1 : 0 }];
+    });
+    management.onReachableChange(() => {
+      // Those that wait say for what. A settled one keeps its status.
+      for (const [rule] of this.#syncSecrets.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
+    });
+    this.#copies = new CopyStatuses((name) => {
+      const target = resourceKey(management.api.cluster, SYNC_SECRET.kind, managementNamespace, name);
+      for (const { claim } of engine.book.on(target)) engine.enqueueStatus(claim.owner.key);
+    });
+    this.reconciler = new CcmReconciler({
+      tenant: cluster.api.cluster,
+      management: management.api.cluster,
+      namespace: managementNamespace,
+      syncSecrets: this.#syncSecrets,
+      clusterUid: () => this.#clusterUid ?? UNKNOWN_CLUSTER,
+      copyOf: (name) => this.#copies.get(name),
+      unreachable: () => management.unreachable,
+      metrics: own,
+      synced: async () => await this.#synced,
+      deletionTimeoutMs: config.deletionTimeoutMs,
+      now: () => clock.now(),
+    });
+  }
+
+  open(): void {
+    const { cluster, management } = this.#context;
+    this.#watch = cluster.watchContents(SYNC_SECRET, {}, this.#syncSecrets.store.sink);
+    this.#synced = Promise.all([this.#watch.synced, this.#readClusterUid()]);
+    // A stop before the end is no error.
+    this.#synced.catch(() => undefined);
+    management?.watchContents(SYNC_SECRET, { namespace: this.#namespace }, this.#copies.sink);
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async #readClusterUid(): Promise<void> {
+    const { cluster, log } = this.#context;
+    const { signal } = this.#stop;
+    const backoff = new Backoff(RECONNECT);
+    for (;;) {
+      try {
+        const { body } = await cluster.api.request({
+          method: 'GET',
+          path: CLUSTER_ID_PATH,
+          accept: METADATA_ONLY,
+          signal,
+        });
+        this.#clusterUid = (parseJson(body, `the answer to GET ${CLUSTER_ID_PATH}`) as KubeObject).metadata.uid;
+        return;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof ApiError && (error.status === 403 || error.status === 404)) {
+          const advice =
+            'grant `get` on the namespace kube-system; until then copies without a SyncSecret are not deleted';
+          log.warn('the identity of the cluster cannot be read', { path: CLUSTER_ID_PATH, error, advice });
+          this.#clusterUid = UNKNOWN_CLUSTER;
+          return;
+        }
+        await sleep(backoff.next(), signal);
+      }
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/** The status of the copies in the management cluster, by name. */
+import type { KubeObject } from '../../kube/api.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
+import { KeyLists } from '../../copy/model/key-lists.ts';
+import { statusView, type StatusView } from './rule.ts';
+
+export interface CopyStatus {
+  readonly generation: number | undefined;
+  readonly status: StatusView;
+}
+
+export class CopyStatuses {
+  readonly #copies = new Map<string, CopyStatus>();
+  readonly #lists = new KeyLists();
+  readonly #onChange: (name: string) => void;
+
+  /** @param onChange the status of a copy may have changed */
+  constructor(onChange: (name: string) => void) {
+    this.#onChange = onChange;
+  }
+
+  get(name: string): CopyStatus | undefined {
+    return this.#copies.get(name);
+  }
+
+  readonly sink: WatchSink = {
+    upsert: (object: KubeObject) => {
+      const { name, generation } = object.metadata;
+      this.#copies.set(name, { generation, status: statusView(object, this.#lists) });
+      this.#onChange(name);
+      return true;
+    },
+    remove: ({ metadata: { name } }) => {
+      this.#drop(name);
+    },
+    prune: (keys) => {
+      const names = new Set(Array.from(keys, (key) => key.slice(key.indexOf('/') + 1)));
+      for (const name of this.#copies.keys()) if (!names.has(name)) this.#drop(name);
+    },
+  };
+
+  #drop(name: string): void {
+    if (this.#copies.delete(name)) this.#onChange(name);
+  }
+}

@@ -1,0 +1,77 @@
+/** The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. */
+import type { Controller } from '../../copy/controller.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import type { Watcher } from '../../kube/watch/watcher.ts';
+import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { OWN_PREFIX } from '../common/excluded-metadata.ts';
+import { SYNC_SECRET } from './kind.ts';
+import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
+import { COPY_LABEL } from './marks.ts';
+import { SyncSecretMetrics } from './metrics.ts';
+import { SyncSecrets } from './sync-secrets.ts';
+
+export const syncSecretManager: ControllerEntry = {
+  name: MANAGER_CONTROLLER,
+  kinds: [SYNC_SECRET],
+  annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
+  create: (context) => new SyncSecretManager(context),
+};
+
+/** The source component of events. */
+const COMPONENT = 'kubelb-manager';
+
+class SyncSecretManager implements Controller {
+  readonly reconciler: ManagerReconciler;
+  readonly #context: ControllerContext;
+  readonly #syncSecrets: SyncSecrets;
+  readonly #watches: Watcher[] = [];
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    const { engine, cluster, clock, config, metrics } = context;
+    const own = new SyncSecretMetrics(metrics.registry, 'manager', () => clock.monotonic());
+    this.#syncSecrets = new SyncSecrets({
+      controller: MANAGER_CONTROLLER,
+      api: cluster.api,
+      isRule: ({ origin, propagated }) => propagated === undefined || origin === 'another',
+      onChange: (rule, initial) => {
+        own.started(rule);
+        engine.enqueueRule(rule, initial ? 'low' : 'normal');
+      },
+      recordEvent: (event, rule) => {
+        context.recordEvent(COMPONENT, event, { syncSecret: rule });
+      },
+      now: () => clock.now(),
+    });
+    this.reconciler = new ManagerReconciler({
+      cluster: cluster.api.cluster,
+      syncSecrets: this.#syncSecrets,
+      metrics: own,
+      exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
+      synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
+      deletionTimeoutMs: config.deletionTimeoutMs,
+      now: () => clock.now(),
+    });
+  }
+
+  open(): void {
+    const { cluster } = this.#context;
+    this.#watches.push(
+      cluster.watchContents(SYNC_SECRET, {}, this.#syncSecrets.store.sink),
+      cluster.watch(
+        {
+          name: 'secrets/syncsecret',
+          path: '/api/v1/secrets',
+          labelSelector: `${COPY_LABEL}=syncsecret`,
+          metadataOnly: true,
+          inPages: true,
+        },
+        cluster.store(SECRET).index.feed().sink,
+      ),
+    );
+  }
+
+  stop(): void {
+    // Its watches are those of the cluster.
+  }
+}

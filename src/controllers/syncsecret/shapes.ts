@@ -1,0 +1,153 @@
+/** The desired state of the three kinds of copies. Pure. */
+import type { DesiredState, FieldPatch, Shape, SourceView } from '../../copy/model/claim.ts';
+import { MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import type { OwnerReference } from '../../kube/api.ts';
+import { ORIGIN_LABELS } from './api.ts';
+import {
+  COPY_LABEL,
+  ORIGIN_ANNOTATION,
+  ORIGINAL_TYPE_ANNOTATION,
+  originLabels,
+  OWNER_ANNOTATION,
+  SECRET_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+} from './marks.ts';
+import { travelling } from './travel.ts';
+
+/** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */
+const TOO_LARGE: DesiredState = {
+  kind: 'fail',
+  reason: 'TooLarge',
+  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other clients; Keyferry does not change it`,
+};
+
+type Present = Extract<SourceView, { state: 'present' }>;
+
+abstract class SyncShape implements Shape {
+  readonly id: string;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  desiredState(source: SourceView, observed: Observed | undefined): DesiredState {
+    if (observed?.trimmed === true) return TOO_LARGE;
+    if (source.state === 'failed') return { kind: 'fail', reason: source.reason, message: source.message };
+    if (source.state !== 'present') {
+      return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been read yet' };
+    }
+    return {
+      kind: 'be',
+      ...this.metadata(source),
+      bookkeeping: { [SOURCE_VERSION_ANNOTATION]: source.version },
+      data: 'source',
+      ...this.more(),
+    };
+  }
+
+  heldVersion({ annotations }: Observed): string | undefined {
+    return annotations[SOURCE_VERSION_ANNOTATION];
+  }
+
+  protected abstract metadata(source: Present): { readonly labels: FieldPatch; readonly annotations: FieldPatch };
+  protected abstract more(): Pick<
+    Extract<DesiredState, { kind: 'be' }>,
+    'type' | 'immutable' | 'ownerReferences' | 'remark'
+  >;
+}
+
+/** The copy of a tenant's SyncSecret in the management cluster. */
+export class CopyShape extends SyncShape {
+  readonly #cluster: string;
+  readonly #namespace: string;
+  readonly #name: string;
+  readonly #immutable: boolean;
+
+  /** @param cluster uid of the tenant cluster */
+  constructor(cluster: string, namespace: string, name: string, immutable: boolean) {
+    super(`copy ${cluster}/${namespace}/${name} ${immutable}`);
+    this.#cluster = cluster;
+    this.#namespace = namespace;
+    this.#name = name;
+    this.#immutable = immutable;
+  }
+
+  protected metadata({ labels, annotations }: Present): ReturnType<SyncShape['metadata']> {
+    return {
+      labels: { ...travelling(labels), ...originLabels(this.#namespace, this.#name) },
+      annotations: {
+        ...travelling(annotations),
+        [ORIGIN_ANNOTATION]: `${this.#cluster}/${this.#namespace}/${this.#name}`,
+      },
+    };
+  }
+
+  protected more(): ReturnType<SyncShape['more']> {
+    // An owner of the tenant cluster is unknown in the management cluster, where garbage collection would delete the copy.
+    return { immutable: this.#immutable, ownerReferences: [] };
+  }
+}
+
+/** The Secret of a SyncSecret. */
+export class SecretShape extends SyncShape {
+  readonly #owner: OwnerReference;
+  readonly #immutable: boolean;
+  readonly #originalType: string | undefined;
+
+  /** @param originalType the type of the SyncSecret, if the Secret gets the type Opaque in its place */
+  constructor(owner: OwnerReference, immutable: boolean, originalType: string | undefined) {
+    super(`secret ${owner.uid} ${immutable} ${originalType ?? ''}`);
+    this.#owner = owner;
+    this.#immutable = immutable;
+    this.#originalType = originalType;
+  }
+
+  protected metadata({ labels, annotations }: Present): ReturnType<SyncShape['metadata']> {
+    const origin: Record<string, string> = {};
+    for (const key of Object.values(ORIGIN_LABELS)) {
+      const value = labels[key];
+      if (value !== undefined) origin[key] = value;
+    }
+    return {
+      labels: { ...travelling(labels), ...origin, [COPY_LABEL]: 'syncsecret' },
+      annotations: {
+        ...travelling(annotations),
+        [OWNER_ANNOTATION]: this.#owner.name,
+        [ORIGINAL_TYPE_ANNOTATION]: this.#originalType ?? null,
+      },
+    };
+  }
+
+  protected more(): ReturnType<SyncShape['more']> {
+    return {
+      immutable: this.#immutable,
+      ownerReferences: [this.#owner],
+      ...(this.#originalType === undefined ? {} : { type: 'Opaque' }),
+    };
+  }
+}
+
+/** The SyncSecret of a labelled Secret. Annotations of the Secret do not reach it, as in KubeLB. */
+export class ManifestShape extends SyncShape {
+  readonly #namespace: string;
+  readonly #name: string;
+  readonly #immutable: boolean;
+
+  constructor(namespace: string, name: string, immutable: boolean) {
+    super(`manifest ${namespace}/${name} ${immutable}`);
+    this.#namespace = namespace;
+    this.#name = name;
+    this.#immutable = immutable;
+  }
+
+  protected metadata({ labels }: Present): ReturnType<SyncShape['metadata']> {
+    return {
+      labels: { ...travelling(labels), ...originLabels(this.#namespace, this.#name) },
+      annotations: { [SECRET_ANNOTATION]: this.#name },
+    };
+  }
+
+  protected more(): ReturnType<SyncShape['more']> {
+    return { immutable: this.#immutable };
+  }
+}
