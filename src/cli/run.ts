@@ -1,9 +1,11 @@
 /** Runs the operator: connect, serve metrics and probes, open the watches, lead if elected, and stop in order. */
 import type { Config } from '../config/config.ts';
+import { followKubeconfig } from '../kube/auth/followed-kubeconfig.ts';
 import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { FencedApi } from '../kube/leader-election/fenced-api.ts';
-import { createKubeApi } from '../kube/http.ts';
+import type { Connection } from '../kube/connection.ts';
+import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
 import { type Checks, runChecks } from '../observe/checks.ts';
 import { errorFields } from '../observe/error-fields.ts';
@@ -76,18 +78,22 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
 async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal: AbortSignal): Promise<void> {
   const metrics = createMetrics(VERSION);
   const connection = await loadKubeconfig({ path: config.kubeconfig, context: config.context, env });
-  const maxSockets = Math.max(8, config.kube.maxConcurrentWrites);
-  await using api = createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
+  const other = await managementConnection(config, env, log);
+  await using api = openApi(connection, config, metrics);
+  await using otherApi = other && openApi(other, config, metrics);
   const { leaderElect } = config;
   // A separate client: a Retry-After of another request must not cost the Lease.
   await using leaseApi = createKubeApi(connection, { maxSockets: 2, maxHoldMs: leaderElect.retryPeriodMs });
   const elector = leaderElect.enabled ? newElector(leaderElect, leaseApi, connection.namespace, log) : undefined;
-  const fenced = elector === undefined ? api : new FencedApi(api, () => elector.isLeader);
+  // The one Lease is in the home cluster, and fences the writes to both.
+  const fence = (unfenced: KubeApi): KubeApi =>
+    elector === undefined ? unfenced : new FencedApi(unfenced, () => elector.isLeader);
   const rollback = new AbortController();
   const onRollback = (detail: string): void => {
     rollback.abort(new RollbackError(detail));
   };
-  const operator = new Operator({ config, api: fenced, log, metrics, onRollback });
+  const management = otherApi && fence(otherApi);
+  const operator = new Operator({ config, api: fence(api), management, log, metrics, onRollback });
   using until = anySignal(signal, rollback.signal);
   await using server = new StatusServer(log);
   await listen(server, config, metrics, operator);
@@ -100,6 +106,31 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     log.info('stopped');
   }
   rollback.signal.throwIfAborted();
+}
+
+/** @throws KubeconfigError naming flag and file */
+async function managementConnection(
+  { management }: Config,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<Connection | undefined> {
+  if (management === undefined) return undefined;
+  const { kubeconfig: path, flag } = management;
+  return await followKubeconfig({
+    path,
+    flag,
+    env,
+    cluster: 'management',
+    onReplaced: () => log.info('the kubeconfig has changed, using the new connection', { flag, file: path }),
+    onProblem: (error) => {
+      log.warn('cannot use the changed kubeconfig, keeping the connection', { flag, file: path, error });
+    },
+  });
+}
+
+function openApi(connection: Connection, { kube }: Config, metrics: Metrics): HttpKubeApi {
+  const maxSockets = Math.max(8, kube.maxConcurrentWrites);
+  return createKubeApi(connection, { maxSockets, onRequest: countRequests(connection.cluster, metrics) });
 }
 
 async function workUntil(operator: Operator, signal: AbortSignal): Promise<void> {

@@ -49,6 +49,7 @@ export function base(values: CommonValues, lease: string, processInfo: ProcessIn
     controllersNamed: true,
     kubeconfig: values.kubeconfig,
     context: values.context,
+    management: undefined,
     statusAddress: values.statusAddress,
     metricsAddress: undefined,
     healthAddress: undefined,

@@ -24,6 +24,8 @@ export interface Config {
   readonly kubeconfig: string | undefined;
   /** `undefined` for the kubeconfig's current context. */
   readonly context: string | undefined;
+  /** The other cluster; `undefined`: there is none. */
+  readonly management: ManagementConfig | undefined;
   /** Metrics and probes together. */
   readonly statusAddress: ListenSetting | undefined;
   /** Metrics alone. */
@@ -41,6 +43,13 @@ export interface Config {
   readonly syncsecret: SyncSecretConfig;
   /** Settings that were accepted and have no effect, as sentences for the log. */
   readonly notes: readonly string[];
+}
+
+export interface ManagementConfig {
+  /** Path of a kubeconfig file, which is followed. */
+  readonly kubeconfig: string;
+  /** The flag that names it, for messages: `--kubelb-kubeconfig`. */
+  readonly flag: string;
 }
 
 export interface LeaderElectConfig {

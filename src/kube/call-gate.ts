@@ -117,6 +117,14 @@ export class CallGate {
     this.#admit();
   }
 
+  /** The calls go to another server from now on: ends a hold and an outage. */
+  release(): void {
+    this.#held?.timer.cancel();
+    this.#held = undefined;
+    this.recordAnswer();
+    this.#admit();
+  }
+
   /** Cancels the timers. Waiting calls are ended by their own limits. */
   close(): void {
     this.#held?.timer.cancel();

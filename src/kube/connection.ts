@@ -28,6 +28,14 @@ export interface CredentialSource {
   invalidate(): void;
 }
 
+/** The source of a connection that may be replaced while it is used. */
+export interface ConnectionSource {
+  /** Between two checks, ms. */
+  readonly intervalMs: number;
+  /** Reads the source again. @returns the present connection: the same object if nothing has changed, or if it cannot be read */
+  check(): Promise<Connection>;
+}
+
 export interface Connection {
   /** The cluster's name in logs, metrics and status. */
   readonly cluster: string;
@@ -40,4 +48,6 @@ export interface Connection {
   readonly namespace: string;
   /** Where this was read from, for messages: `/home/x/.kube/config, context "prod"` or `in-cluster`. */
   readonly origin: string;
+  /** Checked regularly, and at once after a 401. `undefined`: the connection is never replaced. */
+  readonly source?: ConnectionSource | undefined;
 }

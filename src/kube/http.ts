@@ -8,6 +8,9 @@
  * The caller repeats all others. An answer with Retry-After (429, 500, 503) holds the later calls of this client, and
  * while the server does not answer they are sent one at a time (call-gate.ts).
  *
+ * If the source of the connection has another one (a kubeconfig that is followed), later and waiting calls use that. Streams end, so that
+ * their watchers open new ones, and calls under way go on.
+ *
  * State: open → closed. Closing ends all calls and streams with `ConnectionError` ECLOSED.
  */
 import type { Agent } from 'node:http';
@@ -23,7 +26,7 @@ import {
   routeTo,
 } from '../http/exchange.ts';
 import { KeptConnections } from '../http/kept-connections.ts';
-import { type Clock, systemClock } from '../runtime/clock.ts';
+import { type Clock, systemClock, type Timer } from '../runtime/clock.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from './api.ts';
 import { CallGate } from './call-gate.ts';
 import { CallLimit } from './call-limit.ts';
@@ -69,12 +72,16 @@ declare const KEYFERRY_VERSION: string | undefined;
 
 const REFUSALS_THAT_HOLD: ReadonlySet<number> = new Set([429, 500, 503]);
 
+/** The connection was replaced while a stream was opened. */
+const REPLACED = 'EREPLACED';
+
 /** Codes of our own errors, which do not mean that the server is unreachable. */
 const OWN_CODES: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
   'ECLOSED',
   'EMSGSIZE',
   'EFENCED',
+  REPLACED,
   'ERR_UNESCAPED_CHARACTERS',
 ]);
 
@@ -98,7 +105,6 @@ export function createKubeApi(connection: Connection, options?: HttpKubeApiOptio
 
 export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly cluster: string;
-  readonly #connection: Connection;
   readonly #maxSockets: number;
   readonly #maxBodyBytes: number;
   readonly #userAgent: string;
@@ -107,8 +113,13 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   readonly #gate: CallGate;
   /** Open calls and streams. */
   readonly #open = new Set<CallLimit>();
+  /** The ends of the streams that are open or being opened. */
+  readonly #streamEnds = new Set<() => void>();
   /** The current pools, and older ones that still carry streams. */
   readonly #pools = new Set<Pools>();
+  #connection: Connection;
+  /** The next check of the connection's source. */
+  #check: Timer | undefined;
   #current: Pools | undefined;
   #currentTls: TlsMaterial | undefined;
   #route: Route | undefined;
@@ -130,6 +141,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       maxHoldMs: options.maxHoldMs ?? 30_000,
       clock: this.#clock,
     });
+    this.#checkLater();
   }
 
   /** Rest of the time for which a Retry-After holds the calls, ms; usually 0. */
@@ -160,10 +172,16 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       const { stream } = await this.#answer(request, limit, true);
       limit.check();
       if (stream === undefined) throw new TypeError('a streamed answer came without its stream');
-      return new HttpStream(stream, limit, {
+      const opened = new HttpStream(stream, limit, {
         onChunk: () => this.#gate.recordAnswer(),
-        onEnd: () => this.#end(limit),
+        onEnd: () => {
+          this.#streamEnds.delete(close);
+          this.#end(limit);
+        },
       });
+      const close = (): void => opened.close();
+      this.#streamEnds.add(close);
+      return opened;
     } catch (error) {
       this.#end(limit);
       throw error;
@@ -173,6 +191,7 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   /** Ends all calls and streams and closes all connections. Safe to call twice. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    this.#check?.cancel();
     this.#gate.close();
     for (const limit of this.#open) limit.cancel(this.#closedError(limit.call));
     for (const pools of this.#pools) destroy(pools);
@@ -199,17 +218,20 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
   }
 
   async #answer(request: KubeRequest, limit: CallLimit, streaming: boolean): Promise<Answer> {
-    const { credentials } = this.#connection;
     let renewed = false;
     for (;;) {
+      const connection = this.#connection;
+      const { credentials } = connection;
       const headers = credentials.headers();
       const auth = headers instanceof Promise ? await limit.wait('getting credentials', headers) : headers;
       const tls = credentials.tls();
       const material = tls instanceof Promise ? await limit.wait('reading certificates', tls) : tls;
       limit.check();
+      if (connection !== this.#connection) continue;
       const pools = this.#poolsFor(material);
       request.beforeSending?.();
       const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), pools);
+      if (answer === undefined) continue;
       if (answer.status >= 200 && answer.status < 300) {
         this.#gate.recordAnswer();
         return answer;
@@ -224,58 +246,110 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       if (isGatewayError(error)) this.#gate.recordNoAnswer();
       else this.#gate.recordAnswer();
       if (REFUSALS_THAT_HOLD.has(error.status) && !isStorageStarting(error)) this.#gate.hold(error);
-      if (error.status !== 401 || renewed || !(await this.#renewed(limit, auth, material))) throw error;
+      if (error.status !== 401 || renewed || !(await this.#renewed(connection, limit, auth, material))) throw error;
       renewed = true;
     }
   }
 
-  /** Reads the credentials again. @returns whether they have changed */
-  async #renewed(limit: CallLimit, auth: AuthHeaders, material: TlsMaterial): Promise<boolean> {
-    const { credentials } = this.#connection;
+  /** Reads the credentials again, and then the source of the connection. @returns whether they have changed */
+  async #renewed(connection: Connection, limit: CallLimit, auth: AuthHeaders, material: TlsMaterial): Promise<boolean> {
+    if (connection !== this.#connection) return true;
+    const { credentials } = connection;
     // Another call may have renewed them meanwhile.
     const present = await limit.wait('getting new credentials', Promise.resolve(credentials.headers()));
     if (present !== auth) return true;
     credentials.invalidate();
     const headers = await limit.wait('getting new credentials', Promise.resolve(credentials.headers()));
     const tls = await limit.wait('reading new certificates', Promise.resolve(credentials.tls()));
-    return headers !== auth || tls !== material;
+    if (headers !== auth || tls !== material) return true;
+    await limit.wait('reading the kubeconfig again', this.#checkNow());
+    return connection !== this.#connection;
   }
 
-  /** Sends the request, and once more on a new connection where the kept one was closed and that is safe. */
-  async #send(request: KubeRequest, limit: CallLimit, streaming: boolean, route: Route, pools: Pools): Promise<Answer> {
+  #checkLater(): void {
+    const { source } = this.#connection;
+    if (source === undefined) return;
+    const check = (): void => {
+      void this.#checkNow().finally(() => {
+        if (!this.#closed) this.#checkLater();
+      });
+    };
+    this.#check = this.#clock.setTimeout(check, source.intervalMs, { unref: true });
+  }
+
+  async #checkNow(): Promise<void> {
+    const connection = (await this.#connection.source?.check()) ?? this.#connection;
+    if (connection === this.#connection || this.#closed) return;
+    this.#connection = connection;
+    this.#current?.calls.retire();
+    this.#current = undefined;
+    // What is known of the old server says nothing about the new one.
+    this.#gate.release();
+    for (const end of this.#streamEnds) end();
+  }
+
+  /**
+   * Sends the request, and once more on a new connection where the kept one was closed and that is safe.
+   * @returns `undefined`: the connection was replaced while a stream was opened
+   */
+  async #send(
+    request: KubeRequest,
+    limit: CallLimit,
+    streaming: boolean,
+    route: Route,
+    pools: Pools,
+  ): Promise<Answer | undefined> {
+    const connection = this.#connection;
     const sent = toHttpRequest(request);
     const maxBytes = request.maxBytes ?? this.#maxBodyBytes;
     const send = (): Exchange =>
       streaming
         ? exchange(route, sent, { agent: pools.streams, streaming, maxBytes })
         : pools.calls.call(route, sent, maxBytes);
+    const observed = async (): Promise<Answer> => await this.#observed(request, limit, streaming, send);
     try {
-      return await this.#observed(request, limit, send).catch(async (error: unknown) => {
+      const answer = await observed().catch(async (error: unknown) => {
         const repeatable =
           error instanceof StaleConnectionError && (error.code === 'EPIPE' || request.method === 'GET');
         if (!repeatable) throw error;
         pools.calls.closeIdle();
-        return await this.#observed(request, limit, send);
+        return await observed();
       });
+      if (!streaming || connection === this.#connection) return answer;
+      answer.stream?.destroy();
+      return undefined;
     } catch (error) {
       limit.check();
       const failure = toConnectionError(limit.call, error);
-      if (!(error instanceof StaleConnectionError) && !OWN_CODES.has(failure.code)) this.#gate.recordNoAnswer();
+      if (failure.code === REPLACED) return undefined;
+      const isUnanswered = !(error instanceof StaleConnectionError) && !OWN_CODES.has(failure.code);
+      if (isUnanswered && connection === this.#connection) this.#gate.recordNoAnswer();
       throw failure;
     }
   }
 
-  async #observed({ method, path }: KubeRequest, limit: CallLimit, send: () => Exchange): Promise<Answer> {
+  async #observed(
+    { method, path }: KubeRequest,
+    limit: CallLimit,
+    streaming: boolean,
+    send: () => Exchange,
+  ): Promise<Answer> {
     const started = this.#clock.monotonic();
     let status: number | undefined;
+    let end: (() => void) | undefined;
     try {
       const { answer, abort } = send();
+      if (streaming) {
+        end = () => abort(new ConnectionError(REPLACED, `${method} ${path}: the connection was replaced`));
+        this.#streamEnds.add(end);
+      }
       limit.stage = 'connecting or waiting for the answer';
       limit.onOver = abort;
       const answered = await answer;
       ({ status } = answered);
       return answered;
     } finally {
+      if (end !== undefined) this.#streamEnds.delete(end);
       this.#onRequest?.({ method, path, status, durationMs: this.#clock.monotonic() - started });
     }
   }

@@ -1,0 +1,306 @@
+/** The token, certificate and server in a kubeconfig file are replaced while a client uses it; real API servers. */
+import assert from 'node:assert/strict';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { followKubeconfig } from '../../../src/kube/auth/followed-kubeconfig.ts';
+import { createKubeApi, type HttpKubeApi } from '../../../src/kube/http.ts';
+import { parseJson } from '../../../src/kube/json.ts';
+import { Watcher } from '../../../src/kube/watch/watcher.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { FaultProxy } from '../../servers/fault-proxy.ts';
+import { startFaultProxy } from '../../servers/fault-proxy.ts';
+import { kubeconfigYaml, type KubeconfigOptions } from '../../servers/kubeconfig.ts';
+import { HeldObjects } from '../../support/held-objects.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const FLAG = '--other-kubeconfig';
+const NEVER_MS = 3_600_000;
+const SHORT_MS = 50;
+
+let plane: ControlPlane;
+let folder: string;
+let count = 0;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false, users: [{ name: 'alice' }, { name: 'bob' }] });
+  folder = path.join(plane.folder, 'followed');
+  await mkdir(folder);
+});
+after(() => plane.stop());
+
+interface Followed extends AsyncDisposable {
+  readonly api: HttpKubeApi;
+  readonly file: string;
+  readonly problems: string[];
+  readonly replaced: string[];
+  /** Replaces the content of the file. */
+  readonly replace: (options: Partial<KubeconfigOptions>) => Promise<void>;
+}
+
+/** A client of a new file. @param intervalMs between two checks of the file */
+async function follow(options: Partial<KubeconfigOptions>, intervalMs: number): Promise<Followed> {
+  const file = path.join(folder, `config-${(count += 1)}`);
+  const replace = async (content: Partial<KubeconfigOptions>): Promise<void> => {
+    await writeFile(file, kubeconfigYaml({ server: plane.url, caPem: plane.caPem, ...content }));
+  };
+  await replace(options);
+  const problems: string[] = [];
+  const replaced: string[] = [];
+  const connection = await followKubeconfig({
+    path: file,
+    flag: FLAG,
+    env: {},
+    cluster: 'other',
+    intervalMs,
+    onReplaced: () => replaced.push('replaced'),
+    onProblem: ({ message }) => problems.push(message),
+  });
+  const api = createKubeApi(connection);
+  return {
+    api,
+    file,
+    problems,
+    replaced,
+    replace,
+    [Symbol.asyncDispose]: async () => await api[Symbol.asyncDispose](),
+  };
+}
+
+async function userOf(api: HttpKubeApi): Promise<string> {
+  const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' });
+  const answer = await api.request({ method: 'POST', path: '/apis/authentication.k8s.io/v1/selfsubjectreviews', body });
+  const { status } = parseJson(answer.body, 'a review') as { status: { userInfo: { username: string } } };
+  return status.userInfo.username;
+}
+
+async function isUser(api: HttpKubeApi, name: string): Promise<void> {
+  await waitFor(async () => (await userOf(api)) === name, { message: `the user ${name}` });
+}
+
+describe('a new token in the file', () => {
+  it('is used at once after a 401, without an error for the caller', async () => {
+    const [old, next] = [await revocableToken('old'), await revocableToken('next')];
+    await using followed = await follow({ token: old.token }, NEVER_MS);
+    assert.equal(await userOf(followed.api), 'system:serviceaccount:default:old');
+    await followed.replace({ token: next.token });
+    assert.equal(await userOf(followed.api), 'system:serviceaccount:default:old', 'not before it is needed');
+    await old.revoke();
+    // Calls at the same time, of which each gets a 401.
+    const users = await Promise.all([1, 2, 3].map(async () => await userOf(followed.api)));
+    assert.deepEqual(new Set(users), new Set(['system:serviceaccount:default:next']));
+    assert.deepEqual([followed.replaced.length, followed.problems], [1, []]);
+  });
+
+  it('is used soon without a 401, by the watches, too', async () => {
+    await using followed = await follow({ token: plane.adminToken }, SHORT_MS);
+    await using watching = watchNamespaces(followed.api);
+    await waitFor(() => watching.watcher.health.connected, { message: 'the watch' });
+    await permitNamespaces('alice');
+    await followed.replace({ token: plane.tokenFor('alice') });
+    await isUser(followed.api, 'alice');
+    await plane.api.createNamespaces(['while-alice']);
+    await waitFor(() => has(watching.held, 'while-alice'), { message: 'the watch to go on' });
+    assert.equal(followed.replaced.length, 1);
+  });
+
+  it('is found behind a symbolic link, as in the mount of a Secret', async () => {
+    const mount = path.join(folder, 'mount');
+    const version = async (name: string, user: string): Promise<void> => {
+      await mkdir(path.join(mount, name), { recursive: true });
+      const yaml = kubeconfigYaml({ server: plane.url, caPem: plane.caPem, token: plane.tokenFor(user) });
+      await writeFile(path.join(mount, name, 'kubelb'), yaml);
+      await symlink(name, path.join(mount, 'data-new'));
+      await rename(path.join(mount, 'data-new'), path.join(mount, 'data'));
+    };
+    await version('1', 'alice');
+    const connection = await followKubeconfig({
+      path: path.join(mount, 'data', 'kubelb'),
+      flag: FLAG,
+      env: {},
+      intervalMs: SHORT_MS,
+      onReplaced: () => undefined,
+      onProblem: ({ message }) => assert.fail(message),
+    });
+    await using api = createKubeApi(connection);
+    assert.equal(await userOf(api), 'alice');
+    await version('2', 'bob');
+    await isUser(api, 'bob');
+  });
+});
+
+it('a new client certificate in the file is used', async () => {
+  const [alice, bob] = await Promise.all(
+    ['alice', 'bob'].map(async (commonName) => await plane.clientCertificate({ commonName })),
+  );
+  assert.ok(alice !== undefined && bob !== undefined);
+  const certificate = ({ certPem, keyPem }: typeof alice): Partial<KubeconfigOptions> => {
+    return { clientCertPem: certPem, clientKeyPem: keyPem };
+  };
+  await using followed = await follow(certificate(alice), SHORT_MS);
+  assert.equal(await userOf(followed.api), 'alice');
+  await followed.replace(certificate(bob));
+  await isUser(followed.api, 'bob');
+});
+
+describe('a new server in the file', () => {
+  const via = ({ url, caPem }: FaultProxy): Partial<KubeconfigOptions> => {
+    return { server: url, caPem, token: plane.adminToken };
+  };
+  const proxy = async (): Promise<FaultProxy> =>
+    await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+
+  it('gets the watches and calls, also those that wait for the old one', async () => {
+    await using before = await proxy();
+    await using next = await proxy();
+    await using followed = await follow(via(before), SHORT_MS);
+    await using watching = watchNamespaces(followed.api);
+    await waitFor(() => watching.watcher.health.connected, { message: 'the watch' });
+    await before.refuse();
+    await waitFor(() => !watching.watcher.health.connected, { message: 'the end of the watch' });
+    await assert.rejects(userOf(followed.api), { name: 'ConnectionError' });
+    const waiting = Promise.allSettled(Array.from({ length: 20 }, async () => await userOf(followed.api)));
+    await followed.replace(via(next));
+    const statuses = (await waiting).map(({ status }) => status);
+    assert.ok(statuses.includes('fulfilled'), 'only single calls try a server that does not answer');
+    await plane.api.createNamespaces(['after-move']);
+    await waitFor(() => has(watching.held, 'after-move'), { message: 'the watch of the new server' });
+  });
+
+  it('gets a watch that the old one neither answers nor refuses', async () => {
+    await using before = await proxy();
+    await using next = await proxy();
+    await using followed = await follow(via(before), SHORT_MS);
+    before.partition();
+    await using watching = watchNamespaces(followed.api);
+    await followed.replace(via(next));
+    await waitFor(() => watching.watcher.health.connected, { message: 'the watch of the new server' });
+    assert.equal(watching.watcher.health.restarts, 0, 'the move is no failure');
+  });
+
+  it('lets a call under way end', async () => {
+    await using before = await proxy();
+    await using next = await proxy();
+    await using followed = await follow(via(before), SHORT_MS);
+    const held = Promise.withResolvers<void>();
+    before.rule({ match: { method: 'GET' }, fault: { kind: 'hold', until: held.promise } });
+    const slow = followed.api.request({ method: 'GET', path: '/version' });
+    await waitFor(() => before.requests.length > 0, { message: 'the call to arrive' });
+    await followed.replace(via(next));
+    await waitFor(() => followed.replaced.length === 1, { message: 'the new connection' });
+    assert.equal(await userOf(followed.api), 'admin');
+    held.resolve();
+    assert.equal((await slow).status, 200);
+    assert.equal(before.requests.length, 1);
+  });
+});
+
+const UNUSABLE: Readonly<Record<string, readonly [content: string | undefined, message: RegExp]>> = {
+  missing: [undefined, /does not exist$/],
+  empty: ['\n', /is empty$/],
+  'cut in the middle of a line': ['apiVersion: v1\nclusters:\n- name: "te', /is not YAML/],
+  'cut between two lines': [
+    'apiVersion: v1\nclusters:\n- name: test\n',
+    /current-context|must be|is missing|is not set/,
+  ],
+  'without its context': ['apiVersion: v1\ncurrent-context: other\n', /no such context "other"/],
+};
+
+describe('a file that cannot be used', () => {
+  for (const [title, [content, message]] of Object.entries(UNUSABLE)) {
+    it(`because it is ${title} keeps the connection, and is reported once`, async () => {
+      await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
+      const { api, file, problems } = followed;
+      if (content === undefined) await rm(file);
+      else await writeFile(file, content);
+      await waitFor(() => problems.length > 0, { message: 'the problem to be reported' });
+      assert.equal(await userOf(api), 'alice');
+      assert.match(problems[0] ?? '', message);
+      assert.ok(problems[0]?.includes(FLAG) && problems[0].includes(file), problems[0]);
+      await followed.replace({ token: plane.tokenFor('bob') });
+      await isUser(api, 'bob');
+      assert.equal(problems.length, 1, problems.join('\n'));
+    });
+
+    it(`because it is ${title} is an error at the start`, async () => {
+      const file = path.join(folder, `start-${(count += 1)}`);
+      if (content !== undefined) await writeFile(file, content);
+      const opening = followKubeconfig({
+        path: file,
+        flag: FLAG,
+        env: {},
+        onReplaced: () => undefined,
+        onProblem: () => undefined,
+      });
+      await assert.rejects(opening, (error: Error) => {
+        assert.match(error.message, message);
+        return error.name === 'KubeconfigError' && error.message.startsWith(`${FLAG}: ${file}`);
+      });
+    });
+  }
+
+  it('never shows the token in it', async () => {
+    await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
+    const token = plane.tokenFor('bob');
+    await writeFile(followed.file, kubeconfigYaml({ server: plane.url, token }).replace('current-context: test', ''));
+    await waitFor(() => followed.problems.length > 0, { message: 'the problem to be reported' });
+    assert.ok(!followed.problems.join().includes(token));
+  });
+});
+
+interface Watching extends AsyncDisposable {
+  readonly watcher: Watcher;
+  readonly held: HeldObjects;
+}
+
+function watchNamespaces(api: HttpKubeApi): Watching {
+  const held = new HeldObjects();
+  const target = { name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true };
+  const watcher = new Watcher({ api, target, sink: held }).start();
+  return { watcher, held, [Symbol.asyncDispose]: async () => await watcher.stop() };
+}
+
+function has(held: HeldObjects, namespace: string): boolean {
+  return held.log.some((line) => line.split(/[ @]/)[1] === namespace);
+}
+
+async function permitNamespaces(user: string): Promise<void> {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  await plane.api.apply([
+    {
+      apiVersion: `${apiGroup}/v1`,
+      kind: 'ClusterRole',
+      metadata: { name: 'namespaces' },
+      rules: [{ apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] }],
+    },
+    {
+      apiVersion: `${apiGroup}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'namespaces' },
+      roleRef: { apiGroup, kind: 'ClusterRole', name: 'namespaces' },
+      subjects: [{ apiGroup, kind: 'User', name: user }],
+    },
+  ]);
+}
+
+/** The token of a new ServiceAccount. `revoke` settles when the API server no longer accepts it. */
+async function revocableToken(name: string): Promise<{ readonly token: string; readonly revoke: () => Promise<void> }> {
+  const metadata = { name, namespace: 'default' };
+  await plane.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata });
+  const { metadata: bound } = await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
+  const answer = await plane.api.call('POST', `/api/v1/namespaces/default/serviceaccounts/${name}/token`, {
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { boundObjectRef: { apiVersion: 'v1', kind: 'Secret', name, uid: bound.uid } },
+    },
+  });
+  const { token } = answer.status;
+  const revoke = async (): Promise<void> => {
+    await plane.api.delete(`/api/v1/namespaces/default/secrets/${name}`);
+    using client = plane.client({ token });
+    await waitFor(async () => (await client.raw('GET', '/api')).status === 401, { message: 'the token to be revoked' });
+  };
+  return { token, revoke };
+}
