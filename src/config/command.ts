@@ -8,7 +8,7 @@ import { quoted, UsageError } from './usage-error.ts';
 import { vaultConfig, vaultFlags } from './vault-flags.ts';
 
 interface Description {
-  readonly name: 'run' | ControllerName;
+  readonly name: 'run' | Exclude<ControllerName, 'syncsecret-synchronizer'>;
   /** One line of the help. */
   readonly summary: string;
   readonly examples: readonly string[];
@@ -60,7 +60,7 @@ export function base(values: CommonValues, lease: string, processInfo: ProcessIn
     vault: vaultConfig(initialValues(vaultFlags)),
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
-    syncsecret: { managementNamespace: undefined, kubelbKubeconfig: undefined, enableSecretSynchronizer: false },
+    syncsecret: { managementNamespace: undefined },
     notes: [],
   };
 }

@@ -1,7 +1,7 @@
 /** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
-import { commonFlags } from './common-flags.ts';
+import { commonFlags, type CommonValues } from './common-flags.ts';
 import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
-import { CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
+import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import { listFlag, type FlagTable, type ListenSetting } from './flags.ts';
 import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
 import {
@@ -11,14 +11,31 @@ import {
   replicatorConfig,
   replicatorFlags,
 } from './replicator-flags.ts';
+import {
+  CCM_LEASE,
+  ccmConfig,
+  ccmFlags,
+  ignoredNotes,
+  MANAGER_LEASE,
+  originalCcmFlags,
+  originalManagerFlags,
+} from './syncsecret-flags.ts';
 import { vaultEnvironment } from './vault-environment.ts';
+import { UsageError } from './usage-error.ts';
 import { vaultConfig, vaultFlags } from './vault-flags.ts';
 import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
 
 const RUN_LEASE = 'keyferry';
+const SYNC_SECRET_PREFIX = 'syncsecret-';
 
 /** In the order of the help. */
-export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [runCommand(), mirrorsCommand(), replicatorCommand()];
+export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
+  runCommand(),
+  mirrorsCommand(),
+  replicatorCommand(),
+  ccmCommand(),
+  managerCommand(),
+];
 
 /** @returns `undefined` if no command of this name runs controllers */
 export function findControllerCommand(name: string): ControllerCommand | undefined {
@@ -29,13 +46,19 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 function runCommand(): ControllerCommand {
   const list = CONTROLLERS.join(', ');
   const flags = {
-    controllers: listFlag('controllers', 'list', `comma-separated list of ${list} (default: all)`, (item) => {
-      if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
-    }),
+    controllers: listFlag(
+      'controllers',
+      'list',
+      `comma-separated list of ${list} (default: ${DEFAULT_CONTROLLERS.join(', ')})`,
+      (item) => {
+        if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
+      },
+    ),
     ...commonFlags(':8080', RUN_LEASE),
     ...mirrorsFlags,
     ...vaultFlags,
     ...replicatorFlags('replicator-'),
+    ...ccmFlags(SYNC_SECRET_PREFIX),
   };
   const description = {
     name: 'run',
@@ -45,9 +68,14 @@ function runCommand(): ControllerCommand {
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
     refuseRest(rest);
     const controllersNamed = values.controllers.length > 0;
-    const controllers = controllersNamed
+    const named = controllersNamed
       ? CONTROLLERS.filter((name) => values.controllers.includes(name))
       : DEFAULT_CONTROLLERS;
+    const hasCcm = named.includes('syncsecret-ccm');
+    if (!hasCcm && given.has('clusterName')) {
+      throw new UsageError('--syncsecret-cluster-name needs syncsecret-ccm in --controllers');
+    }
+    const controllers = withSynchronizer(named, hasCcm && values.enableSecretSynchronizer);
     return {
       ...base(values, RUN_LEASE, processInfo),
       controllers,
@@ -57,6 +85,7 @@ function runCommand(): ControllerCommand {
         : vaultConfig(values),
       mirrors: mirrorsConfig(values),
       replicator: replicatorConfig(values),
+      ...(hasCcm ? ccmConfig(values, SYNC_SECRET_PREFIX, processInfo) : {}),
     };
   });
 }
@@ -101,6 +130,70 @@ function replicatorCommand(): ControllerCommand {
     replicator: replicatorConfig(values),
     notes: restNotes(rest),
   }));
+}
+
+function ccmCommand(): ControllerCommand {
+  const ownFlags = { ...ccmFlags(''), ...originalCcmFlags };
+  const flags = { ...commonFlags('', CCM_LEASE), ...ownFlags, ...zapFlags };
+  const description = {
+    name: 'syncsecret-ccm',
+    summary: 'run only the SyncSecret controller of a tenant cluster, with the flags of the KubeLB CCM',
+    examples: ['keyferry syncsecret-ccm --cluster-name primary --kubelb-kubeconfig ~/.kube/kubelb'],
+    original: { binary: 'ccm', flags: ['kubeconfig', ...flagNames(ownFlags), ...flagNames(zapFlags)] },
+  } as const;
+  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
+    const common = base(originalElection(values, values.leaderElectionNamespace, given), CCM_LEASE, processInfo);
+    return {
+      ...common,
+      controllers: withSynchronizer(['syncsecret-ccm'], values.enableSecretSynchronizer),
+      metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
+      healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
+      logLevel: given.has('logLevel') ? values.logLevel : (zapLevel(values, given) ?? values.logLevel),
+      ...ccmConfig(values, '', processInfo),
+      notes: [...ignoredNotes(given), ...zapNotes(values), ...restNotes(rest)],
+    };
+  });
+}
+
+function managerCommand(): ControllerCommand {
+  const flags = { ...commonFlags('', MANAGER_LEASE), ...originalManagerFlags, ...zapFlags };
+  const description = {
+    name: 'syncsecret-manager',
+    summary: 'run only the SyncSecret controller of the management cluster, with the flags of the KubeLB manager',
+    examples: ['keyferry syncsecret-manager --namespace kubelb'],
+    original: {
+      binary: 'kubelb',
+      flags: ['kubeconfig', ...flagNames(originalManagerFlags), ...flagNames(zapFlags)],
+    },
+  } as const;
+  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
+    const namespace = values.namespace ?? (processInfo.env['NAMESPACE'] || 'kubelb');
+    const common = base(originalElection(values, namespace, given), MANAGER_LEASE, processInfo);
+    const zap = values.debug ? 'debug' : zapLevel(values, given);
+    return {
+      ...common,
+      controllers: ['syncsecret-manager'],
+      metricsAddress: originalAddress('metricsAddr', values.metricsAddr, given),
+      healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
+      logLevel: given.has('logLevel') ? values.logLevel : (zap ?? values.logLevel),
+      notes: [...ignoredNotes(given), ...zapNotes(values), ...restNotes(rest)],
+    };
+  });
+}
+
+/** The synchronizer is a controller of its own, which a flag of the CCM adds. */
+function withSynchronizer(controllers: readonly ControllerName[], enabled: boolean): readonly ControllerName[] {
+  return enabled ? [...new Set<ControllerName>([...controllers, 'syncsecret-synchronizer'])] : controllers;
+}
+
+/** The common values, with the flags of leader election that KubeLB's programs have. Keyferry's own flags take precedence. */
+function originalElection<V extends CommonValues & { readonly enableLeaderElection: boolean }>(
+  values: V,
+  namespace: string | undefined,
+  given: ReadonlySet<PropertyKey>,
+): V {
+  const leaderElect = given.has('leaderElect') ? values.leaderElect : values.enableLeaderElection;
+  return { ...values, leaderElect, leaderElectNamespace: values.leaderElectNamespace ?? namespace };
 }
 
 /** An address flag of an original. If only --status-address is given, it replaces the original's default address. */

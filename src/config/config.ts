@@ -89,9 +89,6 @@ export interface MirrorsConfig {
 export interface SyncSecretConfig {
   /** The tenant's namespace in the management cluster; `undefined` without the CCM. */
   readonly managementNamespace: string | undefined;
-  /** Path of the kubeconfig of the management cluster. */
-  readonly kubelbKubeconfig: string | undefined;
-  readonly enableSecretSynchronizer: boolean;
 }
 
 export type ReplicatedKind = 'secret' | 'configmap';

@@ -17,28 +17,8 @@ interface Original {
   readonly all: ReadonlySet<string>;
 }
 
-const KUBELB_FLAGS = (
-  'kubeconfig metrics-addr health-probe-bind-address enable-leader-election disable-gateway-api enable-gateway-api ' +
-  'zap-devel zap-encoder zap-log-level zap-stacktrace-level zap-time-encoding'
-).split(' ');
-
 /** Planned commands that this version does not have. Their flags are listed, so that the error can name the command. */
-const NOT_AVAILABLE: readonly Original[] = [
-  notAvailable(
-    'syncsecret-ccm',
-    'ccm',
-    'cluster-name kubelb-kubeconfig enable-secret-synchronizer leader-election-namespace node-address-type ' +
-      'enable-cloud-provider use-ingress-class use-loadbalancer-class use-gateway-class disable-ingress-controller ' +
-      'disable-gateway-controller disable-httproute-controller disable-grpcroute-controller install-gateway-api-crds ' +
-      'gateway-api-crds-channel',
-  ),
-  notAvailable(
-    'syncsecret-manager',
-    'kubelb',
-    'namespace debug listen-address envoy-cp-metrics-addr enable-tenant-migration',
-  ),
-  { command: 'generator', flags: new Set(), all: new Set() },
-];
+const NOT_AVAILABLE: readonly Original[] = [{ command: 'generator', flags: new Set(), all: new Set() }];
 
 const ORIGINALS: readonly Original[] = [
   ...CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
@@ -80,11 +60,6 @@ export function commandOfFlags(argv: readonly string[]): string | undefined {
   throw new UsageError(
     `these flags fit several commands: put the name of the command before them, one of ${[found, ...others].join(', ')}`,
   );
-}
-
-function notAvailable(command: string, binary: string, ownFlags: string): Original {
-  const flags = new Set([...KUBELB_FLAGS, ...ownFlags.split(' ')]);
-  return { command, binary, flags, all: flags };
 }
 
 /** The names of the flags before `--`. A value that looks like a flag is harmless: no original has a flag of that name. */

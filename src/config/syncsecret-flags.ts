@@ -1,0 +1,124 @@
+/** The flags of KubeLB's CCM and manager, and the flags of both roles under `run`. */
+import { join } from 'node:path';
+import { isDnsLabel } from '../runtime/dns-names.ts';
+import type { Config, ProcessInfo } from './config.ts';
+import { addressFlag, boolFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
+import { quoted, UsageError } from './usage-error.ts';
+
+/** The originals' Leases: an original and Keyferry never lead at the same time. */
+export const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
+export const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
+
+/** The prefix of the tenants' namespaces in the management cluster. */
+const TENANT_PREFIX = 'tenant-';
+
+/** @param prefix of the names under `run` */
+export function ccmFlags(prefix: string) {
+  return {
+    clusterName: textFlag(
+      `${prefix}cluster-name`,
+      'name',
+      `name of the tenant; its namespace in the management cluster is ${TENANT_PREFIX}<name>`,
+    ),
+    kubelbKubeconfig: textFlag(
+      `${prefix}kubelb-kubeconfig`,
+      'path',
+      'kubeconfig file of the management cluster (default: ~/.kube/kubelb); it is read again when it changes',
+    ),
+    enableSecretSynchronizer: boolFlag(
+      `${prefix}enable-secret-synchronizer`,
+      false,
+      'make a SyncSecret of each Secret with the label kubelb.k8c.io/managed-by=kubelb',
+    ),
+  } satisfies FlagTable;
+}
+
+export type CcmValues = FlagValues<ReturnType<typeof ccmFlags>>;
+
+/** @throws UsageError naming the flag, if there is no tenant or its namespace is not a valid name */
+export function ccmConfig(
+  values: CcmValues,
+  prefix: string,
+  { env }: Pick<ProcessInfo, 'env'>,
+): Pick<Config, 'syncsecret' | 'management'> {
+  const { clusterName, kubelbKubeconfig } = values;
+  const flag = `--${prefix}cluster-name`;
+  if (clusterName === undefined) throw new UsageError(`${flag} is required: the name of the tenant`);
+  const managementNamespace = clusterName.startsWith(TENANT_PREFIX) ? clusterName : `${TENANT_PREFIX}${clusterName}`;
+  if (!isDnsLabel(managementNamespace) || managementNamespace === TENANT_PREFIX) {
+    const rule = "of lower case letters, digits and '-', with a letter or digit at the end, and at most 63 characters";
+    throw new UsageError(
+      `${flag}: bad value ${quoted(clusterName)}: ${TENANT_PREFIX}<name> must be a namespace ${rule}`,
+    );
+  }
+  const home = env['HOME'];
+  const file = kubelbKubeconfig ?? (home ? join(home, '.kube', 'kubelb') : undefined);
+  const fileFlag = `--${prefix}kubelb-kubeconfig`;
+  if (file === undefined) throw new UsageError(`${fileFlag} is required, because $HOME is not set`);
+  return {
+    syncsecret: { managementNamespace },
+    management: { kubeconfig: file, flag: fileFlag },
+  };
+}
+
+/** Flags that the CCM and the manager of KubeLB share. */
+function originalFlags(metricsAddress: string) {
+  return {
+    metricsAddr: addressFlag('metrics-addr', metricsAddress, 'address of /metrics; 0 to disable'),
+    healthProbeBindAddress: addressFlag(
+      'health-probe-bind-address',
+      ':8081',
+      'address of /healthz and /readyz; 0 to disable',
+    ),
+    enableLeaderElection: boolFlag('enable-leader-election', true, 'same as --leader-elect'),
+  } satisfies FlagTable;
+}
+
+/** A flag of the original for another part of KubeLB. */
+const ignored = (name: string) => textFlag(name, 'value', 'accepted; without effect');
+const ignoredSwitch = (name: string) => boolFlag(name, false, 'accepted; without effect');
+
+const ccmIgnored = {
+  nodeAddressType: ignored('node-address-type'),
+  enableCloudProvider: ignoredSwitch('enable-cloud-provider'),
+  useIngressClass: ignoredSwitch('use-ingress-class'),
+  useLoadbalancerClass: ignoredSwitch('use-loadbalancer-class'),
+  useGatewayClass: ignoredSwitch('use-gateway-class'),
+  disableIngressController: ignoredSwitch('disable-ingress-controller'),
+  disableGatewayController: ignoredSwitch('disable-gateway-controller'),
+  disableHttprouteController: ignoredSwitch('disable-httproute-controller'),
+  disableGrpcrouteController: ignoredSwitch('disable-grpcroute-controller'),
+  disableGatewayApi: ignoredSwitch('disable-gateway-api'),
+  enableGatewayApi: ignoredSwitch('enable-gateway-api'),
+  installGatewayApiCrds: ignoredSwitch('install-gateway-api-crds'),
+  gatewayApiCrdsChannel: ignored('gateway-api-crds-channel'),
+} satisfies FlagTable;
+
+const managerIgnored = {
+  enableGatewayApi: ignoredSwitch('enable-gateway-api'),
+  disableGatewayApi: ignoredSwitch('disable-gateway-api'),
+  listenAddress: ignored('listen-address'),
+  envoyCpMetricsAddr: ignored('envoy-cp-metrics-addr'),
+  enableTenantMigration: ignoredSwitch('enable-tenant-migration'),
+} satisfies FlagTable;
+
+export const originalCcmFlags = {
+  ...originalFlags(':9445'),
+  leaderElectionNamespace: textFlag('leader-election-namespace', 'name', 'same as --leader-elect-namespace'),
+  ...ccmIgnored,
+} satisfies FlagTable;
+
+export const originalManagerFlags = {
+  ...originalFlags(':9443'),
+  namespace: textFlag('namespace', 'name', 'namespace of the Lease (default: $NAMESPACE, else kubelb)'),
+  debug: boolFlag('debug', false, 'same as --log-level debug'),
+  ...managerIgnored,
+} satisfies FlagTable;
+
+/** Flags of the original that were given and have no effect, as sentences for the log. */
+export function ignoredNotes(given: ReadonlySet<PropertyKey>): string[] {
+  const table: FlagTable = { ...ccmIgnored, ...managerIgnored };
+  return Object.entries(table)
+    .filter(([key]) => given.has(key))
+    .map(([, { name }]) => `--${name} has no effect: Keyferry has only the SyncSecret part of KubeLB`);
+}
