@@ -1,9 +1,8 @@
 /** A mirror whose copies are made soon gets one status write, also right after the start. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
+import { readJsonLines } from '../../support/json-lines.ts';
 import { within } from '../../support/yardstick.ts';
 import { HOME, MirrorScene } from '../mirrors/support.ts';
 
@@ -26,14 +25,10 @@ after(() => scene.close());
 
 /** The number of status writes so far. */
 const writes = (): number =>
-  readFileSync(scene.plane.auditLogPath, 'utf8')
-    .split('\n')
-    .filter((line) => line.endsWith('}'))
-    .map((line): Json => JSON.parse(line))
-    .filter(
-      ({ verb, objectRef }) =>
-        verb === 'patch' && objectRef?.resource === 'secretmirrors' && objectRef.subresource === 'status',
-    ).length;
+  readJsonLines(scene.plane.auditLogPath).filter(
+    ({ verb, objectRef }) =>
+      verb === 'patch' && objectRef?.resource === 'secretmirrors' && objectRef.subresource === 'status',
+  ).length;
 
 /** The maximum number of status writes of one mirror that report copies in progress: one for each time that the engine waited since `from`. */
 const interim = (from: number): number => Math.floor(Math.max(0, performance.now() - from) / PATIENCE_MS);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 
-import type { Json } from '../../support/api.ts';
+import { readJsonLines } from '../../support/json-lines.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
@@ -27,18 +27,13 @@ describe('while Keyferry or Vault is down', () => {
   });
   after(() => scene.close());
 
-  const lines = (path: string): Json[] =>
-    readFileSync(path, 'utf8')
-      .split('\n')
-      .filter((line) => line.endsWith('}'))
-      .map((line): Json => JSON.parse(line));
   const clusterWrites = (): string[] =>
-    lines(scene.mirrors.plane.auditLogPath)
+    readJsonLines(scene.mirrors.plane.auditLogPath)
       .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !READS.has(verb))
       .map(({ verb, requestURI }) => `${verb} ${requestURI}`);
   /** Writes of any user. */
   const vaultCalls = (operation: RegExp): string[] =>
-    lines(scene.vault.auditLogPath)
+    readJsonLines(scene.vault.auditLogPath)
       .filter(({ type, request }) => type === 'request' && operation.test(request.operation))
       .map(({ request }): string => request.path)
       .filter((path) => path.startsWith('secret/'));

@@ -1,12 +1,12 @@
 /** The policies in docs/vault.md: each permits what its scenario needs, from the first copy to the deletion of the mirror, and no more. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
 import type { VaultServer } from '../../servers/vault.ts';
 import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
 import type { Json } from '../../support/api.ts';
+import { readJsonLines } from '../../support/json-lines.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -41,8 +41,8 @@ describe('the documented policy', () => {
 
   /** The calls of the policy's holder: `read secret/data/app`. Fails if Vault refused one. */
   async function done(name: string, vault = scene.vault): Promise<ReadonlySet<string>> {
-    const lines = (await readFile(vault.auditLogPath, 'utf8')).trimEnd().split('\n');
-    const answers = lines.map((line) => JSON.parse(line) as AuditLine).filter(({ type }) => type === 'response');
+    const lines: readonly AuditLine[] = readJsonLines(vault.auditLogPath);
+    const answers = lines.filter(({ type }) => type === 'response');
     const own = answers.filter(({ auth }) => auth?.policies?.includes(name) === true);
     const refused = own.filter(({ error }) => /permission denied/.test(error ?? ''));
     assert.deepEqual(

@@ -3,10 +3,10 @@
  * depend on that: every reference is tried on a CRD that permits everything, and the audit log shows the reads.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { readJsonLines } from '../../support/json-lines.ts';
 import { permitEverything } from './permit-everything.ts';
 import { HOME, mirrorPath, MirrorScene } from './support.ts';
 
@@ -113,10 +113,7 @@ describe('a reference on a permissive CRD', () => {
   });
 
   it('causes no read in another namespace and no copy', async () => {
-    const asked = readFileSync(scene.plane.auditLogPath, 'utf8')
-      .split('\n')
-      .filter((line) => line.endsWith('}'))
-      .map((line): Json => JSON.parse(line))
+    const asked = readJsonLines(scene.plane.auditLogPath)
       .filter(({ userAgent }) => /keyferry/i.test(userAgent))
       .map(({ requestURI }): string => requestURI);
     assert.ok(asked.some((uri) => uri.includes(`/namespaces/${HOME}/secretmirrors/`)));

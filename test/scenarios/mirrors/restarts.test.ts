@@ -1,9 +1,9 @@
 /** The operator is down, killed or stopped: it catches up after the next start and repeats nothing. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { readJsonLines } from '../../support/json-lines.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
@@ -29,16 +29,13 @@ const copiesOf = async (mirror: string): Promise<Json[]> =>
     ({ metadata }) => metadata.annotations?.[OWNED_BY] === `${HOME}/${mirror}`,
   );
 
-/** Writes (and their codes) of the operator after the first `from` characters of the audit log: `create secrets default/x`. */
+/** Writes of the operator after the first `from` lines of the audit log: `create secrets default/x`. */
 const writes = (from: number): string[] =>
-  readFileSync(scene.plane.auditLogPath, 'utf8')
+  readJsonLines(scene.plane.auditLogPath)
     .slice(from)
-    .split('\n')
-    .filter((line) => line.endsWith('}'))
-    .map((line): Json => JSON.parse(line))
     .filter(({ userAgent, verb }) => /keyferry/i.test(userAgent) && !['get', 'list', 'watch'].includes(verb))
     .map(({ verb, objectRef }) => `${verb} ${objectRef.resource} ${objectRef.namespace}/${objectRef.name ?? ''}`);
-const auditSize = (): number => readFileSync(scene.plane.auditLogPath, 'utf8').length;
+const auditSize = (): number => readJsonLines(scene.plane.auditLogPath).length;
 
 const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 

@@ -3,6 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 
+import { readJsonLines } from '../../support/json-lines.ts';
 import { startVault, type VaultJson, type VaultServer, VaultServerError } from '../../servers/vault.ts';
 
 /** One line of the audit log: the fields that tests read. */
@@ -68,9 +69,7 @@ export class DevVault {
 
   /** Finished logins and calls with their tokens, in order; not those with tokens that root created. */
   audited(): readonly AuditedCall[] {
-    const lines = this.auditText().trimEnd().split('\n');
-    return lines
-      .map((line) => JSON.parse(line))
+    return readJsonLines(this.server.auditLogPath)
       .filter((entry) => entry.type === 'response' && entry.auth?.display_name !== 'token')
       .map((entry) => ({
         operation: entry.request.operation,
