@@ -27,8 +27,8 @@ beforeEach(async () => {
   if (!leader.running) leader = await scene.operator();
   if (!standby.running) standby = await scene.operator();
   await Promise.all([leader.ready(), standby.ready()]);
+  await waitFor(async () => (await isLeading(leader)) || (await isLeading(standby)), { message: 'one to lead' });
   if (await isLeading(standby)) [leader, standby] = [standby, leader];
-  await waitFor(() => isLeading(leader));
 });
 after(async () => {
   await scene.close();

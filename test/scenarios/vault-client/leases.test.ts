@@ -18,6 +18,8 @@ import { DevVault } from './dev-vault.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const PATH = 'database/creds/app';
+/** Credentials that expire within seconds. */
+const BRIEF = 'database/creds/brief';
 const found = findPostgres();
 const skip = 'missing' in found ? found.missing : false;
 let postgres: PostgresServer;
@@ -36,8 +38,8 @@ async function open(settings: object = {}): Promise<{ session: VaultSession; ent
   return { session, entries: new VaultEntries(session, { clock: systemClock }) };
 }
 
-async function credentials(entries: VaultEntries): Promise<{ lease: LeaseGrant; values: VaultValues }> {
-  const entry = await entries.read(PATH);
+async function credentials(entries: VaultEntries, path = PATH): Promise<{ lease: LeaseGrant; values: VaultValues }> {
+  const entry = await entries.read(path);
   assert.ok(entry.state === 'found' && entry.lease !== undefined);
   return { lease: entry.lease, values: entry.values };
 }
@@ -58,11 +60,13 @@ describe('leases', { skip }, () => {
     sessions = new VaultSessions({ clock: systemClock });
     await vault.policy('app', {
       [PATH]: ['read'],
+      [BRIEF]: ['read'],
       'sys/leases/revoke': ['update'],
       'auth/token/renew-accessor': ['update'],
     });
     await mountDatabase(vault.server, 'database', postgres);
-    await databaseRole(vault.server, 'database', 'app', { ttl: '3s', maxTtl: '7s' });
+    await databaseRole(vault.server, 'database', 'app', { ttl: '1h', maxTtl: '2h' });
+    await databaseRole(vault.server, 'database', 'brief', { ttl: '3s', maxTtl: '7s' });
   });
 
   after(async () => {
@@ -76,13 +80,13 @@ describe('leases', { skip }, () => {
     assert.equal((await entries.resolve(PATH)).mount.kind, 'other');
     const { lease, values } = await credentials(entries);
     assert.deepEqual([...values.keys()].toSorted(), ['password', 'username']);
-    assert.deepEqual([lease.durationSeconds, lease.renewable], [3, true]);
+    assert.deepEqual([lease.durationSeconds, lease.renewable], [3600, true]);
     assert.ok(lease.leaseId.startsWith(`${PATH}/`));
   });
 
   it('are renewed until max_ttl, and replaced before they expire', async () => {
     const { session, entries } = await open();
-    const { lease } = await credentials(entries);
+    const { lease } = await credentials(entries, BRIEF);
     let { issuedAt, durationSeconds, renewable } = lease;
     let renewals = 0;
     let late = false;
@@ -109,7 +113,7 @@ describe('leases', { skip }, () => {
     }
     assert.ok(renewals >= 1, `${renewals} renewals`);
     assert.ok(late || (await exists(lease)));
-    const next = await credentials(entries);
+    const next = await credentials(entries, BRIEF);
     assert.notEqual(next.lease.leaseId, lease.leaseId);
   });
 
@@ -124,7 +128,7 @@ describe('leases', { skip }, () => {
       message: 'the lease is gone',
     });
     await revokeLease(session, lease.leaseId);
-    const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
+    const error: unknown = await renewLease(session, lease.leaseId, 3600).catch((error: unknown) => error);
     assert.ok(isVaultError(error, 'leaseGone'), String(error));
     assert.equal(renewalVerdict(error), 'replace');
     assert.equal(renewalVerdict(new Error('no connection')), 'retry');
@@ -146,7 +150,7 @@ describe('leases', { skip }, () => {
     // Another process with another token can renew the lease.
     const { session: next } = await open();
     assert.equal(next.tokenDeadline(lease.tokenId), undefined);
-    assert.equal((await renewLease(next, lease.leaseId, 3)).durationSeconds, 3);
+    assert.equal((await renewLease(next, lease.leaseId, 3600)).durationSeconds, 3600);
     await revokeLease(next, lease.leaseId);
   });
 
@@ -158,7 +162,7 @@ describe('leases', { skip }, () => {
     await vault.write('auth/token/revoke-accessor', { accessor: lease.tokenId });
     await waitFor(
       async () => {
-        const error: unknown = await renewLease(session, lease.leaseId, 3).catch((error: unknown) => error);
+        const error: unknown = await renewLease(session, lease.leaseId, 3600).catch((error: unknown) => error);
         return isVaultError(error) && renewalVerdict(error) === 'replace' && session.tokenDeadline(lease.tokenId) === 0;
       },
       { message: 'a renewal fails permanently' },
