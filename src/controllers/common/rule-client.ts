@@ -1,69 +1,127 @@
 /** Reads and patches the rule objects of one kind on the API server. */
-import type { KubeApi, KubeObject, ObjectMeta } from '../../kube/api.ts';
-import { parseJson } from '../../kube/json.ts';
+import type { Kind } from '../../copy/model/kind.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
+import { isObjectGone } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { RuleStore } from './rule-store.ts';
 
-/** Where the objects of a kind are. */
-export interface RuleCollectionPath {
-  /** `/apis/<group>/<version>`, or `/api/v1`. */
-  readonly groupPath: string;
-  readonly plural: string;
+export interface RuleClientOptions {
+  readonly api: KubeApi;
+  readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
+  /** Takes the responses. */
+  readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
+  /** Requests only the metadata of objects. */
+  readonly metadataOnly?: boolean;
+  /**
+   * Another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a copy that it wrote
+   * itself and that are no longer desired.
+   */
+  readonly fieldManager?: string;
 }
 
-export interface RulePatch {
-  /** Has the uid or resourceVersion that must still be that of the object. */
-  readonly metadata: object;
+/** An object as it was stored. */
+interface Stored {
+  readonly metadata: Pick<
+    ObjectMeta,
+    'name' | 'namespace' | 'uid' | 'resourceVersion' | 'deletionTimestamp' | 'finalizers'
+  >;
+}
+
+/** Changes of a merge patch: `null` removes a field. */
+interface Changes {
+  readonly annotations?: Readonly<Record<string, string | null>> | undefined;
   readonly spec?: object | undefined;
-  /** Sent to the subresource. */
-  readonly status?: object;
 }
 
 export class RuleClient {
-  readonly #api: KubeApi;
-  readonly #collection: RuleCollectionPath;
-  readonly #fieldManager: string;
+  readonly #options: RuleClientOptions;
 
-  /**
-   * @param fieldManager another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a
-   *   copy that it wrote itself and that are no longer desired
-   */
-  constructor(api: KubeApi, collection: RuleCollectionPath, fieldManager = FIELD_MANAGER) {
-    this.#api = api;
-    this.#collection = collection;
-    this.#fieldManager = fieldManager;
+  constructor(options: RuleClientOptions) {
+    this.#options = options;
   }
 
   /** @param path `<namespace>/<name>` @throws ApiError, ConnectionError */
-  async get(path: string, signal: AbortSignal, accept?: string): Promise<KubeObject> {
+  async get(path: string, signal: AbortSignal): Promise<KubeObject> {
     const [namespace = '', name = ''] = path.split('/');
-    return await this.#send({ method: 'GET', path: this.#pathOf(namespace, name), accept, signal });
+    return await this.#send({ method: 'GET', path: this.#pathOf(namespace, name), signal });
   }
 
-  /** Sends a merge patch. @throws ApiError, ConnectionError */
+  /**
+   * Sends a merge patch, and stores the response.
+   * @param patch has the uid or resourceVersion that must still be that of the object
+   * @throws ApiError, ConnectionError
+   */
   async patch(
-    { name, namespace = '' }: Pick<ObjectMeta, 'name' | 'namespace'>,
-    patch: RulePatch,
+    rule: Stored,
+    patch: { readonly metadata: object; readonly spec?: object | undefined },
     signal: AbortSignal,
-    accept?: string,
-  ): Promise<KubeObject> {
+  ): Promise<void> {
+    this.#options.store?.storeResponse(await this.#patch(rule, '', patch, signal));
+  }
+
+  /** Patches the subresource `status`, and stores the response. @throws ApiError, ConnectionError */
+  async patchStatus(rule: Stored, status: object, signal: AbortSignal): Promise<void> {
+    const patch = { metadata: { uid: rule.metadata.uid }, status };
+    this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+  }
+
+  /**
+   * Adds a finalizer, and makes the other changes in the same request. Sends nothing if there is nothing to change.
+   * @throws ApiError: a conflict if the object has changed since it was stored
+   */
+  async addFinalizer(rule: Stored, finalizer: string, changes: Changes, signal: AbortSignal): Promise<void> {
+    const { resourceVersion, finalizers = [] } = rule.metadata;
+    const { annotations, spec } = changes;
+    const added = finalizers.includes(finalizer) ? undefined : [...finalizers, finalizer];
+    if (added === undefined && annotations === undefined && spec === undefined) return;
+    await this.patch(rule, { metadata: { resourceVersion, finalizers: added, annotations }, spec }, signal);
+  }
+
+  /**
+   * Removes the finalizers that the object has of these, and makes the other changes in the same request. Sends nothing if there is nothing
+   * to change; a deleted object is no error.
+   * @throws ApiError: a conflict if the object has changed since it was stored
+   */
+  async removeFinalizers(
+    rule: Stored,
+    names: readonly string[],
+    { annotations }: Pick<Changes, 'annotations'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, uid, resourceVersion, deletionTimestamp, finalizers = [] } = rule.metadata;
+    const rest = finalizers.filter((finalizer) => !names.includes(finalizer));
+    if (rest.length === finalizers.length && annotations === undefined) return;
+    try {
+      const patch = { metadata: { uid, resourceVersion, finalizers: rest, annotations } };
+      const object = await this.#patch(rule, '', patch, signal);
+      // A deleted object without a finalizer is gone, and the watch reports that.
+      if (rest.length > 0 || deletionTimestamp === undefined) this.#options.store?.storeResponse(object);
+    } catch (error) {
+      if (!isObjectGone(error, name)) throw error;
+    }
+  }
+
+  async #patch({ metadata }: Stored, subresource: string, patch: object, signal: AbortSignal): Promise<KubeObject> {
+    const { fieldManager = FIELD_MANAGER } = this.#options;
     return await this.#send({
       method: 'PATCH',
-      path: this.#pathOf(namespace, name) + (patch.status === undefined ? '' : '/status'),
-      query: { fieldManager: this.#fieldManager },
+      path: this.#pathOf(metadata.namespace ?? '', metadata.name) + subresource,
+      query: { fieldManager },
       body: JSON.stringify(patch),
       contentType: 'application/merge-patch+json',
-      accept,
       signal,
     });
   }
 
   async #send(request: Parameters<KubeApi['request']>[0]): Promise<KubeObject> {
-    const { body } = await this.#api.request(request);
+    const { api, metadataOnly = false } = this.#options;
+    const { body } = await api.request({ ...request, accept: metadataOnly ? METADATA_ONLY : undefined });
     return parseJson(body, `the answer to ${request.method} ${request.path}`) as KubeObject;
   }
 
   #pathOf(namespace: string, name: string): string {
-    const { groupPath, plural } = this.#collection;
+    const { groupPath, plural } = this.#options.kind;
     return `${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
   }
 }

@@ -2,6 +2,7 @@
  * The rule reconciler of SecretMirrors: prepares a mirror (`preparation.ts`), turns it into claims (`evaluation.ts`) and writes its
  * status (`status-update.ts`).
  */
+import type { KubeApi } from '../../kube/api.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
@@ -11,10 +12,10 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { liveRules } from '../common/live-rules.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
+import { RuleClient } from '../common/rule-client.ts';
 import { ruleName } from '../common/rule-store.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER } from './api.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_API_PATH, MIRRORS_CONTROLLER, SECRET_MIRROR_PLURAL } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
-import { getMirror } from './mirror-client.ts';
 import { MirrorPreparation, type MirrorPreparationOptions } from './preparation.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
 import { SpecCache, sourceSecretOf, type SpecOptions } from './spec.ts';
@@ -22,7 +23,8 @@ import { type MirrorStatusOptions, MirrorStatusUpdate } from './status-update.ts
 
 type PartOptions = MirrorEvaluationOptions & MirrorPreparationOptions & MirrorStatusOptions;
 
-export interface MirrorReconcilerOptions extends Omit<PartOptions, 'specs' | 'evaluation'> {
+export interface MirrorReconcilerOptions extends Omit<PartOptions, 'specs' | 'evaluation' | 'client'> {
+  readonly api: KubeApi;
   readonly patterns: PatternCache;
   readonly specOptions?: SpecOptions | undefined;
   /** A mirror was deleted. */
@@ -43,11 +45,13 @@ export class MirrorReconciler implements RuleReconciler {
   constructor(options: MirrorReconcilerOptions) {
     this.#options = options;
     this.#specs = new SpecCache(options.patterns, options.specOptions);
+    const { api, mirrors: store } = options;
+    const client = new RuleClient({ api, kind: { groupPath: MIRRORS_API_PATH, plural: SECRET_MIRROR_PLURAL }, store });
     this.getLive = liveRules(
-      async (rule, signal) => options.mirrors.versionOf(await getMirror(options.api, rule, signal)),
+      async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
       () => options.isNamespacePending?.() === true,
     );
-    const common = { ...options, specs: this.#specs };
+    const common = { ...options, client, specs: this.#specs };
     this.#preparation = new MirrorPreparation(common);
     this.#evaluation = new MirrorEvaluation(common);
     this.#status = new MirrorStatusUpdate({ ...common, evaluation: this.#evaluation });

@@ -5,8 +5,6 @@
  *   waiting for its copies ──all deleted, or marked as retained──▶ revoking its leases ──done, or time limit──▶ finalizer removed
  *     └──time limit──▶ the same; the remaining copies become orphans
  */
-import type { KubeApi } from '../../kube/api.ts';
-import { isObjectGone } from '../../kube/errors.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Namespaces } from '../../copy/cluster/namespaces.ts';
 import { isUnderWay, type SourceView } from '../../copy/model/claim.ts';
@@ -14,13 +12,12 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/mod
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
 import type { RuleProgress } from '../../copy/rule-reconciler.ts';
+import type { RuleClient } from '../common/rule-client.ts';
 import { ruleName, ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { MirrorEvaluation } from './evaluation.ts';
 import type { StaleOriginalCopies } from './stale-original-copies.ts';
 import { misreadPatterns } from './misread-patterns.ts';
-import { patchMirror } from './mirror-client.ts';
-import type { MirrorStore } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
 import type { EffectiveSpec, SpecCache } from './spec.ts';
@@ -28,8 +25,7 @@ import { nextStatus, type MirrorEvent, sameStatus, type StatusInput, type Status
 import { summarizeDeletion, namespaceList, groupOutcomes } from './summary.ts';
 
 export interface MirrorStatusOptions {
-  readonly api: KubeApi;
-  readonly mirrors: MirrorStore;
+  readonly client: RuleClient;
   readonly namespaces: Namespaces;
   readonly specs: SpecCache;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
@@ -101,7 +97,7 @@ export class MirrorStatusUpdate {
     claims: readonly Entry[],
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
-    const { specs, vault, now, deletionTimeoutMs } = this.#options;
+    const { client, specs, vault, now, deletionTimeoutMs } = this.#options;
     const spec = specs.get(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
     const remainingMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
@@ -115,7 +111,7 @@ export class MirrorStatusUpdate {
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
       this.#record(rule, mirror, events);
-      await this.#removeFinalizer(mirror, signal);
+      await client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
     }
     await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
@@ -161,8 +157,6 @@ export class MirrorStatusUpdate {
   }
 
   async #patch(rule: RuleKey, mirror: SecretMirror, status: SecretMirrorStatus, signal: AbortSignal): Promise<void> {
-    const { api, mirrors } = this.#options;
-    const { uid } = mirror.metadata;
     // A merge patch removes only the fields that it sets to null.
     const { vaultSource } = status;
     const removed = {
@@ -171,20 +165,8 @@ export class MirrorStatusUpdate {
       }),
       ...(mirror.status?.vaultLeases !== undefined && { vaultLeases: status.vaultLeases ?? null }),
     };
-    const object = await patchMirror(api, mirror, { metadata: { uid }, status: { ...status, ...removed } }, signal);
-    this.#written.set(rule, { uid, status });
-    mirrors.storeResponse(object);
-  }
-
-  async #removeFinalizer(mirror: SecretMirror, signal: AbortSignal): Promise<void> {
-    const { uid, resourceVersion, finalizers = [] } = mirror.metadata;
-    if (!finalizers.includes(SECRET_MIRROR_FINALIZER)) return;
-    const rest = finalizers.filter((finalizer) => finalizer !== SECRET_MIRROR_FINALIZER);
-    try {
-      await patchMirror(this.#options.api, mirror, { metadata: { uid, resourceVersion, finalizers: rest } }, signal);
-    } catch (error) {
-      if (!isObjectGone(error, mirror.metadata.name)) throw error;
-    }
+    await this.#options.client.patchStatus(mirror, { ...status, ...removed }, signal);
+    this.#written.set(rule, { uid: mirror.metadata.uid, status });
   }
 }
 

@@ -59,7 +59,7 @@ export class ManagerReconciler implements RuleReconciler {
     await orAborted(synced(), signal, 'waiting for the list of Secrets');
     const object = syncSecrets.store.get(rule);
     if (object?.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) === false) {
-      await syncSecrets.addFinalizer(rule, {}, signal);
+      await syncSecrets.addFinalizer(rule, undefined, signal);
     }
   }
 

@@ -1,6 +1,6 @@
 /** The SyncSecrets that are rules of one controller: the store, and the writes of finalizers and status. */
 import { clipped, ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import type { KubeApi } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
@@ -51,7 +51,6 @@ export class SyncSecrets {
 
   constructor(options: SyncSecretsOptions) {
     this.#options = options;
-    this.#client = new RuleClient(options.api, SYNC_SECRET, RULES_MANAGER);
     this.store = new RuleStore({
       controller: options.controller,
       toRule: (object) => {
@@ -61,6 +60,8 @@ export class SyncSecrets {
       versionOf: ruleVersion,
       onChange: options.onChange,
     });
+    const { api } = options;
+    this.#client = new RuleClient({ api, kind: SYNC_SECRET, store: this.store, fieldManager: RULES_MANAGER });
   }
 
   /** The version of a rule on the server; `undefined`: the object is not a rule. @throws ApiError */
@@ -69,35 +70,23 @@ export class SyncSecrets {
   }
 
   /** Adds the finalizer, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
-  async addFinalizer(rule: RuleKey, annotations: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void> {
+  async addFinalizer(
+    rule: RuleKey,
+    annotations: Readonly<Record<string, string>> | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
-    const { resourceVersion, finalizers } = object.metadata;
-    const added = finalizers.includes(SYNC_SECRET_FINALIZER)
-      ? {}
-      : { finalizers: [...finalizers, SYNC_SECRET_FINALIZER] };
-    const metadata = { resourceVersion, ...added, ...(Object.keys(annotations).length === 0 ? {} : { annotations }) };
-    this.#stored(await this.#client.patch(object.metadata, { metadata }, signal));
+    await this.#client.addFinalizer(object, SYNC_SECRET_FINALIZER, { annotations }, signal);
   }
 
   /** Removes the finalizers, also that of KubeLB. @param annotations to be removed in the same write @throws ApiError */
   async removeFinalizer(rule: RuleKey, annotations: readonly string[], signal: AbortSignal): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined) return;
-    const { resourceVersion, name, finalizers } = object.metadata;
-    const rest = finalizers.filter((one) => one !== SYNC_SECRET_FINALIZER && one !== ORIGINAL_FINALIZER);
-    if (rest.length === finalizers.length && annotations.length === 0) return;
-    const removed = Object.fromEntries(annotations.map((key) => [key, null]));
-    const metadata = {
-      resourceVersion,
-      finalizers: rest,
-      ...(annotations.length === 0 ? {} : { annotations: removed }),
-    };
-    try {
-      this.#stored(await this.#client.patch(object.metadata, { metadata }, signal));
-    } catch (error) {
-      if (!isObjectGone(error, name)) throw error;
-    }
+    const removed = annotations.length === 0 ? undefined : Object.fromEntries(annotations.map((key) => [key, null]));
+    const finalizers = [SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER];
+    await this.#client.removeFinalizers(object, finalizers, { annotations: removed }, signal);
   }
 
   /** Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause. @throws ApiError */
@@ -105,7 +94,7 @@ export class SyncSecrets {
     const object = this.store.get(rule);
     if (object === undefined) return;
     const { now } = this.#options;
-    const { uid, generation } = object.metadata;
+    const { generation } = object.metadata;
     const { phase, condition: before, observedGeneration } = object.status;
     const message = clipped(state.message);
     const { status, reason } = state;
@@ -123,9 +112,8 @@ export class SyncSecrets {
     const observed = generation === undefined ? {} : { observedGeneration: generation };
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : rfc3339(now());
     const condition = { type: SYNCED_CONDITION, status, ...observed, lastTransitionTime, reason, message };
-    const patch = { metadata: { uid }, status: { phase: state.phase, ...observed, conditions: [condition] } };
     try {
-      this.#stored(await this.#client.patch(object.metadata, patch, signal));
+      await this.#client.patchStatus(object, { phase: state.phase, ...observed, conditions: [condition] }, signal);
     } catch (error) {
       if (!isObjectGone(error, object.metadata.name)) throw error;
     }
@@ -150,9 +138,5 @@ export class SyncSecrets {
     const { name, namespace = '', uid } = metadata;
     const subject = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, namespace, name, uid };
     this.#options.recordEvent({ subject, type: 'Warning', reason, message }, `${namespace}/${name}`);
-  }
-
-  #stored(object: KubeObject): void {
-    this.store.storeResponse(object);
   }
 }

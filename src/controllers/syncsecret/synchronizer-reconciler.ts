@@ -5,8 +5,7 @@ import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
 import type { Evaluation, RuleReconciler } from '../../copy/rule-reconciler.ts';
-import { type KubeObject, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
-import { isObjectGone } from '../../kube/errors.ts';
+import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { liveRules } from '../common/live-rules.ts';
@@ -32,6 +31,7 @@ export interface SynchronizerReconcilerOptions {
   /** Name of the tenant cluster. */
   readonly cluster: string;
   readonly secrets: RuleStore<OfferedSecret>;
+  /** Of the Secrets' metadata. */
   readonly client: RuleClient;
   /** Settles when the Secrets and the SyncSecrets have been listed. */
   readonly synced: () => Promise<unknown>;
@@ -84,7 +84,7 @@ export class SynchronizerReconciler implements RuleReconciler {
     const { secrets, client } = options;
     this.getLive = liveRules(
       async (rule, signal) => {
-        const object = await client.get(ruleName(rule), signal, METADATA_ONLY);
+        const object = await client.get(ruleName(rule), signal);
         const offered = offeredSecret(object);
         // Metadata do not show `immutable`.
         return offered && offeredVersion({ ...offered, immutable: secrets.get(rule)?.immutable === true });
@@ -102,18 +102,10 @@ export class SynchronizerReconciler implements RuleReconciler {
 
   /** Removes the finalizer that KubeLB puts on offered Secrets. @throws ApiError */
   async removeFinalizer(
-    metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'resourceVersion' | 'finalizers'>,
+    metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion' | 'finalizers'>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { name, resourceVersion, finalizers = [] } = metadata;
-    if (!finalizers.includes(ORIGINAL_FINALIZER)) return;
-    const rest = finalizers.filter((one) => one !== ORIGINAL_FINALIZER);
-    try {
-      const patch = { metadata: { resourceVersion, finalizers: rest } };
-      await this.#options.client.patch(metadata, patch, signal, METADATA_ONLY);
-    } catch (error) {
-      if (!isObjectGone(error, name)) throw error;
-    }
+    await this.#options.client.removeFinalizers({ metadata }, [ORIGINAL_FINALIZER], {}, signal);
   }
 
   // eslint-disable-next-line require-yield -- nothing here takes long

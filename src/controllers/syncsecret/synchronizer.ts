@@ -48,7 +48,7 @@ class SecretSynchronizer implements Controller {
     this.reconciler = new SynchronizerReconciler({
       cluster: cluster.api.cluster,
       secrets: this.#secrets,
-      client: new RuleClient(cluster.api, SECRET),
+      client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
       onConflict: ({ metadata }, message) => {
         const { name, namespace = '', uid } = metadata;

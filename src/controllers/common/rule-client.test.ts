@@ -1,0 +1,131 @@
+/** Changes of rule objects on a real API server. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
+import { type ControlPlane, startControlPlane } from '../../../test/servers/control-plane.ts';
+import { clientOf } from '../../../test/support/kube-client.ts';
+import type { KubeObject, KubeRequest } from '../../kube/api.ts';
+import { isConflict, isObjectGone } from '../../kube/errors.ts';
+import type { HttpKubeApi } from '../../kube/http.ts';
+import { RuleClient } from './rule-client.ts';
+import { RuleStore, ruleVersion } from './rule-store.ts';
+
+const GROUP_PATH = '/apis/kubelb.k8c.io/v1alpha1';
+const COLLECTION = `${GROUP_PATH}/namespaces/default/syncsecrets`;
+const KEY = 'test:default/x';
+const { signal } = new AbortController();
+
+let plane: ControlPlane;
+let api: HttpKubeApi;
+let requests: KubeRequest[] = [];
+let store: RuleStore<KubeObject>;
+let client: RuleClient;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  api = await clientOf(plane);
+  await plane.api.apply(readCrd('syncsecrets'));
+});
+after(async () => {
+  await api[Symbol.asyncDispose]();
+  await plane.stop();
+});
+beforeEach(() => {
+  requests = [];
+  store = new RuleStore({ controller: 'test', toRule: (object) => object, versionOf: ruleVersion });
+  const recording = {
+    cluster: api.cluster,
+    stream: api.stream.bind(api),
+    request: async (request: KubeRequest) => {
+      requests.push(request);
+      return await api.request(request);
+    },
+  };
+  client = new RuleClient({ api: recording, kind: { groupPath: GROUP_PATH, plural: 'syncsecrets' }, store });
+});
+
+/** An object on the server and in the store, which replaces the one of the last test. */
+async function createRule(finalizers: readonly string[] = []): Promise<KubeObject> {
+  const path = `${COLLECTION}/x`;
+  try {
+    await plane.api.patch(path, { metadata: { finalizers: null } });
+    await plane.api.delete(path);
+  } catch (error) {
+    assert.match(String(error), /not found/);
+  }
+  const metadata = { name: 'x', namespace: 'default', finalizers };
+  store.put(await plane.api.create({ apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', metadata }));
+  return stored();
+}
+
+function stored(): KubeObject {
+  const rule = store.get(KEY);
+  assert.ok(rule !== undefined);
+  return rule;
+}
+
+async function onServer(): Promise<KubeObject> {
+  return await plane.api.get(`${COLLECTION}/x`);
+}
+
+describe('a finalizer', () => {
+  it('is added with other changes in one request, and the response is stored', async () => {
+    const rule = await createRule(['example.com/other']);
+    await client.addFinalizer(rule, 'example.com/a', { annotations: { 'example.com/note': 'n' } }, signal);
+    assert.equal(requests.length, 1);
+    assert.deepEqual(stored(), await onServer());
+    assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
+    assert.deepEqual(stored().metadata.annotations, { 'example.com/note': 'n' });
+    await client.addFinalizer(stored(), 'example.com/a', {}, signal);
+    assert.equal(requests.length, 1, 'nothing to change');
+  });
+
+  it('is not added to an object that has changed: the finalizer of another client would be lost', async () => {
+    const rule = await createRule();
+    await plane.api.patch(`${COLLECTION}/x`, { metadata: { finalizers: ['example.com/other'] } });
+    await assert.rejects(client.addFinalizer(rule, 'example.com/a', {}, signal), isConflict);
+    await assert.rejects(
+      client.removeFinalizers(await staleWith('example.com/a'), ['example.com/a'], {}, signal),
+      isConflict,
+    );
+    assert.deepEqual((await onServer()).metadata.finalizers, ['example.com/other']);
+  });
+
+  it('is removed with others in one request, while those of other clients stay', async () => {
+    const rule = await createRule(['example.com/a', 'example.com/other', 'example.com/b']);
+    const names = ['example.com/a', 'example.com/b', 'example.com/c'];
+    await client.removeFinalizers(rule, names, {}, signal);
+    assert.deepEqual(stored(), await onServer());
+    assert.deepEqual(stored().metadata.finalizers, ['example.com/other']);
+    await client.removeFinalizers(stored(), names, {}, signal);
+    assert.equal(requests.length, 1, 'nothing to remove');
+  });
+
+  it('is the last one of a deleted object: the object is gone, and a second removal is no error', async () => {
+    await createRule(['example.com/a']);
+    await plane.api.delete(`${COLLECTION}/x`);
+    store.put(await onServer());
+    const rule = stored();
+    await client.removeFinalizers(rule, ['example.com/a'], {}, signal);
+    await assert.rejects(client.get('default/x', signal), (error) => isObjectGone(error, 'x'));
+    assert.equal(stored(), rule, 'the watch reports the deletion');
+    await client.removeFinalizers(rule, ['example.com/a'], {}, signal);
+    assert.equal(requests.length, 3);
+  });
+});
+
+it('a status is written without a change of the version, and the response is stored', async () => {
+  const rule = await createRule();
+  await client.patchStatus(rule, { phase: 'Synced' }, signal);
+  assert.deepEqual(stored(), await onServer());
+  assert.deepEqual((stored() as { status?: unknown }).status, { phase: 'Synced' });
+  assert.deepEqual(await client.get('default/x', signal), stored());
+  assert.equal(ruleVersion(stored()), ruleVersion(rule));
+});
+
+/** The object in an earlier version, with a finalizer. */
+async function staleWith(finalizer: string): Promise<KubeObject> {
+  const object = await onServer();
+  return { ...object, metadata: { ...object.metadata, finalizers: [finalizer], resourceVersion: '1' } };
+}
