@@ -17,6 +17,7 @@ import {
   ccmFlags,
   ignoredNotes,
   MANAGER_LEASE,
+  managerNamespace,
   originalCcmFlags,
   originalManagerFlags,
 } from './syncsecret-flags.ts';
@@ -27,6 +28,9 @@ import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
 
 const RUN_LEASE = 'keyferry';
 const SYNC_SECRET_PREFIX = 'syncsecret-';
+
+/** For --controllers. The synchronizer has a flag of its own, as in its original. */
+const NAMEABLE = CONTROLLERS.filter((name) => name !== 'syncsecret-synchronizer');
 
 /** In the order of the help. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
@@ -44,14 +48,14 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 
 /** Every controller in one process. The flags of a controller begin with its name, where its original shares them with others. */
 function runCommand(): ControllerCommand {
-  const list = CONTROLLERS.join(', ');
+  const list = NAMEABLE.join(', ');
   const flags = {
     controllers: listFlag(
       'controllers',
       'list',
       `comma-separated list of ${list} (default: ${DEFAULT_CONTROLLERS.join(', ')})`,
       (item) => {
-        if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
+        if (!NAMEABLE.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
       },
     ),
     ...commonFlags(':8080', RUN_LEASE),
@@ -62,8 +66,12 @@ function runCommand(): ControllerCommand {
   };
   const description = {
     name: 'run',
-    summary: 'run every controller whose API is installed',
-    examples: ['keyferry run', 'keyferry run --controllers mirrors --leader-elect --status-address :9102'],
+    summary: 'run every controller whose API is installed, but the two roles of SyncSecret only by name',
+    examples: [
+      'keyferry run',
+      'keyferry run --controllers mirrors --leader-elect --status-address :9102',
+      'keyferry run --controllers mirrors,syncsecret-ccm --syncsecret-cluster-name primary',
+    ],
   } as const;
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
     refuseRest(rest);
@@ -72,9 +80,7 @@ function runCommand(): ControllerCommand {
       ? CONTROLLERS.filter((name) => values.controllers.includes(name))
       : DEFAULT_CONTROLLERS;
     const hasCcm = named.includes('syncsecret-ccm');
-    if (!hasCcm && given.has('clusterName')) {
-      throw new UsageError('--syncsecret-cluster-name needs syncsecret-ccm in --controllers');
-    }
+    if (!hasCcm) refuseCcmFlags(given);
     const controllers = withSynchronizer(named, hasCcm && values.enableSecretSynchronizer);
     return {
       ...base(values, RUN_LEASE, processInfo),
@@ -88,6 +94,13 @@ function runCommand(): ControllerCommand {
       ...(hasCcm ? ccmConfig(values, SYNC_SECRET_PREFIX, processInfo) : {}),
     };
   });
+}
+
+/** @throws UsageError for a flag that would have no effect without the CCM */
+function refuseCcmFlags(given: ReadonlySet<PropertyKey>): void {
+  for (const [key, { name }] of Object.entries(ccmFlags(SYNC_SECRET_PREFIX))) {
+    if (given.has(key)) throw new UsageError(`--${name} needs syncsecret-ccm in --controllers`);
+  }
 }
 
 function mirrorsCommand(): ControllerCommand {
@@ -167,7 +180,7 @@ function managerCommand(): ControllerCommand {
     },
   } as const;
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
-    const namespace = values.namespace ?? (processInfo.env['NAMESPACE'] || 'kubelb');
+    const namespace = values.namespace ?? managerNamespace(processInfo);
     const common = base(originalElection(values, namespace, given), MANAGER_LEASE, processInfo);
     const zap = values.debug ? 'debug' : zapLevel(values, given);
     return {

@@ -15,7 +15,8 @@ import {
 import { isDnsLabel, isSubdomain } from '../runtime/dns-names.ts';
 import { quoted, UsageError } from './usage-error.ts';
 
-const LABEL_LETTERS = "lower case letters, digits and '-'";
+/** The characters of a namespace's name, for errors. */
+export const LABEL_LETTERS = "lower case letters, digits and '-'";
 
 /** @param statusAddress the default of --status-address; empty if the original has other address flags */
 export function commonFlags(statusAddress: string, leaseName: string) {
@@ -45,7 +46,7 @@ export function commonFlags(statusAddress: string, leaseName: string) {
       'deletion-timeout',
       '60s',
       0,
-      'how long a deleted SecretMirror waits until its copies are deleted; remaining copies are deleted later',
+      'how long a deleted SecretMirror or SyncSecret waits until its copies are deleted; remaining copies are deleted later',
     ),
     leaderElect: boolFlag(
       'leader-elect',

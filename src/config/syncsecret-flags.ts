@@ -2,12 +2,16 @@
 import { join } from 'node:path';
 import { isDnsLabel } from '../runtime/dns-names.ts';
 import type { Config, ProcessInfo } from './config.ts';
-import { addressFlag, boolFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
+import { LABEL_LETTERS } from './common-flags.ts';
+import { addressFlag, boolFlag, nameFlag, textFlag, type FlagTable, type FlagValues } from './flags.ts';
 import { quoted, UsageError } from './usage-error.ts';
 
 /** The originals' Leases: an original and Keyferry never lead at the same time. */
 export const CCM_LEASE = '19f32e7b.ccm.kubelb.k8c.io';
 export const MANAGER_LEASE = '19f32e7b.kubelb.k8c.io';
+
+/** The namespace in which KubeLB installs the manager. */
+const MANAGER_NAMESPACE = 'kubelb';
 
 /** The prefix of the tenants' namespaces in the management cluster. */
 const TENANT_PREFIX = 'tenant-';
@@ -104,16 +108,36 @@ const managerIgnored = {
 
 export const originalCcmFlags = {
   ...originalFlags(':9445'),
-  leaderElectionNamespace: textFlag('leader-election-namespace', 'name', 'same as --leader-elect-namespace'),
+  leaderElectionNamespace: nameFlag(
+    'leader-election-namespace',
+    'same as --leader-elect-namespace',
+    isDnsLabel,
+    LABEL_LETTERS,
+  ),
   ...ccmIgnored,
 } satisfies FlagTable;
 
 export const originalManagerFlags = {
   ...originalFlags(':9443'),
-  namespace: textFlag('namespace', 'name', 'namespace of the Lease (default: $NAMESPACE, else kubelb)'),
+  namespace: nameFlag(
+    'namespace',
+    `namespace of the Lease (default: $NAMESPACE, else $POD_NAMESPACE, else ${MANAGER_NAMESPACE})`,
+    isDnsLabel,
+    LABEL_LETTERS,
+  ),
   debug: boolFlag('debug', false, 'same as --log-level debug'),
   ...managerIgnored,
 } satisfies FlagTable;
+
+/** The namespace of the manager's Lease without a flag. @throws UsageError for a bad $NAMESPACE */
+export function managerNamespace({ env }: Pick<ProcessInfo, 'env'>): string | undefined {
+  const named = env['NAMESPACE'] || undefined;
+  if (named !== undefined && !isDnsLabel(named)) {
+    throw new UsageError(`$NAMESPACE: bad value ${quoted(named)}: must be a name of ${LABEL_LETTERS}`);
+  }
+  // `base` uses $POD_NAMESPACE.
+  return named ?? (env['POD_NAMESPACE'] ? undefined : MANAGER_NAMESPACE);
+}
 
 /** Flags of the original that were given and have no effect, as sentences for the log. */
 export function ignoredNotes(given: ReadonlySet<PropertyKey>): string[] {

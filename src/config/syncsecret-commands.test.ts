@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { findControllerCommand } from './commands.ts';
+import type { Config, ProcessInfo } from './config.ts';
+import { quoted } from './usage-error.ts';
+
+type CommandName = 'run' | 'syncsecret-ccm' | 'syncsecret-manager';
+
+function configure(name: CommandName, argv: readonly string[], env: ProcessInfo['env'] = {}): Config {
+  const processInfo = { env: { HOME: '/home/a', ...env }, hostname: 'host', uniqueId: 'u1' };
+  const config = findControllerCommand(name)?.configure(argv, processInfo);
+  assert.ok(config);
+  return config;
+}
+
+function ccm(...argv: readonly string[]): Config {
+  return configure('syncsecret-ccm', ['--cluster-name=a', ...argv]);
+}
+
+function at(flag: string, port: number): Config['statusAddress'] {
+  return { address: { host: '', port }, flag };
+}
+
+function refused(name: CommandName, argv: readonly string[], message: string, env?: ProcessInfo['env']): void {
+  assert.throws(() => configure(name, argv, env), { name: 'UsageError', message }, argv.join(' '));
+}
+
+/** Each flag has a note that it has no effect, and there is no other note. */
+function assertNotes({ notes }: Config, flags: readonly string[]): void {
+  const noted = notes.map((note) => /^(--[\w-]+) has no effect: ./.exec(note)?.[1] ?? note);
+  assert.deepEqual(noted.toSorted(), flags.map((flag) => flag.replace(/=.*/, '')).toSorted());
+}
+
+describe('syncsecret-ccm', () => {
+  it('has the defaults of the CCM of KubeLB', () => {
+    const config = ccm();
+    const expected: Partial<Config> = {
+      controllers: ['syncsecret-ccm'],
+      controllersNamed: true,
+      management: { kubeconfig: '/home/a/.kube/kubelb', flag: '--kubelb-kubeconfig' },
+      syncsecret: { managementNamespace: 'tenant-a' },
+      metricsAddress: at('metrics-addr', 9445),
+      healthAddress: at('health-probe-bind-address', 8081),
+      statusAddress: undefined,
+      deletionTimeoutMs: 60_000,
+      logLevel: 'info',
+      notes: [],
+    };
+    for (const [key, value] of Object.entries(expected)) assert.deepEqual(config[key as keyof Config], value, key);
+    const { enabled, leaseName, namespace } = config.leaderElect;
+    assert.deepEqual([enabled, leaseName, namespace], [true, '19f32e7b.ccm.kubelb.k8c.io', undefined]);
+  });
+
+  it('reads the flags of the original', () => {
+    for (const [argv, part] of [
+      [['-kubelb-kubeconfig', 'k'], { management: { kubeconfig: 'k', flag: '--kubelb-kubeconfig' } }],
+      [['--kubeconfig=k'], { kubeconfig: 'k' }],
+      [['--enable-secret-synchronizer'], { controllers: ['syncsecret-ccm', 'syncsecret-synchronizer'] }],
+      [['--enable-secret-synchronizer=false'], { controllers: ['syncsecret-ccm'] }],
+      [['--metrics-addr=0', '--health-probe-bind-address='], { metricsAddress: undefined, healthAddress: undefined }],
+      [['--status-address=:1'], { statusAddress: at('status-address', 1), metricsAddress: undefined }],
+      [
+        ['--status-address=:1', '--metrics-addr=:2'],
+        { metricsAddress: at('metrics-addr', 2), healthAddress: undefined },
+      ],
+      [['--zap-log-level=debug'], { logLevel: 'debug' }],
+      [['--zap-log-level=debug', '--log-level=warn'], { logLevel: 'warn' }],
+      [['--deletion-timeout=5s'], { deletionTimeoutMs: 5000 }],
+      [['rest'], { notes: ['ignored "rest" and all arguments after it, as the original does'] }],
+    ] as const) {
+      const config = ccm(...argv);
+      for (const [key, value] of Object.entries(part)) {
+        assert.deepEqual(config[key as keyof Config], value, `${argv.join(' ')}: ${key}`);
+      }
+    }
+  });
+
+  it('reads the settings of leader election under both names, its own first', () => {
+    for (const [argv, expected] of [
+      [['--enable-leader-election=false'], [false, undefined]],
+      [['--leader-elect=false'], [false, undefined]],
+      [
+        ['--enable-leader-election=false', '--leader-elect'],
+        [true, undefined],
+      ],
+      [['--leader-election-namespace=n'], [true, 'n']],
+      [
+        ['--leader-election-namespace=n', '--leader-elect-namespace=m'],
+        [true, 'm'],
+      ],
+    ] as const) {
+      const { enabled, namespace } = ccm(...argv).leaderElect;
+      assert.deepEqual([enabled, namespace], expected, argv.join(' '));
+    }
+  });
+
+  it('accepts the other flags of the original, with a note', () => {
+    const flags = [
+      '--node-address-type=InternalIP',
+      '--enable-cloud-provider=false',
+      '--use-ingress-class=false',
+      '--use-loadbalancer-class',
+      '--use-gateway-class=false',
+      '--disable-ingress-controller',
+      '--disable-gateway-controller',
+      '--disable-httproute-controller',
+      '--disable-grpcroute-controller',
+      '--install-gateway-api-crds',
+      '--gateway-api-crds-channel=standard',
+      '--disable-gateway-api',
+      '--enable-gateway-api=true',
+    ];
+    assertNotes(ccm(...flags), flags);
+  });
+
+  it('takes the name of the tenant with or without its prefix', () => {
+    for (const [name, namespace] of [
+      ['primary', 'tenant-primary'],
+      ['tenant-primary', 'tenant-primary'],
+      ['1', 'tenant-1'],
+      ['tenant', 'tenant-tenant'],
+      ['a'.repeat(56), `tenant-${'a'.repeat(56)}`],
+      [`tenant-${'a'.repeat(56)}`, `tenant-${'a'.repeat(56)}`],
+    ] as const) {
+      const { managementNamespace } = configure('syncsecret-ccm', ['--cluster-name', name]).syncsecret;
+      assert.equal(managementNamespace, namespace);
+    }
+  });
+
+  it('refuses a name that makes no valid namespace, and none', () => {
+    const rule =
+      "tenant-<name> must be a namespace of lower case letters, digits and '-', with a letter or digit at the end, and at most 63 characters";
+    for (const bad of ['A', 'a.b', 'a_b', 'a-', 'a b', 'tenant-', '../x', 'a'.repeat(57), `tenant-${'a'.repeat(57)}`]) {
+      refused('syncsecret-ccm', ['--cluster-name', bad], `--cluster-name: bad value ${quoted(bad)}: ${rule}`);
+    }
+    for (const argv of [[], ['--cluster-name=']]) {
+      refused('syncsecret-ccm', argv, '--cluster-name is required: the name of the tenant');
+    }
+  });
+});
+
+it('without $HOME the kubeconfig of the management cluster must be named', () => {
+  const message = '--kubelb-kubeconfig is required, because $HOME is not set';
+  refused('syncsecret-ccm', ['--cluster-name=a'], message, { HOME: '' });
+});
+
+describe('syncsecret-manager', () => {
+  const manager = (...argv: readonly string[]): Config => configure('syncsecret-manager', argv);
+
+  it('has the defaults of the manager of KubeLB', () => {
+    const config = manager();
+    assert.deepEqual(config.controllers, ['syncsecret-manager']);
+    assert.deepEqual(config.metricsAddress, at('metrics-addr', 9443));
+    assert.deepEqual(config.healthAddress, at('health-probe-bind-address', 8081));
+    assert.equal(config.management, undefined);
+    assert.equal(config.logLevel, 'info');
+    const { enabled, leaseName, namespace } = config.leaderElect;
+    assert.deepEqual([enabled, leaseName, namespace], [true, '19f32e7b.kubelb.k8c.io', 'kubelb']);
+  });
+
+  it('has its Lease in the namespace of the flags, of the environment, or in kubelb', () => {
+    for (const [argv, env, namespace] of [
+      [['--leader-elect-namespace=m', '--namespace=n'], { NAMESPACE: 'e' }, 'm'],
+      [['--namespace=n'], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'n'],
+      [[], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'e'],
+      [[], { NAMESPACE: '', POD_NAMESPACE: 'p' }, 'p'],
+      [[], { NAMESPACE: '', POD_NAMESPACE: '' }, 'kubelb'],
+    ] as const) {
+      assert.equal(configure('syncsecret-manager', argv, env).leaderElect.namespace, namespace);
+    }
+    const letters = "must be a name of lower case letters, digits and '-'";
+    const ends = 'with a letter or digit at both ends';
+    refused('syncsecret-manager', ['--namespace=A'], `--namespace: bad value "A": ${letters}, ${ends}`);
+    const ccmFlag = '--leader-election-namespace';
+    refused('syncsecret-ccm', ['--cluster-name=a', `${ccmFlag}=A`], `${ccmFlag}: bad value "A": ${letters}, ${ends}`);
+    refused('syncsecret-manager', [], `$NAMESPACE: bad value "A": ${letters}`, { NAMESPACE: 'A' });
+  });
+
+  it('reads the flags of the original, and accepts those without effect with a note', () => {
+    assert.equal(manager('--enable-leader-election=false').leaderElect.enabled, false);
+    assert.equal(manager('--debug').logLevel, 'debug');
+    assert.equal(manager('--debug', '--log-level=error').logLevel, 'error');
+    assert.equal(manager('--zap-log-level=error').logLevel, 'error');
+    const ignored = [
+      '--listen-address=:8001',
+      '--envoy-cp-metrics-addr=:9444',
+      '--enable-tenant-migration=true',
+      '--disable-gateway-api',
+      '--enable-gateway-api',
+    ];
+    assertNotes(manager(...ignored), ignored);
+  });
+});
+
+describe('the roles of SyncSecret under run', () => {
+  const run = (...argv: readonly string[]): Config => configure('run', argv);
+
+  it('run only by name', () => {
+    assert.deepEqual(run().controllers, ['mirrors', 'replicator']);
+    assert.equal(run().management, undefined);
+    assert.deepEqual(run('--controllers=syncsecret-manager,mirrors').controllers, ['mirrors', 'syncsecret-manager']);
+  });
+
+  it('have the flags of the CCM with their name', () => {
+    const named = ['--controllers=syncsecret-ccm,syncsecret-manager', '--syncsecret-cluster-name=tenant-a'];
+    const config = run(...named, '--syncsecret-kubelb-kubeconfig=k', '--syncsecret-enable-secret-synchronizer');
+    assert.deepEqual(config.controllers, ['syncsecret-manager', 'syncsecret-ccm', 'syncsecret-synchronizer']);
+    assert.deepEqual(config.management, { kubeconfig: 'k', flag: '--syncsecret-kubelb-kubeconfig' });
+    assert.deepEqual(config.syncsecret, { managementNamespace: 'tenant-a' });
+    assert.equal(run(...named).management?.kubeconfig, '/home/a/.kube/kubelb');
+  });
+
+  it('refuse a CCM without tenant, its flags without a CCM, and the synchronizer as a controller', () => {
+    const missing = '--syncsecret-cluster-name is required: the name of the tenant';
+    refused('run', ['--controllers=syncsecret-ccm'], missing);
+    for (const flag of ['cluster-name=a', 'kubelb-kubeconfig=k', 'enable-secret-synchronizer']) {
+      const name = `--syncsecret-${flag.split('=')[0]}`;
+      refused('run', [`--syncsecret-${flag}`], `${name} needs syncsecret-ccm in --controllers`);
+    }
+    const list = 'must be a list of mirrors, replicator, syncsecret-manager, syncsecret-ccm';
+    const bad = 'syncsecret-synchronizer';
+    refused('run', [`--controllers=${bad}`], `--controllers: bad value "${bad}": ${list}`);
+  });
+});
