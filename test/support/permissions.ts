@@ -3,9 +3,13 @@ import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
 
 import type { TestApi } from './api.ts';
+import { waitFor } from './wait-for.ts';
 
 /** Verbs that allow privilege escalation. */
 const POWERS = new Set(['*', 'escalate', 'bind', 'impersonate', 'deletecollection']);
+
+/** `group/resource/subresource name: verbs` */
+const RIGHT = /^([^/]+)\/([^/ :]+)(?:\/([^ :]+))?(?: ([^:]+))?: (.+)$/;
 
 interface Rule {
   readonly apiGroups?: readonly string[];
@@ -66,6 +70,29 @@ export async function reviewRights(client: TestApi, namespace: string): Promise<
   );
   // Every authenticated user may review its own access.
   return rightsOf(rules.filter(({ apiGroups }) => !/^auth(?:orization|entication)\./.test(apiGroups?.[0] ?? '')));
+}
+
+/**
+ * Waits until the server grants a user these permissions in a namespace: roles and bindings are in force a moment after they are created.
+ * @param admin asks instead of the user, whose requests a test counts
+ */
+export async function waitForRights(
+  admin: TestApi,
+  user: { readonly user: string; readonly groups: readonly string[] },
+  namespace: string,
+  rights: readonly string[],
+): Promise<void> {
+  for (const right of rights) {
+    const [, group = '', resource, subresource, name, verbs = ''] = RIGHT.exec(right) ?? [];
+    for (const verb of verbs.split(' ')) {
+      const resourceAttributes = { namespace, verb, group: group === 'core' ? '' : group, resource, subresource, name };
+      const spec = { ...user, resourceAttributes };
+      const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+      const isGranted = async (): Promise<boolean> =>
+        (await admin.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body })).status.allowed;
+      await waitFor(isGranted, { message: `${verb} of ${right} to be granted` });
+    }
+  }
 }
 
 function objectsIn(manifest: string): RbacObject[] {

@@ -7,13 +7,14 @@ import { after, before, describe, it } from 'node:test';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
-import { bindingsIn, callsOf, reviewRights, rolesIn } from '../../support/permissions.ts';
+import { bindingsIn, callsOf, reviewRights, rolesIn, waitForRights } from '../../support/permissions.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
 import { startOperator } from './operator-process.ts';
 
 const RBAC = path.join(import.meta.dirname, '../../../deploy/rbac.yaml');
 const USER = 'system:serviceaccount:keyferry:keyferry';
+const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
 const MIRROR = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/mysecret-mirror';
 /** Repeated events are patched only after minutes. Lists are used only on servers before Kubernetes 1.34, which cannot stream the first list. */
 const RARE = new Set(['events patch', 'namespaces list', 'secrets list', 'secretmirrors list']);
@@ -43,8 +44,7 @@ const OPTIONAL = new Set(['ClusterRole keyferry-replicator', 'ClusterRole keyfer
 describe('deploy/rbac.yaml', () => {
   let plane: ControlPlane;
   before(async () => {
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:keyferry', 'system:authenticated'];
-    plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: USER, groups }] });
+    plane = await startControlPlane({ controllerManager: false, audit: true, users: [{ name: USER, groups: GROUPS }] });
   });
   after(() => plane.stop());
 
@@ -52,6 +52,9 @@ describe('deploy/rbac.yaml', () => {
     const manifest = await readFile(RBAC, 'utf8');
     await plane.api.apply(readCrds());
     await plane.api.apply(manifest);
+    const needed = Object.entries(rolesIn(manifest)).filter(([role]) => !OPTIONAL.has(role));
+    const rights = needed.flatMap(([, list]) => list);
+    await waitForRights(plane.api, { user: USER, groups: GROUPS }, 'keyferry', rights);
     const kubeconfig = await plane.writeKubeconfig({ token: plane.tokenFor(USER) });
     const operator = await startOperator(plane, kubeconfig);
     try {
@@ -61,8 +64,7 @@ describe('deploy/rbac.yaml', () => {
     }
     const { used, refused } = await requests();
     assert.deepEqual(refused, []);
-    const needed = Object.entries(rolesIn(manifest)).filter(([role]) => !OPTIONAL.has(role));
-    const granted = callsOf(needed.flatMap(([, rights]) => rights));
+    const granted = callsOf(rights);
     assert.deepEqual(
       [...used].filter((call) => !granted.has(call)),
       [],

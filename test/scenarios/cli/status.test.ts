@@ -1,6 +1,7 @@
 /** `keyferry status`: copies of the original, few permissions, output for programs, a closed pipe, and no server. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
@@ -11,7 +12,7 @@ import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
-import { writeFile } from 'node:fs/promises';
+import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
 import { type ProgramResult, runProgram } from './program.ts';
 
@@ -137,6 +138,10 @@ describe('keyferry status', () => {
     await plane.api.create({ ...rbac, kind: 'Role', rules });
     const subjects = [{ apiGroup: role.apiGroup, kind: 'User', name: TENANT }];
     await plane.api.create({ ...rbac, kind: 'RoleBinding', roleRef: role, subjects });
+    using tenant = plane.client({ token: plane.tokenFor(TENANT) });
+    const isBound = async (): Promise<boolean> =>
+      (await tenant.raw('GET', '/api/v1/namespaces/team-a/secrets')).status === 200;
+    await waitFor(isBound, { message: 'the permissions to be in force' });
     const mine = mirror('mine', 'own', ['team-.+']);
     await plane.api.create({ ...mine, metadata: { name: 'mine', namespace: 'team-a' } });
     const annotated = (name: string, annotations: object) =>

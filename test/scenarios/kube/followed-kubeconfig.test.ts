@@ -39,11 +39,17 @@ interface Followed extends AsyncDisposable {
   readonly replace: (options: Partial<KubeconfigOptions>) => Promise<void>;
 }
 
+/** Replaces a file in one step: a reader never gets a part of the content. */
+async function put(file: string, content: string): Promise<void> {
+  await writeFile(`${file}.new`, content);
+  await rename(`${file}.new`, file);
+}
+
 /** A client of a new file. @param intervalMs between two checks of the file */
 async function follow(options: Partial<KubeconfigOptions>, intervalMs: number): Promise<Followed> {
   const file = path.join(folder, `config-${(count += 1)}`);
   const replace = async (content: Partial<KubeconfigOptions>): Promise<void> => {
-    await writeFile(file, kubeconfigYaml({ server: plane.url, caPem: plane.caPem, ...content }));
+    await put(file, kubeconfigYaml({ server: plane.url, caPem: plane.caPem, ...content }));
   };
   await replace(options);
   const problems: string[] = [];
@@ -213,7 +219,7 @@ describe('a file that cannot be used', () => {
       await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
       const { api, file, problems } = followed;
       if (content === undefined) await rm(file);
-      else await writeFile(file, content);
+      else await put(file, content);
       await waitFor(() => problems.length > 0, { message: 'the problem to be reported' });
       assert.equal(await userOf(api), 'alice');
       assert.match(problems[0] ?? '', message);
@@ -243,7 +249,7 @@ describe('a file that cannot be used', () => {
   it('never shows the token in it', async () => {
     await using followed = await follow({ token: plane.tokenFor('alice') }, SHORT_MS);
     const token = plane.tokenFor('bob');
-    await writeFile(followed.file, kubeconfigYaml({ server: plane.url, token }).replace('current-context: test', ''));
+    await put(followed.file, kubeconfigYaml({ server: plane.url, token }).replace('current-context: test', ''));
     await waitFor(() => followed.problems.length > 0, { message: 'the problem to be reported' });
     assert.ok(!followed.problems.join().includes(token));
   });
