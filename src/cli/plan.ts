@@ -66,6 +66,7 @@ export async function planFiles(
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
       ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
+      ...given.flatMap((one) => notesOf(snapshot, one)),
       ...notesOn(snapshot, affected),
     ],
     unchanged: rows.length - changed.length,
@@ -89,6 +90,12 @@ function problemsOf(snapshot: Snapshot, { manifest, kind, key, namespace, proble
     problems.push(problem);
   }
   return problems.map((text) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, problem: text }));
+}
+
+/** Notes on a manifest that is not a rule in this cluster. */
+function notesOf({ readers }: Snapshot, { manifest, kind, key, namespace }: Given): PlannedNote[] {
+  const notes = [...readers.values()].flatMap((reader) => reader.notesOf?.(key) ?? []);
+  return notes.map((note) => ({ rule: `${kind} ${namespace}/${manifest.metadata.name}`, note }));
 }
 
 /** Notes on the rules in the manifests, and on rules whose source is in them. */

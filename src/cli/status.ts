@@ -50,7 +50,10 @@ export async function status(
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const found: ControllerStatus[] = [];
-  for (const reader of readers) found.push(await reader.status(snapshot, isIncluded));
+  for (const reader of readers) {
+    const one = await reader.status(snapshot, isIncluded);
+    if (one.installed || one.isOptional !== true) found.push(one);
+  }
   const rules = found.flatMap((one) => one.rules).toSorted(byName);
   const orphans = found.flatMap((one) => one.orphans).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? ''));
   const report: StatusReport = {

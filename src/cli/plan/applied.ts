@@ -54,9 +54,11 @@ export function appliedContent(kind: Kind, there: Fields, last: Fields, { object
     const values = encoding === 'base64' ? withoutLineEnds(given) : given;
     content[name] = merged(mapIn(there, name), mapIn(last, name), values);
   }
-  if (kind === SECRET) {
-    const texts = stringsOf(object['stringData'], where, 'stringData');
-    for (const key of Object.keys(texts)) checkKey(where, 'stringData', key, '');
+  const texts = stringsOf(object['stringData'], where, 'stringData');
+  for (const key of Object.keys(texts)) checkKey(where, 'stringData', key, '');
+  if (kind.overlay !== undefined) {
+    content[kind.overlay] = merged(mapIn(there, kind.overlay), mapIn(last, kind.overlay), texts);
+  } else if (kind === SECRET) {
     const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
     content['data'] = { ...mapIn(content, 'data'), ...(Object.fromEntries(encoded) as Fields) };
   }
@@ -90,7 +92,7 @@ export function appliedSpec(
 ): Fields {
   const spec = object['spec'] ?? {};
   if (!isMap(spec)) throw new ManifestError(`${where}: spec is not an object`);
-  const problem = specProblem(spec);
+  const problem = specProblem?.(spec);
   if (problem !== undefined) throw new ManifestError(`${where}: ${problem}`);
   return merged(mapIn(there, 'spec'), mapIn(last, 'spec'), spec);
 }

@@ -40,10 +40,10 @@ export function givenOf(
     // All versions are one object.
     ...collections.flatMap((collection) => {
       const { kind, apiVersions } = collection;
-      return Array.from(
-        apiVersions,
-        ([version, problem]) => [`${version} ${kind}`, { kind, collection, problem }] as const,
-      );
+      return Array.from(apiVersions, ([version, problem]) => {
+        const { content } = collection;
+        return [`${version} ${kind}`, { kind, collection, problem, ...(content && { content }) }] as const;
+      });
     }),
   ]);
   return manifests.flatMap((manifest, index) => {
@@ -89,7 +89,8 @@ function applied(
       string
     >,
   };
-  if (collection !== undefined) return { metadata: meta, spec: appliedSpec(collection, there ?? {}, last, manifest) };
+  if (collection !== undefined && contentKind === undefined)
+    return { metadata: meta, spec: appliedSpec(collection, there ?? {}, last, manifest) };
   if (contentKind === undefined) return { metadata: meta };
   const type = there === undefined && contentKind.typed ? { type: 'Opaque' } : {};
   const content = { ...type, ...appliedContent(contentKind, there ?? type, last, manifest) };
@@ -101,7 +102,8 @@ function applied(
   const { managedFields, ...rest } = meta;
   // Applying the manifest makes its user the last one to write the data.
   const keep = setsContent || managedFields === undefined ? {} : { managedFields };
-  return { ...there, ...content, metadata: { ...rest, ...keep, resourceVersion } };
+  const generation = setsContent ? { generation: (before.generation ?? 0) + 1 } : {};
+  return { ...there, ...content, metadata: { ...rest, ...keep, ...generation, resourceVersion } };
 }
 
 function same(before: Readonly<Record<string, string>> = {}, after: Readonly<Record<string, string>>): boolean {

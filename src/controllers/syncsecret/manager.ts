@@ -15,6 +15,7 @@ export const syncSecretManager: ControllerEntry = {
   kinds: [SYNC_SECRET],
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SyncSecretManager(context),
+  reader: async () => (await import('./reader.ts')).syncSecretReader,
 };
 
 /** The source component of events. */

@@ -1,7 +1,7 @@
 /** The state of a target during one run: from the index, the memory of earlier runs, and the reads of this run. */
 import { isOlder } from '../../kube/resource-version.ts';
 import type { ResourceKey } from '../model/keys.ts';
-import { contentVersion, observe, type Observed } from '../model/observed.ts';
+import { contentVersion, immutableBy, observe, type Observed } from '../model/observed.ts';
 import type { TargetReader, TargetState } from '../plan/decide.ts';
 import type { KubeStore, StoredContent } from './store.ts';
 import type { Memory, TargetMemory } from './target-memory.ts';
@@ -69,12 +69,6 @@ export class TargetRun implements TargetReader {
 function heldIn({ held, heldVersion, immutable }: Readonly<Memory> = {}): StoredContent | undefined {
   if (held === undefined || heldVersion === undefined) return undefined;
   return { version: heldVersion, fingerprint: held, immutable: immutable === true };
-}
-
-/** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */
-function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | undefined {
-  if (ownImmutable === true) return true;
-  return ownKeys === undefined ? undefined : false;
 }
 
 function newer(indexed: Observed | undefined, read: Observed | undefined): Observed | undefined {

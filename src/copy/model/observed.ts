@@ -105,6 +105,12 @@ export function contentVersion({
   return generation === undefined ? resourceVersion : `${uid}:${generation}`;
 }
 
+/** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */
+export function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | undefined {
+  if (ownImmutable === true) return true;
+  return ownKeys === undefined ? undefined : false;
+}
+
 /** A text for owner references: the same text for the same references. */
 export function ownersText(references: readonly OwnerReference[]): string {
   const lines = references.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => {

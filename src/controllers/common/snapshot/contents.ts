@@ -34,11 +34,14 @@ export class Contents {
   readonly #found = new Map<ResourceKey, Found | null>();
   readonly #signal: AbortSignal | undefined;
   readonly #changes: Changes;
+  readonly #kinds: readonly Kind[];
   /** To be read by the next batch. */
   readonly #requested = new Set<ResourceKey>();
   #batch: Promise<void> | undefined;
 
-  constructor(api: KubeApi, signal?: AbortSignal, changes: Changes = new Map()) {
+  /** @param kinds besides Secrets and ConfigMaps */
+  constructor(api: KubeApi, signal?: AbortSignal, changes: Changes = new Map(), kinds: readonly Kind[] = []) {
+    this.#kinds = [...KINDS, ...kinds];
     this.#signal = signal;
     this.#changes = changes;
     this.#api = api;
@@ -126,7 +129,7 @@ export class Contents {
 
   #kindOf(key: ResourceKey): Kind {
     const { kind } = parseResourceKey(key);
-    const known = KINDS.find((one) => one.kind === kind);
+    const known = this.#kinds.find((one) => one.kind === kind);
     if (known === undefined) throw new TypeError(`not a kind that is copied: ${key}`);
     return known;
   }

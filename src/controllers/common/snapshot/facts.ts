@@ -1,6 +1,7 @@
 /** Facts from lists that were taken once. Content is read only where metadata do not decide, for many targets at once. */
 import { namespaceOf, parseResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import { SECRET } from '../../../copy/model/kind.ts';
+import { immutableBy } from '../../../copy/model/observed.ts';
 import type { Claims } from '../../../copy/plan/claims.ts';
 import type { FactSource, TargetReader } from '../../../copy/plan/decide.ts';
 import { Contents } from './contents.ts';
@@ -10,9 +11,16 @@ import type { SnapshotOptions } from './snapshot.ts';
 export function factsFrom(
   inventory: Inventory,
   claims: Claims,
-  { api, changes, now, signal }: Pick<SnapshotOptions, 'api' | 'changes' | 'now' | 'signal'>,
+  {
+    api,
+    changes,
+    controllers,
+    now,
+    signal,
+  }: Pick<SnapshotOptions, 'api' | 'changes' | 'controllers' | 'now' | 'signal'>,
 ): { readonly source: FactSource; readonly reader: TargetReader } {
-  const contents = new Contents(api, signal, changes);
+  const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
+  const contents = new Contents(api, signal, changes, kinds);
   const reader: TargetReader = {
     state: (target) => {
       const observed = inventory.objects.get(target);
@@ -25,7 +33,7 @@ export function factsFrom(
         goingAway: false,
         held,
         type: parseResourceKey(target).kind === SECRET.kind ? held?.fingerprint.type : '',
-        immutable: held?.immutable,
+        immutable: held?.immutable ?? (observed && immutableBy(observed)),
         cannotUpdate: held?.immutable ?? false,
       };
     },

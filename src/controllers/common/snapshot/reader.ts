@@ -1,4 +1,5 @@
 /** The interface by which `status` and `plan` read the rules of a controller. */
+import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { RuleReconciler } from '../../../copy/rule-reconciler.ts';
 import type { Inventory } from './inventory.ts';
@@ -19,7 +20,9 @@ export interface RuleCollection extends Collection {
   /** The advice if the API is not installed. */
   readonly notInstalled: string;
   /** Why the server would refuse the form of a spec. */
-  readonly specProblem: (spec: Readonly<Record<string, unknown>>) => string | undefined;
+  readonly specProblem?: (spec: Readonly<Record<string, unknown>>) => string | undefined;
+  /** The rules hold content themselves, and have no spec. */
+  readonly content?: Kind;
 }
 
 export interface ReaderContext extends Pick<SnapshotOptions, 'api' | 'config' | 'now'> {
@@ -42,6 +45,8 @@ export interface RuleReader {
   titleOf(rule: RuleKey): string;
   /** Why Keyferry would not apply a rule. */
   problemsOf(object: ResourceKey): readonly string[];
+  /** Remarks on an object that is not a rule here. */
+  notesOf?(object: ResourceKey): readonly string[];
   /** A remark on a valid rule. @param claims the number of its claims */
   noteOn?(rule: RuleKey, claims: number): string | undefined;
   /**

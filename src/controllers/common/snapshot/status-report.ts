@@ -60,6 +60,8 @@ export interface ControllerStatus {
   readonly system: string;
   /** Whether its API is installed. */
   readonly installed: boolean;
+  /** Most clusters do not need it: without its API, it is not mentioned. */
+  readonly isOptional?: true;
   readonly rules: readonly RuleStatus[];
   readonly orphans: readonly OrphanStatus[];
 }

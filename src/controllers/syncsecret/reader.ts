@@ -1,0 +1,234 @@
+/**
+ * The SyncSecrets for `status` and `plan`, in a tenant cluster and in the management cluster. One that is propagated has its copy in the
+ * other cluster, which the commands do not read: its status says what came of it. Any other one has its Secret here.
+ */
+import { KeyLists } from '../../copy/model/key-lists.ts';
+import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import { SECRET } from '../../copy/model/kind.ts';
+import { observe } from '../../copy/model/observed.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import { ruleName } from '../common/rule-store.ts';
+import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
+import type { Snapshot } from '../common/snapshot/snapshot.ts';
+import {
+  byName,
+  type ControllerStatus,
+  type CopyStatus,
+  failingOf,
+  notReady,
+  orphanNote,
+  type OrphanStatus,
+  type RuleState,
+  type RuleStatus,
+} from '../common/snapshot/status-report.ts';
+import {
+  MANAGED_BY_KUBELB,
+  MANAGED_BY_LABEL,
+  SYNC_SECRET_API_PATH,
+  SYNC_SECRET_API_VERSION,
+  SYNC_SECRET_FINALIZER,
+  SYNC_SECRET_KIND,
+  SYNC_SECRET_PLURAL,
+} from './api.ts';
+import { SYNC_SECRET } from './kind.ts';
+import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
+import { COPY_LABEL, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
+import { ruleOf, type SyncSecretRule } from './rule.ts';
+import { SyncSecrets } from './sync-secrets.ts';
+
+const SYSTEM = 'syncsecret';
+
+const COLLECTION: RuleCollection = {
+  kind: SYNC_SECRET_KIND,
+  groupPath: SYNC_SECRET_API_PATH,
+  plural: SYNC_SECRET_PLURAL,
+  apiVersions: new Map([[SYNC_SECRET_API_VERSION, undefined]]),
+  notInstalled: `the CRD syncsecrets.kubelb.k8c.io is not installed: run \`keyferry crds | kubectl apply --server-side -f -\``,
+  content: SYNC_SECRET,
+};
+
+export const syncSecretReader: ControllerReader = {
+  collection: COLLECTION,
+  open: (context) => new SyncSecretReader(context),
+};
+
+class SyncSecretReader implements RuleReader {
+  readonly ruleNames = 'SyncSecrets';
+  readonly reconciler: ManagerReconciler;
+  readonly #cluster: string;
+  readonly #lists = new KeyLists();
+  /** Rules of the manager. */
+  readonly #managed: SyncSecrets;
+  /** All, by `<namespace>/<name>`. */
+  readonly #all = new Map<string, SyncSecretRule>();
+  #hasTenant = false;
+
+  constructor({ api, inventory, now }: ReaderContext) {
+    this.#cluster = api.cluster;
+    this.#managed = new SyncSecrets({
+      controller: MANAGER_CONTROLLER,
+      api,
+      isRule: isManaged,
+      onChange: () => undefined,
+      recordEvent: () => undefined,
+      now: () => now,
+    });
+    inventory.include(COLLECTION, (item) => {
+      this.#put(item);
+      const { namespace = '', name } = item.metadata;
+      const key = resourceKey(api.cluster, SYNC_SECRET_KIND, namespace, name);
+      inventory.objects.set(key, observe(item.metadata, SYNC_SECRET));
+    });
+    this.reconciler = new ManagerReconciler({
+      cluster: api.cluster,
+      syncSecrets: this.#managed,
+      metrics: undefined,
+      exists: (secret) => inventory.objects.has(secret),
+      synced: async () => await Promise.resolve(),
+      deletionTimeoutMs: 0,
+      now: () => now,
+    });
+  }
+
+  #put(item: KubeObject): void {
+    const rule = ruleOf(item, this.#lists);
+    this.#all.set(`${rule.metadata.namespace}/${rule.metadata.name}`, rule);
+    this.#hasTenant ||= rule.propagated !== undefined;
+    this.#managed.store.put(item);
+  }
+
+  *rules(): Iterable<RuleKey> {
+    for (const [rule] of this.#managed.store.all()) yield rule;
+  }
+
+  ruleOf(object: ResourceKey): RuleKey | undefined {
+    const { kind, namespace, name } = parseResourceKey(object);
+    return kind === SYNC_SECRET_KIND ? this.#managed.store.key(namespace, name) : undefined;
+  }
+
+  titleOf(rule: RuleKey): string {
+    return `${SYNC_SECRET_KIND} ${ruleName(rule)}`;
+  }
+
+  problemsOf(): readonly string[] {
+    return [];
+  }
+
+  /** Of a SyncSecret whose Secret is not in this cluster, or has no name yet. */
+  notesOf(object: ResourceKey): readonly string[] {
+    const { kind, namespace, name } = parseResourceKey(object);
+    const rule = kind === SYNC_SECRET_KIND ? this.#all.get(`${namespace}/${name}`) : undefined;
+    if (rule === undefined || isManaged(rule)) return [];
+    const place = rule.propagated ?? (this.#hasTenant ? 'the tenant’s namespace' : undefined);
+    if (place !== undefined)
+      return [`is copied to ${place} of the management cluster, which this command does not read`];
+    return [
+      'has a Secret after it is created: in a tenant cluster in the management cluster, else here, named by its uid',
+    ];
+  }
+
+  async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
+    const included = [...this.#all.values()].filter(({ metadata }) => isIncluded(metadata.namespace ?? ''));
+    const failing = included.filter((rule) => isManaged(rule) && !stateOf(rule).ready);
+    await snapshot.settle(failing.map((rule) => this.#keyOf(rule)));
+    return {
+      system: SYSTEM,
+      installed: snapshot.inventory.reaches.get(SYNC_SECRET_KIND)?.extent !== 'not installed',
+      isOptional: true,
+      rules: included.map((rule) => this.#statusOf(snapshot, rule)),
+      orphans: await this.#orphansOf(snapshot),
+    };
+  }
+
+  #statusOf(snapshot: Snapshot, rule: SyncSecretRule): RuleStatus {
+    const { namespace = '', name, uid } = rule.metadata;
+    const key = this.#keyOf(rule);
+    const state = stateOf(rule);
+    const secret = resourceKey(this.#cluster, SECRET.kind, namespace, uid);
+    const observed = snapshot.inventory.objects.get(secret);
+    const isHere = isManaged(rule);
+    const hasSecret = isHere && observed !== undefined && snapshot.claims.ownerOf(observed, secret) === key;
+    return {
+      system: SYSTEM,
+      kind: SYNC_SECRET_KIND,
+      namespace,
+      name,
+      source: `syncsecret ${namespace}/${name}`,
+      destinations: [
+        rule.propagated === undefined
+          ? `secret ${namespace}/${uid}`
+          : `syncsecret ${rule.propagated}/${uid} in management`,
+      ],
+      ...state,
+      lastSyncTime: null,
+      copies: hasSecret ? [copyOf(snapshot, secret)] : [],
+      failing: state.ready || !isHere ? [] : failingOf(snapshot, key),
+    };
+  }
+
+  /** Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
+  async #orphansOf(snapshot: Snapshot): Promise<OrphanStatus[]> {
+    const orphans: OrphanStatus[] = [];
+    const unclaimed: { readonly key: ResourceKey; readonly owner: RuleKey }[] = [];
+    const { inventory } = snapshot;
+    for (const [key, observed] of inventory.objects) {
+      const { kind, namespace, name } = parseResourceKey(key);
+      if (kind === SYNC_SECRET_KIND && observed.annotations[SECRET_ANNOTATION] === name) {
+        const secret = inventory.objects.get(resourceKey(this.#cluster, SECRET.kind, namespace, name));
+        if (secret?.labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB || !inventory.isListed(SECRET.kind, namespace))
+          continue;
+        const reason = 'its Secret is gone, or no longer has the label; the secret synchronizer will delete it';
+        orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: `${namespace}/${name}`, reason });
+      }
+      if (kind !== SECRET.kind || observed.labels[COPY_LABEL] !== SYSTEM) continue;
+      const owner = snapshot.claims.ownerOf(observed, key);
+      if (owner === undefined) {
+        const reason = 'its marks were changed, or it is a clone; Keyferry ignores it';
+        orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: '', reason });
+      } else if (!snapshot.claims.book.claims(owner, key) && inventory.isListed(SYNC_SECRET_KIND, namespace)) {
+        unclaimed.push({ key, owner });
+      }
+    }
+    await snapshot.decide(unclaimed.map(({ key }) => key));
+    for (const { key, owner } of unclaimed) {
+      const why = this.#all.has(ruleName(owner)) ? 'its SyncSecret was created again' : 'its SyncSecret does not exist';
+      const reason = `${why}; ${orphanNote(snapshot, key)}`;
+      orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: ruleName(owner), reason });
+    }
+    return orphans.toSorted(byName);
+  }
+
+  #keyOf({ metadata }: SyncSecretRule): RuleKey {
+    return this.#managed.store.key(metadata.namespace ?? '', metadata.name);
+  }
+}
+
+/**
+ * Whether the manager of this cluster makes a Secret of it. Without a copy's marks, and before a controller has seen it, the SyncSecret
+ * may be one of a tenant cluster.
+ */
+function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): boolean {
+  if (origin === 'another') return true;
+  if (propagated !== undefined || metadata.uid.startsWith('new ')) return false;
+  return metadata.finalizers.includes(SYNC_SECRET_FINALIZER) || status.phase !== undefined;
+}
+
+function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
+  const { kind, namespace, name } = parseResourceKey(key);
+  const annotations = snapshot.inventory.objects.get(key)?.annotations;
+  return { kind, namespace, name, sourceVersion: annotations?.[SOURCE_VERSION_ANNOTATION] ?? '' };
+}
+
+function stateOf({ metadata, status }: SyncSecretRule): RuleState {
+  const { phase = 'Unknown', condition, observedGeneration } = status;
+  if (metadata.deletionTimestamp !== undefined) {
+    const details = condition?.reason === 'Terminating' ? `; ${condition.message}` : '';
+    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
+  }
+  if (condition === undefined) return notReady(phase, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
+  if (observedGeneration !== metadata.generation) {
+    return notReady(phase, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
+  }
+  const ready = condition.status === 'True' && phase === 'Synced';
+  return { state: phase, ready, reason: condition.reason, message: condition.message };
+}
