@@ -1,0 +1,124 @@
+/** The CCM and its connection to the management cluster: at the start, without it, with new credentials, and without the Lease. */
+import assert from 'node:assert/strict';
+import { rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { requestToken } from '../../support/service-account.ts';
+import { CCM_ACCOUNT } from '../../support/sync-secret-clusters.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { SyncSecretScene } from './support.ts';
+
+/** Below the time between two checks of the kubeconfig. */
+const SOON_MS = 10_000;
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+describe('a kubeconfig of the management cluster that cannot be used at the start', () => {
+  const contents: Readonly<Record<string, string | undefined>> = {
+    missing: undefined,
+    empty: '',
+    'half-written': 'apiVersion: v1\nclusters:\n- cluster: {server: "https://exam',
+    'without its context': 'apiVersion: v1\ncurrent-context: there\n',
+  };
+  for (const [title, content] of Object.entries(contents)) {
+    it(`is an error that names flag and file: ${title}`, async () => {
+      const file = path.join(scene.clusters.tenantPlane.folder, `kubelb ${title}`);
+      if (content !== undefined) await writeFile(file, content);
+      await using ccm = await Keyferry.start({
+        command: 'syncsecret-ccm',
+        kubeconfig: scene.clusters.ccmKubeconfig,
+        args: ['--cluster-name=a', `--kubelb-kubeconfig=${file}`],
+      });
+      assert.equal((await ccm.ended()).code, 1);
+      const error = ccm.logs().find(({ msg }) => msg === 'exited with error');
+      assert.ok(error?.error.message.startsWith(`--kubelb-kubeconfig: ${file}: `), ccm.output);
+    });
+  }
+});
+
+it('a management cluster that is down at the start is shown, and receives everything when it answers', async () => {
+  const { link } = scene.clusters;
+  await link.refuse();
+  const tenant = await scene.tenant();
+  const ccm = await scene.ccm(tenant);
+  await scene.manager();
+  await scene.namespaces('early');
+  const object = await scene.create('early', 'one', { a: 'one' });
+  await scene.phase(object, 'Pending', {
+    reason: 'ClusterUnreachable',
+    message: /^the cluster management does not answer$/,
+  });
+  assert.equal(await ccm.metric('kubelb_ccm_kubelb_cluster_connected'), 0);
+  assert.ok(await ccm.isReady());
+  assert.match((await ccm.probe('/readyz?verbose')).text, /^\[i\]management\/watch-\d+ failed: /m);
+  await link.accept();
+  await scene.arrived(tenant, object, { a: 'one' });
+  await scene.phase(object, 'Synced');
+  assert.equal(await ccm.metric('kubelb_ccm_kubelb_cluster_connected'), 1);
+  assert.match((await ccm.probe('/readyz?verbose')).text, /^\[i\]management\/watch-\d+ ok: /m);
+  const writes = await ccm.metric('keyferry_writes_total', { cluster: 'management', result: 'ok' });
+  assert.equal(writes, 1);
+  assert.notEqual(await ccm.metric('keyferry_queue_depth', { queue: 'targets management' }), undefined);
+});
+
+it('a new token in the kubeconfig is used at once when the old one is revoked', async () => {
+  const { tenant, ccm } = await scene.running();
+  await scene.namespaces('tokens');
+  const before = await scene.create('tokens', 'before', { a: 'one' });
+  await scene.arrived(tenant, before, { a: 'one' });
+  await replaceAccount(tenant);
+  const after = await scene.create('tokens', 'after', { a: 'two' });
+  await scene.arrived(tenant, after, { a: 'two' }, SOON_MS);
+  await scene.change(scene.tenantApi, before, { a: 'three' });
+  await scene.arrived(tenant, before, { a: 'three' }, SOON_MS);
+  const changed = ccm.logs().filter(({ msg }) => msg.startsWith('the kubeconfig has changed'));
+  assert.deepEqual(
+    changed.map(({ flag, file }) => [flag, file]),
+    [['--kubelb-kubeconfig', tenant.kubeconfig]],
+  );
+  assert.ok(!ccm.output.includes(tenant.token));
+});
+
+it('a CCM without the Lease of its own cluster writes nothing to the management cluster', async () => {
+  const { link } = scene.clusters;
+  const { tenantApi } = scene;
+  const metadata = { name: '19f32e7b.ccm.kubelb.k8c.io', namespace: 'keyferry' };
+  const now = `${new Date().toISOString().slice(0, -1)}000Z`;
+  const spec = { holderIdentity: 'other', leaseDurationSeconds: 3600, acquireTime: now, renewTime: now };
+  await tenantApi.create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec });
+  const tenant = await scene.tenant();
+  const [ccm] = await Promise.all([
+    scene.ccm(tenant, { args: ['--leader-elect', '--leader-elect-namespace=keyferry'] }),
+    scene.manager(),
+  ]);
+  await scene.namespaces('standby');
+  const object = await scene.create('standby', 'one', { a: 'one' });
+  const isSilent = (): boolean => link.requests.every(({ method }) => method === 'GET');
+  await staysTrue(isSilent, 2000, 'a standby only reads');
+  await tenantApi.delete(`/apis/coordination.k8s.io/v1/namespaces/keyferry/leases/${metadata.name}`);
+  await scene.arrived(tenant, object, { a: 'one' });
+  assert.equal((await ccm.stop()).code, 0);
+});
+
+/** Makes the token of a tenant invalid, and writes another one to its kubeconfig. */
+async function replaceAccount({ namespace, kubeconfig, token: old }: Tenant): Promise<void> {
+  const { link, managementPlane } = scene.clusters;
+  const { api } = managementPlane;
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: CCM_ACCOUNT, namespace } };
+  await api.delete(`/api/v1/namespaces/${namespace}/serviceaccounts/${CCM_ACCOUNT}`);
+  using client = managementPlane.client({ token: old });
+  await waitFor(async () => (await client.raw('GET', '/api')).status === 401, {
+    message: 'the old token to be refused',
+  });
+  await api.apply(account);
+  const token = await requestToken(api, namespace, CCM_ACCOUNT);
+  await writeFile(`${kubeconfig}.new`, kubeconfigYaml({ server: link.url, caPem: link.caPem, token }));
+  await rename(`${kubeconfig}.new`, kubeconfig);
+}
