@@ -109,8 +109,9 @@ export function importsOf(text: string): Import[] {
 
 function judgeOwn(file: string, { specifier, isType }: Import): string | undefined {
   const target = path.posix.join(path.posix.dirname(file), specifier);
-  // Unit tests may import the shared helpers of tests; the program may not.
-  if (target.startsWith('test/')) return file.endsWith('.test.ts') ? undefined : 'src never imports test/';
+  // Unit tests may import the shared helpers of tests, and the CRDs; the program may not.
+  if (/^(test|scripts)\//.test(target) && file.endsWith('.test.ts')) return undefined;
+  if (target.startsWith('test/')) return 'src never imports test/';
   // package.json is not code, and neither are the build scripts at run time.
   if (!target.startsWith('src/')) return 'outside src/';
   const [from, to] = [folderOf(file), folderOf(target)];
