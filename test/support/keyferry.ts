@@ -14,7 +14,7 @@ import { resumeProcess, suspendProcess } from '../servers/suspend.ts';
 import { ensureBundle } from './bundle.ts';
 import { HttpClient } from './http.ts';
 import type { HttpAnswer } from './http.ts';
-import { readCpuSeconds, readMemory } from './process-figures.ts';
+import { readCpuSeconds, readMemory, readWaitMs } from './process-figures.ts';
 import type { MemoryFigures } from './process-figures.ts';
 import { metricValue } from './prometheus.ts';
 import { PATIENCE_MS, waitFor } from './wait-for.ts';
@@ -160,6 +160,11 @@ export class Keyferry {
   /** CPU time in user and system mode since the start, in seconds, to a hundredth. Linux only. */
   cpuSeconds(): Promise<number> {
     return readCpuSeconds(this.pid);
+  }
+
+  /** How long it has waited for a processor, ms. Linux only. */
+  waitMs(): Promise<number> {
+    return readWaitMs(this.pid);
   }
 
   /** SIGTERM or another signal that stops it; SIGKILL after a minute, which the result shows. */

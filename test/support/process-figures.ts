@@ -31,3 +31,17 @@ export async function readCpuSeconds(pid: number): Promise<number> {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
+
+/**
+ * How long the main thread has waited for a processor since its start, ms: it could run, and others did. 0 on a kernel that does not count
+ * this.
+ */
+export async function readWaitMs(pid: number): Promise<number> {
+  try {
+    const [, nanoseconds] = (await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ');
+    return Number(nanoseconds) / 1e6;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+    throw error;
+  }
+}
