@@ -2,28 +2,22 @@
  * Two clusters for SyncSecret, as a user prepares them: the CRD in both, the permissions of `deploy/`, and for each program a kubeconfig
  * with the token of its ServiceAccount. All connections of the programs pass fault proxies.
  */
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
-
 import { readCrd } from '../../scripts/crd/read-crds.ts';
 import type { ControlPlane } from '../servers/control-plane.ts';
 import type { FaultProxy } from '../servers/fault-proxy.ts';
-import type { TestApi } from './api.ts';
 import { ClusterPair } from './cluster-pair.ts';
 import type { PairOptions } from './cluster-pair.ts';
 import { Keyferry } from './keyferry.ts';
 import type { KeyferryOptions } from './keyferry.ts';
-import { requestToken, serviceAccountUser } from './service-account.ts';
-import { waitFor } from './wait-for.ts';
-
-const DEPLOY = path.join(import.meta.dirname, '../../deploy');
-/** The namespace of both programs in the cluster where they run. */
-const HOME = 'keyferry';
-export const CCM_ACCOUNT = 'keyferry-syncsecret-ccm';
-export const MANAGER_ACCOUNT = 'keyferry-syncsecret-manager';
-/** In deploy/rbac-syncsecret-tenant.yaml. */
-const EXAMPLE_NAMESPACE = 'tenant-primary';
-const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1';
+import { serviceAccountUser } from './service-account.ts';
+import {
+  CCM_ACCOUNT,
+  HOME,
+  installCcm,
+  installManager,
+  installTenant,
+  MANAGER_ACCOUNT,
+} from './sync-secret-install.ts';
 
 /** A tenant, as the management cluster knows it. */
 export interface Tenant {
@@ -80,18 +74,12 @@ export class SyncSecretClusters implements AsyncDisposable {
     const pair = await ClusterPair.start({ ...options, manifests: readCrd('syncsecrets') });
     try {
       const { tenant, management } = pair;
-      await Promise.all([
-        install(tenant.api, 'rbac-syncsecret-ccm.yaml', 'rbac-syncsecret-synchronizer.yaml'),
-        install(management.api, 'rbac-syncsecret-manager.yaml'),
-      ]);
+      const [ccmToken, managerToken] = await Promise.all([installCcm(tenant), installManager(management)]);
       const [link, tenantProxy, managerProxy] = await Promise.all([
         pair.proxy(management),
         pair.proxy(tenant),
         pair.proxy(management),
       ]);
-      const ccmToken = await requestToken(tenant.api, HOME, CCM_ACCOUNT);
-      const managerToken = await requestToken(management.api, HOME, MANAGER_ACCOUNT);
-      await Promise.all([allowed(tenant, ccmToken), allowed(management, managerToken)]);
       return new SyncSecretClusters(
         pair,
         { link, tenantProxy, managerProxy },
@@ -117,12 +105,8 @@ export class SyncSecretClusters implements AsyncDisposable {
 
   /** Creates a tenant in the management cluster, by default with a new name. */
   async addTenant(name = `number-${(this.#tenants += 1)}`): Promise<Tenant> {
-    const { api } = this.managementPlane;
     const namespace = `tenant-${name}`;
-    const manifest = await readFile(path.join(DEPLOY, 'rbac-syncsecret-tenant.yaml'), 'utf8');
-    await api.apply(manifest.replaceAll(EXAMPLE_NAMESPACE, namespace));
-    const token = await requestToken(api, namespace, CCM_ACCOUNT);
-    await allowed(this.managementPlane, token, namespace);
+    const token = await installTenant(this.managementPlane, namespace);
     return {
       name,
       namespace,
@@ -167,19 +151,6 @@ export class SyncSecretClusters implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
-}
-
-async function install(api: TestApi, ...files: readonly string[]): Promise<void> {
-  for (const file of files) await api.apply(await readFile(path.join(DEPLOY, file), 'utf8'));
-}
-
-/** Waits until the permissions of a token are in force. */
-async function allowed(plane: ControlPlane, token: string, namespace?: string): Promise<void> {
-  using client = plane.client({ token });
-  const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
-  await waitFor(async () => (await client.raw('GET', `${SYNC_SECRETS}${scope}/syncsecrets?limit=1`)).status === 200, {
-    message: 'the permissions to be in force',
-  });
 }
 
 function kubeconfig(plane: ControlPlane, proxy: FaultProxy, token: string): Promise<string> {

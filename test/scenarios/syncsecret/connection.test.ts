@@ -8,7 +8,7 @@ import { kubernetesFault } from '../../servers/fault-rules.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { requestToken } from '../../support/service-account.ts';
-import { CCM_ACCOUNT } from '../../support/sync-secret-clusters.ts';
+import { CCM_ACCOUNT } from '../../support/sync-secret-install.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';

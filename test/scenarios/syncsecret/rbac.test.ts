@@ -7,8 +7,8 @@ import type { Json, TestApi } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { bindingsIn, reviewRights, rolesIn } from '../../support/permissions.ts';
 import { requestToken } from '../../support/service-account.ts';
-import { CCM_ACCOUNT, MANAGER_ACCOUNT } from '../../support/sync-secret-clusters.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { CCM_ACCOUNT, MANAGER_ACCOUNT } from '../../support/sync-secret-install.ts';
 import { secretPath, syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 const DEPLOY = new URL('../../../deploy/', import.meta.url);

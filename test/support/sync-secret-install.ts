@@ -1,0 +1,50 @@
+/** Prepares a cluster for a program of SyncSecret with the files of `deploy/`. The CRD is not included. */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import type { ControlPlane } from '../servers/control-plane.ts';
+import { requestToken } from './service-account.ts';
+import { waitFor } from './wait-for.ts';
+
+const DEPLOY = path.join(import.meta.dirname, '../../deploy');
+/** The namespace of both programs in the cluster where they run. */
+export const HOME = 'keyferry';
+export const CCM_ACCOUNT = 'keyferry-syncsecret-ccm';
+export const MANAGER_ACCOUNT = 'keyferry-syncsecret-manager';
+/** In deploy/rbac-syncsecret-tenant.yaml. */
+const EXAMPLE_NAMESPACE = 'tenant-primary';
+
+/** In a tenant's cluster, for the CCM, the synchronizer included. @returns its token */
+export async function installCcm(plane: ControlPlane): Promise<string> {
+  await plane.api.apply(await manifest('rbac-syncsecret-ccm.yaml'));
+  await plane.api.apply(await manifest('rbac-syncsecret-synchronizer.yaml'));
+  return await tokenOf(plane, HOME, CCM_ACCOUNT);
+}
+
+/** In the management cluster, for the manager. @returns its token */
+export async function installManager(plane: ControlPlane): Promise<string> {
+  await plane.api.apply(await manifest('rbac-syncsecret-manager.yaml'));
+  return await tokenOf(plane, HOME, MANAGER_ACCOUNT);
+}
+
+/** In the management cluster, for the CCM of a tenant. @returns its token */
+export async function installTenant(plane: ControlPlane, namespace: string): Promise<string> {
+  const text = await manifest('rbac-syncsecret-tenant.yaml');
+  await plane.api.apply(text.replaceAll(EXAMPLE_NAMESPACE, namespace));
+  return await tokenOf(plane, namespace, CCM_ACCOUNT, `/namespaces/${namespace}`);
+}
+
+async function manifest(file: string): Promise<string> {
+  return await readFile(path.join(DEPLOY, file), 'utf8');
+}
+
+/** A token whose permissions are in force. */
+async function tokenOf(plane: ControlPlane, namespace: string, account: string, scope = ''): Promise<string> {
+  const token = await requestToken(plane.api, namespace, account);
+  using client = plane.client({ token });
+  const list = `/apis/kubelb.k8c.io/v1alpha1${scope}/syncsecrets?limit=1`;
+  await waitFor(async () => (await client.raw('GET', list)).status === 200, {
+    message: `the permissions of ${account} to be in force`,
+  });
+  return token;
+}
