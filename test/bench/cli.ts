@@ -63,6 +63,7 @@ function rowsOf(name: SystemName): string[] {
 const ROW_IDS: Readonly<Record<SystemName, readonly string[]>> = {
   mirrors: rowsOf('mirrors'),
   replicator: rowsOf('replicator'),
+  syncsecret: rowsOf('syncsecret'),
   vault: rowsOf('vault'),
 };
 

@@ -1,10 +1,10 @@
 /**
- * Records which copies exist in the cluster, and when they appeared, with an independent watch of all Secrets.
+ * Records which copies exist in the cluster, and when they appeared, with an independent watch: of all Secrets, or of what `View` says.
  *
  * One expectation runs at a time: a set of copies, the generation that each should have, and a start time. A copy fulfils it with
  * the first event after that time that shows this generation.
  */
-import type { TestApi } from '../support/api.ts';
+import type { Json, TestApi } from '../support/api.ts';
 import type { Watcher } from '../support/watcher.ts';
 import { copyKey, generationOf } from './workload.ts';
 
@@ -39,16 +39,28 @@ interface Expectation {
   readonly done: PromiseWithResolvers<void>;
 }
 
+/** What is watched, and how an object shows which copy it is and which generation it holds. */
+export interface View {
+  readonly path: string;
+  keyOf(object: Json): string;
+  generationOf(object: Json): string;
+}
+
+const SECRETS: View = {
+  path: '/api/v1/secrets',
+  keyOf: ({ metadata }) => copyKey(metadata.namespace, metadata.name),
+  generationOf,
+};
+
 export class CopyTracker implements AsyncDisposable {
   #watcher: Watcher | undefined;
   #expectation: Expectation | undefined;
 
-  static async open(api: TestApi): Promise<CopyTracker> {
+  static async open(api: TestApi, view: View = SECRETS): Promise<CopyTracker> {
     const tracker = new CopyTracker();
-    tracker.#watcher = await api.watch('/api/v1/secrets', ({ type, object, at }) => {
+    tracker.#watcher = await api.watch(view.path, ({ type, object, at }) => {
       if (type === 'GAP') throw new Error('the watch of the benchmark fell behind');
-      const { namespace, name } = object.metadata;
-      tracker.#see(copyKey(namespace, name), type === 'DELETED' ? undefined : generationOf(object), at);
+      tracker.#see(view.keyOf(object), type === 'DELETED' ? undefined : view.generationOf(object), at);
     });
     return tracker;
   }

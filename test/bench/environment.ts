@@ -12,6 +12,7 @@ import { Subject } from './subject.ts';
 import type { BenchSystem, SystemName } from './system.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
 import { replicatorSystem } from './systems/replicator.ts';
+import { syncSecretSystem } from './systems/syncsecret.ts';
 import { vaultSystem } from './systems/vault.ts';
 import { seed } from './workload.ts';
 
@@ -24,6 +25,7 @@ const POLL_MS = 50;
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
   mirrors: mirrorsSystem,
   replicator: replicatorSystem,
+  syncsecret: syncSecretSystem,
   vault: vaultSystem,
 };
 
@@ -71,9 +73,9 @@ export class Environment implements AsyncDisposable {
       onProgress(
         `${options.unrelated} unrelated Secrets made in ${Math.round((performance.now() - started) / 1000)} s`,
       );
-      await system.install(plane.api, readCrds(), onProgress);
+      await system.install({ plane, crds: readCrds(), options, onProgress });
       const proxy = await startTcpProxy(plane.url);
-      const tracker = await CopyTracker.open(plane.api);
+      const tracker = await CopyTracker.open(plane.api, system.view);
       const kubeconfigPath = await plane.writeKubeconfig({ server: proxy.url, token: plane.tokenFor(USER) });
       return new Environment(options, plane, system, proxy, tracker, kubeconfigPath);
     } catch (error) {

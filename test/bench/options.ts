@@ -21,9 +21,10 @@ export interface BenchOptions {
 export const USAGE = `Usage: npm run bench -- [options]
 
 Measures a controller that copies 20 sources into 50 namespaces, on a real control plane among unrelated Secrets; with
---system vault 50 entries of a real Vault by 200 SecretMirrors into 20 namespaces each, and 500 Secrets into Vault.
+--system vault 50 entries of a real Vault by 200 SecretMirrors into 20 namespaces each, and 500 Secrets into Vault; with
+--system syncsecret 500 SyncSecrets from a tenant's cluster into a management cluster, among unrelated Secrets in both.
 
-  --system NAME        mirrors (default), replicator or vault
+  --system NAME        mirrors (default), replicator, syncsecret or vault
   --scale N            unrelated Secrets in the cluster (default 10000)
   --quick              the same as --scale 1000
   --rows a,b           only these rows; the row "wide" takes as long as all others and is left out where it is not named:
@@ -61,6 +62,9 @@ export function parseOptions(
   const rowIds = rowsOf[system];
   if (values.controller !== undefined && !values.controller.includes('{kubeconfig}')) {
     throw new RangeError('--controller needs {kubeconfig} where the path of its kubeconfig is to stand');
+  }
+  if (values.controller !== undefined && system === 'syncsecret') {
+    throw new RangeError('--controller measures one program, and --system syncsecret has two');
   }
   const rows = values.rows?.split(',').map((row) => row.trim());
   const unknown = rows?.find((row) => !rowIds.includes(row));

@@ -10,8 +10,8 @@ export const mirrorsSystem = (): BenchSystem => ({
   name: 'mirrors',
   rows: [...ROWS, WIDE_ROW],
   args: ['run', '--controllers', 'mirrors'],
-  install: async (api, crds) => {
-    await api.apply(crds);
+  install: async ({ plane, crds }) => {
+    await plane.api.apply(crds);
   },
   createSources: async (api, generation, { sourceNamespace, pattern } = FLEET) => {
     await api.createMany(sourceNames().map((name) => sourceSecret(name, sourceNamespace, generation)));

@@ -9,9 +9,9 @@ export function vaultSystem(): BenchSystem {
     name: 'vault',
     args: ['run', '--controllers', 'mirrors'],
     rows: vaultRows(work),
-    install: async (api, crds, onProgress) => {
-      await api.apply(crds);
-      await work.start(api, onProgress);
+    install: async ({ plane, crds, onProgress }) => {
+      await plane.api.apply(crds);
+      await work.start(plane.api, onProgress);
     },
     createSources: (api, generation) => work.createSources(api, generation),
     removeOwners: (api) => work.removeOwners(api),
