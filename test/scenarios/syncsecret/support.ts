@@ -10,8 +10,9 @@ import type { ClustersOptions, ProgramOptions, Tenant } from '../../support/sync
 import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 
+export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
 /** The label that offers a Secret to the synchronizer. */
-const OFFERED = { 'kubelb.k8c.io/managed-by': 'kubelb' };
+export const OFFERED = { 'kubelb.k8c.io/managed-by': 'kubelb' };
 
 const API = '/apis/kubelb.k8c.io/v1alpha1';
 const OFFERED_SELECTOR = Object.entries(OFFERED)
