@@ -12,6 +12,7 @@ const PATHS: Readonly<Record<string, string>> = {
   Namespace: '/api/v1/namespaces',
   Secret: '/api/v1/namespaces/{namespace}/secrets',
   SecretMirror: '/apis/mirrors.kts.studio/v1alpha2/namespaces/{namespace}/secretmirrors',
+  SyncSecret: '/apis/kubelb.k8c.io/v1alpha1/namespaces/{namespace}/syncsecrets',
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
 };
 

@@ -18,9 +18,10 @@ import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
 import { mirrorsWalk } from './walks/mirrors.ts';
 import { replicatorWalk } from './walks/replicator.ts';
+import { syncSecretWalk } from './walks/syncsecret.ts';
 import { vaultWalk } from './walks/vault.ts';
 
-const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk];
+const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk, syncSecretWalk];
 /** Timeout of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;
@@ -52,7 +53,7 @@ async function demo(options: Options, screen: Screen, signal: AbortSignal): Prom
   let allClean = true;
   try {
     // Before Keyferry runs: on a borrowed cluster it must find only the objects of the walks.
-    const common = { cluster, screen, signal, borrowed, resources };
+    const common = { cluster, ground, screen, signal, borrowed, resources };
     const early: Stage = { ...common, until: untilOf(undefined, signal) };
     if (ground.borrowed) for (const walk of WALKS) await walk.check(early);
     hasStarted = true;

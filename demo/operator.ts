@@ -19,18 +19,27 @@ export class OperatorProcess implements AsyncDisposable {
     this.#process = process;
   }
 
-  /** Starts Keyferry and waits until it is ready. @throws Error with the end of its log if it fails */
-  static async start(ground: Ground): Promise<OperatorProcess> {
+  /**
+   * Starts Keyferry and waits until it is ready.
+   * @param command with its flags; default: the controllers of the first walks
+   * @param name of the process and its log file
+   * @throws Error with the end of its log if it fails
+   */
+  static async start(
+    ground: Pick<Ground, 'kubeconfigPath' | 'context' | 'folder'>,
+    command: readonly string[] = ['run', '--controllers', 'mirrors,replicator'],
+    name = 'keyferry',
+  ): Promise<OperatorProcess> {
     const address = `127.0.0.1:${await freePort()}`;
-    const args = ['run', '--controllers', 'mirrors,replicator', '--status-address', address];
+    const args = [...command, '--status-address', address];
     if (ground.kubeconfigPath !== undefined) args.push('--kubeconfig', ground.kubeconfigPath);
     if (ground.context !== undefined) args.push('--context', ground.context);
     const child = new ServerProcess({
-      name: 'keyferry',
+      name,
       command: process.execPath,
       // The program replaces itself with the bundle and its Node flags, so this process is Keyferry, not a wrapper.
       args: [PROGRAM, ...args],
-      logFile: path.join(ground.folder, 'keyferry.log'),
+      logFile: path.join(ground.folder, `${name}.log`),
     });
     const operator = new OperatorProcess(`http://${address}`, child);
     try {

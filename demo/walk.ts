@@ -1,9 +1,11 @@
 /** A walk shows one controller. Each is a module in `walks/`; `main.ts` lists them in order. */
 import type { DemoCluster } from './cluster.ts';
+import type { Ground } from './ground.ts';
 import type { Screen } from './screen.ts';
 
 export interface Stage {
   readonly cluster: DemoCluster;
+  readonly ground: Pick<Ground, 'kubeconfigPath' | 'context' | 'folder'>;
   readonly screen: Screen;
   readonly signal: AbortSignal;
   /** The cluster comes from a kubeconfig. */
