@@ -85,7 +85,7 @@ describe('a lease', { skip }, () => {
         seen = await vaultUsers();
         return seen.length === count && seen;
       },
-      { timeoutMs: 20_000, message: () => `${count} users, there are ${seen.join(', ')}:\n${scene.mirrors.tail()}` },
+      { message: () => `${count} users, there are ${seen.join(', ')}:\n${scene.mirrors.tail()}` },
     );
   };
   const works = ({ user, password }: Login): Promise<boolean> =>
@@ -103,7 +103,7 @@ describe('a lease', { skip }, () => {
         const text = (key: string): string => Buffer.from(copy.data[key], 'base64').toString();
         return { user: text('username'), password: text('password'), leaseId };
       },
-      { timeoutMs: 20_000, message: () => `credentials in target/${name}:\n${scene.mirrors.tail()}` },
+      { message: () => `credentials in target/${name}:\n${scene.mirrors.tail()}` },
     );
   }
 
@@ -207,7 +207,7 @@ describe('a lease', { skip }, () => {
       operator = await start();
       const next = await login('moment', current);
       assert.ok(await works(next));
-      await waitFor(async () => !(await works(current)), { timeoutMs: 20_000, message: 'the old one to end' });
+      await waitFor(async () => !(await works(current)), { message: 'the old one to end' });
       // Credentials that are not recorded anywhere yet are lost with the process. They expire with their token.
       if (index === 0) for (const lost of (await vaultUsers()).filter((name) => name !== next.user)) await drop(lost);
       await users(1);
@@ -218,7 +218,7 @@ describe('a lease', { skip }, () => {
   });
 
   async function drop(user: string): Promise<void> {
-    await database.sql(`drop role "${user}"`);
+    await database.sql(`drop role if exists "${user}"`);
   }
 
   it('belongs to one mirror: two mirrors of one path have two users and one login', async () => {
@@ -342,7 +342,7 @@ describe('a lease', { skip }, () => {
   it('is created on a database that takes 12 s to create a user', async () => {
     proxy.rule({ match: ({ path }) => path.startsWith('/v1/database/'), fault: { kind: 'delay', ms: 12_000 } });
     await scene.fromVault('slow', block('ro', 'one', { addr: proxy.url }), ['target']);
-    const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { timeoutMs: 60_000, message: 'a copy' });
+    const slow = await waitFor(() => scene.mirrors.find('target', 'slow'), { message: 'a copy' });
     assert.ok(slow.metadata.annotations[LEASE_ID]);
     proxy.clearRules();
     await remove('slow');
