@@ -6,9 +6,10 @@ import { readCrd } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../../test/servers/control-plane.ts';
 import { clientOf } from '../../../test/support/kube-client.ts';
 import type { KubeObject, KubeRequest } from '../../kube/api.ts';
-import { isConflict, isObjectGone } from '../../kube/errors.ts';
+import { isConflict, isInvalid, isObjectGone } from '../../kube/errors.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
 import { RuleClient } from './rule-client.ts';
+import { type RuleEvent, RuleStatuses } from './rule-statuses.ts';
 import { RuleStore, ruleVersion } from './rule-store.ts';
 
 const GROUP_PATH = '/apis/kubelb.k8c.io/v1alpha1';
@@ -115,13 +116,75 @@ describe('a finalizer', () => {
   });
 });
 
-it('a status is written without a change of the version, and the response is stored', async () => {
+it('a status is written to its object as a whole, and not to another object of the same name', async () => {
+  const earlier = await createRule();
   const rule = await createRule();
-  await client.patchStatus(rule, { phase: 'Synced' }, signal);
+  await client.writeStatus(rule, { phase: 'Pending', observedGeneration: 1 }, signal);
+  await client.writeStatus(rule, { phase: 'Synced' }, signal);
   assert.deepEqual(stored(), await onServer());
   assert.deepEqual((stored() as { status?: unknown }).status, { phase: 'Synced' });
   assert.deepEqual(await client.get('default/x', signal), stored());
   assert.equal(ruleVersion(stored()), ruleVersion(rule));
+  await assert.rejects(client.writeStatus(earlier, { phase: 'Failed' }, signal), isInvalid);
+  assert.deepEqual(stored(), await onServer());
+  await plane.api.delete(`${COLLECTION}/x`);
+  await client.writeStatus(rule, { phase: 'Failed' }, signal);
+});
+
+describe('the status of a rule', () => {
+  interface Status {
+    readonly phase: string;
+    readonly unknown?: string;
+  }
+  type Rule = KubeObject & { readonly status?: Status };
+
+  const isSame = (a: Status, b: Status): boolean => a.phase === b.phase && a.unknown === b.unknown;
+  const warning = (reason: string): RuleEvent => ({ type: 'Warning', reason, message: '' });
+  let events: string[] = [];
+  let statuses: RuleStatuses<Rule, Status>;
+
+  beforeEach(() => {
+    events = [];
+    const recordEvent = ({ metadata }: Rule, { reason }: RuleEvent): void => {
+      events.push(`${metadata.name} ${reason}`);
+    };
+    statuses = new RuleStatuses<Rule, Status>({ client, store, isSame, recordEvent });
+  });
+
+  const write = async (status: Status, ...reasons: readonly string[]): Promise<void> => {
+    await statuses.write(KEY, stored(), { status, events: reasons.map(warning) }, signal);
+  };
+
+  it('is written only if it changes, also where the CRD drops a field of it', async () => {
+    await createRule();
+    for (const status of [{ phase: 'Synced' }, { phase: 'Synced', unknown: 'dropped' }]) {
+      await write(status);
+      await write(status);
+      assert.deepEqual(statuses.latest(KEY, stored()), status);
+    }
+    assert.equal(requests.length, 2);
+    assert.deepEqual(stored(), await onServer());
+    assert.deepEqual((stored() as Rule).status, { phase: 'Synced' });
+    await createRule();
+    assert.equal(statuses.latest(KEY, stored()), undefined, 'another object of the same name');
+  });
+
+  it('has its events recorded once, however often its write fails', async () => {
+    const rule = await createRule();
+    const invalid = { phase: 1 as unknown as string };
+    await assert.rejects(write(invalid, 'A'), isInvalid);
+    await assert.rejects(write(invalid, 'A'), isInvalid);
+    assert.deepEqual(events, ['x A']);
+    await write({ phase: 'Failed' }, 'A');
+    assert.deepEqual(events, ['x A']);
+    await write({ phase: 'Synced' });
+    await write({ phase: 'Failed' }, 'A');
+    assert.deepEqual(events, ['x A', 'x A'], 'it happened again');
+    statuses.record(KEY, rule, [warning('B')]);
+    await write({ phase: 'Failed' });
+    statuses.record(KEY, rule, [warning('B')]);
+    assert.deepEqual(events, ['x A', 'x A', 'x B']);
+  });
 });
 
 /** The object in an earlier version, with a finalizer. */

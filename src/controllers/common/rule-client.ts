@@ -1,7 +1,7 @@
 /** Reads and patches the rule objects of one kind on the API server. */
 import type { Kind } from '../../copy/model/kind.ts';
 import { FIELD_MANAGER } from '../../copy/model/observed.ts';
-import { type KubeApi, type KubeObject, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../kube/api.ts';
 import { isObjectGone } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { RuleStore } from './rule-store.ts';
@@ -18,14 +18,6 @@ export interface RuleClientOptions {
    * itself and that are no longer desired.
    */
   readonly fieldManager?: string;
-}
-
-/** An object as it was stored. */
-interface Stored {
-  readonly metadata: Pick<
-    ObjectMeta,
-    'name' | 'namespace' | 'uid' | 'resourceVersion' | 'deletionTimestamp' | 'finalizers'
-  >;
 }
 
 /** Changes of a merge patch: `null` removes a field. */
@@ -53,24 +45,33 @@ export class RuleClient {
    * @throws ApiError, ConnectionError
    */
   async patch(
-    rule: Stored,
+    rule: KubeObject,
     patch: { readonly metadata: object; readonly spec?: object | undefined },
     signal: AbortSignal,
   ): Promise<void> {
     this.#options.store?.storeResponse(await this.#patch(rule, '', patch, signal));
   }
 
-  /** Patches the subresource `status`, and stores the response. @throws ApiError, ConnectionError */
-  async patchStatus(rule: Stored, status: object, signal: AbortSignal): Promise<void> {
-    const patch = { metadata: { uid: rule.metadata.uid }, status };
-    this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+  /** Replaces the whole status, and stores the response. A deleted object is no error. @throws ApiError, ConnectionError */
+  async writeStatus(rule: KubeObject, status: object, signal: AbortSignal): Promise<void> {
+    const { uid, name } = rule.metadata;
+    // A merge patch does not check the uid: it would write to another object of the same name.
+    const patch = [
+      { op: 'test', path: '/metadata/uid', value: uid },
+      { op: 'add', path: '/status', value: status },
+    ];
+    try {
+      this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+    } catch (error) {
+      if (!isObjectGone(error, name)) throw error;
+    }
   }
 
   /**
    * Adds a finalizer, and makes the other changes in the same request. Sends nothing if there is nothing to change.
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
-  async addFinalizer(rule: Stored, finalizer: string, changes: Changes, signal: AbortSignal): Promise<void> {
+  async addFinalizer(rule: KubeObject, finalizer: string, changes: Changes, signal: AbortSignal): Promise<void> {
     const { resourceVersion, finalizers = [] } = rule.metadata;
     const { annotations, spec } = changes;
     const added = finalizers.includes(finalizer) ? undefined : [...finalizers, finalizer];
@@ -84,7 +85,7 @@ export class RuleClient {
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
   async removeFinalizers(
-    rule: Stored,
+    rule: KubeObject,
     names: readonly string[],
     { annotations }: Pick<Changes, 'annotations'>,
     signal: AbortSignal,
@@ -102,14 +103,14 @@ export class RuleClient {
     }
   }
 
-  async #patch({ metadata }: Stored, subresource: string, patch: object, signal: AbortSignal): Promise<KubeObject> {
+  async #patch({ metadata }: KubeObject, subresource: string, patch: object, signal: AbortSignal): Promise<KubeObject> {
     const { fieldManager = FIELD_MANAGER } = this.#options;
     return await this.#send({
       method: 'PATCH',
       path: this.#pathOf(metadata.namespace ?? '', metadata.name) + subresource,
       query: { fieldManager },
       body: JSON.stringify(patch),
-      contentType: 'application/merge-patch+json',
+      contentType: `application/${Array.isArray(patch) ? 'json' : 'merge'}-patch+json`,
       signal,
     });
   }

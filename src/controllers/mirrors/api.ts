@@ -5,6 +5,7 @@
  * server accepts an object without it. Objects that were stored under an older CRD may violate the rules of the schema.
  */
 import type { KubeObject } from '../../kube/api.ts';
+import type { Condition } from '../common/condition.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 
 /** First part of the rule keys, and value of the label on copies. */
@@ -151,7 +152,7 @@ export interface SecretMirrorStatus {
   readonly lastSyncTime?: string;
   /** The `metadata.generation` of this status. */
   readonly observedGeneration?: number;
-  readonly conditions?: readonly MirrorCondition[];
+  readonly conditions?: readonly Condition[];
   readonly vaultSource?: VaultSourceStatus;
   /** Leases of this mirror: the current one, and replaced ones that are not revoked yet. */
   readonly vaultLeases?: readonly VaultLeaseRecord[];
@@ -174,15 +175,4 @@ export interface VaultSourceStatus {
   readonly leaseDuration?: number;
   /** Expiration time of the token that owns the lease, RFC 3339. A restarted operator cannot renew it. */
   readonly tokenExpirationTime?: string;
-}
-
-/** `metav1.Condition`. */
-export interface MirrorCondition {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  readonly observedGeneration?: number;
-  /** RFC 3339. */
-  readonly lastTransitionTime: string;
-  readonly reason: string;
-  readonly message: string;
 }

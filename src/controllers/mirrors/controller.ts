@@ -5,6 +5,7 @@ import type { Watcher } from '../../kube/watch/watcher.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import type { RuleEvent } from '../common/rule-statuses.ts';
 import { NamespaceChanges } from '../common/namespace-changes.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import {
@@ -23,7 +24,6 @@ import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
 import { MirrorVault } from './mirror-vault.ts';
 import { MirrorReconciler } from './reconciler.ts';
 import { COPY_LABEL, isReadOfCopies } from './shape.ts';
-import type { MirrorEvent } from './status.ts';
 import { namespaceList } from './summary.ts';
 
 export const mirrors: ControllerEntry = {
@@ -50,7 +50,7 @@ class MirrorsController implements Controller {
     const { regexMode } = config.mirrors;
     const secrets = cluster.store(SECRET);
     const patterns = new PatternCache(regexMode);
-    const recordEvent = ({ metadata }: SecretMirror, event: MirrorEvent): void => {
+    const recordEvent = ({ metadata }: SecretMirror, event: RuleEvent): void => {
       const { name, namespace = '', uid } = metadata;
       const subject = { apiVersion: MIRRORS_API_VERSION, kind: SECRET_MIRROR_KIND, namespace, name, uid };
       context.recordEvent(MIRRORS_EVENT_COMPONENT, { subject, ...event }, { mirror: `${namespace}/${name}` });

@@ -41,8 +41,8 @@ describe('a mirror that is being deleted, after the deletion timeout', () => {
       api: {
         cluster: 'c',
         request: async ({ body = '' }) => {
-          const { metadata } = JSON.parse(String(body)) as SecretMirror;
-          isRemoved ||= metadata.finalizers?.length === 0;
+          const { metadata } = JSON.parse(String(body)) as Partial<SecretMirror>;
+          isRemoved ||= metadata?.finalizers?.length === 0;
           return await Promise.resolve({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(mirror)) });
         },
         stream: unused,

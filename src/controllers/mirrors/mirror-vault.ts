@@ -11,6 +11,7 @@ import {
 } from '../../copy/vault/locations.ts';
 import type { LeaseEvent } from '../../copy/vault/lease.ts';
 import type { LeaseRecord } from '../../copy/vault/leases.ts';
+import type { RuleEvent } from '../common/rule-statuses.ts';
 import { ruleName } from '../common/rule-store.ts';
 import { MIRROR_ANNOTATIONS, type SecretMirror, type VaultBlock } from './api.ts';
 import type { MirrorMetrics } from './metrics.ts';
@@ -18,12 +19,11 @@ import { MirrorLeases, type MirrorLeasesOptions } from './mirror-leases.ts';
 import type { MirrorStore } from './mirror-store.ts';
 import { LEASE_ORIGIN_ANNOTATION } from './shape.ts';
 import { type EffectiveSpec, sourceLocationOf } from './spec.ts';
-import type { MirrorEvent } from './status.ts';
 
 export interface MirrorVaultOptions extends MirrorLeasesOptions {
   readonly mirrors: MirrorStore;
   readonly metrics: MirrorMetrics;
-  readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
+  readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
 }
 
 export class MirrorVault implements LeaseObserver {

@@ -2,6 +2,7 @@
  * Finds patterns that match no namespace because they are a glob (`team-*`) or a list (`a,b`) instead of a regular expression. They
  * are still regular expressions, as in the original; a condition and an event report them. Pure.
  */
+import { clipped } from '../../runtime/clipped.ts';
 import type { NamespacePattern } from '../common/namespace-patterns.ts';
 
 /** A pattern that looks like a glob or a list. */
@@ -26,7 +27,7 @@ const GLOB = /(?<=[a-z0-9-])[*?]/g;
 /** @returns `undefined` if the text looks like a regular expression */
 export function suspectPattern(field: string, text: string, pattern: NamespacePattern): SuspectPattern | undefined {
   const literal = text.replaceAll(NOT_LITERAL, '!');
-  const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).toWellFormed()}…` : text;
+  const shown = clipped(text, MAX_SHOWN);
   const advice = adviceFor(literal, shown);
   if (advice === undefined) return undefined;
   return { message: `${field}: "${shown}" matches no namespace: ${advice}`, pattern };

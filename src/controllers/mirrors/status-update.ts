@@ -13,25 +13,28 @@ import type { Entry } from '../../copy/plan/claim-book.ts';
 import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
 import type { RuleProgress } from '../../copy/rule-reconciler.ts';
 import type { RuleClient } from '../common/rule-client.ts';
+import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, ruleVersion } from '../common/rule-store.ts';
 import { SECRET_MIRROR_FINALIZER, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import type { MirrorEvaluation } from './evaluation.ts';
 import type { StaleOriginalCopies } from './stale-original-copies.ts';
 import { misreadPatterns } from './misread-patterns.ts';
+import type { MirrorStore } from './mirror-store.ts';
 import type { MirrorVault } from './mirror-vault.ts';
 import { RetainShape } from './shape.ts';
 import type { EffectiveSpec, SpecCache } from './spec.ts';
-import { nextStatus, type MirrorEvent, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
+import { nextStatus, sameStatus, type StatusInput, type StatusOutput } from './status.ts';
 import { summarizeDeletion, namespaceList, groupOutcomes } from './summary.ts';
 
 export interface MirrorStatusOptions {
   readonly client: RuleClient;
+  readonly mirrors: MirrorStore;
   readonly namespaces: Namespaces;
   readonly specs: SpecCache;
   readonly viewOf: (source: ResourceKey | undefined) => SourceView;
   readonly evaluation: MirrorEvaluation;
   readonly vault?: MirrorVault | undefined;
-  readonly recordEvent: (mirror: SecretMirror, event: MirrorEvent) => void;
+  readonly recordEvent: (mirror: SecretMirror, event: RuleEvent) => void;
   /** All copies of a mirror are up to date. */
   readonly onSynced: (mirror: string, spec: EffectiveSpec, namespaces: number) => void;
   readonly staleOriginalCopies?: StaleOriginalCopies | undefined;
@@ -46,13 +49,17 @@ const NO_SOURCE: SourceView = { state: 'missing', reason: 'Deleted', message: 't
 
 export class MirrorStatusUpdate {
   readonly #options: MirrorStatusOptions;
-  /** The last written status of each mirror. A CRD without one of its fields drops that field; this must not cause a write each time. */
-  readonly #written = new Map<RuleKey, { readonly uid: string; readonly status: SecretMirrorStatus }>();
-  /** Events that were recorded for a status that is not written yet. */
-  readonly #recorded = new Map<RuleKey, string>();
+  readonly #statuses: RuleStatuses<SecretMirror, SecretMirrorStatus>;
 
   constructor(options: MirrorStatusOptions) {
     this.#options = options;
+    const { client, mirrors: store, recordEvent } = options;
+    this.#statuses = new RuleStatuses<SecretMirror, SecretMirrorStatus>({
+      client,
+      store,
+      isSame: sameStatus,
+      recordEvent,
+    });
   }
 
   /** @see RuleReconciler.updateStatus */
@@ -86,8 +93,7 @@ export class MirrorStatusUpdate {
   }
 
   remove(rule: RuleKey): void {
-    this.#written.delete(rule);
-    this.#recorded.delete(rule);
+    this.#statuses.forget(rule);
     this.#options.staleOriginalCopies?.remove(rule);
   }
 
@@ -110,7 +116,7 @@ export class MirrorStatusUpdate {
         const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
       }
-      this.#record(rule, mirror, events);
+      this.#statuses.record(rule, mirror, events);
       await client.removeFinalizers(mirror, [SECRET_MIRROR_FINALIZER], {}, signal);
       return undefined;
     }
@@ -127,9 +133,6 @@ export class MirrorStatusUpdate {
     facts: Pick<StatusInput, 'source' | 'trouble' | 'failure' | 'misread' | 'writes'>,
   ): Promise<StatusOutput | undefined> {
     const { specs, evaluation, vault, now } = this.#options;
-    const written = this.#written.get(rule);
-    // Another mirror of the same name may have been created since the last status.
-    const previous = written?.uid === mirror.metadata.uid ? written.status : mirror.status;
     const refusal = evaluation.refusalOf(rule);
     const spec = specs.get(mirror);
     const result = nextStatus({
@@ -138,35 +141,12 @@ export class MirrorStatusUpdate {
       spec: refusal === undefined ? spec : { ...spec, problems: [refusal] },
       entries,
       leases: vault?.leases.states(rule, entries),
-      previous,
+      previous: this.#statuses.latest(rule, mirror),
       now: now(),
     });
     if (result === undefined) return undefined;
-    this.#record(rule, mirror, result.events);
-    if (!sameStatus(previous, result.status)) await this.#patch(rule, mirror, result.status, signal);
-    this.#recorded.delete(rule);
+    await this.#statuses.write(rule, mirror, result, signal);
     return result;
-  }
-
-  /** Records events before the status is written, because that may be refused; and only once for all retries. */
-  #record(rule: RuleKey, mirror: SecretMirror, events: readonly MirrorEvent[]): void {
-    const text = JSON.stringify([mirror.metadata.uid, events]);
-    if (this.#recorded.get(rule) === text) return;
-    this.#recorded.set(rule, text);
-    for (const event of events) this.#options.recordEvent(mirror, event);
-  }
-
-  async #patch(rule: RuleKey, mirror: SecretMirror, status: SecretMirrorStatus, signal: AbortSignal): Promise<void> {
-    // A merge patch removes only the fields that it sets to null.
-    const { vaultSource } = status;
-    const removed = {
-      ...(mirror.status?.vaultSource !== undefined && {
-        vaultSource: vaultSource === undefined ? null : { tokenExpirationTime: null, ...vaultSource },
-      }),
-      ...(mirror.status?.vaultLeases !== undefined && { vaultLeases: status.vaultLeases ?? null }),
-    };
-    await this.#options.client.patchStatus(mirror, { ...status, ...removed }, signal);
-    this.#written.set(rule, { uid: mirror.metadata.uid, status });
   }
 }
 
@@ -185,7 +165,7 @@ function mayBecomeOrphan({ claim, outcome }: Entry): boolean {
 }
 
 /** For copies that stay after their mirror is deleted, because they are sources of other copies. */
-function keptSourceEvents(entries: readonly Entry[]): MirrorEvent[] {
+function keptSourceEvents(entries: readonly Entry[]): RuleEvent[] {
   const kept = entries.filter(({ outcome }) => outcome.reason === KEPT_AS_SOURCE.reason);
   if (kept.length === 0) return [];
   const namespaces = new Set(kept.map(({ claim }) => parseResourceKey(claim.target).namespace));

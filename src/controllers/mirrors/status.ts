@@ -7,16 +7,12 @@ import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { Cause, SourceView } from '../../copy/model/claim.ts';
 import { rfc3339 } from '../../runtime/rfc3339.ts';
 import type { VaultTrouble } from '../../copy/vault/access.ts';
-import { type MirrorCondition, NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
+import { type Condition, nextCondition, sameConditions } from '../common/condition.ts';
+import type { RuleEvent } from '../common/rule-statuses.ts';
+import { NEVER_SYNCED, type SecretMirror, type SecretMirrorStatus } from './api.ts';
 import { nextLeases, type LeaseStates, type LeaseStatus, sameLeases } from './lease-records.ts';
 import type { EffectiveSpec } from './spec.ts';
 import { summarize, summarizeDeletion, groupOutcomes, type Summary } from './summary.ts';
-
-export interface MirrorEvent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
-}
 
 export interface StatusInput {
   readonly mirror: SecretMirror;
@@ -41,7 +37,7 @@ export interface StatusInput {
 
 export interface StatusOutput {
   readonly status: SecretMirrorStatus;
-  readonly events: readonly MirrorEvent[];
+  readonly events: readonly RuleEvent[];
   /** All copies are up to date, except targets that belong to another owner. */
   readonly synced: boolean;
   readonly namespaces: number;
@@ -79,7 +75,7 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   const lastSyncTime = isNewSync ? rfc3339(now) : (previous?.lastSyncTime ?? NEVER_SYNCED);
   const message = [summary.message, ...misread].join('; ');
   const status = statusOf(input, leases, { ...summary, message }, lastSyncTime);
-  const events: MirrorEvent[] = [];
+  const events: RuleEvent[] = [];
   // A status of the original has no conditions.
   const wasReady = before === undefined ? previous?.mirrorStatus === 'Active' : before.status === 'True';
   if (summary.reason === 'Synced' && !wasReady) {
@@ -94,15 +90,14 @@ export function nextStatus(input: StatusInput): StatusOutput | undefined {
   return { status, events, synced: summary.synced, namespaces: spec.destinationType === 'vault' ? 0 : outcomes.total };
 }
 
-/** Compares everything except `lastTransitionTime`. */
-export function sameStatus(a: SecretMirrorStatus | undefined, b: SecretMirrorStatus): boolean {
-  return a !== undefined && JSON.stringify(comparable(a)) === JSON.stringify(comparable(b)) && sameLeases(a, b);
-}
-
-function comparable(status: SecretMirrorStatus): unknown {
-  const { mirrorStatus, lastSyncTime, observedGeneration, conditions } = status;
-  const lines = (conditions ?? []).map((c) => [c.type, c.status, c.observedGeneration, c.reason, c.message]);
-  return [mirrorStatus, lastSyncTime, observedGeneration, lines];
+export function sameStatus(a: SecretMirrorStatus, b: SecretMirrorStatus): boolean {
+  return (
+    a.mirrorStatus === b.mirrorStatus &&
+    a.lastSyncTime === b.lastSyncTime &&
+    a.observedGeneration === b.observedGeneration &&
+    sameConditions(a.conditions, b.conditions) &&
+    sameLeases(a, b)
+  );
 }
 
 function statusOf(
@@ -113,13 +108,11 @@ function statusOf(
 ): SecretMirrorStatus {
   const { generation } = mirror.metadata;
   const observed = generation === undefined ? {} : { observedGeneration: generation };
-  const status = reason === 'Synced' ? 'True' : 'False';
-  const before = readyCondition(previous);
-  const lastTransitionTime = before?.status === status ? before.lastTransitionTime : rfc3339(now);
-  const ready = { type: 'Ready', status, ...observed, lastTransitionTime, reason, message } as const;
+  const state = { type: 'Ready', status: reason === 'Synced' ? 'True' : 'False', reason, message } as const;
+  const ready = nextCondition(readyCondition(previous), state, generation, now);
   return { ...leases, mirrorStatus, lastSyncTime, ...observed, conditions: [ready] };
 }
 
-function readyCondition(status: SecretMirrorStatus | undefined): MirrorCondition | undefined {
+function readyCondition(status: SecretMirrorStatus | undefined): Condition | undefined {
   return status?.conditions?.find(({ type }) => type === 'Ready');
 }

@@ -2,9 +2,11 @@
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isUnderWay, type OutcomeState, type SourceView } from '../../copy/model/claim.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
+import { clipped } from '../../runtime/clipped.ts';
+import type { RuleEvent } from '../common/rule-statuses.ts';
 import type { DestinationType, MirrorStatus } from './api.ts';
 import type { EffectiveSpec } from './spec.ts';
-import type { MirrorEvent, StatusInput } from './status.ts';
+import type { StatusInput } from './status.ts';
 
 /** Namespaces that are listed for one reason; the others are counted. */
 const NAMED = 5;
@@ -41,7 +43,7 @@ export interface Summary {
   readonly reason: string;
   readonly message: string;
   readonly synced: boolean;
-  readonly event?: MirrorEvent;
+  readonly event?: RuleEvent;
 }
 
 export function summarize(
@@ -49,7 +51,8 @@ export function summarize(
   spec: EffectiveSpec,
   { source, trouble, failure }: Pick<StatusInput, 'source' | 'trouble' | 'failure'>,
 ): Summary {
-  if (spec.problems.length > 0) return notReady('Error', 'InvalidSpec', clip(spec.problems.join('; '), MAX_PROBLEMS));
+  if (spec.problems.length > 0)
+    return notReady('Error', 'InvalidSpec', clipped(spec.problems.join('; '), MAX_PROBLEMS));
   if (failure !== undefined) {
     return notReady(
       'Error',
@@ -72,10 +75,6 @@ export function summarizeDeletion(outcomes: OutcomeGroups, before: MirrorStatus)
   const parts = [...listed('cannot delete the copy in', errors, withReason), ...listed('waiting in', waits)];
   const message = `being deleted: ${parts.join('; ')}`;
   return errors.length > 0 ? notReady('Error', 'SyncError', message) : notReady(before, 'Terminating', message);
-}
-
-function clip(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
 }
 
 /** Not synced, with a Warning event. */
@@ -134,7 +133,7 @@ function withReason({ reason, message }: Group): string {
 function listed(lead: string, groups: readonly Group[], detail = ({ message }: Group): string => message): string[] {
   if (groups.length === 0) return [];
   const named = groups.slice(0, MAX_REASONS);
-  const parts = named.map((group) => `${namespaceList(group.namespaces)}: ${clip(detail(group), MAX_DETAIL)}`);
+  const parts = named.map((group) => `${namespaceList(group.namespaces)}: ${clipped(detail(group), MAX_DETAIL)}`);
   let more = 0;
   for (const { namespaces } of groups.slice(MAX_REASONS)) more += namespaces.length;
   if (more > 0) parts.push(`${more} more ${more === 1 ? 'namespace' : 'namespaces'} for other reasons`);

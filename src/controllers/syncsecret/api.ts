@@ -5,6 +5,7 @@
  * change of them is a new generation.
  */
 import type { KubeObject } from '../../kube/api.ts';
+import type { Condition } from '../common/condition.ts';
 
 export const SYNC_SECRET_GROUP = 'kubelb.k8c.io';
 export const SYNC_SECRET_VERSION = 'v1alpha1';
@@ -56,16 +57,5 @@ export interface SyncSecretStatus {
   /** A `SyncSecretPhase`; the schema allows any text. */
   readonly phase?: string;
   /** The schema allows several of one type. */
-  readonly conditions?: readonly SyncSecretCondition[];
-}
-
-/** `metav1.Condition`. */
-export interface SyncSecretCondition {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  readonly observedGeneration?: number;
-  /** RFC 3339. */
-  readonly lastTransitionTime: string;
-  readonly reason: string;
-  readonly message: string;
+  readonly conditions?: readonly Condition[];
 }

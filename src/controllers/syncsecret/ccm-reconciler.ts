@@ -184,7 +184,7 @@ export class CcmReconciler implements RuleReconciler {
     if (step.isTimedOut) {
       const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
       const text = `the SyncSecret no longer waits for its copy in the management cluster, which will be deleted when possible.${last}`;
-      syncSecrets.warn(object, 'DeletionTimeout', text);
+      syncSecrets.warn(rule, 'DeletionTimeout', text);
     }
     await syncSecrets.removeFinalizer(rule, object.propagated === undefined ? [] : [PROPAGATED_ANNOTATION], signal);
     return undefined;

@@ -2,11 +2,12 @@
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import { statusView, type StatusView } from './rule.ts';
+import type { SyncSecretStatus } from './api.ts';
+import { statusOf } from './rule.ts';
 
 export interface CopyStatus {
   readonly generation: number | undefined;
-  readonly status: StatusView;
+  readonly status: SyncSecretStatus;
 }
 
 export class CopyStatuses {
@@ -26,7 +27,7 @@ export class CopyStatuses {
   readonly sink: WatchSink = {
     upsert: (object: KubeObject) => {
       const { name, generation } = object.metadata;
-      this.#copies.set(name, { generation, status: statusView(object, this.#lists) });
+      this.#copies.set(name, { generation, status: statusOf(object, this.#lists) });
       this.#onChange(name);
       return true;
     },

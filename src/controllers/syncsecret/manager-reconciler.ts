@@ -148,7 +148,7 @@ export class ManagerReconciler implements RuleReconciler {
       if (step.isTimedOut) {
         const state = step.waitsFor === undefined ? '' : ` Last state: ${step.waitsFor}`;
         const text = `the SyncSecret no longer waits for its Secret, which will be deleted when possible.${state}`;
-        syncSecrets.warn(object, 'DeletionTimeout', text);
+        syncSecrets.warn(rule, 'DeletionTimeout', text);
       }
       await syncSecrets.removeFinalizer(rule, [], signal);
       return undefined;

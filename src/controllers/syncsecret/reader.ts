@@ -220,7 +220,7 @@ function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
 }
 
 function stateOf({ metadata, status }: SyncSecretRule): RuleState {
-  const { phase = 'Unknown', condition, observedGeneration } = status;
+  const { phase = 'Unknown', conditions: [condition] = [], observedGeneration } = status;
   if (metadata.deletionTimestamp !== undefined) {
     const details = condition?.reason === 'Terminating' ? `; ${condition.message}` : '';
     return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);

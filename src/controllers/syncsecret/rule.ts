@@ -1,7 +1,8 @@
 /** The part of a SyncSecret that Keyferry keeps: metadata, type and status, and no values. */
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
+import { clipped } from '../../runtime/clipped.ts';
 import type { KeyLists } from '../../copy/model/key-lists.ts';
-import { type SyncSecret, SYNCED_CONDITION, type SyncSecretCondition } from './api.ts';
+import { type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from './api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
 
 export interface SyncSecretRule {
@@ -15,18 +16,12 @@ export interface SyncSecretRule {
   readonly origin: Origin;
   /** The value of `PROPAGATED_ANNOTATION`. */
   readonly propagated: string | undefined;
-  readonly status: StatusView;
-}
-
-/** The part of a status that is read. */
-export interface StatusView {
-  readonly observedGeneration: number | undefined;
-  readonly phase: string | undefined;
-  readonly condition: SyncSecretCondition | undefined;
+  /** With the one condition that is read. */
+  readonly status: SyncSecretStatus;
 }
 
 /** Longest text of a status that is kept, characters: a condition may have 32,768. */
-const MAX_TEXT = 1024;
+export const MAX_TEXT = 1024;
 
 export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
   const { type = '', immutable } = object as SyncSecret;
@@ -43,28 +38,38 @@ export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
       finalizers: lists.share(metadata.finalizers ?? []),
     },
-    type: lists.text(clipped(type)),
+    type: lists.text(clipped(type, MAX_TEXT)),
     immutable: immutable === true,
     origin: originOf(metadata),
     propagated: metadata.annotations?.[PROPAGATED_ANNOTATION],
-    status: statusView(object, lists),
+    status: statusOf(object, lists),
   };
 }
 
-export function statusView(object: KubeObject, lists: KeyLists): StatusView {
+/** The part of a status that is read. */
+export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus {
   const { observedGeneration, phase, conditions } = (object as SyncSecret).status ?? {};
   const condition = conditions?.find(({ type }) => type === SYNCED_CONDITION);
+  const text = (value: string): string => lists.text(clipped(value, MAX_TEXT));
   return {
-    observedGeneration,
-    phase: phase === undefined ? undefined : lists.text(clipped(phase)),
-    condition: condition && {
-      type: SYNCED_CONDITION,
-      status: condition.status,
-      ...(condition.observedGeneration === undefined ? {} : { observedGeneration: condition.observedGeneration }),
-      lastTransitionTime: lists.text(condition.lastTransitionTime),
-      reason: lists.text(clipped(condition.reason)),
-      message: lists.text(clipped(condition.message)),
-    },
+    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+    ...(phase === undefined ? {} : { phase: text(phase) }),
+    ...(condition === undefined
+      ? {}
+      : {
+          conditions: [
+            {
+              type: SYNCED_CONDITION,
+              status: condition.status,
+              ...(condition.observedGeneration === undefined
+                ? {}
+                : { observedGeneration: condition.observedGeneration }),
+              lastTransitionTime: lists.text(condition.lastTransitionTime),
+              reason: text(condition.reason),
+              message: text(condition.message),
+            },
+          ],
+        }),
   };
 }
 
@@ -73,8 +78,4 @@ export function ruleVersion({ metadata, origin, propagated }: SyncSecretRule): s
   const { uid, generation = 0, finalizers, deletionTimestamp } = metadata;
   const deleting = deletionTimestamp === undefined ? '' : ' deleting';
   return `${uid} ${generation} ${finalizers.join(',')}${deleting} ${origin} ${propagated ?? ''}`;
-}
-
-export function clipped(text: string, max = MAX_TEXT): string {
-  return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
 }

@@ -1,8 +1,8 @@
 /** Phase and condition of SyncSecrets, from the outcomes of their claims. Pure. */
 import type { Cause, Outcome } from '../../copy/model/claim.ts';
 import { isUnderWay } from '../../copy/model/claim.ts';
-import type { StatusView } from './rule.ts';
-import { clipped } from './rule.ts';
+import { clipped } from '../../runtime/clipped.ts';
+import type { SyncSecretStatus } from './api.ts';
 import type { SyncState } from './sync-secrets.ts';
 
 /** KubeLB's words for a Secret that is up to date. */
@@ -84,7 +84,7 @@ export interface ChainFacts {
   /** The management cluster does not answer, or refuses the watch. */
   readonly unreachable: Cause | undefined;
   /** Of the copy; `undefined`: there is none, or none is known. */
-  readonly copy: { readonly generation: number | undefined; readonly status: StatusView } | undefined;
+  readonly copy: { readonly generation: number | undefined; readonly status: SyncSecretStatus } | undefined;
 }
 
 /** The status of the whole chain, in the tenant cluster. Phase `Pending`: not final. */
@@ -106,7 +106,7 @@ export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts)
     };
   }
   const isPresent = copy !== undefined && copy.status.observedGeneration === copy.generation;
-  const condition = isPresent ? copy.status.condition : undefined;
+  const [condition] = isPresent ? (copy.status.conditions ?? []) : [];
   if (isPresent && copy.status.phase === 'Synced') {
     const message = clipped(condition?.message ?? SYNCED_MESSAGE, MAX_REMOTE);
     return { phase: 'Synced', status: 'True', reason: 'Synced', message: printable(message) };

@@ -1,12 +1,11 @@
 /** The SyncSecrets that are rules of one controller: the store, and the writes of finalizers and status. */
-import { clipped, ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
 import type { KubeApi } from '../../kube/api.ts';
-import { isObjectGone } from '../../kube/errors.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
-import { rfc3339 } from '../../runtime/rfc3339.ts';
+import { nextCondition, sameConditions } from '../common/condition.ts';
 import { RuleClient } from '../common/rule-client.ts';
+import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, RuleStore } from '../common/rule-store.ts';
 import {
   ORIGINAL_FINALIZER,
@@ -15,8 +14,10 @@ import {
   SYNC_SECRET_KIND,
   SYNCED_CONDITION,
   type SyncSecretPhase,
+  type SyncSecretStatus,
 } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
+import { MAX_TEXT, ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
 
 /** The status that a SyncSecret should have: its phase and its one condition. */
 export interface SyncState {
@@ -46,8 +47,7 @@ export class SyncSecrets {
   readonly #options: SyncSecretsOptions;
   readonly #client: RuleClient;
   readonly #lists = new KeyLists();
-  /** Events that were recorded for a status that is not written yet. */
-  readonly #recorded = new Map<RuleKey, string>();
+  readonly #statuses: RuleStatuses<SyncSecretRule, SyncSecretStatus>;
 
   constructor(options: SyncSecretsOptions) {
     this.#options = options;
@@ -60,8 +60,19 @@ export class SyncSecrets {
       versionOf: ruleVersion,
       onChange: options.onChange,
     });
-    const { api } = options;
-    this.#client = new RuleClient({ api, kind: SYNC_SECRET, store: this.store, fieldManager: RULES_MANAGER });
+    const { api, recordEvent } = options;
+    const { store } = this;
+    const client = new RuleClient({ api, kind: SYNC_SECRET, store, fieldManager: RULES_MANAGER });
+    this.#client = client;
+    this.#statuses = new RuleStatuses({
+      client,
+      store,
+      isSame: sameStatus,
+      recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
+        const subject = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, namespace, name, uid };
+        recordEvent({ subject, ...event }, `${namespace}/${name}`);
+      },
+    });
   }
 
   /** The version of a rule on the server; `undefined`: the object is not a rule. @throws ApiError */
@@ -90,53 +101,39 @@ export class SyncSecrets {
   }
 
   /** Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause. @throws ApiError */
-  async writeStatus(rule: RuleKey, state: SyncState, signal: AbortSignal): Promise<void> {
+  async writeStatus(rule: RuleKey, { phase, ...state }: SyncState, signal: AbortSignal): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined) return;
-    const { now } = this.#options;
     const { generation } = object.metadata;
-    const { phase, condition: before, observedGeneration } = object.status;
-    const message = clipped(state.message);
-    const { status, reason } = state;
-    const isSame =
-      phase === state.phase &&
-      observedGeneration === generation &&
-      before?.observedGeneration === generation &&
-      before?.status === status &&
-      before.reason === reason &&
-      before.message === message;
-    if (isSame) return;
-    if (status === 'False' && (before?.status !== 'False' || before.reason !== reason || before.message !== message)) {
-      this.#record(rule, object, reason, message);
-    }
+    const [before] = this.#statuses.latest(rule, object)?.conditions ?? [];
+    const next = { type: SYNCED_CONDITION, ...state };
+    const condition = nextCondition(before, next, generation, this.#options.now(), MAX_TEXT);
+    const { status, reason, message } = condition;
+    const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
+    const events: RuleEvent[] = status === 'False' && isNews ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
-    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : rfc3339(now());
-    const condition = { type: SYNCED_CONDITION, status, ...observed, lastTransitionTime, reason, message };
-    try {
-      await this.#client.patchStatus(object, { phase: state.phase, ...observed, conditions: [condition] }, signal);
-    } catch (error) {
-      if (!isObjectGone(error, object.metadata.name)) throw error;
-    }
-    this.#recorded.delete(rule);
+    await this.#statuses.write(
+      rule,
+      object,
+      { status: { phase, ...observed, conditions: [condition] }, events },
+      signal,
+    );
+  }
+
+  /** Records a Warning event, and only once for all retries. */
+  warn(rule: RuleKey, reason: string, message: string): void {
+    const object = this.store.get(rule);
+    if (object !== undefined) this.#statuses.record(rule, object, [{ type: 'Warning', reason, message }]);
   }
 
   /** The rule is gone. */
   forget(rule: RuleKey): void {
-    this.#recorded.delete(rule);
+    this.#statuses.forget(rule);
   }
+}
 
-  /** Records an event before the status is written, because that may be refused; and only once for all retries. */
-  #record(rule: RuleKey, object: SyncSecretRule, reason: string, message: string): void {
-    const text = JSON.stringify([object.metadata.uid, reason, message]);
-    if (this.#recorded.get(rule) === text) return;
-    this.#recorded.set(rule, text);
-    this.warn(object, reason, message);
-  }
-
-  /** Records a Warning event. */
-  warn({ metadata }: SyncSecretRule, reason: string, message: string): void {
-    const { name, namespace = '', uid } = metadata;
-    const subject = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, namespace, name, uid };
-    this.#options.recordEvent({ subject, type: 'Warning', reason, message }, `${namespace}/${name}`);
-  }
+function sameStatus(a: SyncSecretStatus, b: SyncSecretStatus): boolean {
+  return (
+    a.phase === b.phase && a.observedGeneration === b.observedGeneration && sameConditions(a.conditions, b.conditions)
+  );
 }

@@ -97,15 +97,12 @@ export class SynchronizerReconciler implements RuleReconciler {
     const { secrets, synced } = this.#options;
     await orAborted(synced(), signal, 'waiting for the list of Secrets');
     const secret = secrets.get(rule);
-    if (secret !== undefined) await this.removeFinalizer(secret.metadata, signal);
+    if (secret !== undefined) await this.removeFinalizer(secret, signal);
   }
 
   /** Removes the finalizer that KubeLB puts on offered Secrets. @throws ApiError */
-  async removeFinalizer(
-    metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion' | 'finalizers'>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    await this.#options.client.removeFinalizers({ metadata }, [ORIGINAL_FINALIZER], {}, signal);
+  async removeFinalizer(secret: KubeObject, signal: AbortSignal): Promise<void> {
+    await this.#options.client.removeFinalizers(secret, [ORIGINAL_FINALIZER], {}, signal);
   }
 
   // eslint-disable-next-line require-yield -- nothing here takes long

@@ -85,11 +85,11 @@ class SecretSynchronizer implements Controller {
   }
 
   /** A Secret that is no longer offered, or is being deleted, would hang in its deletion if it kept KubeLB's finalizer. */
-  #release({ metadata }: KubeObject): void {
+  #release(secret: KubeObject): void {
     const { log } = this.#context;
-    this.reconciler.removeFinalizer(metadata, this.#stop.signal).catch((error: unknown) => {
+    this.reconciler.removeFinalizer(secret, this.#stop.signal).catch((error: unknown) => {
       if (this.#stop.signal.aborted) return;
-      const { namespace = '', name } = metadata;
+      const { namespace = '', name } = secret.metadata;
       log.warn('the finalizer of KubeLB cannot be removed from a Secret', { namespace, name, error });
     });
   }

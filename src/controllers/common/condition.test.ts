@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { nextCondition, sameConditions } from './condition.ts';
+
+const THEN = '2026-11-21T10:00:00Z';
+const NOW = Date.parse('2026-11-21T11:00:00Z');
+const BEFORE = { type: 'Ready', status: 'False', lastTransitionTime: THEN, reason: 'A', message: 'a' } as const;
+
+test('a condition keeps the time of its last transition until its status changes', () => {
+  const other = { type: 'Ready', status: 'False', reason: 'B', message: 'b' } as const;
+  assert.deepEqual(nextCondition(BEFORE, other, 3, NOW), { ...BEFORE, ...other, observedGeneration: 3 });
+  const changed = { type: 'Ready', status: 'True', reason: 'B', message: 'b' } as const;
+  const time = { lastTransitionTime: '2026-11-21T11:00:00Z' };
+  assert.deepEqual(nextCondition(BEFORE, changed, undefined, NOW), { ...changed, ...time });
+  assert.deepEqual(nextCondition(undefined, other, undefined, NOW), { ...other, ...time });
+});
+
+test('a message is clipped, and never to half a character, which the server would replace', () => {
+  const messageOf = (message: string, max?: number): string =>
+    nextCondition(undefined, { ...BEFORE, message }, 1, NOW, max).message;
+  assert.equal(messageOf('abcd', 4), 'abcd');
+  assert.equal(messageOf('abcde', 4), 'abc…');
+  assert.equal(messageOf('ab\u{1f511}cd', 4), 'ab\ufffd…');
+  assert.equal(messageOf('x'.repeat(40_000)).length, 32_768);
+});
+
+test('conditions are the same if only the time differs, in any order of their fields', () => {
+  const { reason, ...rest } = BEFORE;
+  assert.ok(sameConditions([BEFORE], [{ reason, ...rest, lastTransitionTime: 'now' }]));
+  assert.ok(sameConditions(undefined, []));
+  for (const other of [
+    { status: 'True' },
+    { reason: 'B' },
+    { message: 'b' },
+    { observedGeneration: 1 },
+    { type: 'X' },
+  ] as const) {
+    assert.ok(!sameConditions([BEFORE], [{ ...BEFORE, ...other }]));
+  }
+  assert.ok(!sameConditions([BEFORE], [BEFORE, BEFORE]));
+});
