@@ -71,7 +71,14 @@ before(async () => {
     await databaseRole(first, 'mongodb', 'somedb', { ttl: '1h' });
   }
   await kubernetesAuth(first);
-  const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath }));
+  // Both roles of SyncSecret in one cluster.
+  await plane.api.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant-primary' } });
+  const args = [
+    '--controllers=mirrors,replicator,syncsecret-manager,syncsecret-ccm',
+    '--syncsecret-cluster-name=primary',
+    `--syncsecret-kubelb-kubeconfig=${plane.kubeconfigPath}`,
+  ];
+  const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath, args }));
   await keyferry.ready();
 });
 after(() => resources.disposeAsync());
@@ -130,7 +137,7 @@ async function apply(manifests: string): Promise<void> {
 
 /** Whether a block creates copies. */
 function isRule({ text }: CodeBlock): boolean {
-  return text.includes('kind: SecretMirror') || text.includes('k8s-replicator/');
+  return ['kind: SecretMirror', 'kind: SyncSecret', 'k8s-replicator/'].some((sign) => text.includes(sign));
 }
 
 async function follow(blocks: readonly CodeBlock[]): Promise<void> {

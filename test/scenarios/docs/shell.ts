@@ -17,6 +17,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   secrets: '/api/v1',
   configmaps: '/api/v1',
   secretmirrors: '/apis/mirrors.kts.studio/v1alpha2',
+  syncsecrets: '/apis/kubelb.k8c.io/v1alpha1',
 };
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 /** They differ in every run. */
