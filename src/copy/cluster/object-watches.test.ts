@@ -5,8 +5,10 @@ import { after, before, test } from 'node:test';
 import { clientOf } from '../../../test/support/kube-client.ts';
 import { startControlPlane, type ControlPlane } from '../../../test/servers/control-plane.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import type { HttpKubeApi } from '../../kube/http.ts';
-import { ApiError, apiErrorOf } from '../../kube/errors.ts';
+import { requestToken } from '../../../test/support/service-account.ts';
+import { loadKubeconfig } from '../../kube/auth/kubeconfig.ts';
+import { createKubeApi, type HttpKubeApi } from '../../kube/http.ts';
+import { ApiError, apiErrorOf, isForbidden } from '../../kube/errors.ts';
 import { ObjectWatches } from './object-watches.ts';
 import type { KubeApi, KubeRequest, KubeResponse, KubeStream } from '../../kube/api.ts';
 import { SECRET } from '../model/kind.ts';
@@ -105,6 +107,59 @@ test('an object that is followed after a list has skipped it does not count as d
     await waitFor(() => index.get('default', 's50') === undefined, { message: 'its deletion to be seen' });
   } finally {
     held.release();
+    await objectWatches.stop();
+    index.stop();
+  }
+});
+
+test('a Role of one namespace forbids the wide watch, and keeps single ones', async () => {
+  const home = 'default';
+  const account = { kind: 'ServiceAccount', name: 'narrow', namespace: home };
+  const rbac = 'rbac.authorization.k8s.io';
+  await plane.api.apply([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'narrow', namespace: home } },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'Role',
+      metadata: { name: 'narrow', namespace: home },
+      rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] }],
+    },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: 'narrow', namespace: home },
+      roleRef: { apiGroup: rbac, kind: 'Role', name: 'narrow' },
+      subjects: [account],
+    },
+  ]);
+  const token = await requestToken(plane.api, home, account.name);
+  const path = await plane.writeKubeconfig({ server: plane.url, caPem: plane.caPem, token });
+  await using narrow = createKubeApi(await loadKubeconfig({ path, env: {} }));
+  const index = new ObjectIndex('local', 'Secret', () => undefined);
+  const refused: unknown[] = [];
+  const objectWatches = new ObjectWatches({
+    api: narrow,
+    kind: SECRET,
+    index,
+    singlesLimit: LIMIT,
+    onKnown: () => undefined,
+    watcher: { onTrouble: (error) => refused.push(error) },
+  });
+  const keys = Array.from({ length: LIMIT + 4 }, (_, n) => `local:Secret/${home}/narrow-${n}`);
+  const isWide = (): boolean => objectWatches.health.some(({ name }) => name === 'secrets/all');
+  try {
+    for (const key of keys) objectWatches.follow(key);
+    const all = (): boolean => keys.every((key) => objectWatches.isKnown(key));
+    await waitFor(all, { message: 'all to be known' });
+    assert.equal(isWide(), false);
+    assert.ok(refused.some((error) => isForbidden(error)));
+    const metadata = { name: 'narrow-1', namespace: home };
+    await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata });
+    await waitFor(() => index.get(home, 'narrow-1') !== undefined, { message: 'a new object to be seen' });
+    objectWatches.follow(`local:Secret/${home}/narrow-late`);
+    await waitFor(() => objectWatches.isKnown(`local:Secret/${home}/narrow-late`), { message: 'another to be known' });
+    assert.equal(isWide(), false);
+  } finally {
     await objectWatches.stop();
     index.stop();
   }

@@ -3,7 +3,8 @@
  *
  * While they are few, each has a single-object watch (with a field selector). Above `singlesLimit` one wide watch takes over: a
  * metadata-only watch of the whole collection, of which only the followed objects are kept. All these watches are one feed of the index,
- * so that an object can move from one watch to another.
+ * so that an object can move from one watch to another. A Role that forbids the watch of the whole collection keeps single-object watches,
+ * however many they are.
  * - An object is *known* when a list or GET that started after `follow` is complete.
  * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that are relevant for
  *   it are kept besides the followed ones.
@@ -16,7 +17,7 @@
  *                                      └─┘
  */
 import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts';
-import { retryAfterMs } from '../../kube/errors.ts';
+import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
 import { Watcher, type WatchHealth, type WatcherOptions } from '../../kube/watch/watcher.ts';
@@ -52,6 +53,8 @@ export class ObjectWatches {
   /** GETs under way. `stale`: the response may be out of date. */
   readonly #lookUps = new Map<ResourceKey, { stale: boolean }>();
   readonly #stop = new AbortController();
+  /** The server refused the watch of the whole collection. */
+  #isWideForbidden = false;
   #isRelevant: ((meta: Pick<ObjectMeta, 'annotations'>) => boolean) | undefined;
   #wide: Watcher | undefined;
   #stopped = false;
@@ -75,7 +78,8 @@ export class ObjectWatches {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
-    if (this.#wide === undefined && this.#followed.size > this.#limit) this.#openWideWatch();
+    const isMany = this.#followed.size > this.#limit && !this.#isWideForbidden;
+    if (this.#wide === undefined && isMany) this.#openWideWatch();
     if (this.#wide === undefined) this.#openSingleSoon(key);
     else if (this.#wide.isListed) this.#lookUp(key);
   }
@@ -233,6 +237,10 @@ export class ObjectWatches {
     const { sink } = this.#feed;
     this.#wide = new Watcher({
       ...watcher,
+      onTrouble: (error, retryInMs) => {
+        watcher?.onTrouble?.(error, retryInMs);
+        if (isForbidden(error) && this.#isRelevant === undefined) this.#keepSingles();
+      },
       api,
       target: {
         name: `${kind.plural}/all`,
@@ -264,6 +272,14 @@ export class ObjectWatches {
     this.#close(this.#wide);
     this.#wide = undefined;
     for (const key of this.#followed.keys()) if (!this.#singles.has(key)) this.#openSingle(key);
+  }
+
+  /** Later, because the wide watch is in the call that reports its failure. */
+  #keepSingles(): void {
+    this.#isWideForbidden = true;
+    setImmediate(() => {
+      if (!this.#stopped) this.#closeWideWatch();
+    });
   }
 
   #closeSingle(key: ResourceKey): void {
