@@ -41,8 +41,8 @@ for (const target of ['the starter', 'the bundle'] as const) {
   for (const [name, args, words] of [
     ['manager', ['--leader-elect', '--metrics-bind-address=x'], 'keyferry mirrors: --metrics-bind-address: bad value'],
     ['k8s-replicator', ['--resync-period=soon'], 'keyferry replicator: --resync-period: bad value'],
-    ['ccm', ['--cluster-name=a'], 'keyferry: syncsecret-ccm is not available in this version'],
-    ['kubelb', ['--debug=false'], 'keyferry: syncsecret-manager is not available in this version'],
+    ['ccm', ['--cluster-name=a', '--metrics-addr=x'], 'keyferry syncsecret-ccm: --metrics-addr: bad value'],
+    ['kubelb', ['--enable-leader-election', '--debug=x'], 'keyferry syncsecret-manager: --debug: bad value'],
   ] as const) {
     it(`${target} behind a link ${name} accepts the flags of that original`, async () => {
       const link = path.join(folder, name);

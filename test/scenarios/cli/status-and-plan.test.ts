@@ -60,7 +60,7 @@ describe('keyferry status and plan', () => {
 
   it('report a mirror that was not reconciled yet', async () => {
     await plane.api.apply(readCrds());
-    assert.match((await run(['status'])).stdout, /^No SecretMirrors and no Secrets or ConfigMaps with [a-z ]+\.\n$/);
+    assert.match((await run(['status'])).stdout, /^No SecretMirrors and no Secrets or ConfigMaps with [A-Za-z ]+\.\n$/);
     await plane.api.create(mirror('first', 'one', ['to-.+']));
     const { stdout } = await run(['status']);
     assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +STATE +READY +COPIES +LAST SYNC +WHY\n/);
@@ -113,6 +113,7 @@ describe('keyferry status and plan', () => {
     assert.deepEqual(json.systems, [
       { system: 'mirrors', installed: true },
       { system: 'replicator', installed: true },
+      { system: 'syncsecret', installed: true },
     ]);
     assert.deepEqual(
       json.rules.map(({ name, destinations, copies }) => [name, destinations, copies.map((copy) => copy.namespace)]),
