@@ -12,6 +12,7 @@ import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/mod
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { KEPT_AS_SOURCE } from '../../copy/plan/plan.ts';
 import type { RuleProgress } from '../../copy/rule-reconciler.ts';
+import { deletionStep } from '../common/deletion.ts';
 import type { RuleClient } from '../common/rule-client.ts';
 import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, ruleVersion } from '../common/rule-store.ts';
@@ -106,12 +107,11 @@ export class MirrorStatusUpdate {
     const { client, specs, vault, now, deletionTimeoutMs } = this.#options;
     const spec = specs.get(mirror);
     const remaining = claims.filter((entry) => !isReleased(entry));
-    const remainingMs = Date.parse(mirror.metadata.deletionTimestamp ?? '') + deletionTimeoutMs - now();
-    const isTimedOut = remainingMs <= 0 && remaining.every(mayBecomeOrphan);
-    if (remaining.length === 0 || isTimedOut) {
+    const step = deletionStep(mirror, remaining, deletionTimeoutMs, now(), mayBecomeOrphan);
+    if (step.isDone) {
       if (vault?.leases.revocation(rule, mirror, spec) === false) return undefined;
       const events = keptSourceEvents(claims);
-      if (remaining.length > 0) {
+      if (step.isTimedOut) {
         const { message } = summarizeDeletion(groupOutcomes(remaining, spec.destinationType), 'Pending');
         const text = `the SecretMirror no longer waits for its copies; the remaining copies will be deleted when possible. Last state: ${message}`;
         events.push({ type: 'Warning', reason: 'DeletionTimeout', message: text });
@@ -121,7 +121,7 @@ export class MirrorStatusUpdate {
       return undefined;
     }
     await this.#write(rule, mirror, claims, signal, { source: NO_SOURCE, misread: [], writes: 0 });
-    return remainingMs > 0 ? { requeueAfterMs: remainingMs } : undefined;
+    return step.remainingMs > 0 ? { requeueAfterMs: step.remainingMs } : undefined;
   }
 
   /** @returns `undefined` while nothing is known yet */

@@ -11,7 +11,7 @@ import type { Steps } from '../../runtime/slices.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { ORIGIN_LABELS, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
 import type { CopyStatus } from './copies.ts';
-import { deletionStep, hasForeignFinalizer } from './deletion.ts';
+import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
@@ -172,7 +172,7 @@ export class CcmReconciler implements RuleReconciler {
     const { syncSecrets, deletionTimeoutMs, unreachable, now } = this.#options;
     this.#pending.delete(rule);
     const { metadata } = object;
-    const step = deletionStep(object, entries, deletionTimeoutMs, now());
+    const step = syncSecretDeletion(object, entries, deletionTimeoutMs, now());
     const waitsFor = step.waitsFor ?? unreachable()?.message;
     if (
       metadata.deletionTimestamp !== undefined &&

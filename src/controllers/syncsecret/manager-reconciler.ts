@@ -10,7 +10,7 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { SYNC_SECRET_API_VERSION, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
-import { deletionStep, hasForeignFinalizer } from './deletion.ts';
+import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { OWNER_ANNOTATION } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
@@ -140,7 +140,7 @@ export class ManagerReconciler implements RuleReconciler {
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { syncSecrets, deletionTimeoutMs, now } = this.#options;
-    const step = deletionStep(object, entries, deletionTimeoutMs, now());
+    const step = syncSecretDeletion(object, entries, deletionTimeoutMs, now());
     if (step.waitsFor !== undefined || hasForeignFinalizer(object)) {
       await syncSecrets.writeStatus(rule, terminatingState(step.isDone ? undefined : step.waitsFor), signal);
     }
