@@ -92,16 +92,16 @@ const patch = (path: string, body: Json): BareCall => ({ method: 'PATCH', path, 
 const remove = (path: string): BareCall => ({ method: 'DELETE', path });
 const setFinalizer = (name: string): BareCall => patch(bareSyncSecret(name), { metadata: { finalizers: [FINALIZER] } });
 const dropFinalizer = (name: string): BareCall => patch(bareSyncSecret(name), { metadata: { finalizers: null } });
-const setStatus = (name: string): BareCall =>
+const setStatus = (name: string, phase = 'Synced'): BareCall =>
   patch(`${bareSyncSecret(name)}/status`, {
     status: {
-      phase: 'Synced',
+      phase,
       observedGeneration: 1,
       conditions: [
         {
           type: 'Synced',
           status: 'True',
-          reason: 'Synced',
+          reason: phase,
           message: 'Secret synced successfully',
           observedGeneration: 1,
           lastTransitionTime: '2026-01-01T00:00:00Z',
@@ -117,12 +117,12 @@ export function bareTenantCalls(): BareCalls {
   const object = (name: string): Json => withKind('SyncSecret', { namespace: BARE_NAMESPACE, name }, payloads, '1');
   return {
     prepare: all.map((name) => create(object(name))),
-    create: [...all.map(setFinalizer), ...all.map(setStatus)],
+    create: [...all.map(setFinalizer), ...all.map((name) => setStatus(name))],
     remove: [...all.map((name) => remove(bareSyncSecret(name))), ...all.map(dropFinalizer)],
   };
 }
 
-/** As in the tenant's cluster, and the copy and the Secret are created and deleted. */
+/** As in the tenant's cluster; in addition the copy and the Secret are created and deleted, and the copy reports that it is terminating. */
 export function bareManagementCalls(): BareCalls {
   const payloads = new Payloads();
   const all = bareNames();
@@ -134,10 +134,11 @@ export function bareManagementCalls(): BareCalls {
       ...all.map((name) => create(object('SyncSecret', name))),
       ...all.map(setFinalizer),
       ...all.map((name) => create(object('Secret', name))),
-      ...all.map(setStatus),
+      ...all.map((name) => setStatus(name)),
     ],
     remove: [
       ...all.map((name) => remove(bareSyncSecret(name))),
+      ...all.map((name) => setStatus(name, 'Terminating')),
       ...all.map((name) => remove(`${secretsPath(BARE_NAMESPACE)}/${name}`)),
       ...all.map(dropFinalizer),
     ],
