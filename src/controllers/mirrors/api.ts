@@ -6,6 +6,7 @@
  */
 import type { KubeObject } from '../../kube/api.ts';
 import type { Condition } from '../common/condition.ts';
+import { crdAdvice } from '../common/crd-diagnosis.ts';
 import { MIRROR_OWNER } from '../common/excluded-metadata.ts';
 
 /** First part of the rule keys, and value of the label on copies. */
@@ -16,6 +17,9 @@ export const MIRRORS_API_VERSION = `${MIRRORS_GROUP}/${MIRRORS_VERSION}`;
 export const MIRRORS_API_PATH = `/apis/${MIRRORS_API_VERSION}`;
 export const SECRET_MIRROR_KIND = 'SecretMirror';
 export const SECRET_MIRROR_PLURAL = 'secretmirrors';
+/** Where SecretMirrors are. */
+export const SECRET_MIRRORS = { groupPath: MIRRORS_API_PATH, plural: SECRET_MIRROR_PLURAL } as const;
+export const MIRRORS_CRD_ADVICE = crdAdvice(`${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`);
 
 /** On every SecretMirror that may have copies. */
 export const SECRET_MIRROR_FINALIZER = 'mirrors.kts.studio/finalizer';

@@ -6,6 +6,7 @@ import type { Steps } from '../../runtime/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import type { RuleEvent } from '../common/rule-statuses.ts';
+import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { NamespaceChanges } from '../common/namespace-changes.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
 import {
@@ -13,11 +14,12 @@ import {
   MIRRORS_API_VERSION,
   MIRRORS_EVENT_COMPONENT,
   MIRRORS_CONTROLLER,
+  MIRRORS_CRD_ADVICE,
   SECRET_MIRROR_KIND,
   SECRET_MIRROR_PLURAL,
+  SECRET_MIRRORS,
   type SecretMirror,
 } from './api.ts';
-import { CrdDiagnosis, NOT_INSTALLED } from './crd-diagnosis.ts';
 import { StaleOriginalCopies } from './stale-original-copies.ts';
 import { MirrorMetrics } from './metrics.ts';
 import { createMirrorStore, type MirrorStore } from './mirror-store.ts';
@@ -118,7 +120,7 @@ class MirrorsController implements Controller {
       api: cluster.api,
       path: MIRRORS_API_PATH,
       controller: mirrors.name,
-      notInstalled: NOT_INSTALLED,
+      notInstalled: MIRRORS_CRD_ADVICE.missing,
       log,
     };
     await apiInstalled(awaited, signal);
@@ -132,6 +134,8 @@ class MirrorsController implements Controller {
       this.#mirrors.sink,
       new CrdDiagnosis({
         api: cluster.api,
+        kind: SECRET_MIRRORS,
+        advice: MIRRORS_CRD_ADVICE,
         isOptional: !config.controllersNamed,
         isAlone: config.controllers.length === 1,
       }),

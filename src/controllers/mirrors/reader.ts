@@ -22,17 +22,16 @@ import {
 } from '../common/snapshot/status-report.ts';
 import {
   MIRROR_ANNOTATIONS,
-  MIRRORS_API_PATH,
   MIRRORS_API_VERSION,
   MIRRORS_CONTROLLER,
+  MIRRORS_CRD_ADVICE,
   MIRRORS_GROUP,
   NEVER_SYNCED,
   SECRET_MIRROR_KIND,
-  SECRET_MIRROR_PLURAL,
+  SECRET_MIRRORS,
   type SecretMirror,
   type VaultBlock,
 } from './api.ts';
-import { NOT_INSTALLED } from './crd-diagnosis.ts';
 import { misreadPatterns } from './misread-patterns.ts';
 import { createMirrorStore } from './mirror-store.ts';
 import { MirrorReconciler } from './reconciler.ts';
@@ -41,14 +40,13 @@ import { effectiveSpec, type EffectiveSpec } from './spec.ts';
 
 const COLLECTION: RuleCollection = {
   kind: SECRET_MIRROR_KIND,
-  groupPath: MIRRORS_API_PATH,
-  plural: SECRET_MIRROR_PLURAL,
+  ...SECRET_MIRRORS,
   apiVersions: new Map([
     [MIRRORS_API_VERSION, undefined],
     // The server drops its fields, because the CRD stores v1alpha2.
     [`${MIRRORS_GROUP}/v1alpha1`, 'apiVersion v1alpha1 is not converted: use v1alpha2'],
   ]),
-  notInstalled: NOT_INSTALLED,
+  notInstalled: MIRRORS_CRD_ADVICE.missing,
   specProblem,
 };
 

@@ -14,7 +14,7 @@ import { liveRules } from '../common/live-rules.ts';
 import type { PatternCache } from '../common/namespace-patterns.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { ruleName } from '../common/rule-store.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_API_PATH, MIRRORS_CONTROLLER, SECRET_MIRROR_PLURAL } from './api.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_CONTROLLER, SECRET_MIRRORS } from './api.ts';
 import { MirrorEvaluation, type MirrorEvaluationOptions } from './evaluation.ts';
 import { MirrorPreparation, type MirrorPreparationOptions } from './preparation.ts';
 import { COPY_LABEL, RETAIN_ANNOTATION } from './shape.ts';
@@ -46,7 +46,7 @@ export class MirrorReconciler implements RuleReconciler {
     this.#options = options;
     this.#specs = new SpecCache(options.patterns, options.specOptions);
     const { api, mirrors: store } = options;
-    const client = new RuleClient({ api, kind: { groupPath: MIRRORS_API_PATH, plural: SECRET_MIRROR_PLURAL }, store });
+    const client = new RuleClient({ api, kind: SECRET_MIRRORS, store });
     this.getLive = liveRules(
       async (rule, signal) => store.versionOf(await client.get(ruleName(rule), signal)),
       () => options.isNamespacePending?.() === true,

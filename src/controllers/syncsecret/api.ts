@@ -5,6 +5,7 @@
  * change of them is a new generation.
  */
 import type { KubeObject } from '../../kube/api.ts';
+import { crdAdvice } from '../common/crd-diagnosis.ts';
 import type { Condition } from '../common/condition.ts';
 
 export const SYNC_SECRET_GROUP = 'kubelb.k8c.io';
@@ -13,6 +14,7 @@ export const SYNC_SECRET_API_VERSION = `${SYNC_SECRET_GROUP}/${SYNC_SECRET_VERSI
 export const SYNC_SECRET_API_PATH = `/apis/${SYNC_SECRET_API_VERSION}`;
 export const SYNC_SECRET_KIND = 'SyncSecret';
 export const SYNC_SECRET_PLURAL = 'syncsecrets';
+export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET_PLURAL}.${SYNC_SECRET_GROUP}`);
 
 /** On every SyncSecret that may have a copy or a Secret, in both clusters. */
 export const SYNC_SECRET_FINALIZER = 'kubelb.k8c.io/lb-finalizer';

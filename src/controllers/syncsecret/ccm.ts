@@ -15,6 +15,7 @@ import { SYNC_SECRET } from './kind.ts';
 import { UNKNOWN_CLUSTER } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { SyncSecrets } from './sync-secrets.ts';
+import { watchSyncSecrets } from './watch.ts';
 
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
@@ -95,8 +96,8 @@ class SyncSecretCcm implements Controller {
   }
 
   open(): void {
-    const { cluster, management } = this.#context;
-    this.#watch = cluster.watchContents(SYNC_SECRET, {}, this.#syncSecrets.store.sink);
+    const { management } = this.#context;
+    this.#watch = watchSyncSecrets(this.#context, this.#syncSecrets.store.sink);
     this.#synced = Promise.all([this.#watch.synced, this.#readClusterUid()]);
     // A stop before the end is no error.
     this.#synced.catch(() => undefined);

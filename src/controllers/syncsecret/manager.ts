@@ -9,6 +9,7 @@ import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
 import { COPY_LABEL } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { SyncSecrets } from './sync-secrets.ts';
+import { watchSyncSecrets } from './watch.ts';
 
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
@@ -58,7 +59,7 @@ class SyncSecretManager implements Controller {
   open(): void {
     const { cluster } = this.#context;
     this.#watches.push(
-      cluster.watchContents(SYNC_SECRET, {}, this.#syncSecrets.store.sink),
+      watchSyncSecrets(this.#context, this.#syncSecrets.store.sink),
       cluster.watch(
         {
           name: 'secrets/syncsecret',

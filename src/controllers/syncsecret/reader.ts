@@ -26,6 +26,7 @@ import {
   MANAGED_BY_LABEL,
   SYNC_SECRET_API_PATH,
   SYNC_SECRET_API_VERSION,
+  SYNC_SECRET_CRD_ADVICE,
   SYNC_SECRET_FINALIZER,
   SYNC_SECRET_KIND,
   SYNC_SECRET_PLURAL,
@@ -43,7 +44,7 @@ const COLLECTION: RuleCollection = {
   groupPath: SYNC_SECRET_API_PATH,
   plural: SYNC_SECRET_PLURAL,
   apiVersions: new Map([[SYNC_SECRET_API_VERSION, undefined]]),
-  notInstalled: `the CRD syncsecrets.kubelb.k8c.io is not installed: run \`keyferry crds | kubectl apply --server-side -f -\``,
+  notInstalled: SYNC_SECRET_CRD_ADVICE.missing,
   content: SYNC_SECRET,
 };
 

@@ -16,6 +16,7 @@ import {
   SYNCHRONIZER_CONTROLLER,
   SynchronizerReconciler,
 } from './synchronizer-reconciler.ts';
+import { watchSyncSecrets } from './watch.ts';
 
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
@@ -76,7 +77,7 @@ class SecretSynchronizer implements Controller {
     };
     this.#watches.push(
       cluster.watchContents(SECRET, { labelSelector }, sink),
-      cluster.watchContents(SYNC_SECRET, {}, NO_SINK),
+      watchSyncSecrets(this.#context, NO_SINK),
     );
   }
 

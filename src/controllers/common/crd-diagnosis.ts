@@ -1,34 +1,41 @@
 /**
- * Diagnoses why the SecretMirrors cannot be listed where their CustomResourceDefinition is the cause:
+ * Diagnoses why the rules of a controller cannot be listed where their CustomResourceDefinition is the cause:
  *
  * - It is not installed, or was deleted: the watch gets 404.
- * - It converts objects through the webhook of the original's Helm chart, which does not run any more: a list gets 500 with the webhook's
+ * - It converts objects through the webhook of an original's Helm chart, which does not run any more: a list gets 500 with the webhook's
  *   error, and a watch 429 "storage is (re)initializing". Some servers leave the reason out of the 429; the answer to a GET has it.
  */
 import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
+import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError, isStorageStarting } from '../../kube/errors.ts';
-import { MIRRORS_API_PATH, MIRRORS_GROUP, SECRET_MIRROR_PLURAL } from './api.ts';
-
-const CRD = `${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`;
-
-/** The advice if the CRD is not installed. */
-export const NOT_INSTALLED = `the CRD ${CRD} is not installed: run \`keyferry crds | kubectl apply --server-side -f -\``;
-
-/** The advice if the CRD has the original's webhook. */
-export const CONVERTED_BY_WEBHOOK =
-  `the CRD ${CRD} converts objects with a webhook that does not answer: run \`kubectl patch crd ${CRD} --type json ` +
-  `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]'\`, then \`keyferry crds | kubectl apply --server-side -f -\``;
 
 const PROBE_TIMEOUT_MS = 10_000;
 
 type Cause = 'missing' | 'webhook';
 
+/** How the user can fix each cause. */
+export type CrdAdvice = Readonly<Record<Cause, string>>;
+
+/** The advice for a CRD that Keyferry brings. @param crd `<plural>.<group>` */
+export function crdAdvice(crd: string): CrdAdvice {
+  const install = 'keyferry crds | kubectl apply --server-side -f -';
+  return {
+    missing: `the CRD ${crd} is not installed: run \`${install}\``,
+    webhook:
+      `the CRD ${crd} converts objects with a webhook that does not answer: run \`kubectl patch crd ${crd} --type json ` +
+      `-p '[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]'\`, then \`${install}\``,
+  };
+}
+
 export interface CrdDiagnosisOptions {
   readonly api: KubeApi;
+  /** The kind of the rules. */
+  readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
+  readonly advice: CrdAdvice;
   /** The process is ready without the CRD. */
   readonly isOptional: boolean;
-  /** No other controller runs, so the process cannot start without SecretMirrors. */
+  /** No other controller runs, so the process cannot start without these rules. */
   readonly isAlone: boolean;
 }
 
@@ -44,8 +51,7 @@ export class CrdDiagnosis implements WatchDiagnosis {
   }
 
   get advice(): string | undefined {
-    if (this.#cause === undefined) return undefined;
-    return this.#cause === 'missing' ? NOT_INSTALLED : CONVERTED_BY_WEBHOOK;
+    return this.#cause && this.#options.advice[this.#cause];
   }
 
   /** Without the CRD the process stays ready, as at a start without it. */
@@ -71,8 +77,9 @@ export class CrdDiagnosis implements WatchDiagnosis {
     if (this.#isProbing) return;
     this.#isProbing = true;
     try {
-      const path = `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`;
-      await this.#options.api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: PROBE_TIMEOUT_MS });
+      const { api, kind } = this.#options;
+      const path = `${kind.groupPath}/${kind.plural}`;
+      await api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: PROBE_TIMEOUT_MS });
       this.#set(undefined);
     } catch (error) {
       this.#set(causeOf(error));
@@ -90,5 +97,5 @@ export class CrdDiagnosis implements WatchDiagnosis {
 function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof ApiError)) return undefined;
   if (error.status === 404) return 'missing';
-  return /conversion webhook for \S+, Kind=SecretMirror failed/.test(error.statusMessage) ? 'webhook' : undefined;
+  return /conversion webhook for \S+, Kind=\S+ failed/.test(error.statusMessage) ? 'webhook' : undefined;
 }
