@@ -6,10 +6,11 @@ import type { KubeObject, KubeRequest, KubeResponse, ObjectMeta } from '../../ku
 import { METADATA_ONLY } from '../../kube/api.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound, isObjectGone, isThrottled } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
+import { SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { FieldPatch } from '../model/claim.ts';
-import type { Content } from '../model/content.ts';
+import type { Content, ContentPiece } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
-import { collectionPath, isForbiddenType, objectPath } from '../model/kind.ts';
+import { collectionPath, isForbiddenType, type Kind, objectPath } from '../model/kind.ts';
 import type { KubeStore, ReadObject } from './store.ts';
 import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
 import { type DesiredObject, hasOwners } from '../plan/desired.ts';
@@ -67,7 +68,7 @@ export class ObjectWriter {
       ...(immutable === true ? { immutable } : {}),
     });
     const pieces: Buffer[] = [Buffer.from(head.slice(0, -1))];
-    for (const { field, json } of content.pieces) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
+    for (const { field, json } of piecesFor(kind, content)) pieces.push(Buffer.from(`,"${field}":`), json.bytes());
     pieces.push(Buffer.from('}'));
     const request = {
       method: 'POST',
@@ -107,10 +108,6 @@ export class ObjectWriter {
       // Without a value, as it was never set: `remove` alone is refused where there is none.
       if (!immutable) operations.push({ op: 'remove', path: '/immutable' });
     }
-    if (content !== undefined && kind.overlay !== undefined) {
-      const path = `/${kind.overlay}`;
-      operations.push({ op: 'add', path, value: {} }, { op: 'remove', path });
-    }
     if (content !== undefined && content.type !== '' && desired.type !== '') {
       // The type cannot be changed. With the type in the patch, the server refuses it instead of keeping a copy of the wrong type.
       operations.push({ op: 'add', path: '/type', value: desired.type ?? content.type });
@@ -118,10 +115,12 @@ export class ObjectWriter {
     const text = JSON.stringify(operations);
     const pieces: Buffer[] = [Buffer.from(text.slice(0, -1))];
     if (content !== undefined) {
+      const written = piecesFor(kind, content);
       for (const { name } of kind.fields) {
-        const json = content.pieces.find(({ field }) => field === name)?.json.bytes() ?? Buffer.from('{}');
+        const json = written.find(({ field }) => field === name)?.json.bytes() ?? Buffer.from('{}');
         pieces.push(Buffer.from(`,{"op":"add","path":"/${name}","value":`), json, Buffer.from('}'));
       }
+      if (kind.overlay !== undefined) pieces.push(overlayPatch(kind.overlay, written));
     }
     pieces.push(Buffer.from(']'));
     const request = {
@@ -199,6 +198,35 @@ export class ObjectWriter {
       throw redactApiError(error, this.#store.kind, contents);
     }
   }
+}
+
+/** An empty value in the JSON of a content. */
+const EMPTY_VALUE = Buffer.from(':""');
+
+/**
+ * The fields of an object with this content. The API server accepts no empty text in the base64 of a custom resource, so empty values are
+ * written to the field of texts.
+ */
+function piecesFor({ overlay }: Kind, { pieces }: Content): readonly ContentPiece[] {
+  const [first, ...rest] = pieces;
+  if (overlay === undefined || first === undefined || !first.json.bytes().includes(EMPTY_VALUE)) return pieces;
+  const values = Object.entries(JSON.parse(first.json.utf8()) as Record<string, string>);
+  const pieceOf = (field: string, entries: [string, string][]): ContentPiece => {
+    // `fromEntries` defines a key named `__proto__`.
+    return { field, json: SecretBytes.fromUtf8(JSON.stringify(Object.fromEntries(entries))) };
+  };
+  const filled = values.filter(([, value]) => value !== '');
+  const empty = values.filter(([, value]) => value === '');
+  return [pieceOf(first.field, filled), ...rest, pieceOf(overlay, empty)];
+}
+
+/** The part of a JSON patch that sets the field of texts, or removes it: `remove` alone is refused where there is none. */
+function overlayPatch(overlay: string, pieces: readonly ContentPiece[]): Buffer {
+  const path = `/${overlay}`;
+  const json = pieces.find(({ field }) => field === overlay)?.json.bytes();
+  if (json === undefined)
+    return Buffer.from(`,{"op":"add","path":"${path}","value":{}},{"op":"remove","path":"${path}"}`);
+  return Buffer.concat([Buffer.from(`,{"op":"add","path":"${path}","value":`), json, Buffer.from('}')]);
 }
 
 /** The message is the server's own, and not that of a webhook or policy. */
