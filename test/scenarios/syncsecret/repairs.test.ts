@@ -1,0 +1,245 @@
+/** Another client changes a Secret or the copy of a SyncSecret: it is as before at once, or after the next start. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { within } from '../../support/yardstick.ts';
+import type { Chain } from './support.ts';
+import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+/** All repairs together, ms on an idle machine. Retries after failures would take longer. */
+const REPAIRED_MS = 10_000;
+const FOREIGN = 'example.com/foreign';
+const VALUES = { a: 'one', b: 'two' };
+const metadata = { labels: { app: 'web', team: 'a' }, annotations: { note: 'x' } };
+
+/** What a client does to an object: a merge patch, or a deletion. */
+type Edit = object | 'delete' | 'force';
+type Edits = Readonly<Record<string, Edit>>;
+
+const unknownOwner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: '3d8f4a52-9b1f-4a35-9f0e-0a3a6d1c7f11' };
+const edited = Buffer.from('edited').toString('base64');
+
+const EDITS: Edits = {
+  'a value': { data: { a: edited } },
+  'a new key': { data: { c: edited } },
+  'a removed key': { data: { a: null } },
+  'no data': { data: null },
+  'a label': { metadata: { labels: { app: 'other' } } },
+  'a removed label': { metadata: { labels: { app: null } } },
+  'no labels': { metadata: { labels: null } },
+  'an annotation': { metadata: { annotations: { note: 'other' } } },
+  'a removed annotation': { metadata: { annotations: { note: null } } },
+  immutable: { immutable: true },
+  'immutable with other data': { immutable: true, data: { a: edited } },
+  deleted: 'delete',
+  'deleted by force': 'force',
+};
+
+const SECRET_EDITS: Edits = {
+  ...EDITS,
+  'no label of the watch': { metadata: { labels: { 'keyferry.dev/copy': null } } },
+  'another label of the watch': { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' }, annotations: null } },
+  'no annotations': { metadata: { annotations: null } },
+  'no labels and annotations': { metadata: { labels: null, annotations: null } },
+  'no owner': { metadata: { ownerReferences: null } },
+  'another owner': { metadata: { ownerReferences: [unknownOwner] } },
+  'the mark of another SyncSecret': { metadata: { annotations: { 'keyferry.dev/syncsecret': 'other' } } },
+  'no mark but the annotation': { metadata: { ownerReferences: null, labels: null } },
+};
+
+const COPY_EDITS: Edits = {
+  ...EDITS,
+  stringData: { stringData: { a: 'edited' } },
+  'another type': { type: 'example.com/other' },
+  'no type': { type: null, data: { c: edited } },
+  'another origin': { metadata: { labels: { 'kubelb.k8c.io/origin-name': 'other' } } },
+  'no origin labels': {
+    metadata: {
+      labels: {
+        'kubelb.k8c.io/origin-name': null,
+        'kubelb.k8c.io/origin-ns': null,
+        'kubelb.k8c.io/origin-namespace': null,
+      },
+    },
+  },
+  'no mark but the labels': { metadata: { annotations: null } },
+  'an owner': { metadata: { ownerReferences: [unknownOwner] } },
+  'no finalizer': { metadata: { finalizers: null } },
+};
+
+/** The part of an object that belongs to Keyferry, without what is new in an object that was created again. */
+function essence({ data, stringData, type, immutable, metadata: meta }: Json): Json {
+  const { namespace, name, labels, annotations = {}, ownerReferences, finalizers, deletionTimestamp } = meta;
+  const { 'keyferry.dev/source-version': _version, 'keyferry.dev/target': place, ...lasting } = annotations;
+  if (place !== undefined) assert.equal(place, `${namespace}/${name}`);
+  const owners = ownerReferences?.map(({ uid: _uid, ...owner }: Json) => owner);
+  return { data, stringData, type, immutable, labels, annotations: lasting, owners, finalizers, deletionTimestamp };
+}
+
+const pathOf = ({ kind, metadata: { namespace, name } }: Json): string =>
+  kind === 'Secret' ? secretPath(namespace, name) : syncSecretPath(namespace, name);
+
+async function apply(edit: Edit, object: Json): Promise<void> {
+  const api = scene.managementApi;
+  if (typeof edit === 'object') await api.patch(pathOf(object), edit);
+  else await api.delete(pathOf(object), edit === 'force' ? { gracePeriodSeconds: '0' } : {});
+}
+
+interface Case {
+  readonly title: string;
+  readonly edit: Edit;
+  readonly object: Json;
+  readonly chain: Chain;
+}
+
+/** A SyncSecret for each edit, with its copy and Secret. */
+async function prepare(tenant: Tenant, namespace: string, edits: Edits): Promise<Case[]> {
+  await scene.namespaces(namespace);
+  const objects = await Promise.all(
+    Object.keys(edits).map(async (_, index) => await scene.create(namespace, `n${index}`, VALUES, { metadata })),
+  );
+  return await Promise.all(
+    Object.entries(edits).map(async ([title, edit], index) => {
+      const object = objects[index];
+      await scene.arrived(tenant, object, VALUES);
+      await scene.phase(object, 'Synced');
+      return { title, edit, object, chain: await scene.arrived(tenant, object, VALUES) };
+    }),
+  );
+}
+
+/** Waits until copy and Secret of each SyncSecret are as before. */
+async function restored(tenant: Tenant, cases: readonly Case[]): Promise<void> {
+  for (const { title, object, chain } of cases) {
+    const wanted = { copy: essence(chain.copy), secret: essence(chain.secret) };
+    let seen: Json;
+    const look = async (): Promise<boolean> => {
+      const copy = await scene.findCopy(tenant, object);
+      const secret = copy && (await scene.findSecret(copy));
+      seen = copy && secret && { copy: essence(copy), secret: essence(secret) };
+      assert.deepEqual(seen, wanted);
+      return true;
+    };
+    await waitFor(look, { message: () => `the repair after: ${title}\n${scene.tail()}` });
+  }
+}
+
+const hops = { Secret: SECRET_EDITS, copy: COPY_EDITS } as const;
+
+for (const [hop, edits] of Object.entries(hops)) {
+  const part = ({ chain }: Case): Json => (hop === 'Secret' ? chain.secret : chain.copy);
+
+  describe(`a ${hop} that another client changes`, () => {
+    it('is restored at once', async () => {
+      const { tenant } = await scene.running();
+      const cases = await prepare(tenant, `live-${hop.toLowerCase()}`, edits);
+      await within(REPAIRED_MS, 'the repairs', async () => {
+        await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
+        await restored(tenant, cases);
+      });
+    });
+
+    it('is restored after the next start, if the change was made in between', async () => {
+      const { tenant, ccm, manager } = await scene.running();
+      const cases = await prepare(tenant, `later-${hop.toLowerCase()}`, edits);
+      await Promise.all([ccm.kill9(), manager.kill9()]);
+      await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
+      await Promise.all([scene.ccm(tenant), scene.manager()]);
+      await restored(tenant, cases);
+    });
+
+    it('is restored after the next start of that program alone', async () => {
+      const { tenant, ccm, manager } = await scene.running();
+      const cases = await prepare(tenant, `alone-${hop.toLowerCase()}`, edits);
+      await (hop === 'Secret' ? manager : ccm).kill9();
+      await Promise.all(cases.map(async (one) => await apply(one.edit, part(one))));
+      await (hop === 'Secret' ? scene.manager() : scene.ccm(tenant));
+      await restored(tenant, cases);
+    });
+  });
+}
+
+describe('a deletion that a foreign finalizer holds', () => {
+  const hold = { metadata: { finalizers: [FOREIGN] } };
+
+  it('of a Secret: it is made again as soon as the finalizer goes, and the status says what is waited for', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'held', VALUES);
+    const { copy, secret } = await scene.arrived(tenant, object, VALUES);
+    await scene.managementApi.patch(pathOf(secret), hold);
+    await scene.managementApi.delete(pathOf(secret));
+    const waiting = { reason: 'SyncFailed', message: /is being deleted and waits for its finalizers$/ };
+    await scene.phase(copy, 'Failed', { ...waiting, api: scene.managementApi });
+    await scene.phase(object, 'Failed', waiting);
+    // A change meanwhile is in the new Secret.
+    await scene.change(scene.tenantApi, object, { c: 'three' });
+    await scene.managementApi.patch(pathOf(secret), { metadata: { finalizers: null } });
+    const renewed = await scene.arrived(tenant, object, { c: 'three' }, REPAIRED_MS);
+    assert.equal(renewed.secret.metadata.name, secret.metadata.name);
+    await scene.phase(object, 'Synced');
+  });
+
+  it('of a copy: it is made again as soon as the finalizer goes, with a new Secret', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'held', VALUES);
+    const { copy, secret } = await scene.arrived(tenant, object, VALUES);
+    const finalizers = [...copy.metadata.finalizers, FOREIGN];
+    await scene.managementApi.patch(pathOf(copy), { metadata: { finalizers } });
+    await scene.managementApi.delete(pathOf(copy));
+    await scene.gone(scene.managementApi, secret);
+    await scene.phase(object, 'Pending', {
+      reason: 'Terminating',
+      message: /^SyncSecret ".*" is being deleted and waits for its finalizers$/,
+    });
+    await scene.managementApi.patch(pathOf(copy), { metadata: { finalizers: null } });
+    const renewed = await scene.arrived(tenant, object, VALUES, REPAIRED_MS);
+    assert.notEqual(renewed.copy.metadata.uid, copy.metadata.uid);
+    await scene.phase(object, 'Synced');
+  });
+});
+
+describe('a tenant’s SyncSecret', () => {
+  it('gets its finalizer and its annotation back', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'mine', VALUES);
+    await scene.arrived(tenant, object, VALUES);
+    const settled = await scene.phase(object, 'Synced');
+    for (const change of [{ finalizers: null }, { annotations: null }, { finalizers: null, annotations: null }]) {
+      await scene.tenantApi.patch(pathOf(object), { metadata: change });
+      await waitFor(
+        async () => {
+          assert.deepEqual(essence(await scene.tenantApi.get(pathOf(object))), essence(settled));
+          return true;
+        },
+        { message: () => `the metadata to be restored\n${scene.tail()}` },
+      );
+    }
+    await scene.phase(object, 'Synced');
+  });
+
+  it('that gets the origin labels of another object has no copy, until they are removed', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'mine', VALUES);
+    const { copy, secret } = await scene.arrived(tenant, object, VALUES);
+    const labels = { 'kubelb.k8c.io/origin-name': 'other', 'kubelb.k8c.io/origin-ns': 'default' };
+    await scene.tenantApi.patch(pathOf(object), { metadata: { labels } });
+    await scene.gone(scene.managementApi, copy, secret);
+    const released = async (): Promise<boolean> => {
+      const { metadata: meta } = await scene.tenantApi.get(pathOf(object));
+      return meta.finalizers === undefined && meta.annotations === undefined;
+    };
+    await waitFor(released, { message: () => `finalizer and annotation to be removed\n${scene.tail()}` });
+    await staysTrue(released, 1000, 'the SyncSecret is left alone');
+    await scene.tenantApi.patch(pathOf(object), { metadata: { labels: null } });
+    await scene.arrived(tenant, object, VALUES);
+    await scene.phase(object, 'Synced');
+  });
+});

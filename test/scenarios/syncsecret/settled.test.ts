@@ -1,0 +1,207 @@
+/** What the programs send: nothing while nothing changes and at a restart, and few writes for one object. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import type { AuditEntry } from '../../support/audit-log.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { staysTrue, waitFor, waitForStable } from '../../support/wait-for.ts';
+import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+/** Longer than the delays of status writes and of targets that are decided again. */
+const QUIET_MS = 2000;
+const VALUES = { a: 'one', b: 'two' };
+const OTHER_CONDITION = {
+  type: 'Other',
+  status: 'True',
+  reason: 'Other',
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+};
+
+/** SyncSecrets with something that does not come back from the server as it was written, and no status `Failed`. */
+async function specimens(namespace: string): Promise<Json[]> {
+  await scene.namespaces(namespace);
+  const { canary } = scene;
+  const more: Readonly<Record<string, Json>> = {
+    plain: {},
+    'with-string-data': { data: undefined, stringData: { a: `${canary}a`, empty: '' } },
+    'with-both': { stringData: { a: `${canary}over`, c: `${canary}c` } },
+    'with-a-type': { type: 'example.com/own' },
+    'with-a-token-type': { type: 'kubernetes.io/service-account-token' },
+    'with-stray-bits': { data: { a: withStrayBits(canary) } },
+    'without-data': { data: undefined },
+    immutable: { immutable: true },
+    'not-immutable': { immutable: false },
+    ['long-'.padEnd(253, 'n')]: {},
+    'with-metadata': {
+      metadata: { labels: { app: 'web', 'app.kubernetes.io/managed-by': 'Helm' }, annotations: { note: 'x' } },
+    },
+    'with-an-owner': { metadata: { ownerReferences: [await ownerIn(namespace)] } },
+  };
+  const objects = Object.entries(more).map(([name, fields]) => scene.create(namespace, name, VALUES, fields));
+  return await Promise.all(objects);
+}
+
+/** Base64 whose last character has bits that belong to no byte. */
+function withStrayBits(text: string): string {
+  const padding = 'x'.repeat(3 - ((Buffer.byteLength(text) + 2) % 3));
+  const bytes = Buffer.from(text + padding);
+  const base64 = bytes.toString('base64');
+  assert.match(base64, /[AQgw]==$/);
+  const stray = base64.replace(/.==$/, (end) => `${String.fromCharCode(end.charCodeAt(0) + 1)}==`);
+  assert.deepEqual(Buffer.from(stray, 'base64'), bytes);
+  return stray;
+}
+
+/** An owner reference to an object in the tenant's cluster. */
+async function ownerIn(namespace: string): Promise<Json> {
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'owner' } };
+  const { metadata } = await scene.tenantApi.create(owner);
+  return { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: metadata.uid };
+}
+
+const READS = new Set(['get', 'list', 'watch']);
+const lineOf = ({ verb, resource, namespace, name }: AuditEntry): string => `${verb} ${resource} ${namespace}/${name}`;
+const isWrite = ({ verb, resource }: AuditEntry): boolean => !READS.has(verb) && resource !== 'events';
+/** A write, or a read of one object. The identity of the cluster is read at each start. */
+const isWork = (entry: AuditEntry): boolean =>
+  isWrite(entry) || (entry.verb === 'get' && !['', 'namespaces'].includes(entry.resource));
+
+/** The requests of both programs in both clusters, without those for events. */
+async function requestsOf(tenant: Tenant): Promise<readonly AuditEntry[][]> {
+  const { tenantPlane, managementPlane, ccmUser, managerUser } = scene.clusters;
+  return await Promise.all([
+    readAuditLog(tenantPlane, ccmUser),
+    readAuditLog(managementPlane, tenant.user),
+    readAuditLog(managementPlane, managerUser),
+  ]);
+}
+
+/** Remembers what was requested so far. @returns the later requests */
+async function fromNow(tenant: Tenant): Promise<() => Promise<AuditEntry[]>> {
+  const counts = (await requestsOf(tenant)).map(({ length }) => length);
+  return async () => (await requestsOf(tenant)).flatMap((entries, index) => entries.slice(counts[index]));
+}
+
+/** Checks that the programs neither write, nor read an object, during `action` and some time after it. */
+async function assertIdle(tenant: Tenant, action: () => Promise<unknown>): Promise<void> {
+  const later = await fromNow(tenant);
+  await action();
+  let work: string[] = [];
+  const isIdle = async (): Promise<boolean> => {
+    work = (await later()).filter(isWork).map(lineOf);
+    return work.length === 0;
+  };
+  try {
+    await staysTrue(isIdle, QUIET_MS, 'the programs send nothing');
+  } catch (error) {
+    assert.deepEqual(work, [], `${String(error)}\n${scene.tail()}`);
+    throw error;
+  }
+}
+
+describe('a settled state', () => {
+  it('has no writes and no reads of objects: while it lasts, with changes that concern nobody, and at a restart', async () => {
+    const { managementApi, tenantApi } = scene;
+    const { tenant, ccm, manager } = await scene.running();
+    const objects = await specimens('settled');
+    const chains = await Promise.all(
+      objects.map(async (object) => {
+        await scene.phase(object, 'Synced');
+        const copy = await scene.findCopy(tenant, object);
+        return { object, copy, secret: await scene.findSecret(copy) };
+      }),
+    );
+    // Repairs leave traces of the other client in `managedFields`.
+    const [first, second] = chains;
+    assert.ok(first !== undefined && second !== undefined);
+    await scene.change(managementApi, { ...first.secret, kind: 'Secret' }, { a: 'edited' });
+    await scene.change(managementApi, second.copy, { a: 'edited' });
+    const edited = second.copy.metadata.generation + 1;
+    const isRepaired = async (): Promise<boolean> =>
+      (await scene.findCopy(tenant, second.object)).metadata.generation > edited;
+    await waitFor(isRepaired, { message: () => `the copy to be repaired\n${scene.tail()}` });
+    await scene.arrived(tenant, first.object, VALUES);
+    const before = await fromNow(tenant);
+    await waitForStable(async () => String((await before()).length), QUIET_MS, 'the repairs to end');
+
+    await assertIdle(tenant, async () => {
+      const noted = { metadata: { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{}' } } };
+      for (const { object, copy } of chains) {
+        await tenantApi.patch(syncSecretPath('settled', object.metadata.name), noted);
+        for (const [api, one] of [
+          [tenantApi, object],
+          [managementApi, copy],
+        ] as const) {
+          const path = `${syncSecretPath(one.metadata.namespace, one.metadata.name)}/status`;
+          const { conditions } = (await api.get(path)).status;
+          await api.patch(path, { status: { conditions: [...conditions, OTHER_CONDITION] } });
+        }
+      }
+    });
+    await assertIdle(tenant, async () => {
+      await Promise.all([ccm.stop(), manager.kill9()]);
+      await Promise.all([scene.ccm(tenant), scene.manager()]);
+    });
+    // Both work.
+    await scene.arrived(tenant, await scene.create('settled', 'last', VALUES), VALUES);
+  });
+});
+
+describe('the writes for one SyncSecret', () => {
+  /** Writes with one of these names, without those of another kind of object. */
+  const writesOf = (requests: readonly AuditEntry[], ...names: readonly string[]): string[] =>
+    requests.filter((entry) => isWrite(entry) && names.includes(entry.name)).map(lineOf);
+
+  it('are six from nothing, and four for a change', async () => {
+    const { tenant } = await scene.running();
+    await scene.namespaces('counted');
+    const events: Json[] = [];
+    await using _ = await scene.tenantApi.watch(syncSecretsPath('counted'), ({ object }) => events.push(object));
+    /** On a slow machine the chain takes so long that the tenant is told. */
+    const pending = (from: number): number =>
+      events.slice(from).filter(({ status }) => status?.phase === 'Pending').length;
+
+    const later = await fromNow(tenant);
+    const object = await scene.create('counted', 'one', VALUES);
+    const { copy, secret } = await scene.arrived(tenant, object, VALUES);
+    await scene.phase(object, 'Synced');
+    const names = ['one', copy.metadata.name, secret.metadata.name];
+    const settled = async (): Promise<boolean> => (await scene.findCopy(tenant, object)).status?.phase === 'Synced';
+    await waitFor(settled, { message: 'the status of the copy' });
+    const made = writesOf(await later(), ...names);
+    const expected = [
+      'patch syncsecrets counted/one',
+      ...(pending(0) > 0 ? ['patch syncsecrets/status counted/one'] : []),
+      'patch syncsecrets/status counted/one',
+      `create syncsecrets ${tenant.namespace}/${copy.metadata.name}`,
+      `patch syncsecrets ${tenant.namespace}/${copy.metadata.name}`,
+      `create secrets ${tenant.namespace}/${secret.metadata.name}`,
+      `patch syncsecrets/status ${tenant.namespace}/${copy.metadata.name}`,
+    ];
+    assert.deepEqual(made.toSorted(), expected.toSorted());
+
+    const changed = await fromNow(tenant);
+    const from = events.length;
+    await scene.change(scene.tenantApi, object, { a: 'three' });
+    await scene.arrived(tenant, object, { a: 'three' });
+    await scene.phase(object, 'Synced');
+    assert.deepEqual(
+      writesOf(await changed(), ...names).toSorted(),
+      [
+        ...(pending(from) > 0 ? ['patch syncsecrets/status counted/one'] : []),
+        'patch syncsecrets/status counted/one',
+        `patch syncsecrets ${tenant.namespace}/${copy.metadata.name}`,
+        `patch secrets ${tenant.namespace}/${secret.metadata.name}`,
+        `patch syncsecrets/status ${tenant.namespace}/${copy.metadata.name}`,
+      ].toSorted(),
+    );
+  });
+});
