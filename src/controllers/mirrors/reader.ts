@@ -13,11 +13,11 @@ import {
   type ControllerStatus,
   type CopyStatus,
   failingOf,
-  notReady,
   orphanNote,
   type OrphanStatus,
   type RuleState,
   type RuleStatus,
+  stateByCondition,
   STAYS,
 } from '../common/snapshot/status-report.ts';
 import {
@@ -209,20 +209,8 @@ function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
   return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
 }
 
-function stateOf({ metadata, status }: SecretMirror): RuleState {
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
-  const state = status?.mirrorStatus ?? 'Unknown';
-  if (metadata.deletionTimestamp !== undefined) {
-    // A status from before the deletion does not explain why it waits.
-    const details = ready?.status === 'False' && isCurrent ? `; ${ready.reason}: ${ready.message}` : '';
-    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
-  }
-  if (ready === undefined) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
-  if (!isCurrent) {
-    return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
-  }
-  return { state, ready: ready.status === 'True', reason: ready.reason, message: ready.message };
+function stateOf(mirror: SecretMirror): RuleState {
+  return stateByCondition(mirror, 'Ready', mirror.status?.mirrorStatus ?? 'Unknown');
 }
 
 /** Without a user and password in the address. */

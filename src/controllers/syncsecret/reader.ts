@@ -15,11 +15,11 @@ import {
   type ControllerStatus,
   type CopyStatus,
   failingOf,
-  notReady,
   orphanNote,
   type OrphanStatus,
   type RuleState,
   type RuleStatus,
+  stateByCondition,
 } from '../common/snapshot/status-report.ts';
 import {
   MANAGED_BY_KUBELB,
@@ -30,6 +30,7 @@ import {
   SYNC_SECRET_FINALIZER,
   SYNC_SECRET_KIND,
   SYNC_SECRET_PLURAL,
+  SYNCED_CONDITION,
 } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
@@ -220,16 +221,9 @@ function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
   return { kind, namespace, name, sourceVersion: annotations?.[SOURCE_VERSION_ANNOTATION] ?? '' };
 }
 
-function stateOf({ metadata, status }: SyncSecretRule): RuleState {
-  const { phase = 'Unknown', conditions: [condition] = [], observedGeneration } = status;
-  if (metadata.deletionTimestamp !== undefined) {
-    const details = condition?.reason === 'Terminating' ? `; ${condition.message}` : '';
-    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
-  }
-  if (condition === undefined) return notReady(phase, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
-  if (observedGeneration !== metadata.generation) {
-    return notReady(phase, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
-  }
-  const ready = condition.status === 'True' && phase === 'Synced';
-  return { state: phase, ready, reason: condition.reason, message: condition.message };
+function stateOf(rule: SyncSecretRule): RuleState {
+  const { phase = 'Unknown' } = rule.status;
+  const state = stateByCondition(rule, SYNCED_CONDITION, phase);
+  // The condition is True in the phase Terminating.
+  return { ...state, ready: state.ready && phase === 'Synced' };
 }

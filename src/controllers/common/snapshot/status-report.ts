@@ -1,6 +1,8 @@
 /** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status.ts`). */
 import type { Outcome } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import type { KubeObject } from '../../../kube/api.ts';
+import type { Condition } from '../condition.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -68,8 +70,29 @@ export interface ControllerStatus {
 
 export type RuleState = Pick<RuleStatus, 'state' | 'ready' | 'reason' | 'message'>;
 
+interface WithConditions extends KubeObject {
+  readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
+}
+
 export function notReady(state: string, reason: string, message: string): RuleState {
   return { state, ready: false, reason, message };
+}
+
+/** The state of a custom resource by one condition of its own status. @param state `RuleStatus.state`, unless it is being deleted */
+export function stateByCondition({ metadata, status }: WithConditions, type: string, state: string): RuleState {
+  const condition = status?.conditions?.find((one) => one.type === type);
+  const isCurrent = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
+  if (metadata.deletionTimestamp !== undefined) {
+    // A status from before the deletion does not explain why it waits.
+    const isExplained = isCurrent && (condition?.status === 'False' || condition?.reason === 'Terminating');
+    const details = isExplained ? `; ${condition.reason}: ${condition.message}` : '';
+    return notReady('Deleting', 'Deleting', `since ${metadata.deletionTimestamp}${details}`);
+  }
+  if (condition === undefined) return notReady(state, 'NotSeen', 'not reconciled yet; check that Keyferry is running');
+  if (!isCurrent) {
+    return notReady(state, 'Outdated', 'the latest change is not reconciled yet; check that Keyferry is running');
+  }
+  return { state, ready: condition.status === 'True', reason: condition.reason, message: condition.message };
 }
 
 /** The reason if the permissions of the caller do not show the state of a rule. It is not known to fail. */
