@@ -11,7 +11,7 @@ export interface RuleClientOptions {
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
   /** Takes the responses. */
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
-  /** Requests only the metadata of objects. */
+  /** Requests only the metadata of objects. A status that was written is passed on with them. */
   readonly metadataOnly?: boolean;
   /**
    * Another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a copy that it wrote
@@ -61,7 +61,9 @@ export class RuleClient {
       { op: 'add', path: '/status', value: status },
     ];
     try {
-      this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+      const object = await this.#patch(rule, '/status', patch, signal);
+      const whole = this.#options.metadataOnly === true ? Object.assign(object, { status }) : object;
+      this.#options.store?.storeResponse(whole);
     } catch (error) {
       if (!isObjectGone(error, name)) throw error;
     }

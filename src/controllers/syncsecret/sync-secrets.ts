@@ -1,5 +1,5 @@
 /** The SyncSecrets that are rules of one controller: the store, and the writes of finalizers and status. */
-import type { KubeApi } from '../../kube/api.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
@@ -62,7 +62,13 @@ export class SyncSecrets {
     });
     const { api, recordEvent } = options;
     const { store } = this;
-    const client = new RuleClient({ api, kind: SYNC_SECRET, store, fieldManager: RULES_MANAGER });
+    const client = new RuleClient({
+      api,
+      kind: SYNC_SECRET,
+      store: { storeResponse: (object) => this.#storeMetadata(object) },
+      metadataOnly: true,
+      fieldManager: RULES_MANAGER,
+    });
     this.#client = client;
     this.#statuses = new RuleStatuses({
       client,
@@ -110,7 +116,9 @@ export class SyncSecrets {
     const condition = nextCondition(before, next, generation, this.#options.now(), MAX_TEXT);
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
-    const events: RuleEvent[] = status === 'False' && isNews ? [{ type: 'Warning', reason, message }] : [];
+    // A SyncSecret that waits for its turn is no reason for a warning.
+    const isWarning = status === 'False' && reason !== 'Pending' && isNews;
+    const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
     await this.#statuses.write(
       rule,
@@ -124,6 +132,13 @@ export class SyncSecrets {
   warn(rule: RuleKey, reason: string, message: string): void {
     const object = this.store.get(rule);
     if (object !== undefined) this.#statuses.record(rule, object, [{ type: 'Warning', reason, message }]);
+  }
+
+  /** The response to our own write has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
+  #storeMetadata(object: KubeObject): void {
+    const { namespace = '', name, generation } = object.metadata;
+    const stored = this.store.get(this.store.key(namespace, name));
+    if (stored?.metadata.generation === generation) this.store.storeResponse({ ...stored, ...object });
   }
 
   /** The rule is gone. */
