@@ -20,6 +20,7 @@ import { watchSyncSecrets } from './watch.ts';
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
   kinds: [SYNC_SECRET],
+  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SyncSecretCcm(context),
 };

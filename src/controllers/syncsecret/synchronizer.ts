@@ -21,6 +21,7 @@ import { watchSyncSecrets } from './watch.ts';
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
   kinds: [SYNC_SECRET],
+  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SecretSynchronizer(context),
 };

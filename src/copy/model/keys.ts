@@ -57,11 +57,11 @@ export function controllerOf(rule: RuleKey): string {
   return rule.slice(0, rule.indexOf(':'));
 }
 
-/** The namespace of a rule of any controller: `mirrors:default/x`, `replicator:Secret/default/x`. */
-export function namespaceOf(rule: RuleKey): string {
+/** The namespace of a rule of any controller (`mirrors:default/x`, `replicator:Secret/default/x`), or of an object (`local:Secret/default/x`). */
+export function namespaceOf(key: RuleKey): string {
   return (
-    rule
-      .slice(rule.indexOf(':') + 1)
+    key
+      .slice(key.indexOf(':') + 1)
       .split('/')
       .at(-2) ?? ''
   );
