@@ -71,12 +71,19 @@ export class RuleClient {
 
   /**
    * Adds a finalizer, and makes the other changes in the same request. Sends nothing if there is nothing to change.
+   * @param changes `replaces`: finalizers that are removed if this one is added
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
-  async addFinalizer(rule: KubeObject, finalizer: string, changes: Changes, signal: AbortSignal): Promise<void> {
+  async addFinalizer(
+    rule: KubeObject,
+    finalizer: string,
+    { replaces = [], ...changes }: Changes & { readonly replaces?: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { resourceVersion, finalizers = [] } = rule.metadata;
     const { annotations, spec } = changes;
-    const added = finalizers.includes(finalizer) ? undefined : [...finalizers, finalizer];
+    const others = finalizers.filter((one) => !replaces.includes(one));
+    const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
     if (added === undefined && annotations === undefined && spec === undefined) return;
     await this.patch(rule, { metadata: { resourceVersion, finalizers: added, annotations }, spec }, signal);
   }

@@ -86,7 +86,7 @@ export class SyncSecrets {
     return this.store.versionOf(await this.#client.get(ruleName(rule), signal));
   }
 
-  /** Adds the finalizer, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
+  /** Adds the finalizer in place of KubeLB's, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
   async addFinalizer(
     rule: RuleKey,
     annotations: Readonly<Record<string, string>> | undefined,
@@ -94,7 +94,8 @@ export class SyncSecrets {
   ): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
-    await this.#client.addFinalizer(object, SYNC_SECRET_FINALIZER, { annotations }, signal);
+    const replaces = [ORIGINAL_FINALIZER];
+    await this.#client.addFinalizer(object, SYNC_SECRET_FINALIZER, { annotations, replaces }, signal);
   }
 
   /** Removes the finalizers, also that of KubeLB. @param annotations to be removed in the same write @throws ApiError */
