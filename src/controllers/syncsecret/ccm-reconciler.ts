@@ -81,7 +81,7 @@ export class CcmReconciler implements RuleReconciler {
       rank: `${creationTimestamp} ${uid}`,
     };
     const target = this.#copyKey(uid);
-    const shape = new CopyShape(clusterUid(), namespace, name, object.immutable);
+    const shape = new CopyShape(rule, clusterUid(), namespace, name, object.immutable);
     const common = { owner, version: ruleVersion(object), sources: [] };
     if (!isActive(object)) {
       const targets = new Set([target, ...view.ownedBy(rule)]);

@@ -109,7 +109,7 @@ class SyncSecretCcm implements Controller {
     this.#synced = Promise.all([this.#watch.synced, this.#readClusterUid()]);
     // A stop before the end is no error.
     this.#synced.catch(() => undefined);
-    management?.watchContents(SYNC_SECRET, { namespace: this.#namespace }, this.#copies.sink);
+    management?.watchContents(SYNC_SECRET, { namespace: this.#namespace, isSource: false }, this.#copies.sink);
   }
 
   stop(): void {

@@ -1,6 +1,8 @@
 /** The desired state of the three kinds of copies. Pure. */
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../copy/model/claim.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
 import { LAST_APPLIED, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import { flatText } from '../../runtime/flat-text.ts';
 import type { OwnerReference } from '../../kube/api.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { ORIGIN_LABELS } from './api.ts';
@@ -82,9 +84,10 @@ export class CopyShape extends SyncShape {
   readonly #name: string;
   readonly #immutable: boolean;
 
-  /** @param cluster uid of the tenant cluster */
-  constructor(cluster: string, namespace: string, name: string, immutable: boolean) {
-    super(`copy ${cluster}/${namespace}/${name} ${immutable}`);
+  /** @param cluster uid of the tenant cluster, the same for all @param rule key of the rule */
+  constructor(rule: RuleKey, cluster: string, namespace: string, name: string, immutable: boolean) {
+    // The same string for most rules: it is kept for each of thousands.
+    super(immutable ? flatText(rule, ' immutable') : rule);
     this.#cluster = cluster;
     this.#namespace = namespace;
     this.#name = name;
@@ -116,7 +119,11 @@ export class SecretShape extends SyncShape {
 
   /** @param originalType the type of the SyncSecret, if the Secret gets the type Opaque in its place */
   constructor(owner: OwnerReference, immutable: boolean, originalType: string | undefined) {
-    super(`secret ${owner.uid} ${immutable} ${originalType ?? ''}`);
+    super(
+      immutable || originalType !== undefined
+        ? flatText(owner.uid, ' ', immutable, ' ', originalType ?? '')
+        : owner.uid,
+    );
     this.#owner = owner;
     this.#immutable = immutable;
     this.#originalType = originalType;

@@ -2,7 +2,7 @@
 import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { KubeObject } from '../../kube/api.ts';
-import type { Watcher, WatchSink } from '../../kube/watch/watcher.ts';
+import type { Watcher } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { RuleClient } from '../common/rule-client.ts';
@@ -28,8 +28,6 @@ export const secretSynchronizer: ControllerEntry = {
 
 /** The source component of events. */
 const COMPONENT = 'kubelb-ccm';
-/** For the watch of the SyncSecrets: they are targets here, and rules of the CCM. */
-const NO_SINK: WatchSink = { upsert: () => true, remove: () => undefined, prune: () => undefined };
 
 class SecretSynchronizer implements Controller {
   readonly reconciler: SynchronizerReconciler;
@@ -77,8 +75,8 @@ class SecretSynchronizer implements Controller {
       },
     };
     this.#watches.push(
-      cluster.watchContents(SECRET, { labelSelector }, sink),
-      watchSyncSecrets(this.#context, NO_SINK),
+      cluster.watchContents(SECRET, { labelSelector, isSource: true }, sink),
+      watchSyncSecrets(this.#context),
     );
   }
 

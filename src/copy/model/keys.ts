@@ -1,5 +1,7 @@
 /** Keys of the engine's queues and maps. All are strings, so that they can be compared and logged. */
 
+import { flatText } from '../../runtime/flat-text.ts';
+
 /** A rule: the object in which a user requests copies. `mirrors:default/mysecret-mirror`. */
 export type RuleKey = string;
 
@@ -15,7 +17,7 @@ export interface ObjectName {
 
 /** The key of a namespaced Kubernetes object. */
 export function resourceKey(cluster: string, kind: string, namespace: string, name: string): ResourceKey {
-  return `${cluster}:${kind}/${namespace}/${name}`;
+  return flatText(cluster, ':', kind, '/', namespace, '/', name);
 }
 
 interface ParsedKey {
