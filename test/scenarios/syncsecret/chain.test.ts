@@ -4,12 +4,43 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { SyncSecretScene, syncSecretPath } from './support.ts';
+import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
+
+/** Annotations of which tests of the engine know the values. */
+const BOOKKEEPING = ['keyferry.dev/source-version', 'keyferry.dev/target'];
+
+/** Labels and annotations, without bookkeeping. */
+function marksOf({ metadata: { labels, annotations } }: Json): Json {
+  const entries = Object.entries(annotations).filter(([key]) => !BOOKKEEPING.includes(key));
+  return { labels, annotations: Object.fromEntries(entries) };
+}
+
+function originLabels(name: string, namespace: string): Record<string, string> {
+  return {
+    'kubelb.k8c.io/origin-name': name,
+    'kubelb.k8c.io/origin-ns': namespace,
+    'kubelb.k8c.io/origin-namespace': namespace,
+  };
+}
+
+/** Keys of labels and annotations that never travel. */
+const STAYING = [
+  'kubelb.k8c.io/managed-by',
+  'keyferry.dev/own',
+  'app.kubernetes.io/managed-by',
+  'meta.helm.sh/release-name',
+  'argocd.argoproj.io/instance',
+  'k8s-replicator/replicate-to',
+  'replicate-to',
+  'cert-manager.io/inject',
+  'kubernetes.io/service-account.name',
+];
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 describe('a SyncSecret of a tenant', () => {
   it('arrives as a Secret, follows changes, and leaves nothing when it is deleted', async () => {
@@ -19,11 +50,23 @@ describe('a SyncSecret of a tenant', () => {
     const { copy, secret } = await scene.arrived(tenant, object, { a: 'one', b: 'two' });
     assert.equal(copy.metadata.name, object.metadata.uid);
     assert.equal(secret.metadata.name, copy.metadata.uid);
-    assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-name'], 'app-tls');
-    assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-ns'], 'production');
-    assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-namespace'], 'production');
+    const { metadata: kubeSystem } = await scene.tenantApi.get('/api/v1/namespaces/kube-system');
+    assert.deepEqual(marksOf(copy), {
+      labels: originLabels('app-tls', 'production'),
+      annotations: { 'keyferry.dev/origin': `${kubeSystem.uid}/production/app-tls` },
+    });
+    assert.deepEqual(marksOf(secret), {
+      labels: { ...originLabels('app-tls', 'production'), 'keyferry.dev/copy': 'syncsecret' },
+      annotations: { 'keyferry.dev/syncsecret': copy.metadata.name },
+    });
+    assert.equal(copy.metadata.ownerReferences, undefined);
+    const { name, uid } = copy.metadata;
+    assert.deepEqual(secret.metadata.ownerReferences, [
+      { apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name, uid },
+    ]);
+    assert.deepEqual([secret.metadata.finalizers, secret.immutable, secret.type], [undefined, undefined, 'Opaque']);
     const done = await scene.phase(object, 'Synced', { reason: 'Synced', message: /^Secret synced successfully$/ });
-    assert.deepEqual(done.metadata.finalizers, ['kubelb.k8c.io/lb-finalizer']);
+    for (const { metadata } of [done, copy]) assert.deepEqual(metadata.finalizers, ['kubelb.k8c.io/lb-finalizer']);
     await scene.change(scene.tenantApi, object, { b: 'three' });
     await scene.arrived(tenant, object, { b: 'three' });
     await scene.phase(object, 'Synced');
@@ -55,5 +98,181 @@ describe('a SyncSecret of a tenant', () => {
       message: 'no empty value',
     });
     assert.equal((await find()).stringData, undefined);
+  });
+
+  it('follows every change of keys, labels and annotations, but for those that never travel', async () => {
+    const { tenant } = await scene.running();
+    const staying = Object.fromEntries(STAYING.map((key) => [key, 'x']));
+    const metadata = {
+      labels: { ...staying, app: 'web', tier: 'a', 'example.com/empty': '' },
+      annotations: { ...staying, [LAST_APPLIED]: scene.canary, note: 'x', text: 'ü\n"' },
+    };
+    const object = await scene.create('default', 'followed', { a: 'one', b: 'two' }, { metadata });
+    const path = syncSecretPath('default', 'followed');
+    let values: Record<string, string> = { a: 'one', b: 'two' };
+
+    const follows = async (labels: object, annotations: object): Promise<void> => {
+      const wanted = {
+        labels: { ...labels, ...originLabels('followed', 'default') },
+        annotations,
+      };
+      const look = async (): Promise<boolean> => {
+        const { copy, secret } = await scene.arrived(tenant, object, values);
+        for (const one of [copy, secret]) {
+          const { labels: seen, annotations: notes } = marksOf(one);
+          const { 'keyferry.dev/copy': _copy, ...ordinary } = seen;
+          const own = Object.entries(notes).filter(([key]) => !key.startsWith('keyferry.dev/'));
+          assert.deepEqual({ labels: ordinary, annotations: Object.fromEntries(own) }, wanted);
+        }
+        return true;
+      };
+      await waitFor(look, { message: () => `labels and annotations to follow\n${scene.tail()}` });
+    };
+
+    await follows({ app: 'web', tier: 'a', 'example.com/empty': '' }, { note: 'x', text: 'ü\n"' });
+    // Only metadata: no new generation.
+    const changed = {
+      labels: { app: 'other', tier: null, team: 'b' },
+      annotations: { note: 'y', text: null, more: '' },
+    };
+    await scene.tenantApi.patch(path, { metadata: changed });
+    await follows({ app: 'other', team: 'b', 'example.com/empty': '' }, { note: 'y', more: '' });
+    // Both at once.
+    values = { b: 'three', c: 'four' };
+    await scene.tenantApi.patch(path, {
+      metadata: { labels: { app: null }, annotations: { more: 'z' } },
+      data: { ...scene.data(values), a: null },
+    });
+    await follows({ team: 'b', 'example.com/empty': '' }, { note: 'y', more: 'z' });
+    await scene.tenantApi.patch(
+      path,
+      [
+        { op: 'remove', path: '/metadata/labels' },
+        { op: 'remove', path: '/metadata/annotations' },
+      ],
+      'json',
+    );
+    await follows({}, {});
+    const settled = await scene.phase(object, 'Synced');
+    assert.equal(settled.metadata.labels, undefined);
+  });
+
+  it('has the texts of stringData in place of data, while they are there', async () => {
+    const { tenant } = await scene.running();
+    const text = (value: string): string => scene.canary + value;
+    const object = await scene.create(
+      'default',
+      'texts',
+      { a: 'below', b: 'two' },
+      { stringData: { a: text('over') } },
+    );
+    const path = syncSecretPath('default', 'texts');
+    await scene.arrived(tenant, object, { a: 'over', b: 'two' });
+    await scene.tenantApi.patch(path, { data: { a: scene.value('changed below') }, stringData: { c: text('new') } });
+    await scene.arrived(tenant, object, { a: 'over', b: 'two', c: 'new' });
+    await scene.tenantApi.patch(path, { stringData: null });
+    await scene.arrived(tenant, object, { a: 'changed below', b: 'two' });
+    await scene.tenantApi.patch(path, { data: null, stringData: { a: text('alone') } });
+    const { copy } = await scene.arrived(tenant, object, { a: 'alone' });
+    assert.equal(copy.stringData, undefined, 'no value in clear text');
+    await scene.tenantApi.patch(path, { stringData: null });
+    await scene.arrived(tenant, object, {});
+    await scene.phase(object, 'Synced');
+  });
+
+  it('may have a name of 253 characters, which is shortened in the label', async () => {
+    const { tenant } = await scene.running();
+    const namespace = 'n'.repeat(63);
+    await scene.namespaces(namespace);
+    const names = [`${'long.'.repeat(50)}one`, `${'long.'.repeat(50)}two`, `${'x'.repeat(50)}${'-'.repeat(202)}x`];
+    const labels: string[] = [];
+    for (const name of names) {
+      assert.equal(name.length, 253);
+      const object = await scene.create(namespace, name, { a: name.slice(-3) });
+      const { copy, secret } = await scene.arrived(tenant, object, { a: name.slice(-3) });
+      const label = copy.metadata.labels['kubelb.k8c.io/origin-name'];
+      assert.match(label, /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?-[0-9a-f]{10}$/);
+      assert.ok(label.length <= 63 && name.startsWith(label.slice(0, -11)), label);
+      assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-name'], label);
+      assert.equal(secret.metadata.labels['kubelb.k8c.io/origin-ns'], namespace);
+      assert.ok(copy.metadata.annotations['keyferry.dev/origin'].endsWith(`/${namespace}/${name}`));
+      labels.push(label);
+      await scene.phase(object, 'Synced');
+      await scene.change(scene.tenantApi, object, { b: 'changed' });
+      await scene.arrived(tenant, object, { b: 'changed' });
+      await scene.tenantApi.delete(syncSecretPath(namespace, name));
+      await scene.gone(scene.managementApi, copy, secret);
+    }
+    assert.equal(new Set(labels).size, names.length);
+  });
+
+  it('that is created again under its name has a new copy and Secret, and the old ones go', async () => {
+    const { tenant } = await scene.running();
+    const old = await scene.create('default', 'again', { a: 'old' });
+    const before = await scene.arrived(tenant, old, { a: 'old' });
+    await scene.tenantApi.delete(syncSecretPath('default', 'again'));
+    await scene.gone(scene.tenantApi, old);
+    const object = await scene.create('default', 'again', { a: 'new' });
+    const { copy, secret } = await scene.arrived(tenant, object, { a: 'new' });
+    assert.notEqual(copy.metadata.name, before.copy.metadata.name);
+    assert.notEqual(secret.metadata.name, before.secret.metadata.name);
+    await scene.gone(scene.managementApi, before.copy, before.secret);
+    await scene.phase(object, 'Synced');
+  });
+
+  it('keeps its owner references to itself, so that garbage collection in the management cluster leaves its copy alone', async () => {
+    const { tenant } = await scene.running();
+    const owner = await scene.tenantApi.create({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: 'default', name: 'owner' },
+    });
+    const { name, uid } = owner.metadata;
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name, uid, controller: true }];
+    const object = await scene.create('default', 'owned', { a: 'one' }, { metadata: { ownerReferences } });
+    const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
+    assert.equal(copy.metadata.ownerReferences, undefined);
+    await scene.phase(object, 'Synced');
+    // The tenant's own garbage collection deletes the SyncSecret with its owner.
+    await scene.tenantApi.delete('/api/v1/namespaces/default/configmaps/owner');
+    await scene.gone(scene.tenantApi, object);
+    await scene.gone(scene.managementApi, copy, secret);
+  });
+
+  it('that is deleted while it is copied for the first time leaves nothing', async () => {
+    const { tenant } = await scene.running();
+    await scene.namespaces('short');
+    const objects = await Promise.all(
+      Array.from({ length: 30 }, async (_, index) => {
+        const object = await scene.create('short', `n${index}`, { a: 'one' });
+        // Deleted at any step of the chain.
+        const steps = [
+          () => true,
+          async () => (await scene.tenantApi.get(syncSecretPath('short', `n${index}`))).metadata.finalizers,
+          async () => await scene.findCopy(tenant, object),
+          async () => (await scene.findCopy(tenant, object))?.metadata.finalizers,
+        ];
+        await waitFor(steps[index % steps.length] ?? (() => true), { message: 'the step', intervalMs: 5 });
+        await scene.tenantApi.delete(syncSecretPath('short', `n${index}`));
+        return object;
+      }),
+    );
+    await scene.gone(scene.tenantApi, ...objects);
+    // Whatever had begun is complete once a later one has arrived.
+    const last = await scene.create('short', 'last', { a: 'one' });
+    const { copy, secret } = await scene.arrived(tenant, last, { a: 'one' });
+    const api = scene.managementApi;
+    const left = async (): Promise<string[]> => {
+      const copies = await api.list(syncSecretsPath(tenant.namespace));
+      const secrets = await api.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
+      return [...copies, ...secrets].map(({ metadata }) => metadata.name);
+    };
+    await waitFor(
+      async () => {
+        assert.deepEqual(await left(), [copy.metadata.name, secret.metadata.name]);
+        return true;
+      },
+      { message: () => `the copies and Secrets to be gone\n${scene.tail()}` },
+    );
   });
 });
