@@ -12,11 +12,11 @@ afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
 /** Annotations of which tests of the engine know the values. */
-const BOOKKEEPING = ['keyferry.dev/source-version', 'keyferry.dev/target'];
+const BOOKKEEPING = new Set(['keyferry.dev/source-version', 'keyferry.dev/target']);
 
 /** Labels and annotations, without bookkeeping. */
 function marksOf({ metadata: { labels, annotations } }: Json): Json {
-  const entries = Object.entries(annotations).filter(([key]) => !BOOKKEEPING.includes(key));
+  const entries = Object.entries(annotations).filter(([key]) => !BOOKKEEPING.has(key));
   return { labels, annotations: Object.fromEntries(entries) };
 }
 

@@ -1,0 +1,210 @@
+/** Types of SyncSecrets and Secrets, and `immutable`. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import type { Chain } from './support.ts';
+import { syncSecretPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+let tenant: Tenant;
+before(async () => {
+  scene = await SyncSecretScene.open();
+  ({ tenant } = await scene.running());
+});
+after(async () => await scene.close());
+
+const TOKEN = 'kubernetes.io/service-account-token';
+const BOOTSTRAP = 'bootstrap.kubernetes.io/token';
+const ORIGINAL_TYPE = 'keyferry.dev/original-type';
+/** Base64 without the canary, for values that the API server checks. */
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+/** Waits until copy and Secret have this type and exactly these data. */
+async function arrived(object: Json, type: string, data: Json): Promise<Chain> {
+  let seen: Json;
+  return await waitFor(
+    async () => {
+      const copy = await scene.findCopy(tenant, object);
+      const secret = await scene.findSecret(copy);
+      seen = { copy: copy.status, type: secret.type };
+      assert.equal(secret.type, type);
+      assert.deepEqual(secret.data ?? {}, data);
+      return { copy, secret };
+    },
+    { message: () => `a Secret of type ${type}; seen ${JSON.stringify(seen)}\n${scene.tail()}` },
+  );
+}
+
+describe('the type of a SyncSecret', () => {
+  const types: Record<string, () => Json> = {
+    Opaque: () => scene.data({ key: 'x' }),
+    'kubernetes.io/tls': () => scene.data({ 'tls.crt': 'certificate', 'tls.key': 'key' }),
+    'kubernetes.io/dockercfg': () => ({ '.dockercfg': base64('{"registry.example.com":{"auth":"eDp5"}}') }),
+    'kubernetes.io/dockerconfigjson': () => ({ '.dockerconfigjson': base64('{"auths":{}}') }),
+    'kubernetes.io/basic-auth': () => scene.data({ username: 'x', password: 'y' }),
+    'kubernetes.io/ssh-auth': () => scene.data({ 'ssh-privatekey': 'x' }),
+    'example.com/own': () => scene.data({ key: 'x' }),
+  };
+
+  for (const [type, values] of Object.entries(types)) {
+    it(`is that of the copy and of the Secret: ${type}`, async () => {
+      const name = type.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
+      const data = values();
+      const object = await scene.create('default', name, {}, { data, type });
+      const { copy } = await arrived(object, type, data);
+      assert.equal(copy.type, type);
+      await scene.phase(object, 'Synced', { message: /^Secret synced successfully$/ });
+    });
+  }
+
+  it(`is Opaque in the Secret for ${TOKEN}, so that no token is issued, and the condition says so`, async () => {
+    const annotations = { 'kubernetes.io/service-account.name': 'default' };
+    const object = await scene.create('default', 'token', { token: 'x' }, { type: TOKEN, metadata: { annotations } });
+    const { copy, secret } = await arrived(object, 'Opaque', scene.data({ token: 'x' }));
+    assert.equal(copy.type, TOKEN);
+    assert.equal(secret.metadata.annotations[ORIGINAL_TYPE], TOKEN);
+    assert.equal(secret.metadata.annotations['kubernetes.io/service-account.name'], undefined);
+    const message =
+      /^Secret synced successfully; its type is Opaque, because .* kubernetes\.io\/service-account-token /;
+    await scene.phase(copy, 'Synced', { message, api: scene.managementApi });
+    await scene.phase(object, 'Synced', { message });
+    await scene.change(scene.tenantApi, object, { token: 'y' });
+    await arrived(object, 'Opaque', scene.data({ token: 'y' }));
+    // The annotation goes with the type. The Secret has its type already, so it stays.
+    await scene.tenantApi.patch(syncSecretPath('default', 'token'), { type: null });
+    const gone = async (): Promise<Json> => {
+      const now = await scene.findSecret(copy);
+      return now.metadata.annotations[ORIGINAL_TYPE] === undefined && now;
+    };
+    const now = await waitFor(gone, { message: () => `the annotation to be removed\n${scene.tail()}` });
+    assert.equal(now.metadata.uid, secret.metadata.uid);
+    await scene.phase(object, 'Synced', { message: /^Secret synced successfully$/ });
+  });
+
+  it(`is refused by the manager for ${BOOTSTRAP}, and an earlier Secret stays as it is`, async () => {
+    const object = await scene.create('default', 'bootstrap', { 'token-id': 'x' }, { type: BOOTSTRAP });
+    const refused = {
+      reason: 'SyncFailed',
+      message: /Secrets of type bootstrap\.kubernetes\.io\/token are never copied$/,
+    };
+    await scene.phase(object, 'Failed', refused);
+    const copy = await scene.findCopy(tenant, object);
+    assert.equal(await scene.findSecret(copy), undefined);
+    await scene.phase(copy, 'Failed', { ...refused, api: scene.managementApi });
+    const path = syncSecretPath('default', 'bootstrap');
+    await scene.tenantApi.patch(path, { type: 'Opaque' });
+    await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
+    await scene.phase(object, 'Synced');
+    await scene.tenantApi.patch(path, { type: BOOTSTRAP, data: scene.data({ 'token-id': 'y' }) });
+    await scene.phase(object, 'Failed', refused);
+    await arrived(object, 'Opaque', scene.data({ 'token-id': 'x' }));
+  });
+
+  it('can change: the Secret is replaced under its name', async () => {
+    const tls = scene.data({ 'tls.crt': 'certificate', 'tls.key': 'key' });
+    const object = await scene.create('default', 'changed', {}, { data: tls });
+    const path = syncSecretPath('default', 'changed');
+    const first = await arrived(object, 'Opaque', tls);
+    await scene.tenantApi.patch(path, { type: 'kubernetes.io/tls' });
+    const second = await arrived(object, 'kubernetes.io/tls', tls);
+    await scene.phase(object, 'Synced');
+    // With the data, and back to no type.
+    await scene.tenantApi.patch(
+      path,
+      [
+        { op: 'remove', path: '/type' },
+        { op: 'replace', path: '/data', value: scene.data({ key: 'x' }) },
+      ],
+      'json',
+    );
+    const third = await arrived(object, 'Opaque', scene.data({ key: 'x' }));
+    await scene.phase(object, 'Synced');
+    for (const { copy, secret } of [second, third]) {
+      assert.equal(copy.metadata.uid, first.copy.metadata.uid);
+      assert.equal(secret.metadata.name, first.secret.metadata.name);
+    }
+    assert.equal(new Set([first, second, third].map(({ secret }) => secret.metadata.uid)).size, 3);
+  });
+
+  it('that the data do not fit is reported with the key, and the earlier Secret stays', async () => {
+    const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' });
+    const { secret } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
+    await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { type: 'kubernetes.io/tls' });
+    // The server's "Required value" ends like the canary, so the word may be removed.
+    await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /data\[tls\.key\]: Required / });
+    const { secret: kept } = await arrived(object, 'Opaque', scene.data({ 'tls.crt': 'x' }));
+    assert.equal(kept.metadata.uid, secret.metadata.uid);
+    await scene.tenantApi.patch(syncSecretPath('default', 'unfit'), { data: scene.data({ 'tls.key': 'y' }) });
+    await arrived(object, 'kubernetes.io/tls', scene.data({ 'tls.crt': 'x', 'tls.key': 'y' }));
+    await scene.phase(object, 'Synced');
+  });
+});
+
+describe('an immutable SyncSecret', () => {
+  const isImmutable = async (
+    object: Json,
+    expected: true | undefined,
+    values: Record<string, string>,
+  ): Promise<Chain> =>
+    await waitFor(
+      async () => {
+        const chain = await scene.arrived(tenant, object, values);
+        assert.deepEqual([chain.copy.immutable, chain.secret.immutable], [expected, expected]);
+        return chain;
+      },
+      { message: () => `immutable to be ${expected}\n${scene.tail()}` },
+    );
+  const failed = { reason: 'SyncFailed', message: /immutable/ };
+
+  it('has an immutable copy and Secret, and a changed payload is Failed until it is no longer immutable', async () => {
+    const object = await scene.create('default', 'fixed', { a: 'one' }, { immutable: true });
+    const path = syncSecretPath('default', 'fixed');
+    const { secret } = await isImmutable(object, true, { a: 'one' });
+    await scene.phase(object, 'Synced');
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    const { metadata } = await scene.phase(object, 'Failed', failed);
+    assert.equal(metadata.generation, 2);
+    const copy = await scene.findCopy(tenant, object);
+    await scene.phase(copy, 'Failed', { ...failed, api: scene.managementApi });
+    const unchanged = await scene.findSecret(copy);
+    assert.equal(unchanged.metadata.resourceVersion, secret.metadata.resourceVersion);
+    // Back to the payload of the Secret.
+    await scene.change(scene.tenantApi, object, { a: 'one' });
+    await scene.phase(object, 'Synced');
+    await scene.change(scene.tenantApi, object, { a: 'three' });
+    await scene.phase(object, 'Failed', failed);
+    await scene.tenantApi.patch(path, { immutable: false });
+    const replaced = await isImmutable(object, undefined, { a: 'three' });
+    assert.equal(replaced.secret.metadata.name, secret.metadata.name);
+    assert.notEqual(replaced.secret.metadata.uid, secret.metadata.uid);
+    await scene.phase(object, 'Synced');
+  });
+
+  it('may become immutable later, with other data in the same write, and mutable again without other data', async () => {
+    const object = await scene.create('default', 'later', { a: 'one' });
+    const path = syncSecretPath('default', 'later');
+    const { secret } = await isImmutable(object, undefined, { a: 'one' });
+    await scene.tenantApi.patch(path, { immutable: true, data: scene.data({ a: 'two' }) });
+    const fixed = await isImmutable(object, true, { a: 'two' });
+    assert.equal(fixed.secret.metadata.uid, secret.metadata.uid, 'changed in place');
+    await scene.tenantApi.patch(path, [{ op: 'remove', path: '/immutable' }], 'json');
+    const loose = await isImmutable(object, undefined, { a: 'two' });
+    assert.notEqual(loose.secret.metadata.uid, secret.metadata.uid, 'replaced');
+    await scene.phase(object, 'Synced');
+  });
+
+  it('may change its labels, and not its type', async () => {
+    const object = await scene.create('default', 'labelled', { a: 'one' }, { immutable: true });
+    const path = syncSecretPath('default', 'labelled');
+    const { copy, secret } = await isImmutable(object, true, { a: 'one' });
+    await scene.tenantApi.patch(path, { metadata: { labels: { app: 'web' } } });
+    await waitFor(async () => (await scene.findSecret(copy)).metadata.labels.app === 'web', { message: 'the label' });
+    await scene.tenantApi.patch(path, { type: 'example.com/other' });
+    await scene.phase(object, 'Failed', failed);
+    const { secret: kept } = await isImmutable(object, true, { a: 'one' });
+    assert.equal(kept.metadata.uid, secret.metadata.uid);
+  });
+});
