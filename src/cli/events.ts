@@ -2,6 +2,7 @@
 import type { KubeApi } from '../kube/api.ts';
 import type { EventInput } from '../kube/event-correlator.ts';
 import { EventRecorder } from '../kube/events.ts';
+import type { LogFields } from '../observe/log-fields.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -29,7 +30,7 @@ export class Events {
   }
 
   /** @see ControllerContext.recordEvent */
-  record(component: string, event: EventInput, fields: Readonly<Record<string, string>>): void {
+  record(component: string, event: EventInput, fields: LogFields): void {
     const { type, reason, message } = event;
     this.#options.log[type === 'Warning' ? 'warn' : 'info'](message, { ...fields, reason });
     this.#recorder(component).record(event);

@@ -29,9 +29,6 @@ import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
 const RUN_LEASE = 'keyferry';
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 
-/** For --controllers. The synchronizer has a flag of its own, as in its original. */
-const NAMEABLE = CONTROLLERS.filter((name) => name !== 'syncsecret-synchronizer');
-
 /** In the order of the help. */
 export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   runCommand(),
@@ -48,14 +45,14 @@ export function findControllerCommand(name: string): ControllerCommand | undefin
 
 /** Every controller in one process. The flags of a controller begin with its name, where its original shares them with others. */
 function runCommand(): ControllerCommand {
-  const list = NAMEABLE.join(', ');
+  const list = CONTROLLERS.join(', ');
   const flags = {
     controllers: listFlag(
       'controllers',
       'list',
       `comma-separated list of ${list} (default: ${DEFAULT_CONTROLLERS.join(', ')})`,
       (item) => {
-        if (!NAMEABLE.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
+        if (!CONTROLLERS.some((known) => known === item)) throw new RangeError(`must be a list of ${list}`);
       },
     ),
     ...commonFlags(':8080', RUN_LEASE),

@@ -211,15 +211,17 @@ describe('the roles of SyncSecret under run', () => {
     assert.equal(run(...named).management?.kubeconfig, '/home/a/.kube/kubelb');
   });
 
-  it('refuse a CCM without tenant, its flags without a CCM, and the synchronizer as a controller', () => {
+  it('have the synchronizer without a CCM if it is named', () => {
+    const named = run('--controllers=syncsecret-synchronizer');
+    assert.deepEqual([named.controllers, named.management], [['syncsecret-synchronizer'], undefined]);
+  });
+
+  it('refuse a CCM without tenant, and its flags without a CCM', () => {
     const missing = '--syncsecret-cluster-name is required: the name of the tenant';
     refused('run', ['--controllers=syncsecret-ccm'], missing);
     for (const flag of ['cluster-name=a', 'kubelb-kubeconfig=k', 'enable-secret-synchronizer']) {
       const name = `--syncsecret-${flag.split('=')[0]}`;
       refused('run', [`--syncsecret-${flag}`], `${name} needs syncsecret-ccm in --controllers`);
     }
-    const list = 'must be a list of mirrors, replicator, syncsecret-manager, syncsecret-ccm';
-    const bad = 'syncsecret-synchronizer';
-    refused('run', [`--controllers=${bad}`], `--controllers: bad value "${bad}": ${list}`);
   });
 });

@@ -4,14 +4,12 @@ import type { Backend } from '../../src/copy/backend.ts';
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
-  options: Pick<Backend, 'takesTurns'> = {},
 ): Backend & {
   /** The reconciled targets. */
   readonly reconciled: string[];
 } {
   const reconciled: string[] = [];
   return {
-    ...options,
     name,
     reconciled,
     sourcesOf: () => ({

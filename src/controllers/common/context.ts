@@ -7,6 +7,7 @@ import type { Engine } from '../../copy/engine.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { VaultBackend } from '../../copy/vault/backend.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
+import type { LogFields } from '../../observe/log-fields.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { Clock } from '../../runtime/clock.ts';
@@ -30,15 +31,13 @@ export interface ControllerContext {
    * @param component the source of the Event: each controller reports under the name of its original
    * @param fields of the log line
    */
-  readonly recordEvent: (component: string, event: EventInput, fields: Readonly<Record<string, string>>) => void;
+  readonly recordEvent: (component: string, event: EventInput, fields: LogFields) => void;
 }
 
 export interface ControllerEntry {
   readonly name: ControllerName;
   /** The kinds that it copies besides Secrets and ConfigMaps. */
   readonly kinds?: readonly Kind[];
-  /** Its rules belong to tenants, so those of one namespace must not delay those of another. @see Backend.takesTurns */
-  readonly hasTenants?: true;
   /** Selects the annotations that the controller reads. They are kept at any length, also where the controller does not run. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;

@@ -6,7 +6,7 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
-import { COPY_LABEL } from './marks.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
@@ -14,7 +14,6 @@ import { watchSyncSecrets } from './watch.ts';
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
   kinds: [SYNC_SECRET],
-  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SyncSecretManager(context),
   reader: async () => (await import('./reader.ts')).syncSecretReader,
@@ -41,8 +40,9 @@ class SyncSecretManager implements Controller {
         own.started(rule);
         engine.enqueueRule(rule, initial ? 'low' : 'normal');
       },
-      recordEvent: (event, rule) => {
-        context.recordEvent(COMPONENT, event, { syncSecret: rule });
+      recordEvent: (event) => {
+        const { kind, namespace, name } = event.subject;
+        context.recordEvent(COMPONENT, event, { kind, namespace, name });
       },
       now: () => clock.now(),
     });
@@ -65,7 +65,7 @@ class SyncSecretManager implements Controller {
         {
           name: 'secrets/syncsecret',
           path: '/api/v1/secrets',
-          labelSelector: `${COPY_LABEL}=syncsecret`,
+          labelSelector: `${COPY_LABEL}=${COPY_OF_SYNC_SECRET}`,
           metadataOnly: true,
           inPages: true,
         },

@@ -21,8 +21,9 @@ export const SECRET_ANNOTATION = `${OWN_PREFIX}secret`;
 export const ORIGINAL_TYPE_ANNOTATION = `${OWN_PREFIX}original-type`;
 /** On every copy: the version of the source that it holds. */
 export const SOURCE_VERSION_ANNOTATION = `${OWN_PREFIX}source-version`;
-/** Label on the Secrets that the manager makes. */
+/** Label on the Secrets that the manager makes, and its value. */
 export const COPY_LABEL = `${OWN_PREFIX}copy`;
+export const COPY_OF_SYNC_SECRET = 'syncsecret';
 
 /** The uid of a cluster whose namespace kube-system cannot be read. */
 export const UNKNOWN_CLUSTER = 'unknown';
@@ -58,6 +59,8 @@ export function originOf({
 }: Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>): Origin {
   const mark = annotations[ORIGIN_ANNOTATION];
   if (mark !== undefined) return mark.endsWith(`/${namespace}/${name}`) ? 'itself' : 'another';
+  // Made by the synchronizer, also while somebody has changed its labels.
+  if (annotations[SECRET_ANNOTATION] === name) return 'itself';
   const originName = labels[ORIGIN_LABELS.name];
   const originNamespace = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
   if (originName === undefined && originNamespace === undefined) return 'none';

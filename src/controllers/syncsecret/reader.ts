@@ -34,7 +34,7 @@ import {
 } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
-import { COPY_LABEL, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 
@@ -182,7 +182,7 @@ class SyncSecretReader implements RuleReader {
         const reason = 'its Secret is gone, or no longer has the label; the secret synchronizer will delete it';
         orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: `${namespace}/${name}`, reason });
       }
-      if (kind !== SECRET.kind || observed.labels[COPY_LABEL] !== SYSTEM) continue;
+      if (kind !== SECRET.kind || observed.labels[COPY_LABEL] !== COPY_OF_SYNC_SECRET) continue;
       const owner = snapshot.claims.ownerOf(observed, key);
       if (owner === undefined) {
         const reason = 'its marks were changed, or it is a clone; Keyferry ignores it';

@@ -1,5 +1,5 @@
 /** The SyncSecrets that are rules of one controller: the store, and the writes of finalizers and status. */
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import type { KubeApi } from '../../kube/api.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
@@ -34,7 +34,7 @@ export interface SyncSecretsOptions {
   /** Whether an object is a rule of this controller. */
   readonly isRule: (rule: SyncSecretRule) => boolean;
   readonly onChange: (rule: RuleKey, initial: boolean) => void;
-  readonly recordEvent: (event: EventInput, rule: string) => void;
+  readonly recordEvent: (event: EventInput) => void;
   /** Wall clock, ms. */
   readonly now: () => number;
 }
@@ -62,13 +62,7 @@ export class SyncSecrets {
     });
     const { api, recordEvent } = options;
     const { store } = this;
-    const client = new RuleClient({
-      api,
-      kind: SYNC_SECRET,
-      store: { storeResponse: (object) => this.#storeMetadata(object) },
-      metadataOnly: true,
-      fieldManager: RULES_MANAGER,
-    });
+    const client = new RuleClient({ api, kind: SYNC_SECRET, store, fieldManager: RULES_MANAGER });
     this.#client = client;
     this.#statuses = new RuleStatuses({
       client,
@@ -76,7 +70,7 @@ export class SyncSecrets {
       isSame: sameStatus,
       recordEvent: ({ metadata: { name, namespace = '', uid } }, event) => {
         const subject = { apiVersion: SYNC_SECRET_API_VERSION, kind: SYNC_SECRET_KIND, namespace, name, uid };
-        recordEvent({ subject, ...event }, `${namespace}/${name}`);
+        recordEvent({ subject, ...event });
       },
     });
   }
@@ -86,7 +80,7 @@ export class SyncSecrets {
     return this.store.versionOf(await this.#client.get(ruleName(rule), signal));
   }
 
-  /** Adds the finalizer in place of KubeLB's, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
+  /** Adds the finalizer, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
   async addFinalizer(
     rule: RuleKey,
     annotations: Readonly<Record<string, string>> | undefined,
@@ -94,8 +88,7 @@ export class SyncSecrets {
   ): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
-    const replaces = [ORIGINAL_FINALIZER];
-    await this.#client.addFinalizer(object, SYNC_SECRET_FINALIZER, { annotations, replaces }, signal);
+    await this.#client.addFinalizer(object, SYNC_SECRET_FINALIZER, { annotations }, signal);
   }
 
   /** Removes the finalizers, also that of KubeLB. @param annotations to be removed in the same write @throws ApiError */
@@ -117,9 +110,7 @@ export class SyncSecrets {
     const condition = nextCondition(before, next, generation, this.#options.now(), MAX_TEXT);
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
-    // A SyncSecret that waits for its turn is no reason for a warning.
-    const isWarning = status === 'False' && reason !== 'Pending' && isNews;
-    const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
+    const events: RuleEvent[] = status === 'False' && isNews ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
     await this.#statuses.write(
       rule,
@@ -133,13 +124,6 @@ export class SyncSecrets {
   warn(rule: RuleKey, reason: string, message: string): void {
     const object = this.store.get(rule);
     if (object !== undefined) this.#statuses.record(rule, object, [{ type: 'Warning', reason, message }]);
-  }
-
-  /** The response to our own write has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
-  #storeMetadata(object: KubeObject): void {
-    const { namespace = '', name, generation } = object.metadata;
-    const stored = this.store.get(this.store.key(namespace, name));
-    if (stored?.metadata.generation === generation) this.store.storeResponse({ ...stored, ...object });
   }
 
   /** The rule is gone. */

@@ -1,8 +1,7 @@
 /** The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster. It reads no other Secrets. */
 import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { KubeObject } from '../../kube/api.ts';
-import type { Watcher } from '../../kube/watch/watcher.ts';
+import type { Watcher, WatchSink } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { RuleClient } from '../common/rule-client.ts';
@@ -10,9 +9,10 @@ import { RuleStore } from '../common/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 import {
-  type OfferedSecret,
-  offeredSecret,
-  offeredVersion,
+  isOfKubeLb,
+  type SecretRule,
+  secretRule,
+  secretVersion,
   SYNCHRONIZER_CONTROLLER,
   SynchronizerReconciler,
 } from './synchronizer-reconciler.ts';
@@ -21,7 +21,6 @@ import { watchSyncSecrets } from './watch.ts';
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
   kinds: [SYNC_SECRET],
-  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SecretSynchronizer(context),
 };
@@ -32,8 +31,9 @@ const COMPONENT = 'kubelb-ccm';
 class SecretSynchronizer implements Controller {
   readonly reconciler: SynchronizerReconciler;
   readonly #context: ControllerContext;
-  readonly #secrets: RuleStore<OfferedSecret>;
-  readonly #stop = new AbortController();
+  readonly #secrets: RuleStore<SecretRule>;
+  /** Uids of the SyncSecrets of KubeLB that were found. */
+  readonly #found = new Set<string>();
   readonly #watches: Watcher[] = [];
 
   constructor(context: ControllerContext) {
@@ -41,8 +41,8 @@ class SecretSynchronizer implements Controller {
     const { engine, cluster } = context;
     this.#secrets = new RuleStore({
       controller: SYNCHRONIZER_CONTROLLER,
-      toRule: offeredSecret,
-      versionOf: offeredVersion,
+      toRule: secretRule,
+      versionOf: secretVersion,
       onChange: (rule, initial) => engine.enqueueRule(rule, initial ? 'low' : 'normal'),
     });
     this.reconciler = new SynchronizerReconciler({
@@ -50,11 +50,12 @@ class SecretSynchronizer implements Controller {
       secrets: this.#secrets,
       client: new RuleClient({ api: cluster.api, kind: SECRET, metadataOnly: true }),
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),
-      onConflict: ({ metadata }, message) => {
+      warn: ({ metadata }, { reason, message }) => {
         const { name, namespace = '', uid } = metadata;
-        const subject = { apiVersion: 'v1', kind: SECRET.kind, namespace, name, uid };
-        const event = { subject, type: 'Warning', reason: 'Conflict', message } as const;
-        context.recordEvent(COMPONENT, event, { secret: `${namespace}/${name}` });
+        const { apiVersion, kind } = SECRET;
+        const subject = { apiVersion, kind, namespace, name, uid };
+        const event = { subject, type: 'Warning', reason, message } as const;
+        context.recordEvent(COMPONENT, event, { kind, namespace, name });
       },
     });
   }
@@ -62,35 +63,49 @@ class SecretSynchronizer implements Controller {
   open(): void {
     const { cluster } = this.#context;
     const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
-    const sink = {
-      ...this.#secrets.sink,
-      upsert: (object: KubeObject, initial: boolean) => {
-        const isOffered = this.#secrets.sink.upsert(object, initial);
-        if (!isOffered) this.#release(object);
-        return isOffered;
-      },
-      remove: (object: KubeObject) => {
-        this.#secrets.sink.remove(object);
-        this.#release(object);
-      },
-    };
     this.#watches.push(
-      cluster.watchContents(SECRET, { labelSelector, isSource: true }, sink),
-      watchSyncSecrets(this.#context),
+      cluster.watchContents(SECRET, { labelSelector }, this.#secretSink()),
+      watchSyncSecrets(this.#context, this.#syncSecretSink()),
     );
   }
 
   stop(): void {
-    this.#stop.abort();
+    // Its watches are those of the cluster.
   }
 
-  /** A Secret that is no longer offered, or is being deleted, would hang in its deletion if it kept KubeLB's finalizer. */
-  #release(secret: KubeObject): void {
-    const { log } = this.#context;
-    this.reconciler.removeFinalizer(secret, this.#stop.signal).catch((error: unknown) => {
-      if (this.#stop.signal.aborted) return;
-      const { namespace = '', name } = secret.metadata;
-      log.warn('the finalizer of KubeLB cannot be removed from a Secret', { namespace, name, error });
-    });
+  #secretSink(): WatchSink {
+    const { sink } = this.#secrets;
+    return {
+      ...sink,
+      remove: (object) => {
+        const withoutLabel = { ...object, metadata: { ...object.metadata, labels: {} } };
+        // It exists still if it has only lost the label, and would hang in its deletion with KubeLB's finalizer.
+        if (secretRule(withoutLabel) === undefined) sink.remove(object);
+        else this.#secrets.put(withoutLabel);
+      },
+    };
+  }
+
+  /** SyncSecrets are targets here, and rules of the CCM. */
+  #syncSecretSink(): WatchSink {
+    return {
+      upsert: (object) => {
+        const { namespace = '', name, uid } = object.metadata;
+        if (!isOfKubeLb(object)) {
+          this.#found.delete(uid);
+          return true;
+        }
+        if (this.#found.has(uid)) return true;
+        this.#found.add(uid);
+        const rule = this.#secrets.key(namespace, name);
+        this.reconciler.expectFinalizer(rule);
+        this.#context.engine.enqueueRule(rule, 'low');
+        return true;
+      },
+      remove: ({ metadata }) => {
+        this.#found.delete(metadata.uid);
+      },
+      prune: () => undefined,
+    };
   }
 }

@@ -5,10 +5,7 @@ import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { SYNC_SECRET_CRD_ADVICE } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 
-const NO_SINK: WatchSink = { upsert: () => true, remove: () => undefined, prune: () => undefined };
-
-/** @param sink of their rules; without one, they are targets only */
-export function watchSyncSecrets({ cluster, config }: ControllerContext, sink?: WatchSink): Watcher {
+export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink): Watcher {
   const diagnosis = new CrdDiagnosis({
     api: cluster.api,
     kind: SYNC_SECRET,
@@ -16,5 +13,5 @@ export function watchSyncSecrets({ cluster, config }: ControllerContext, sink?: 
     isOptional: false,
     isAlone: config.controllers.every((name) => name.startsWith('syncsecret-')),
   });
-  return cluster.watchContents(SYNC_SECRET, { isSource: sink !== undefined }, sink ?? NO_SINK, diagnosis);
+  return cluster.watchContents(SYNC_SECRET, {}, sink, diagnosis);
 }

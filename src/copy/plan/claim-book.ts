@@ -46,11 +46,8 @@ type ClaimId = string;
 /** The claims on one target: nearly always one. */
 type EntriesOnTarget = Entry | Set<Entry>;
 
-/** The claims of one rule. Many rules have one, and need no map. */
-type EntriesOfRule = Entry | Map<ClaimId, Entry>;
-
 export class ClaimBook {
-  readonly #byRule = new Map<RuleKey, EntriesOfRule>();
+  readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
   readonly #byTarget = new Map<ResourceKey, EntriesOnTarget>();
   readonly #bySource = new SetMap<ResourceKey, Entry>();
   /** Claims whose source has a different key as a target, by that key. */
@@ -65,7 +62,7 @@ export class ClaimBook {
    * @param sources of the rule, whether it has claims or not
    */
   replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly ResourceKey[]): BookChange {
-    const before = mapOf(this.#byRule.get(rule));
+    const before = this.#byRule.get(rule) ?? new Map<ClaimId, Entry>();
     const after = new Map<ClaimId, Entry>();
     const targets: ResourceKey[] = [];
     const added: Entry[] = [];
@@ -94,9 +91,8 @@ export class ClaimBook {
       removed.push(entry);
       if (entry.claim.mode === 'own' && entry.claim.source !== undefined) maybeUnused.add(entry.claim.source);
     }
-    const [first] = after.values();
-    if (first === undefined) this.#byRule.delete(rule);
-    else this.#byRule.set(rule, after.size === 1 ? first : after);
+    if (after.size > 0) this.#byRule.set(rule, after);
+    else this.#byRule.delete(rule);
     const depends = this.#depend(rule, sources);
     const unusedSources = [...maybeUnused].filter((source) => this.userOf(source) === undefined);
     return { targets, added, removed, ...depends, unusedSources };
@@ -150,8 +146,7 @@ export class ClaimBook {
   /** Whether `rule` has a claim on `target`. */
   claims(rule: RuleKey, target: ResourceKey): boolean {
     const claims = this.#byRule.get(rule);
-    if (!(claims instanceof Map)) return claims?.claim.target === target;
-    return MODES.some((mode) => claims.has(idOf({ mode, target })));
+    return claims !== undefined && MODES.some((mode) => claims.has(idOf({ mode, target })));
   }
 
   /** Targets of claims on `source`. */
@@ -171,7 +166,7 @@ export class ClaimBook {
   }
 
   of(rule: RuleKey): Iterable<Entry> {
-    return valuesOf(this.#byRule.get(rule));
+    return this.#byRule.get(rule)?.values() ?? [];
   }
 
   /** Whether some claim of the rule is under way. @see isUnderWay */
@@ -183,8 +178,7 @@ export class ClaimBook {
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
     // A run may end after its claim was removed from the book.
-    const claims = this.#byRule.get(entry.claim.owner.key);
-    if ((claims instanceof Map ? claims.get(idOf(entry.claim)) : claims) === entry) {
+    if (this.#byRule.get(entry.claim.owner.key)?.get(idOf(entry.claim)) === entry) {
       this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }
     entry.outcome = outcome;
@@ -203,7 +197,7 @@ export class ClaimBook {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
       const controller = controllerOf(rule);
-      for (const { outcome } of valuesOf(entries)) {
+      for (const { outcome } of entries.values()) {
         const key = `${controller} ${outcome.state}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
@@ -237,16 +231,6 @@ export class ClaimBook {
     if (source !== undefined) this.#bySource.delete(source, entry);
     if (place !== undefined && place !== source) this.#byPlace.delete(place, entry);
   }
-}
-
-function mapOf(entries: EntriesOfRule | undefined): ReadonlyMap<ClaimId, Entry> {
-  if (entries instanceof Map) return entries;
-  return new Map(entries === undefined ? [] : [[idOf(entries.claim), entries]]);
-}
-
-function valuesOf(entries: EntriesOfRule | undefined): Iterable<Entry> {
-  if (entries instanceof Map) return entries.values();
-  return entries === undefined ? [] : [entries];
 }
 
 const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];

@@ -10,12 +10,11 @@ export function outcomeOf(plan: Decision['plan']): Outcome | undefined {
   if (plan.do === 'nothing') return undefined;
   if (plan.do === 'wait') return { state: 'waiting', for: plan.for, reason: plan.reason, message: plan.message };
   if (plan.do === 'fail') return { state: 'error', reason: plan.reason, message: plan.message };
-  return plan.do === 'conflict' ? conflict(plan.message, plan.isInternal) : PENDING;
+  return plan.do === 'conflict' ? conflict(plan.message) : PENDING;
 }
 
-/** @param isInternal @see Cause */
-export function conflict(message: string, isInternal?: true): Outcome {
-  return { state: 'conflict', reason: 'Conflict', message, ...(isInternal === true ? { isInternal } : {}) };
+export function conflict(message: string): Outcome {
+  return { state: 'conflict', reason: 'Conflict', message };
 }
 
 /**
@@ -45,5 +44,5 @@ export function* outcomesOf(
 }
 
 function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
-  return conflict(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`, true);
+  return conflict(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`);
 }

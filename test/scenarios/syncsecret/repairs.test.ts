@@ -7,7 +7,7 @@ import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import type { Chain } from './support.ts';
-import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import { essence, pathOf, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -74,18 +74,6 @@ const COPY_EDITS: Edits = {
   'an owner': { metadata: { ownerReferences: [unknownOwner] } },
   'no finalizer': { metadata: { finalizers: null } },
 };
-
-/** The part of an object that belongs to Keyferry, without what is new in an object that was created again. */
-function essence({ data, stringData, type, immutable, metadata: meta }: Json): Json {
-  const { namespace, name, labels, annotations = {}, ownerReferences, finalizers, deletionTimestamp } = meta;
-  const { 'keyferry.dev/source-version': _version, 'keyferry.dev/target': place, ...lasting } = annotations;
-  if (place !== undefined) assert.equal(place, `${namespace}/${name}`);
-  const owners = ownerReferences?.map(({ uid: _uid, ...owner }: Json) => owner);
-  return { data, stringData, type, immutable, labels, annotations: lasting, owners, finalizers, deletionTimestamp };
-}
-
-const pathOf = ({ kind, metadata: { namespace, name } }: Json): string =>
-  kind === 'Secret' ? secretPath(namespace, name) : syncSecretPath(namespace, name);
 
 async function apply(edit: Edit, object: Json): Promise<void> {
   const api = scene.managementApi;

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
 import type { AuditEntry } from '../../support/audit-log.ts';
-import type { Tenant } from '../../support/sync-secret-clusters.ts';
-import { staysTrue, waitFor, waitForStable } from '../../support/wait-for.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { isWrite, lineOf } from './requests.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
@@ -14,8 +13,6 @@ before(async () => (scene = await SyncSecretScene.open()));
 afterEach(async () => await scene.clear());
 after(async () => await scene.close());
 
-/** Longer than the delays of status writes and of targets that are decided again. */
-const QUIET_MS = 2000;
 const VALUES = { a: 'one', b: 'two' };
 const OTHER_CONDITION = {
   type: 'Other',
@@ -67,46 +64,6 @@ async function ownerIn(namespace: string): Promise<Json> {
   return { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: metadata.uid };
 }
 
-const READS = new Set(['get', 'list', 'watch']);
-const lineOf = ({ verb, resource, namespace, name }: AuditEntry): string => `${verb} ${resource} ${namespace}/${name}`;
-const isWrite = ({ verb, resource }: AuditEntry): boolean => !READS.has(verb) && resource !== 'events';
-/** A write, or a read of one object. The identity of the cluster is read at each start. */
-const isWork = (entry: AuditEntry): boolean =>
-  isWrite(entry) || (entry.verb === 'get' && !['', 'namespaces'].includes(entry.resource));
-
-/** The requests of both programs in both clusters, without those for events. */
-async function requestsOf(tenant: Tenant): Promise<readonly AuditEntry[][]> {
-  const { tenantPlane, managementPlane, ccmUser, managerUser } = scene.clusters;
-  return await Promise.all([
-    readAuditLog(tenantPlane, ccmUser),
-    readAuditLog(managementPlane, tenant.user),
-    readAuditLog(managementPlane, managerUser),
-  ]);
-}
-
-/** Remembers what was requested so far. @returns the later requests */
-async function fromNow(tenant: Tenant): Promise<() => Promise<AuditEntry[]>> {
-  const counts = (await requestsOf(tenant)).map(({ length }) => length);
-  return async () => (await requestsOf(tenant)).flatMap((entries, index) => entries.slice(counts[index]));
-}
-
-/** Checks that the programs neither write, nor read an object, during `action` and some time after it. */
-async function assertIdle(tenant: Tenant, action: () => Promise<unknown>): Promise<void> {
-  const later = await fromNow(tenant);
-  await action();
-  let work: string[] = [];
-  const isIdle = async (): Promise<boolean> => {
-    work = (await later()).filter(isWork).map(lineOf);
-    return work.length === 0;
-  };
-  try {
-    await staysTrue(isIdle, QUIET_MS, 'the programs send nothing');
-  } catch (error) {
-    assert.deepEqual(work, [], `${String(error)}\n${scene.tail()}`);
-    throw error;
-  }
-}
-
 describe('a settled state', () => {
   it('has no writes and no reads of objects: while it lasts, with changes that concern nobody, and at a restart', async () => {
     const { managementApi, tenantApi } = scene;
@@ -129,10 +86,10 @@ describe('a settled state', () => {
       (await scene.findCopy(tenant, second.object)).metadata.generation > edited;
     await waitFor(isRepaired, { message: () => `the copy to be repaired\n${scene.tail()}` });
     await scene.arrived(tenant, first.object, VALUES);
-    const before = await fromNow(tenant);
-    await waitForStable(async () => String((await before()).length), QUIET_MS, 'the repairs to end');
+    const requests = scene.requests(tenant);
+    await requests.settled();
 
-    await assertIdle(tenant, async () => {
+    await requests.assertNone(async () => {
       const noted = { metadata: { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{}' } } };
       for (const { object, copy } of chains) {
         await tenantApi.patch(syncSecretPath('settled', object.metadata.name), noted);
@@ -146,7 +103,7 @@ describe('a settled state', () => {
         }
       }
     });
-    await assertIdle(tenant, async () => {
+    await requests.assertNone(async () => {
       await Promise.all([ccm.stop(), manager.kill9()]);
       await Promise.all([scene.ccm(tenant), scene.manager()]);
     });
@@ -169,7 +126,7 @@ describe('the writes for one SyncSecret', () => {
     const pending = (from: number): number =>
       events.slice(from).filter(({ status }) => status?.phase === 'Pending').length;
 
-    const later = await fromNow(tenant);
+    const later = await scene.requests(tenant).fromNow();
     const object = await scene.create('counted', 'one', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.phase(object, 'Synced');
@@ -188,7 +145,7 @@ describe('the writes for one SyncSecret', () => {
     ];
     assert.deepEqual(made.toSorted(), expected.toSorted());
 
-    const changed = await fromNow(tenant);
+    const changed = await scene.requests(tenant).fromNow();
     const from = events.length;
     await scene.change(scene.tenantApi, object, { a: 'three' });
     await scene.arrived(tenant, object, { a: 'three' });

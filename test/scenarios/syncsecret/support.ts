@@ -2,6 +2,8 @@
  * Shared by the scenarios of SyncSecret: two clusters, the programs, and helpers for the actions of users. A test file starts one scene,
  * and each of its tests a tenant of its own; `clear` removes what a test has left.
  */
+import assert from 'node:assert/strict';
+
 import type { Json, TestApi } from '../../support/api.ts';
 import { assertNoCanaries, makeCanary } from '../../support/canary.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
@@ -9,6 +11,7 @@ import { SyncSecretClusters } from '../../support/sync-secret-clusters.ts';
 import type { ClustersOptions, ProgramOptions, Tenant } from '../../support/sync-secret-clusters.ts';
 import { PATIENCE_MS, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
+import { Requests } from './requests.ts';
 
 export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
 /** The label that offers a Secret to the synchronizer. */
@@ -26,7 +29,7 @@ export const syncSecretPath = (namespace: string, name: string): string => `${sy
 export const secretPath = (namespace: string, name: string): string =>
   `/api/v1/namespaces/${namespace}/secrets/${name}`;
 /** The path of any object that the server has returned. */
-const pathOf = ({ kind, metadata }: Json): string =>
+export const pathOf = ({ kind, metadata }: Json): string =>
   kind === 'Secret' ? secretPath(metadata.namespace, metadata.name) : syncSecretPath(metadata.namespace, metadata.name);
 
 /** What exists of one SyncSecret of a tenant. */
@@ -197,10 +200,10 @@ export class SyncSecretScene {
     }
   }
 
-  /** Waits for an event on a SyncSecret. @param api default: the tenant's cluster */
+  /** Waits for an event on a SyncSecret or Secret. @param api default: the tenant's cluster */
   async event(object: Json, reason: string, message = /(?:)/, api = this.tenantApi): Promise<Json> {
     const { namespace, name } = object.metadata;
-    const fieldSelector = `involvedObject.kind=SyncSecret,involvedObject.name=${name}`;
+    const fieldSelector = `involvedObject.kind=${object.kind ?? 'SyncSecret'},involvedObject.name=${name}`;
     let seen: Json[] = [];
     return await waitFor(
       async () => {
@@ -212,6 +215,17 @@ export class SyncSecretScene {
           `event ${reason} ${message}; there are ${seen.map((one) => `${one.reason} ${one.message}`).join('; ')}`,
       },
     );
+  }
+
+  /** The requests of both programs in both clusters. */
+  requests({ user }: Tenant): Requests {
+    const { tenantPlane, managementPlane, ccmUser, managerUser } = this.clusters;
+    const users = [
+      [tenantPlane, ccmUser],
+      [managementPlane, user],
+      [managementPlane, managerUser],
+    ] as const;
+    return new Requests(users, () => this.tail());
   }
 
   /** The last lines of the operators' logs, for messages. */
@@ -274,6 +288,15 @@ export class SyncSecretScene {
     await operator.ready();
     return operator;
   }
+}
+
+/** The part of an object that belongs to Keyferry, without what is new in an object that was created again. */
+export function essence({ data, stringData, type, immutable, metadata: meta }: Json): Json {
+  const { namespace, name, labels, annotations = {}, ownerReferences, finalizers, deletionTimestamp } = meta;
+  const { 'keyferry.dev/source-version': _version, 'keyferry.dev/target': place, ...lasting } = annotations;
+  if (place !== undefined) assert.equal(place, `${namespace}/${name}`);
+  const owners = ownerReferences?.map(({ uid: _uid, ...owner }: Json) => owner);
+  return { data, stringData, type, immutable, labels, annotations: lasting, owners, finalizers, deletionTimestamp };
 }
 
 /** Deletes an object at once, whatever finalizers it has. */

@@ -1,0 +1,523 @@
+/** The secret synchronizer: labelled Secrets of a tenant become SyncSecrets, which follow them and go with them. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import { kubernetesFault } from '../../servers/fault-rules.ts';
+import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import {
+  essence,
+  OFFERED,
+  ORIGINAL_FINALIZER,
+  pathOf,
+  secretPath,
+  syncSecretPath,
+  SyncSecretScene,
+} from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => {
+  await scene.clear();
+  // Those without the label.
+  for (const one of created.splice(0)) {
+    if ((await findOffered(one.metadata.name)) === undefined) continue;
+    await removeFinalizers(one);
+    await scene.tenantApi.delete(pathOf(one));
+  }
+});
+after(async () => await scene.close());
+
+const ON = '--enable-secret-synchronizer';
+const FOREIGN = 'example.com/foreign';
+const VALUES = { a: 'one', b: 'two' };
+const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
+const edited = Buffer.from('edited').toString('base64');
+
+interface Running {
+  readonly tenant: Tenant;
+  readonly ccm: Keyferry;
+  readonly manager: Keyferry;
+}
+
+/** A new tenant with its CCM and synchronizer, and a manager. */
+async function running(): Promise<Running> {
+  const tenant = await scene.tenant();
+  const [ccm, manager] = await Promise.all([scene.ccm(tenant, { args: [ON] }), scene.manager()]);
+  return { tenant, ccm, manager };
+}
+
+const created: Json[] = [];
+
+/** Creates a Secret of the tenant, by default with the label. */
+async function secret(name: string, more: Json = {}, labels: Json = OFFERED): Promise<Json> {
+  const object = await scene.tenantApi.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    data: scene.data(VALUES),
+    ...more,
+    metadata: { ...more.metadata, namespace: 'default', name, labels: { ...labels, ...more.metadata?.labels } },
+  });
+  created.push(object);
+  return object;
+}
+
+/** A SyncSecret as KubeLB makes it of a Secret. */
+async function originals(of: Json): Promise<Json> {
+  const { name, namespace, labels } = of.metadata;
+  const origin = { 'kubelb.k8c.io/origin-name': name, 'kubelb.k8c.io/origin-ns': namespace };
+  const metadata = { labels: { ...labels, ...origin }, finalizers: [ORIGINAL_FINALIZER] };
+  return await scene.create(namespace, name, VALUES, { metadata, type: of.type });
+}
+
+const find = async (name: string): Promise<Json> => await scene.tenantApi.find(syncSecretPath('default', name));
+const findOffered = async (name: string): Promise<Json> => await scene.tenantApi.find(secretPath('default', name));
+
+/** Waits until a SyncSecret passes a check. */
+async function synchronized(name: string, check: (syncSecret: Json) => void = () => undefined): Promise<Json> {
+  let failure: unknown;
+  const look = async (): Promise<Json> => {
+    const syncSecret = await find(name);
+    if (syncSecret === undefined) return undefined;
+    try {
+      check(syncSecret);
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+    return { ...syncSecret, kind: 'SyncSecret' };
+  };
+  return await waitFor(look, { message: () => `the SyncSecret ${name}: ${String(failure)}\n${scene.tail()}` });
+}
+
+/** Waits until another SyncSecret is in the place of a deleted one. */
+async function renewed({ metadata: { name, uid } }: Json): Promise<Json> {
+  return await synchronized(name, ({ metadata }) => {
+    assert.notEqual(metadata.uid, uid);
+  });
+}
+
+/** Waits until a Secret has arrived and its SyncSecret says so. */
+async function arrived(tenant: Tenant, name: string): Promise<{ readonly made: Json; readonly copies: Json[] }> {
+  const made = await synchronized(name);
+  const { copy, secret: away } = await scene.arrived(tenant, made, VALUES);
+  return { made: await scene.phase(made, 'Synced'), copies: [copy, away] };
+}
+
+const removeLabel = async (of: Json): Promise<Json> =>
+  await scene.tenantApi.patch(pathOf(of), { metadata: { labels: null } });
+
+async function removeFinalizers(of: Json): Promise<void> {
+  await scene.tenantApi.patch(pathOf(of), { metadata: { finalizers: null } });
+}
+
+describe('a labelled Secret', () => {
+  const specimen = {
+    type: 'kubernetes.io/tls',
+    data: { 'tls.crt': '', 'tls.key': edited },
+    metadata: {
+      labels: { app: 'web', 'app.kubernetes.io/managed-by': 'Helm' },
+      annotations: { note: 'x', 'keyferry.dev/origin': 'x/y/z' },
+    },
+  };
+  const wanted = (syncSecret: Json): void => {
+    const { data, stringData, type, metadata } = syncSecret;
+    assert.deepEqual({ ...data, ...stringData }, specimen.data);
+    assert.equal(type, specimen.type);
+    assert.deepEqual(metadata.labels, {
+      app: 'web',
+      'kubelb.k8c.io/origin-name': 'offered',
+      'kubelb.k8c.io/origin-ns': 'default',
+      'kubelb.k8c.io/origin-namespace': 'default',
+    });
+    assert.equal(metadata.annotations['keyferry.dev/secret'], 'offered');
+    assert.equal(metadata.annotations.note, undefined);
+    assert.equal(metadata.annotations['keyferry.dev/origin'], undefined);
+    assert.equal(metadata.ownerReferences, undefined);
+  };
+  const flags = { 'syncsecret-ccm': [ON], run: [`--syncsecret-${ON.slice(2)}`] };
+  for (const [command, args] of Object.entries(flags)) {
+    it(`becomes a SyncSecret that the CCM propagates: ${command} ${args.join(' ')}`, async () => {
+      const tenant = await scene.tenant();
+      await Promise.all([scene.ccm(tenant, { args, inRun: command === 'run' }), scene.manager()]);
+      const offered = await secret('offered', specimen);
+      const made = await synchronized('offered', wanted);
+      await scene.phase(made, 'Synced');
+      const [copy] = await scene.managementApi.list(`/api/v1/namespaces/${tenant.namespace}/secrets`);
+      assert.deepEqual(copy.data, specimen.data);
+      assert.equal(copy.type, specimen.type);
+      assert.deepEqual((await findOffered('offered')).metadata.finalizers, offered.metadata.finalizers);
+    });
+  }
+
+  it('becomes a SyncSecret without a CCM: run --controllers syncsecret-synchronizer', async () => {
+    await using operator = await Keyferry.start({
+      command: 'run',
+      kubeconfig: scene.clusters.ccmKubeconfig,
+      args: ['--controllers=syncsecret-synchronizer'],
+    });
+    await operator.ready();
+    await secret('offered', specimen);
+    const made = await synchronized('offered', wanted);
+    assert.equal(made.metadata.finalizers, undefined);
+    assert.equal(made.status, undefined);
+  });
+
+  it('is followed: data, type, labels, immutable, and a new Secret of its name', async () => {
+    const { tenant } = await running();
+    const offered = await secret('offered', { metadata: { labels: { app: 'web', tier: 'x' } } });
+    const { made } = await arrived(tenant, 'offered');
+    await scene.tenantApi.patch(pathOf(offered), {
+      data: { a: edited, b: null },
+      immutable: true,
+      metadata: { labels: { app: 'other', tier: null } },
+    });
+    const changed = await synchronized('offered', ({ data, immutable, metadata: { labels } }) => {
+      assert.deepEqual(data, { a: edited });
+      assert.equal(immutable, true);
+      assert.equal(labels.app, 'other');
+      assert.equal(labels.tier, undefined);
+    });
+    assert.equal(changed.metadata.uid, made.metadata.uid);
+    await scene.phase(made, 'Synced');
+    await scene.tenantApi.delete(pathOf(offered));
+    await secret('offered', { type: 'example.com/other' });
+    const again = await synchronized('offered', ({ data, type, immutable }) => {
+      assert.deepEqual(data, scene.data(VALUES));
+      assert.equal(type, 'example.com/other');
+      assert.equal(immutable, undefined);
+    });
+    const { secret: away } = await scene.arrived(tenant, again, VALUES);
+    assert.equal(away.type, 'example.com/other');
+    await scene.phase(again, 'Synced');
+  });
+
+  it('that gets the label later has a SyncSecret from then on', async () => {
+    const { tenant } = await running();
+    const offered = await secret('later', {}, {});
+    await scene.tenantApi.patch(pathOf(offered), { metadata: { labels: OFFERED } });
+    await arrived(tenant, 'later');
+  });
+
+  it('may have any name, and be a copy of a SecretMirror', async () => {
+    const { tenant } = await running();
+    const name = 'long-'.padEnd(253, 'n');
+    await secret(name);
+    await secret('mirrored', { metadata: { labels: { 'keyferry.dev/copy': 'mirrors' } } });
+    await arrived(tenant, name);
+    await arrived(tenant, 'mirrored');
+  });
+});
+
+describe('a Secret that is no longer offered has no SyncSecret', () => {
+  const actions: Readonly<Record<string, (offered: Json) => Promise<unknown>>> = {
+    unlabelled: removeLabel,
+    deleted: async (offered) => await scene.tenantApi.delete(pathOf(offered)),
+    'unlabelled-deleted': async (offered) => {
+      await removeLabel(offered);
+      await scene.tenantApi.delete(pathOf(offered));
+    },
+    // Its deletion ends long after the label has gone.
+    held: async (offered) => {
+      await scene.tenantApi.delete(pathOf(offered));
+      await removeLabel(offered);
+    },
+    another: async (offered) =>
+      await scene.tenantApi.patch(pathOf(offered), {
+        metadata: { labels: { 'kubelb.k8c.io/managed-by': 'somebody' } },
+      }),
+  };
+  for (const isRunning of [true, false]) {
+    it(isRunning ? 'at once' : 'after the next start', async () => {
+      const { tenant, ccm } = await running();
+      const names = Object.keys(actions);
+      const offered = await Promise.all(
+        names.map(async (name) => await secret(name, name === 'held' ? { metadata: { finalizers: [FOREIGN] } } : {})),
+      );
+      const chains = await Promise.all(names.map(async (name) => await arrived(tenant, name)));
+      if (!isRunning) await ccm.kill9();
+      await Promise.all(offered.map(async (one) => await actions[one.metadata.name]?.(one)));
+      if (!isRunning) await scene.ccm(tenant, { args: [ON] });
+      await scene.gone(scene.tenantApi, ...chains.map(({ made }) => made));
+      await scene.gone(scene.managementApi, ...chains.flatMap(({ copies }) => copies));
+      for (const one of offered) {
+        const { name } = one.metadata;
+        const left = await findOffered(name);
+        assert.equal(left === undefined, name.endsWith('deleted'), name);
+        assert.deepEqual(left?.metadata.finalizers, name === 'held' ? [FOREIGN] : undefined);
+        if (name === 'held') await removeFinalizers(one);
+      }
+    });
+  }
+
+  it('and a SyncSecret of another Secret stays', async () => {
+    const { tenant } = await running();
+    const [first] = [await secret('first'), await secret('second')];
+    const [one, two] = [await arrived(tenant, 'first'), await arrived(tenant, 'second')];
+    await scene.tenantApi.delete(pathOf(first));
+    await scene.gone(scene.tenantApi, one.made);
+    assert.equal((await find('second')).metadata.uid, two.made.metadata.uid);
+  });
+});
+
+describe('the finalizer of KubeLB', () => {
+  const finalizers = [ORIGINAL_FINALIZER];
+  /** Secrets as KubeLB leaves them behind, each with its SyncSecret. */
+  const specimens = async (): Promise<Record<string, Json>> => {
+    const labelled = await secret('labelled', { metadata: { finalizers } });
+    const deleted = await secret('deleted', { metadata: { finalizers } });
+    const unlabelled = await secret('unlabelled', { metadata: { finalizers } });
+    const both = await secret('both', { metadata: { finalizers: [...finalizers, FOREIGN] } });
+    const all = { labelled, deleted, unlabelled, both };
+    for (const one of Object.values(all)) await originals(one);
+    for (const one of [unlabelled, both]) await removeLabel(one);
+    for (const one of [deleted, both]) await scene.tenantApi.delete(pathOf(one));
+    return all;
+  };
+  /** Only the Secret that is still offered keeps its SyncSecret; none keeps the finalizer. */
+  const assertTidy = async ({ labelled, deleted, unlabelled, both }: Record<string, Json>): Promise<void> => {
+    await waitFor(async () => (await findOffered('labelled')).metadata.finalizers === undefined);
+    await waitFor(async () => (await findOffered('unlabelled')).metadata.finalizers === undefined);
+    await waitFor(async () => (await findOffered('both')).metadata.finalizers.length === 1);
+    await scene.gone(scene.tenantApi, deleted);
+    await removeFinalizers(both);
+    for (const name of ['deleted', 'unlabelled', 'both']) await waitFor(async () => (await find(name)) === undefined);
+    assert.equal((await findOffered('labelled')).metadata.uid, labelled.metadata.uid);
+    assert.equal((await findOffered('unlabelled')).metadata.uid, unlabelled.metadata.uid);
+  };
+
+  it('is removed, and the SyncSecrets of KubeLB are adopted or deleted', async () => {
+    const all = await specimens();
+    const before = await find('labelled');
+    const { tenant } = await running();
+    await assertTidy(all);
+    const { made } = await arrived(tenant, 'labelled');
+    assert.equal(made.metadata.uid, before.metadata.uid, 'adopted in place');
+    assert.equal(made.metadata.annotations['keyferry.dev/secret'], 'labelled');
+    await scene.tenantApi.delete(pathOf(all['labelled']));
+    await scene.gone(scene.tenantApi, made);
+  });
+
+  it('is removed in spite of failures, and of a crash after each step', async () => {
+    const { tenantProxy } = scene.clusters;
+    const all = await specimens();
+    const tenant = await scene.tenant();
+    await scene.manager();
+    const fail = { match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500), times: 5 } as const;
+    tenantProxy.rule(fail);
+    tenantProxy.rule({ ...fail, fault: kubernetesFault(409) });
+    for (let steps = 1; steps <= 4; steps += 1) {
+      tenantProxy.reset();
+      const ccm = await scene.ccm(tenant, { args: [ON] });
+      const isWrite = ({ method, url }: { method: string; url: string }): boolean =>
+        method !== 'GET' && url.includes('secrets/');
+      await waitFor(() => tenantProxy.requests.filter(isWrite).length >= steps);
+      await ccm.kill9();
+    }
+    await scene.ccm(tenant, { args: [ON] });
+    await assertTidy(all);
+  });
+
+  it('is removed from a Secret that loses the label, or is deleted, while it cannot be removed', async () => {
+    const { tenant } = await running();
+    const { tenantProxy } = scene.clusters;
+    const rule = tenantProxy.rule({ match: { method: 'PATCH', path: '/secrets/' }, fault: kubernetesFault(500) });
+    const names = ['late-unlabelled', 'late-deleted'];
+    const [unlabelled, deleted] = await Promise.all(
+      names.map(async (name) => await secret(name, { metadata: { finalizers } })),
+    );
+    const chains = await Promise.all(names.map(async (name) => await arrived(tenant, name)));
+    await removeLabel(unlabelled);
+    await scene.tenantApi.delete(pathOf(deleted));
+    const { hits } = rule;
+    await waitFor(() => rule.hits >= hits + 2, { message: 'more attempts to remove the finalizers' });
+    rule.clear();
+    await scene.gone(scene.tenantApi, ...chains.map(({ made }) => made));
+    await waitFor(async () => (await findOffered('late-unlabelled')).metadata.finalizers === undefined);
+    await scene.gone(scene.tenantApi, deleted);
+  });
+});
+
+describe('a SyncSecret that belongs to somebody', () => {
+  it('is a Conflict and stays as it is, and the Secret takes over when it goes', async () => {
+    const { tenant } = await running();
+    const mine = await scene.create('default', 'mine', { mine: 'x' }, { metadata: { labels: { app: 'mine' } } });
+    await scene.arrived(tenant, mine, { mine: 'x' });
+    const settled = await scene.phase(mine, 'Synced');
+    const offered = await secret('mine');
+    await scene.event(offered, 'Conflict', /^SyncSecret "mine" already exists and is not managed by Keyferry/);
+    await scene.change(scene.tenantApi, offered, { a: 'two' });
+    await scene.change(scene.tenantApi, offered, VALUES);
+    const isUntouched = async (): Promise<boolean> =>
+      (await find('mine')).metadata.resourceVersion === settled.metadata.resourceVersion;
+    await staysTrue(isUntouched, 1000, 'the SyncSecret of the user is not written');
+    await scene.tenantApi.delete(pathOf(mine));
+    await renewed(mine);
+    const { made } = await arrived(tenant, 'mine');
+    await scene.tenantApi.delete(pathOf(offered));
+    await scene.gone(scene.tenantApi, made);
+  });
+
+  it('stays if the Secret goes, and a clone of a SyncSecret belongs to the user', async () => {
+    const { tenant } = await running();
+    const mine = await scene.create('default', 'mine', { mine: 'x' });
+    const offered = await secret('mine');
+    await scene.event(offered, 'Conflict');
+    await secret('other');
+    const { made } = await arrived(tenant, 'other');
+    const { labels, annotations } = made.metadata;
+    const clone = await scene.create('default', 'clone', VALUES, { metadata: { labels, annotations } });
+    const offeredToo = await secret('clone');
+    await scene.event(offeredToo, 'Conflict', /was cloned from a copy/);
+    for (const one of [offered, offeredToo]) await scene.tenantApi.delete(pathOf(one));
+    await scene.gone(scene.tenantApi, offered, offeredToo);
+    const stay = async (): Promise<boolean> => {
+      const uids = [(await find('mine'))?.metadata.uid, (await find('clone'))?.metadata.uid];
+      return uids[0] === mine.metadata.uid && uids[1] === clone.metadata.uid;
+    };
+    await staysTrue(stay, 1000, 'the SyncSecrets of the user exist');
+  });
+});
+
+describe('a SyncSecret that somebody changes', () => {
+  const edits: Readonly<Record<string, object>> = {
+    'a value': { data: { a: edited } },
+    'a new key': { data: { c: edited } },
+    'a removed key': { data: { a: null } },
+    stringData: { stringData: { a: 'edited' } },
+    'another type': { type: 'example.com/other' },
+    immutable: { immutable: true },
+    'a label': { metadata: { labels: { app: 'other' } } },
+    'no labels': { metadata: { labels: null } },
+    'another origin': { metadata: { labels: { 'kubelb.k8c.io/origin-name': 'other' } } },
+    'no mark but the labels': { metadata: { annotations: null } },
+    'no annotation of the CCM': { metadata: { annotations: { 'keyferry.dev/propagated': null } } },
+    'no finalizer': { metadata: { finalizers: null } },
+  };
+  for (const isRunning of [true, false]) {
+    it(`is as before, with the marks of synchronizer and CCM: ${isRunning ? 'at once' : 'after the next start'}`, async () => {
+      const { tenant, ccm } = await running();
+      const cases = await Promise.all(
+        Object.entries(edits).map(async ([title, edit], index) => {
+          const name = `edited-${index}`;
+          await secret(name, { metadata: { labels: { app: 'web' } } });
+          const { made, copies } = await arrived(tenant, name);
+          assert.deepEqual(made.metadata.finalizers, [FINALIZER]);
+          assert.equal(made.metadata.annotations['keyferry.dev/propagated'], tenant.namespace);
+          return { title, edit, name, made, copies };
+        }),
+      );
+      if (!isRunning) await ccm.kill9();
+      for (const { edit, made } of cases) await scene.tenantApi.patch(pathOf(made), edit);
+      if (!isRunning) await scene.ccm(tenant, { args: [ON] });
+      for (const { title, name, made, copies } of cases) {
+        const now = await synchronized(name, (syncSecret) => {
+          assert.deepEqual(essence(syncSecret), essence(made), title);
+        });
+        assert.equal(now.metadata.uid, made.metadata.uid);
+        await scene.phase(now, 'Synced');
+        const { copy } = await scene.arrived(tenant, now, VALUES);
+        assert.equal(copy.metadata.uid, copies[0].metadata.uid, title);
+      }
+    });
+  }
+
+  it('is made again after a deletion, also while its copy cannot be deleted', async () => {
+    const { tenant } = await running();
+    const { link } = scene.clusters;
+    await secret('deleted');
+    const first = await arrived(tenant, 'deleted');
+    await scene.tenantApi.delete(pathOf(first.made));
+    const again = await renewed(first.made);
+    await scene.gone(scene.managementApi, ...first.copies);
+    const second = await arrived(tenant, 'deleted');
+    const rule = link.rule({ match: { method: 'DELETE' }, fault: kubernetesFault(500) });
+    await scene.tenantApi.delete(pathOf(again));
+    await waitFor(() => rule.hits > 0, { message: 'the deletion of the copy to be tried' });
+    rule.clear();
+    await scene.gone(scene.managementApi, ...second.copies);
+    await renewed(again);
+    await arrived(tenant, 'deleted');
+  });
+});
+
+describe('the Secrets of a tenant', () => {
+  /** The requests of the CCM for Secrets in its own cluster since `count`. */
+  const requestsForSecrets = async (): Promise<readonly { uri: string; name: string; verb: string }[]> => {
+    const { tenantPlane, ccmUser } = scene.clusters;
+    return (await readAuditLog(tenantPlane, ccmUser)).filter(({ resource }) => resource.startsWith('secrets'));
+  };
+
+  it('that have no label are never read', async () => {
+    const { tenant } = await running();
+    const from = (await requestsForSecrets()).length;
+    const other = await secret('other', {}, {});
+    await secret('labelled');
+    const { made } = await arrived(tenant, 'labelled');
+    await scene.change(scene.tenantApi, other, { a: 'two' });
+    await scene.create('default', 'other', VALUES);
+    await scene.tenantApi.delete(secretPath('default', 'labelled'));
+    await scene.gone(scene.tenantApi, made);
+    const requests = (await requestsForSecrets()).slice(from);
+    const others = requests.filter(
+      ({ uri, name }) =>
+        name !== 'labelled' && !/labelSelector=kubelb\.k8c\.io(%2F|\/)managed-by(%3D|=)kubelb/.test(uri),
+    );
+    assert.deepEqual(others, []);
+  });
+
+  it('are not requested at all without the flag', async () => {
+    const tenant = await scene.tenant();
+    const from = (await requestsForSecrets()).length;
+    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    await secret('labelled');
+    const object = await scene.create('default', 'one', VALUES);
+    await scene.arrived(tenant, object, VALUES);
+    await scene.phase(object, 'Synced');
+    assert.equal(await find('labelled'), undefined);
+    await scene.tenantApi.delete(pathOf(object));
+    await scene.gone(scene.tenantApi, object);
+    assert.deepEqual((await requestsForSecrets()).slice(from), []);
+  });
+});
+
+it('nothing is written or read in a settled state, with changes of other Secrets, and at a restart', async () => {
+  const { tenant, ccm } = await running();
+  const specimens: Readonly<Record<string, Json>> = {
+    plain: {},
+    'with-an-empty-value': { data: { ...scene.data(VALUES), empty: '' } },
+    'without-data': { data: undefined },
+    'with-a-type': { type: 'example.com/own' },
+    immutable: { immutable: true },
+    ['long-'.padEnd(253, 'n')]: {},
+    'with-metadata': { metadata: { labels: { app: 'web' }, annotations: { note: 'x' }, finalizers: [FOREIGN] } },
+  };
+  const offered = await Promise.all(Object.entries(specimens).map(async ([name, more]) => await secret(name, more)));
+  for (const { metadata } of offered) await scene.phase(await synchronized(metadata.name), 'Synced');
+  // A repair leaves traces of the other client in `managedFields`.
+  const plain = await find('plain');
+  await scene.tenantApi.patch(syncSecretPath('default', 'plain'), { data: { a: edited } });
+  const isRepaired = async (): Promise<boolean> =>
+    (await find('plain')).metadata.generation > plain.metadata.generation + 1;
+  await waitFor(isRepaired, { message: () => `the repair\n${scene.tail()}` });
+  const requests = scene.requests(tenant);
+  await requests.settled();
+  await requests.assertNone(async () => {
+    const other = await secret('unrelated', {}, {});
+    await scene.change(scene.tenantApi, other, { a: 'two' });
+    for (const one of offered) {
+      const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}' };
+      await scene.tenantApi.patch(pathOf(one), { metadata: { annotations } });
+    }
+  });
+  await requests.assertNone(async () => {
+    await ccm.kill9();
+    await scene.ccm(tenant, { args: [ON] });
+  });
+  await secret('last');
+  await arrived(tenant, 'last');
+  await removeFinalizers(offered.find(({ metadata }) => metadata.name === 'with-metadata'));
+});
