@@ -2,7 +2,13 @@
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { clipped } from '../../runtime/clipped.ts';
 import type { KeyLists } from '../../copy/model/key-lists.ts';
-import { type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from './api.ts';
+import {
+  ORIGINAL_FINALIZER,
+  SYNC_SECRET_FINALIZER,
+  type SyncSecret,
+  SYNCED_CONDITION,
+  type SyncSecretStatus,
+} from './api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
 
 export interface SyncSecretRule {
@@ -23,10 +29,24 @@ export interface SyncSecretRule {
 /** Longest text of a status that is kept, characters: a condition may have 32,768. */
 export const MAX_TEXT = 1024;
 
+/** Longest name of a namespace that is kept, characters. The annotation of a user may have 256 KiB. */
+const MAX_NAMESPACE = 64;
+/** Longest list of finalizers that is kept, characters. The list of a user may have a megabyte. */
+const MAX_FINALIZERS = 4096;
+/** In a kept list: the object has foreign finalizers, and they are not kept. The API server accepts no such name. */
+export const MORE_FINALIZERS = '…';
+
+/** Our finalizers are always kept. */
+function keptFinalizers(finalizers: readonly string[]): readonly string[] {
+  if (finalizers.reduce((length, one) => length + one.length, 0) <= MAX_FINALIZERS) return finalizers;
+  return [...finalizers.filter((one) => one === SYNC_SECRET_FINALIZER || one === ORIGINAL_FINALIZER), MORE_FINALIZERS];
+}
+
 export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
   const { type = '', immutable } = object as SyncSecret;
   const { metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
+  const propagated = metadata.annotations?.[PROPAGATED_ANNOTATION];
   return {
     metadata: {
       name,
@@ -36,12 +56,12 @@ export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {
       ...(generation === undefined ? {} : { generation }),
       creationTimestamp: lists.text(creationTimestamp),
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-      finalizers: lists.share(metadata.finalizers ?? []),
+      finalizers: lists.share(keptFinalizers(metadata.finalizers ?? [])),
     },
     type: lists.text(clipped(type, MAX_TEXT)),
     immutable: immutable === true,
     origin: originOf(metadata),
-    propagated: metadata.annotations?.[PROPAGATED_ANNOTATION],
+    propagated: propagated && clipped(propagated, MAX_NAMESPACE),
     status: statusOf(object, lists),
   };
 }

@@ -1,5 +1,5 @@
 /** The SyncSecrets that are rules of one controller: the store, and the writes of finalizers and status. */
-import type { KubeApi } from '../../kube/api.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { EventInput } from '../../kube/event-correlator.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
@@ -17,7 +17,7 @@ import {
   type SyncSecretStatus,
 } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
-import { MAX_TEXT, ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
+import { MAX_TEXT, MORE_FINALIZERS, ruleOf, ruleVersion, type SyncSecretRule } from './rule.ts';
 
 /** The status that a SyncSecret should have: its phase and its one condition. */
 export interface SyncState {
@@ -88,7 +88,12 @@ export class SyncSecrets {
   ): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
-    await this.#client.addFinalizer(object, SYNC_SECRET_FINALIZER, { annotations }, signal);
+    await this.#client.addFinalizer(
+      await this.#withFinalizers(rule, object, signal),
+      SYNC_SECRET_FINALIZER,
+      { annotations },
+      signal,
+    );
   }
 
   /** Removes the finalizers, also that of KubeLB. @param annotations to be removed in the same write @throws ApiError */
@@ -97,7 +102,16 @@ export class SyncSecrets {
     if (object === undefined) return;
     const removed = annotations.length === 0 ? undefined : Object.fromEntries(annotations.map((key) => [key, null]));
     const finalizers = [SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER];
-    await this.#client.removeFinalizers(object, finalizers, { annotations: removed }, signal);
+    const whole = await this.#withFinalizers(rule, object, signal);
+    await this.#client.removeFinalizers(whole, finalizers, { annotations: removed }, signal);
+  }
+
+  /** The object with all its finalizers, which are replaced as one list. @throws ApiError */
+  async #withFinalizers(rule: RuleKey, object: SyncSecretRule, signal: AbortSignal): Promise<KubeObject> {
+    if (!object.metadata.finalizers.includes(MORE_FINALIZERS)) return object;
+    const { metadata, ...rest } = await this.#client.get(ruleName(rule), signal);
+    // Another object of the name may have been created meanwhile: then the write fails, because it requires this uid.
+    return { ...rest, metadata: { ...metadata, uid: object.metadata.uid } };
   }
 
   /** Writes phase and condition if they differ, and a Warning event when the condition turns False or has another cause. @throws ApiError */
