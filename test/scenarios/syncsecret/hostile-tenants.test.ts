@@ -1,0 +1,400 @@
+/** A tenant that writes SyncSecrets to the management cluster with its own token, without a CCM. There the manager, mirrors and replicator run. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { refuse } from '../engine/admission.ts';
+import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+let tenant: Tenant;
+/** With the token of the tenant. */
+let user: TestApi;
+/** An administrator of the management cluster. */
+let admin: TestApi;
+/** Secrets of an administrator: one in the namespace of the tenant. */
+let ofAdministrator: Json[];
+let sentinels = 0;
+
+before(async () => {
+  scene = await SyncSecretScene.open();
+  admin = scene.managementApi;
+  await admin.apply(readCrd('secretmirrors'));
+  await admin.createNamespaces(['elsewhere', 'sentinels']);
+  tenant = await scene.tenant();
+  user = scene.clusters.managementPlane.client({ token: tenant.token });
+  const places = [
+    { namespace: 'elsewhere', name: 'victim' },
+    { namespace: tenant.namespace, name: 'of-administrator' },
+  ];
+  const creations = places.map((metadata) =>
+    admin.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: 'theirs' }) }),
+  );
+  ofAdministrator = await Promise.all(creations);
+});
+after(async () => {
+  user.close();
+  await scene.close();
+});
+afterEach(() => scene.clear());
+
+/** All that manager, mirrors and replicator may do, they do. */
+async function startAll(): Promise<void> {
+  await scene.manager({
+    inRun: true,
+    args: ['--controllers=mirrors,replicator,syncsecret-manager'],
+    kubeconfig: scene.clusters.managementPlane.kubeconfigPath,
+  });
+}
+
+/** A SyncSecret in the tenant's namespace of the management cluster, created by the tenant. */
+async function attack(name: string, more: Json = {}): Promise<Json> {
+  return await scene.create(tenant.namespace, name, { a: 'mine' }, more, user);
+}
+
+/** Waits until mirrors and replicator have handled an object of an administrator: so they have handled all earlier ones. */
+async function sentinel(): Promise<void> {
+  const name = `sentinel-${(sentinels += 1)}`;
+  const annotations = { 'k8s-replicator/replicate-to': `sentinels/${name}-of-replicator` };
+  await admin.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'default', annotations } });
+  await admin.create({
+    apiVersion: 'mirrors.kts.studio/v1alpha2',
+    kind: 'SecretMirror',
+    metadata: { name, namespace: 'default' },
+    spec: { source: { name }, destination: { namespaces: ['sentinels'] } },
+  });
+  for (const copy of [name, `${name}-of-replicator`]) {
+    await waitFor(() => admin.find(secretPath('sentinels', copy)), { message: () => `${copy}\n${scene.tail()}` });
+  }
+}
+
+/** All Secrets and ConfigMaps but those of sentinels: their place and uid. */
+async function everything(): Promise<string[]> {
+  const lists = await Promise.all(['secrets', 'configmaps'].map((plural) => admin.list(`/api/v1/${plural}`)));
+  return lists
+    .flat()
+    .filter(({ metadata: { name } }) => !name.startsWith('sentinel-'))
+    .map(({ metadata: { namespace, name, uid } }) => `${namespace}/${name} ${uid}`)
+    .toSorted();
+}
+
+const placeOf = ({ metadata: { namespace, name, uid } }: Json): string => `${namespace}/${name} ${uid}`;
+
+const REPLICATION = {
+  'replicate-from': 'elsewhere/victim',
+  'replicate-to': 'elsewhere/stolen,elsewhere/victim',
+  'replicate-to-namespaces': '.*',
+  'replicate-once': 'true',
+  'replicate-once-version': '1',
+  'replication-allowed': 'true',
+  'replication-allowed-namespaces': '.*',
+  'replicated-at': '2020-01-01T00:00:00Z',
+  'replicated-by': 'elsewhere/victim',
+  'replicated-from-version': '1',
+  'replicated-from-origin': 'elsewhere/victim',
+  'replicated-from-allowed': 'true',
+};
+const withPrefix = (prefix: string): Record<string, string> =>
+  Object.fromEntries(Object.entries(REPLICATION).map(([key, value]) => [`${prefix}${key}`, value]));
+
+/** What another tenant has, and an administrator. @returns all objects, and the SyncSecret */
+async function victims(): Promise<{ readonly objects: readonly Json[]; readonly chain: Json }> {
+  const other = await scene.tenant();
+  const object = await scene.create(other.namespace, 'victim', { a: 'theirs' }, {}, admin);
+  const { secret } = await scene.made(object, { a: 'theirs' });
+  const chain = await scene.phase(object, 'Synced', { api: admin });
+  return { objects: [...ofAdministrator, chain, secret], chain };
+}
+
+/** Checks that nobody deleted or changed these. */
+async function assertUnharmed(objects: readonly Json[]): Promise<void> {
+  for (const { kind, metadata, data } of objects) {
+    const { namespace, name, uid } = metadata;
+    const now = await admin.find(kind === 'Secret' ? secretPath(namespace, name) : syncSecretPath(namespace, name));
+    assert.equal(now?.metadata.uid, uid, `${kind} ${namespace}/${name}`);
+    assert.equal(now.metadata.deletionTimestamp, undefined);
+    assert.deepEqual(now.data, data);
+    if (kind === 'Secret') assert.deepEqual(now.metadata, metadata);
+  }
+}
+
+/** Creates an object that is deleted at the end of a block. */
+async function temporary(object: Json): Promise<AsyncDisposable & { readonly path: string }> {
+  await admin.create(object);
+  const path = await admin.pathOf(object);
+  return { path, [Symbol.asyncDispose]: async () => void (await admin.delete(path)) };
+}
+
+describe('labels and annotations', () => {
+  it('that any controller obeys reach no Secret, and nothing reaches another namespace', async () => {
+    await startAll();
+    const { objects } = await victims();
+    const before = await everything();
+    const object = await attack('attack', {
+      metadata: {
+        labels: {
+          app: 'web',
+          owner: 'helm',
+          grafana_datasource: '1',
+          'app.kubernetes.io/managed-by': 'Helm',
+          'app.kubernetes.io/instance': 'x',
+          'app.kubernetes.io/name': 'web',
+          'argocd.argoproj.io/secret-type': 'cluster',
+          'kustomize.toolkit.fluxcd.io/name': 'x',
+          'keyferry.dev/copy': 'mirrors',
+          'kubelb.k8c.io/managed-by': 'kubelb',
+          'kubelb.k8c.io/origin-name': 'victim',
+          'kubelb.k8c.io/origin-ns': 'elsewhere',
+        },
+        annotations: {
+          note: 'x',
+          ...withPrefix('k8s-replicator/'),
+          ...withPrefix('other.example.com/'),
+          ...withPrefix(''),
+          'replicator.v1.mittwald.de/replicate-to': '.*',
+          'reflector.v1.k8s.emberstack.com/reflection-allowed': 'true',
+          'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true',
+          'kubed.appscode.com/sync': '',
+          'mirrors.kts.studio/owned-by': 'default/gone',
+          'meta.helm.sh/release-name': 'x',
+          'helm.sh/resource-policy': 'keep',
+          'argocd.argoproj.io/tracking-id': 'x',
+          'kubernetes.io/service-account.name': 'default',
+          'kubectl.kubernetes.io/last-applied-configuration': '{}',
+          'keyferry.dev/origin': `x/elsewhere/victim`,
+          'keyferry.dev/target': 'elsewhere/victim',
+          'keyferry.dev/syncsecret': 'victim',
+          'keyferry.dev/secret': 'victim',
+          'keyferry.dev/source-version': '1',
+          'keyferry.dev/original-type': 'kubernetes.io/service-account-token',
+          'keyferry.dev/overwritten': 'true',
+          'keyferry.dev/retain': 'true',
+          'keyferry.dev/anything': 'x',
+        },
+      },
+    });
+    const { secret } = await scene.made(object, { a: 'mine' });
+    await scene.phase(object, 'Synced', { api: user });
+    await sentinel();
+    assert.deepEqual(secret.metadata.labels, {
+      app: 'web',
+      'app.kubernetes.io/name': 'web',
+      // Where a copy comes from: any tenant says so of its own Secrets.
+      'kubelb.k8c.io/origin-name': 'victim',
+      'kubelb.k8c.io/origin-ns': 'elsewhere',
+      'keyferry.dev/copy': 'syncsecret',
+    });
+    const { 'keyferry.dev/source-version': version, ...annotations } = secret.metadata.annotations;
+    assert.match(version, new RegExp(`^${object.metadata.uid}:`));
+    assert.deepEqual(annotations, {
+      note: 'x',
+      'keyferry.dev/syncsecret': 'attack',
+      'keyferry.dev/target': `${tenant.namespace}/${object.metadata.uid}`,
+    });
+    assert.deepEqual(await everything(), [...before, placeOf(secret)].toSorted());
+    await assertUnharmed(objects);
+    await user.delete(syncSecretPath(tenant.namespace, 'attack'));
+    await scene.gone(admin, object, secret);
+    await sentinel();
+    assert.deepEqual(await everything(), before);
+    await assertUnharmed(objects);
+  });
+
+  it('are the same after a change, and in another spelling of the object', async () => {
+    await startAll();
+    const object = await attack('attack');
+    await scene.made(object, { a: 'mine' });
+    const before = await everything();
+    const annotations = { ...withPrefix('k8s-replicator/'), 'keyferry.dev/target': 'elsewhere/victim', note: 'x' };
+    await user.patch(syncSecretPath(tenant.namespace, 'attack'), { metadata: { annotations } });
+    const secret = await waitFor(async () => {
+      const found = await scene.findSecret(object);
+      return found.metadata.annotations.note === 'x' && found;
+    });
+    await sentinel();
+    assert.deepEqual(Object.keys(secret.metadata.annotations).toSorted(), [
+      'keyferry.dev/source-version',
+      'keyferry.dev/syncsecret',
+      'keyferry.dev/target',
+      'note',
+    ]);
+    assert.deepEqual(await everything(), before);
+  });
+});
+
+describe('types', () => {
+  it('of tokens make no token: a token for a ServiceAccount is opaque, a bootstrap token is refused', async () => {
+    await startAll();
+    const metadata = { annotations: { 'kubernetes.io/service-account.name': 'default' } };
+    const type = 'kubernetes.io/service-account-token';
+    const object = await attack('token', { type, metadata });
+    const changed = await attack('changed', { metadata });
+    await scene.made(changed, { a: 'mine' });
+    await user.patch(syncSecretPath(tenant.namespace, 'changed'), { type });
+    for (const one of [object, changed]) {
+      await scene.phase(one, 'Synced', { api: user, message: /type is Opaque/ });
+      const { secret } = await scene.made(one, { a: 'mine' });
+      assert.equal(secret.type, 'Opaque');
+      assert.equal(secret.metadata.annotations['keyferry.dev/original-type'], type);
+      assert.equal(secret.metadata.annotations['kubernetes.io/service-account.name'], undefined);
+    }
+    const bootstrap = await attack('bootstrap', { type: 'bootstrap.kubernetes.io/token' });
+    await user.patch(syncSecretPath(tenant.namespace, 'changed'), { type: 'bootstrap.kubernetes.io/token' });
+    await scene.phase(bootstrap, 'Failed', { api: user, message: /bootstrap/ });
+    await scene.phase(changed, 'Failed', { api: user, message: /bootstrap/ });
+    assert.equal(await scene.findSecret(bootstrap), undefined);
+    assert.equal((await scene.findSecret(changed)).type, 'Opaque');
+    const types = (await admin.list(`/api/v1/namespaces/${tenant.namespace}/secrets`)).map((secret) => secret.type);
+    assert.deepEqual([...new Set(types)], ['Opaque']);
+  });
+});
+
+describe('marks, owners and names', () => {
+  it('of others harm nobody: their objects stay, also when the SyncSecrets of the tenant are deleted', async () => {
+    await startAll();
+    const { objects, chain } = await victims();
+    const config = await admin.create({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'of-administrator', namespace: tenant.namespace },
+    });
+    const owner = (object: Json): Json => {
+      const { apiVersion, kind, metadata } = object;
+      const { name, uid } = metadata;
+      return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
+    };
+    const victimPlace = `${chain.metadata.namespace}/${chain.metadata.name}`;
+    const attacks: Json[] = [];
+    const annotations = [
+      { 'keyferry.dev/syncsecret': chain.metadata.name, 'keyferry.dev/target': victimPlace },
+      { 'keyferry.dev/origin': `x/${victimPlace}` },
+      { 'keyferry.dev/secret': 'of-administrator' },
+    ];
+    for (const [index, one] of annotations.entries()) {
+      attacks.push(await attack(`marks-${index}`, { metadata: { annotations: one } }));
+    }
+    // Named as objects of others, and as Secrets are named.
+    for (const { metadata } of [...objects, config]) attacks.push(await attack(metadata.uid));
+    attacks.push(await attack('of-administrator'), await attack('victim'));
+    const owned = await attack('owned', { metadata: { ownerReferences: [owner(config)] } });
+    attacks.push(owned);
+    for (const one of attacks) await scene.made(one, { a: 'mine' });
+    const secret = await scene.findSecret(owned);
+    assert.deepEqual(secret.metadata.ownerReferences, [
+      { apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name: 'owned', uid: owned.metadata.uid },
+    ]);
+    // The garbage collector deletes an object whose owner is in another namespace, and never the owner.
+    const stranger = await attack('stranger', { metadata: { ownerReferences: [owner(chain)] } });
+    await scene.gone(admin, stranger);
+    await assertUnharmed(objects);
+    for (const { metadata } of attacks) await user.delete(syncSecretPath(tenant.namespace, metadata.name));
+    await scene.gone(admin, ...attacks);
+    await sentinel();
+    await assertUnharmed(objects);
+    assert.equal((await admin.get(await admin.pathOf(config))).metadata.uid, config.metadata.uid);
+  });
+
+  it('the mark of a CCM in the same cluster only makes the manager leave the SyncSecret alone', async () => {
+    await startAll();
+    const metadata = { annotations: { 'keyferry.dev/propagated': 'elsewhere' } };
+    const object = await attack('attack', { metadata });
+    const before = await everything();
+    await sentinel();
+    assert.deepEqual(await everything(), before);
+    assert.equal((await user.get(syncSecretPath(tenant.namespace, 'attack'))).metadata.finalizers, undefined);
+    await user.patch(syncSecretPath(tenant.namespace, 'attack'), { metadata: { annotations: null } });
+    await scene.made(object, { a: 'mine' });
+  });
+
+  it('foreign finalizers and a status have no effect, however long they are', async () => {
+    await startAll();
+    const finalizers = Array.from({ length: 2000 }, (_, index) => `example.com/${'x'.repeat(50)}-${index}`);
+    const lie = {
+      type: 'Synced',
+      status: 'True',
+      reason: 'Lie',
+      message: 'lie',
+      lastTransitionTime: '2020-01-01T00:00:00Z',
+    };
+    const status = { phase: 'Lie', observedGeneration: 99, conditions: [lie] };
+    const object = await attack('attack', { metadata: { finalizers }, status });
+    const { secret } = await scene.made(object, { a: 'mine' });
+    assert.equal(secret.metadata.finalizers, undefined);
+    const done = await scene.phase(object, 'Synced', { api: user, reason: 'Synced' });
+    assert.deepEqual(done.metadata.finalizers, [...finalizers, 'kubelb.k8c.io/lb-finalizer']);
+    await user.delete(syncSecretPath(tenant.namespace, 'attack'));
+    await scene.gone(admin, secret);
+    const left = await waitFor(async () => {
+      const found = await user.get(syncSecretPath(tenant.namespace, 'attack'));
+      return found.metadata.finalizers.length === finalizers.length && found;
+    });
+    assert.deepEqual(left.metadata.finalizers, finalizers);
+  });
+});
+
+describe('what a tenant reads', () => {
+  it('names no quota, webhook, policy or user of the management cluster', async () => {
+    await startAll();
+    const { namespace } = tenant;
+    const settled = await attack('settled');
+    const { secret } = await scene.made(settled, { a: 'mine' });
+    const texts: string[] = [];
+    const read = async (object: Json, phase: string, message: RegExp): Promise<void> => {
+      const seen = await scene.phase(object, phase, { api: user, message });
+      texts.push(JSON.stringify(seen.status));
+      const fieldSelector = `involvedObject.uid=${object.metadata.uid}`;
+      texts.push(JSON.stringify(await admin.list(`/api/v1/namespaces/${namespace}/events`, { fieldSelector })));
+    };
+    {
+      await using quota = await temporary({
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'hidden-quota', namespace },
+        spec: { hard: { 'count/secrets': '1' } },
+      });
+      // As the quota controller would count.
+      const status = { hard: { 'count/secrets': '1' }, used: { 'count/secrets': '1' } };
+      await admin.patch(`${quota.path}/status`, { status });
+      await read(await attack('over-quota'), 'Failed', /a quota of the namespace is used up/);
+    }
+    {
+      const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['secrets'] };
+      await using webhook = await temporary({
+        apiVersion: 'admissionregistration.k8s.io/v1',
+        kind: 'ValidatingWebhookConfiguration',
+        metadata: { name: 'hidden-webhook' },
+        webhooks: [
+          {
+            name: 'deny.hidden.example',
+            // No server is there.
+            clientConfig: { url: 'https://127.0.0.1:9/hidden' },
+            rules: [rule],
+            sideEffects: 'None',
+            admissionReviewVersions: ['v1'],
+            timeoutSeconds: 1,
+          },
+        ],
+      });
+      const probe = { query: { dryRun: 'All' }, body: { metadata: { name: 'probe' } } };
+      await waitFor(async () => (await admin.raw('POST', '/api/v1/namespaces/default/secrets', probe)).status === 500, {
+        message: `${webhook.path} to be in force`,
+      });
+      await read(await attack('webhook'), 'Failed', /the API server refused it/);
+    }
+    await using policy = await refuse(admin, 'hidden-policy', {
+      when: `request.namespace == '${namespace}'`,
+      operations: ['CREATE', 'UPDATE', 'DELETE'],
+      words: `'hidden words about ' + request.name`,
+    });
+    await read(await attack('policy'), 'Failed', /an admission policy or webhook refused it/);
+    await user.delete(syncSecretPath(namespace, 'settled'));
+    await read(settled, 'Terminating', /an admission policy or webhook refused it/);
+    for (const text of texts) assert.doesNotMatch(text, /hidden/);
+    await policy[Symbol.asyncDispose]();
+    await user.delete(syncSecretPath(namespace, 'policy'));
+    await scene.gone(admin, secret, settled);
+  });
+});
