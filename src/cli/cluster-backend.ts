@@ -34,6 +34,9 @@ export function clusterBackend(context: ClusterBackendContext): ClusterBackend {
     events: manager,
     kinds,
     concurrency: config.kube.maxConcurrentWrites,
+    takesTurns: CONTROLLER_LIST.some(
+      ({ name, hasTenants }) => hasTenants === true && config.controllers.includes(name),
+    ),
     clock: systemClock,
     idleLimitMs: config.kube.watchIdleMs,
     isRead: (annotation) => {

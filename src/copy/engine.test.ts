@@ -38,6 +38,34 @@ test('a backend that is not synced delays no other', async () => {
   }
 });
 
+test('targets of rules in different namespaces take turns, whatever namespace the targets are in', async () => {
+  const backend = stubBackend('c', Promise.resolve(), { takesTurns: true });
+  const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });
+  engine.addBackend(backend);
+  const claim = (namespace: string, name: string): string => {
+    const owner = { key: `rules:${namespace}/${name}`, title: name, rank: '' };
+    const target = `c:Secret/all/${namespace}-${name}`;
+    const shape = new LeaveShape(owner.key, '');
+    engine.claims.put(owner.key, {
+      owner,
+      version: '1',
+      claims: [{ owner, target, mode: 'own', source: undefined, shape }],
+      sources: [],
+    });
+    engine.enqueueTarget(target);
+    return target;
+  };
+  const noisy = Array.from({ length: 100 }, (_, index) => claim('noisy', String(index)));
+  const quiet = claim('quiet', 'one');
+  try {
+    await engine.start(new AbortController().signal);
+    await waitFor(() => backend.reconciled.length === 101);
+    assert.deepEqual(backend.reconciled, [noisy[0], quiet, ...noisy.slice(1)]);
+  } finally {
+    await engine.stop();
+  }
+});
+
 test('a stop before a backend is synced causes no error', async () => {
   const synced = Promise.withResolvers<void>();
   const engine = new Engine({ onError: (_loop, _key, error) => assert.fail(String(error)) });

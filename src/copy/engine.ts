@@ -98,6 +98,8 @@ export class Engine {
     this.#heavyRules = new KeyedQueue({ ...rules, name: 'rules heavy' });
     this.#targets = new TargetQueues({
       ...common,
+      // One without a rule is an orphan.
+      groupOf: (target) => namespaceOf(this.book.on(target)[0]?.claim.owner.key ?? target),
       onError: (backend, key, error, retryInMs, attempt) => {
         options.onError('targets', key, error, retryInMs);
         if (isReported(error, attempt)) backend.targetsOf(key).failed(key, error);
@@ -106,6 +108,7 @@ export class Engine {
     this.#status = new KeyedQueue({
       ...common,
       name: 'status',
+      groupOf: namespaceOf,
       minIntervalMs: STATUS_INTERVAL_MS,
       onError: (key, error, retryInMs) => options.onError('status', key, error, retryInMs),
     });

@@ -12,6 +12,8 @@ export interface SourceReader {
   fingerprint(source: ResourceKey | undefined): Fingerprint | undefined;
   /** The content at the version of its view or newer. Afterwards view and fingerprint have that version. `undefined`: it no longer exists. */
   load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined>;
+  /** Its only copy has the content now. */
+  copied?(source: ResourceKey): void;
 }
 
 const NONE: SourceView = { state: 'unknown' };
@@ -34,6 +36,10 @@ export class SourceRouter implements SourceProvider {
 
   async load(source: ResourceKey, signal: AbortSignal): Promise<Content | undefined> {
     return await this.#get(source).load(source, signal);
+  }
+
+  copied(source: ResourceKey): void {
+    this.#find(source)?.copied?.(source);
   }
 
   follow(source: ResourceKey): void {

@@ -5,12 +5,15 @@
 import type { KeyedQueue } from '../runtime/queue/keyed-queue.ts';
 import type { KeyedQueueOptions, RunResult, StopOptions } from '../runtime/queue/keyed-queue-options.ts';
 import { QueueLanes } from '../runtime/queue/queue-lanes.ts';
+import type { GroupOf } from '../runtime/turns.ts';
 import type { Backend } from './backend.ts';
 import { backendOf, type ResourceKey } from './model/keys.ts';
 
 export interface TargetQueuesOptions extends Required<
   Pick<KeyedQueueOptions, 'clock' | 'retryAfterMs' | 'retryMaxMsOf'>
 > {
+  /** The namespace of the rule of a target, for backends whose targets take turns. It may change. */
+  readonly groupOf: GroupOf;
   readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions['onError']>) => void;
 }
 
@@ -31,11 +34,12 @@ export class TargetQueues {
   }
 
   add(backend: Backend): void {
-    const { clock, retryAfterMs, retryMaxMsOf, onError } = this.#options;
+    const { clock, retryAfterMs, retryMaxMsOf, groupOf, onError } = this.#options;
     const lanes = new QueueLanes({
       name: backend.queueName ?? 'targets',
       concurrency: backend.concurrency,
       clock,
+      ...(backend.takesTurns === true ? { groupOf, groupsChange: true } : {}),
       retryAfterMs: (error) => retryAfterMs(error) ?? backend.retryAfterMs?.(error),
       retryMaxMsOf: (error) => retryMaxMsOf(error) ?? backend.longestWaitMs?.(error),
       onError: (...failure) => {

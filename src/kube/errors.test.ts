@@ -76,6 +76,10 @@ describe('an answer becomes an error', () => {
   });
 });
 
+const DENIED = 'admission webhook "x.example.com" denied the request: secrets "a" not found';
+const DENIED_BY_POLICY =
+  "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
+
 test('every kind of error is distinguished from the others', () => {
   const terminating = {
     reason: 'Forbidden',
@@ -102,6 +106,12 @@ test('every kind of error is distinguished from the others', () => {
     [errorOf(500, { message: 'etcdserver: request is too large' }), [isServerFailure]],
     [errorOf(429, {}), [isThrottled, isServerFailure]],
     [errorOf(503, {}), [isServerFailure]],
+    [errorOf(409, { reason: 'Conflict', message: DENIED }), [isForbidden]],
+    [errorOf(404, { reason: 'NotFound', message: DENIED }), [isForbidden]],
+    [errorOf(429, { message: DENIED, details: { retryAfterSeconds: 2 } }), [isForbidden]],
+    [errorOf(403, { reason: 'Conflict', message: DENIED }), [isForbidden]],
+    [errorOf(422, { reason: 'Invalid', message: DENIED }), [isInvalid]],
+    [errorOf(401, { reason: 'Unauthorized', message: DENIED_BY_POLICY }), [isForbidden]],
   ];
   const all = [
     isNotFound,

@@ -147,6 +147,7 @@ export function apiErrorOf(
   now: number,
 ): ApiError {
   const parsed = parseStatus(body);
+  if (parsed !== undefined && REFUSED.test(parsed.message)) return refusalOf(call, status, parsed);
   const wait = parseRetryAfter(retryAfter, now) ?? parsed?.retryAfterMs;
   return new ApiError(call, status, {
     reason: parsed === undefined || parsed.reason === '' ? (REASON_OF_STATUS[status] ?? 'Unknown') : parsed.reason,
@@ -156,6 +157,19 @@ export function apiErrorOf(
     isStatus: parsed !== undefined,
     retryAfterMs: wait,
   });
+}
+
+/** The beginning of the API server's message for the refusal of an admission webhook or policy. The rest is their own. */
+const REFUSED =
+  /^admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request/;
+/** Status codes of refusals, and reasons, that mean nothing else. */
+const REFUSALS: ReadonlySet<number | string> = new Set([400, 403, 422, 'BadRequest', 'Forbidden', 'Invalid']);
+
+/** Webhooks choose code and reason freely. A refusal as `Conflict` or `NotFound` says nothing about the object. */
+function refusalOf(call: CallContext, status: number, refusal: ApiStatus): ApiError {
+  const isPlain = REFUSALS.has(status) && REFUSALS.has(refusal.reason);
+  const { message, causes } = refusal;
+  return new ApiError(call, isPlain ? status : 403, isPlain ? refusal : { reason: 'Forbidden', message, causes });
 }
 
 /** Reads a `Status` object; `undefined` if the bytes are something else. Also for the object of a watch's ERROR event. */

@@ -8,7 +8,8 @@
  *                   │ refused permanently, or tried MAX_TRIES times, or the list is full
  *                   └──▶ dropped (`onDrop` is called)
  *
- * No other work waits for events, and their failures do not reach callers.
+ * No other work waits for events, and their failures do not reach callers. Many events of one namespace neither delay nor displace those of
+ * another one: their writes take turns, and each namespace has a share of the list.
  */
 import { withTimeout } from '../runtime/abort.ts';
 import { type Clock, systemClock } from '../runtime/clock.ts';
@@ -28,6 +29,8 @@ export interface EventRecorderOptions {
   readonly onDrop?: (input: Pick<EventInput, 'subject' | 'reason'>, error: Error) => void;
   /** Event objects waiting to be written, at most. Default 1,000. */
   readonly maxPending?: number;
+  /** Of these, in one namespace, at most. Default 250. */
+  readonly maxPendingInNamespace?: number;
   /** Limit of one write, ms. Default 5,000. */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
@@ -48,8 +51,10 @@ export class EventRecorder {
   readonly #timeoutMs: number;
   readonly #correlator: EventCorrelator;
   readonly #queue: KeyedQueue;
-  /** By name of the Event object. */
+  /** By namespace and name of the Event object. */
   readonly #pending = new Map<string, Pending>();
+  /** Number of pending events by namespace. */
+  readonly #pendingIn = new Map<string, number>();
   /** Events that were created: the next write is a PATCH. */
   readonly #created = new WeakSet<EventRecord>();
   #stopped = false;
@@ -69,9 +74,10 @@ export class EventRecorder {
       retryMaxMs: 10_000,
       // Many of the same at once become one creation and one count.
       minIntervalMs: 1000,
-      onError: (name, error, retryInMs) => this.#failed(name, error, retryInMs),
+      groupOf: (key) => key.slice(0, key.indexOf('/')),
+      onError: (key, error, retryInMs) => this.#failed(key, error, retryInMs),
     });
-    this.#queue.start((name, signal) => this.#write(name, signal), { concurrency: 2 });
+    this.#queue.start((key, signal) => this.#write(key, signal), { concurrency: 2 });
   }
 
   /** Takes an event to be written. Never waits and never throws. */
@@ -82,14 +88,19 @@ export class EventRecorder {
     }
     const record = this.#correlator.correlate(input, this.#clock.now());
     if (record === undefined) return;
-    if (!this.#pending.has(record.name)) {
-      if (this.#pending.size >= (this.#options.maxPending ?? 1000)) {
+    const namespace = namespaceOf(record.subject);
+    const key = `${namespace}/${record.name}`;
+    if (!this.#pending.has(key)) {
+      const { maxPending = 1000, maxPendingInNamespace = 250 } = this.#options;
+      const inNamespace = this.#pendingIn.get(namespace) ?? 0;
+      if (this.#pending.size >= maxPending || inNamespace >= maxPendingInNamespace) {
         this.#drop(input, new Error('too many events wait to be written'));
         return;
       }
-      this.#pending.set(record.name, { record, tries: 0 });
+      this.#pending.set(key, { record, tries: 0 });
+      this.#pendingIn.set(namespace, inNamespace + 1);
     }
-    this.#queue.add(record.name);
+    this.#queue.add(key);
   }
 
   /** Events that wait to be written. */
@@ -123,11 +134,11 @@ export class EventRecorder {
   }
 
   async #flush(signal: AbortSignal): Promise<void> {
-    for (const name of this.#pending.keys()) await this.#write(name, signal);
+    for (const key of this.#pending.keys()) await this.#write(key, signal);
   }
 
-  async #write(name: string, signal: AbortSignal): Promise<void> {
-    const pending = this.#pending.get(name);
+  async #write(key: string, signal: AbortSignal): Promise<void> {
+    const pending = this.#pending.get(key);
     if (pending === undefined) return;
     const { record } = pending;
     pending.tries++;
@@ -135,9 +146,17 @@ export class EventRecorder {
     if (!this.#created.has(record)) await this.#create(record, signal);
     else await this.#patch(record, signal);
     this.#created.add(record);
-    // The count was raised meanwhile: the queue runs this name again.
-    if (record.count === count) this.#pending.delete(name);
+    // If the count was raised meanwhile, the queue runs this key again.
+    if (record.count === count) this.#remove(key, record);
     else pending.tries = 0;
+  }
+
+  #remove(key: string, { subject }: EventRecord): void {
+    if (!this.#pending.delete(key)) return;
+    const namespace = namespaceOf(subject);
+    const left = (this.#pendingIn.get(namespace) ?? 0) - 1;
+    if (left > 0) this.#pendingIn.set(namespace, left);
+    else this.#pendingIn.delete(namespace);
   }
 
   async #create(record: EventRecord, signal: AbortSignal): Promise<void> {
@@ -190,14 +209,14 @@ export class EventRecorder {
     await api.request({ method: 'POST', path: collection(record), body, signal, timeoutMs: this.#timeoutMs });
   }
 
-  #failed(name: string, error: unknown, retryInMs: number | undefined): void {
-    const pending = this.#pending.get(name);
+  #failed(key: string, error: unknown, retryInMs: number | undefined): void {
+    const pending = this.#pending.get(key);
     if (pending === undefined || (retryInMs !== undefined && isWorthRetrying(error) && pending.tries < MAX_TRIES))
       return;
     // After `stop` the last flush tries it once more.
     if (retryInMs === undefined && this.#stopped) return;
-    this.#pending.delete(name);
-    this.#queue.forget(name);
+    this.#remove(key, pending.record);
+    this.#queue.forget(key);
     this.#drop(pending.record, toError(error));
   }
 

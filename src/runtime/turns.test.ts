@@ -13,6 +13,23 @@ test('beside a group with thousands of keys each other group gets every second t
   assert.equal(turns.oldest(), 4);
 });
 
+test('a key whose group changes while it waits stays in its place, and is neither lost nor returned twice', () => {
+  let group = 'a';
+  const turns = new Turns(() => group, true);
+  turns.add('one', 1);
+  turns.add('two', 2);
+  turns.add('three', 3);
+  group = 'b';
+  turns.add('four', 4);
+  assert.equal(turns.get('one'), 1);
+  turns.delete('two');
+  assert.equal(turns.get('two'), undefined);
+  turns.add('two', 5);
+  const rest = Array.from({ length: 5 }, () => turns.shift());
+  assert.deepEqual(rest, ['one', 'four', 'three', 'two', undefined]);
+  assert.equal(turns.size, 0);
+});
+
 test('no key is lost or returned twice, and each group is first in, first out', () => {
   const key = fc.constantFrom('a/1', 'a/2', 'a/3', 'b/1', 'b/2', 'c/1');
   const step = fc.oneof(fc.record({ add: key }), fc.record({ delete: key }), fc.constant({ shift: true } as const));

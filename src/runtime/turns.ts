@@ -2,19 +2,28 @@
  * A first-in, first-out list in which groups take turns: however many keys one group has, the next key of another group waits
  * for one of them at most.
  *
- * Invariant: each group stands in the order of its next turn, and has a key.
+ * Invariants: each group stands in the order of its next turn, and has a key. A key stays in the group that it was added to.
  */
 import { getOrCreate } from './maps.ts';
 import { FifoMap } from './queue/fifo-map.ts';
 
+/** The group of a key. */
+export type GroupOf = (key: string) => string;
+
 export class Turns {
-  readonly #groupOf: (key: string) => string;
+  readonly #groupOf: GroupOf;
+  /** The group of each key, where `groupOf` may give another one later. */
+  readonly #remembered: Map<string, string> | undefined;
   readonly #groups = new FifoMap<FifoMap<number>>();
   #size = 0;
 
-  /** @param groupOf one group for all: first in, first out */
-  constructor(groupOf: (key: string) => string = () => '') {
+  /**
+   * @param groupOf default: one group for all, first in, first out
+   * @param groupsChange `groupOf` may give another group later. This costs memory for each key
+   */
+  constructor(groupOf: GroupOf = () => '', groupsChange = false) {
     this.#groupOf = groupOf;
+    this.#remembered = groupsChange ? new Map() : undefined;
   }
 
   get size(): number {
@@ -22,19 +31,24 @@ export class Turns {
   }
 
   get(key: string): number | undefined {
-    return this.#groups.get(this.#groupOf(key))?.get(key);
+    const group = this.#groupWith(key);
+    return group === undefined ? undefined : this.#groups.get(group)?.get(key);
   }
 
   /** Adds at the end of its group. The key must not be there. */
   add(key: string, value: number): void {
-    getOrCreate(this.#groups, this.#groupOf(key), () => new FifoMap()).set(key, value);
+    const group = this.#groupOf(key);
+    this.#remembered?.set(key, group);
+    getOrCreate(this.#groups, group, () => new FifoMap()).set(key, value);
     this.#size += 1;
   }
 
   delete(key: string): void {
-    const name = this.#groupOf(key);
+    const name = this.#groupWith(key);
+    if (name === undefined) return;
     const group = this.#groups.get(name);
     if (group?.delete(key) !== true) return;
+    this.#remembered?.delete(key);
     this.#size -= 1;
     if (group.size === 0) this.#groups.delete(name);
   }
@@ -47,6 +61,7 @@ export class Turns {
     const first = group.shift();
     if (first === undefined) return undefined;
     if (group.size > 0) this.#groups.set(name, group);
+    this.#remembered?.delete(first[0]);
     this.#size -= 1;
     return first[0];
   }
@@ -63,6 +78,12 @@ export class Turns {
 
   clear(): void {
     this.#groups.clear();
+    this.#remembered?.clear();
     this.#size = 0;
+  }
+
+  /** The group that holds the key, if any does. */
+  #groupWith(key: string): string | undefined {
+    return this.#remembered === undefined ? this.#groupOf(key) : this.#remembered.get(key);
   }
 }

@@ -4,12 +4,14 @@ import type { Backend } from '../../src/copy/backend.ts';
 export function stubBackend(
   name: string,
   synced = Promise.resolve(),
+  options: Pick<Backend, 'takesTurns'> = {},
 ): Backend & {
   /** The reconciled targets. */
   readonly reconciled: string[];
 } {
   const reconciled: string[] = [];
   return {
+    ...options,
     name,
     reconciled,
     sourcesOf: () => ({

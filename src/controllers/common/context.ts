@@ -38,6 +38,8 @@ export interface ControllerEntry {
   readonly name: ControllerName;
   /** The kinds that it copies besides Secrets and ConfigMaps. */
   readonly kinds?: readonly Kind[];
+  /** Its rules belong to tenants, so those of one namespace must not delay those of another. @see Backend.takesTurns */
+  readonly hasTenants?: true;
   /** Selects the annotations that the controller reads. They are kept at any length, also where the controller does not run. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;

@@ -82,6 +82,12 @@ describe('a finalizer', () => {
     assert.equal(requests.length, 1, 'nothing to change');
   });
 
+  it('is added in place of others', async () => {
+    const rule = await createRule(['example.com/old', 'example.com/other']);
+    await client.addFinalizer(rule, 'example.com/a', { replaces: ['example.com/old'] }, signal);
+    assert.deepEqual(stored().metadata.finalizers, ['example.com/other', 'example.com/a']);
+  });
+
   it('is not added to an object that has changed: the finalizer of another client would be lost', async () => {
     const rule = await createRule();
     await plane.api.patch(`${COLLECTION}/x`, { metadata: { finalizers: ['example.com/other'] } });

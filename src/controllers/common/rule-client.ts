@@ -11,7 +11,7 @@ export interface RuleClientOptions {
   readonly kind: Pick<Kind, 'groupPath' | 'plural'>;
   /** Takes the responses. */
   readonly store?: Pick<RuleStore<KubeObject>, 'storeResponse'>;
-  /** Requests only the metadata of objects. */
+  /** Requests only the metadata of objects. A status that was written is passed on with them. */
   readonly metadataOnly?: boolean;
   /**
    * Another one than `FIELD_MANAGER` for objects that Keyferry also copies: it removes labels and annotations from a copy that it wrote
@@ -61,7 +61,9 @@ export class RuleClient {
       { op: 'add', path: '/status', value: status },
     ];
     try {
-      this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+      const object = await this.#patch(rule, '/status', patch, signal);
+      const whole = this.#options.metadataOnly === true ? Object.assign(object, { status }) : object;
+      this.#options.store?.storeResponse(whole);
     } catch (error) {
       if (!isObjectGone(error, name)) throw error;
     }
@@ -69,12 +71,19 @@ export class RuleClient {
 
   /**
    * Adds a finalizer, and makes the other changes in the same request. Sends nothing if there is nothing to change.
+   * @param changes `replaces`: finalizers that are removed if this one is added
    * @throws ApiError: a conflict if the object has changed since it was stored
    */
-  async addFinalizer(rule: KubeObject, finalizer: string, changes: Changes, signal: AbortSignal): Promise<void> {
+  async addFinalizer(
+    rule: KubeObject,
+    finalizer: string,
+    { replaces = [], ...changes }: Changes & { readonly replaces?: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { resourceVersion, finalizers = [] } = rule.metadata;
     const { annotations, spec } = changes;
-    const added = finalizers.includes(finalizer) ? undefined : [...finalizers, finalizer];
+    const others = finalizers.filter((one) => !replaces.includes(one));
+    const added = finalizers.includes(finalizer) ? undefined : [...others, finalizer];
     if (added === undefined && annotations === undefined && spec === undefined) return;
     await this.patch(rule, { metadata: { resourceVersion, finalizers: added, annotations }, spec }, signal);
   }

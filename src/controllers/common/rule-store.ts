@@ -2,6 +2,7 @@
 import type { RuleKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
+import { flatText } from '../../runtime/flat-text.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 
 /** `<namespace>/<name>` of a rule object. */
@@ -48,7 +49,7 @@ export class RuleStore<Rule extends KubeObject> {
 
   /** The key of an object as a rule: `<controller>:<namespace>/<name>`. */
   key(namespace: string, name: string): RuleKey {
-    return `${this.#options.controller}:${namespace}/${name}`;
+    return flatText(this.#options.controller, ':', namespace, '/', name);
   }
 
   get(key: RuleKey): Rule | undefined {

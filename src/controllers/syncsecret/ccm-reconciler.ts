@@ -15,6 +15,7 @@ import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
+import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape } from './shapes.ts';
 import { tenantState, terminatingState } from './status.ts';
@@ -44,15 +45,11 @@ export interface CcmReconcilerOptions {
   readonly now: () => number;
 }
 
-/** A status that is not final is written if it lasts longer than this, ms. Most copies are done before. */
-const PENDING_MS = 1500;
-
 export class CcmReconciler implements RuleReconciler {
   readonly name = CCM_CONTROLLER;
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: CcmReconcilerOptions;
-  /** Since when the status of a rule is not final, ms. */
-  readonly #pending = new Map<RuleKey, number>();
+  readonly #pending = new Pending();
 
   constructor(options: CcmReconcilerOptions) {
     this.#options = options;
@@ -84,7 +81,7 @@ export class CcmReconciler implements RuleReconciler {
       rank: `${creationTimestamp} ${uid}`,
     };
     const target = this.#copyKey(uid);
-    const shape = new CopyShape(clusterUid(), namespace, name, object.immutable);
+    const shape = new CopyShape(rule, clusterUid(), namespace, name, object.immutable);
     const common = { owner, version: ruleVersion(object), sources: [] };
     if (!isActive(object)) {
       const targets = new Set([target, ...view.ownedBy(rule)]);
@@ -133,7 +130,7 @@ export class CcmReconciler implements RuleReconciler {
     if (object === undefined) {
       syncSecrets.forget(rule);
       metrics?.forget(rule);
-      this.#pending.delete(rule);
+      this.#pending.forget(rule);
       return undefined;
     }
     const isOutdated = progress.evaluated !== ruleVersion(object);
@@ -152,12 +149,10 @@ export class CcmReconciler implements RuleReconciler {
     if (outcome?.state === 'synced') metrics?.finished(rule, 'success');
     else if (outcome?.state === 'error' || progress.failure !== undefined) metrics?.finished(rule, 'error');
     if (state.phase === 'Pending') {
-      const since = this.#pending.get(rule) ?? now();
-      this.#pending.set(rule, since);
-      const remainingMs = since + PENDING_MS - now();
-      if (remainingMs > 0) return { requeueAfterMs: remainingMs };
+      const waitMs = this.#pending.waitMs(rule, state.reason === 'Pending', now());
+      if (waitMs > 0) return { requeueAfterMs: waitMs };
     } else {
-      this.#pending.delete(rule);
+      this.#pending.done(rule, now());
     }
     await syncSecrets.writeStatus(rule, state, signal);
     return undefined;
@@ -170,17 +165,15 @@ export class CcmReconciler implements RuleReconciler {
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { syncSecrets, deletionTimeoutMs, unreachable, now } = this.#options;
-    this.#pending.delete(rule);
-    const { metadata } = object;
+    const isDeleting = object.metadata.deletionTimestamp !== undefined;
     const step = syncSecretDeletion(object, entries, deletionTimeoutMs, now());
     const waitsFor = step.waitsFor ?? unreachable()?.message;
-    if (
-      metadata.deletionTimestamp !== undefined &&
-      ((!step.isDone && waitsFor !== undefined) || hasForeignFinalizer(object))
-    ) {
+    const waitMs = step.isDone ? 0 : this.#pending.waitMs(rule, unreachable() === undefined, now());
+    if (isDeleting && waitMs === 0 && (!step.isDone || hasForeignFinalizer(object))) {
       await syncSecrets.writeStatus(rule, terminatingState(step.isDone ? undefined : waitsFor), signal);
     }
-    if (!step.isDone) return { requeueAfterMs: step.remainingMs };
+    if (!step.isDone) return { requeueAfterMs: waitMs === 0 ? step.remainingMs : Math.min(waitMs, step.remainingMs) };
+    this.#pending.done(rule, now());
     if (step.isTimedOut) {
       const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
       const text = `the SyncSecret no longer waits for its copy in the management cluster, which will be deleted when possible.${last}`;

@@ -1,6 +1,7 @@
 /** The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. */
 import type { Controller } from '../../copy/controller.ts';
-import { resourceKey } from '../../copy/model/keys.ts';
+import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
+import { contentVersion } from '../../copy/model/observed.ts';
 import { METADATA_ONLY, type KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
@@ -20,6 +21,7 @@ import { watchSyncSecrets } from './watch.ts';
 export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
   kinds: [SYNC_SECRET],
+  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SyncSecretCcm(context),
 };
@@ -77,9 +79,10 @@ class SyncSecretCcm implements Controller {
       // Those that wait say for what. A settled one keeps its status.
       for (const [rule] of this.#syncSecrets.store.all()) if (engine.book.isUnderWay(rule)) engine.enqueueStatus(rule);
     });
+    const copyKey = (name: string): ResourceKey =>
+      resourceKey(management.api.cluster, SYNC_SECRET.kind, managementNamespace, name);
     this.#copies = new CopyStatuses((name) => {
-      const target = resourceKey(management.api.cluster, SYNC_SECRET.kind, managementNamespace, name);
-      for (const { claim } of engine.book.on(target)) engine.enqueueStatus(claim.owner.key);
+      for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
     });
     this.reconciler = new CcmReconciler({
       tenant: cluster.api.cluster,
@@ -87,7 +90,12 @@ class SyncSecretCcm implements Controller {
       namespace: managementNamespace,
       syncSecrets: this.#syncSecrets,
       clusterUid: () => this.#clusterUid ?? UNKNOWN_CLUSTER,
-      copyOf: (name) => this.#copies.get(name),
+      copyOf: (name) => {
+        // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
+        const known = management.store(SYNC_SECRET).index.find(copyKey(name));
+        const copy = this.#copies.get(name);
+        return known !== undefined && copy?.version === contentVersion(known) ? copy : undefined;
+      },
       unreachable: () => management.unreachable,
       metrics: own,
       synced: async () => await this.#synced,
@@ -102,7 +110,7 @@ class SyncSecretCcm implements Controller {
     this.#synced = Promise.all([this.#watch.synced, this.#readClusterUid()]);
     // A stop before the end is no error.
     this.#synced.catch(() => undefined);
-    management?.watchContents(SYNC_SECRET, { namespace: this.#namespace }, this.#copies.sink);
+    management?.watchContents(SYNC_SECRET, { namespace: this.#namespace, isSource: false }, this.#copies.sink);
   }
 
   stop(): void {

@@ -2,10 +2,13 @@
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
+import { contentVersion } from '../../copy/model/observed.ts';
 import type { SyncSecretStatus } from './api.ts';
 import { statusOf } from './rule.ts';
 
 export interface CopyStatus {
+  /** @see contentVersion */
+  readonly version: string;
   readonly generation: number | undefined;
   readonly status: SyncSecretStatus;
 }
@@ -26,8 +29,9 @@ export class CopyStatuses {
 
   readonly sink: WatchSink = {
     upsert: (object: KubeObject) => {
-      const { name, generation } = object.metadata;
-      this.#copies.set(name, { generation, status: statusOf(object, this.#lists) });
+      const { name, uid, resourceVersion, generation } = object.metadata;
+      const version = contentVersion({ uid, resourceVersion, generation: generation ?? 0 });
+      this.#copies.set(name, { version, generation, status: statusOf(object, this.#lists) });
       this.#onChange(name);
       return true;
     },

@@ -4,6 +4,7 @@ import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type DeletionStep, deletionStep } from '../common/deletion.ts';
 import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
 import type { SyncSecretRule } from './rule.ts';
+import { publicWait } from './status.ts';
 
 /** Another client holds the object: its deletion does not end with ours. */
 export function hasForeignFinalizer({ metadata }: SyncSecretRule): boolean {
@@ -19,5 +20,5 @@ export function syncSecretDeletion(
 ): DeletionStep & { readonly waitsFor: string | undefined } {
   const remaining = entries.filter(({ outcome }) => outcome.state !== 'released');
   const waiting = remaining.find(({ outcome }) => !isUnderWay(outcome))?.outcome;
-  return { ...deletionStep(object, remaining, limitMs, now), waitsFor: waiting?.message };
+  return { ...deletionStep(object, remaining, limitMs, now), waitsFor: waiting && publicWait(waiting) };
 }

@@ -14,6 +14,7 @@ import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { OWNER_ANNOTATION } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
+import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { SecretShape } from './shapes.ts';
 import { managementState, terminatingState } from './status.ts';
@@ -43,6 +44,7 @@ export class ManagerReconciler implements RuleReconciler {
   readonly name = MANAGER_CONTROLLER;
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: ManagerReconcilerOptions;
+  readonly #pending = new Pending();
 
   constructor(options: ManagerReconcilerOptions) {
     this.#options = options;
@@ -113,6 +115,7 @@ export class ManagerReconciler implements RuleReconciler {
     if (object === undefined) {
       syncSecrets.forget(rule);
       metrics?.forget(rule);
+      this.#pending.forget(rule);
       return undefined;
     }
     const isOutdated = progress.evaluated !== ruleVersion(object);
@@ -141,10 +144,12 @@ export class ManagerReconciler implements RuleReconciler {
   ): Promise<RunResult | undefined> {
     const { syncSecrets, deletionTimeoutMs, now } = this.#options;
     const step = syncSecretDeletion(object, entries, deletionTimeoutMs, now());
-    if (step.waitsFor !== undefined || hasForeignFinalizer(object)) {
+    const waitMs = step.isDone ? 0 : this.#pending.waitMs(rule, true, now());
+    if (waitMs === 0 && (!step.isDone || hasForeignFinalizer(object))) {
       await syncSecrets.writeStatus(rule, terminatingState(step.isDone ? undefined : step.waitsFor), signal);
     }
     if (step.isDone) {
+      this.#pending.done(rule, now());
       if (step.isTimedOut) {
         const state = step.waitsFor === undefined ? '' : ` Last state: ${step.waitsFor}`;
         const text = `the SyncSecret no longer waits for its Secret, which will be deleted when possible.${state}`;
@@ -153,7 +158,7 @@ export class ManagerReconciler implements RuleReconciler {
       await syncSecrets.removeFinalizer(rule, [], signal);
       return undefined;
     }
-    return { requeueAfterMs: step.remainingMs };
+    return { requeueAfterMs: waitMs === 0 ? step.remainingMs : Math.min(waitMs, step.remainingMs) };
   }
 
   #secretOf({ metadata: { namespace = '', uid } }: SyncSecretRule): ResourceKey {

@@ -14,6 +14,7 @@ import { watchSyncSecrets } from './watch.ts';
 export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
   kinds: [SYNC_SECRET],
+  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SyncSecretManager(context),
   reader: async () => (await import('./reader.ts')).syncSecretReader,

@@ -1,5 +1,6 @@
 /** The part of a SyncSecret that Keyferry keeps: metadata, type and status, and no values. */
 import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
+import { flatText } from '../../runtime/flat-text.ts';
 import { clipped } from '../../runtime/clipped.ts';
 import type { KeyLists } from '../../copy/model/key-lists.ts';
 import {
@@ -97,5 +98,5 @@ export function statusOf(object: KubeObject, lists: KeyLists): SyncSecretStatus 
 export function ruleVersion({ metadata, origin, propagated }: SyncSecretRule): string {
   const { uid, generation = 0, finalizers, deletionTimestamp } = metadata;
   const deleting = deletionTimestamp === undefined ? '' : ' deleting';
-  return `${uid} ${generation} ${finalizers.join(',')}${deleting} ${origin} ${propagated ?? ''}`;
+  return flatText(uid, ' ', generation, ' ', finalizers.join(','), deleting, ' ', origin, ' ', propagated ?? '');
 }

@@ -1,7 +1,10 @@
 /** The desired state of the three kinds of copies. Pure. */
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../copy/model/claim.ts';
-import { MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { LAST_APPLIED, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import { flatText } from '../../runtime/flat-text.ts';
 import type { OwnerReference } from '../../kube/api.ts';
+import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { ORIGIN_LABELS } from './api.ts';
 import {
   COPY_LABEL,
@@ -26,6 +29,11 @@ type Present = Extract<SourceView, { state: 'present' }>;
 
 abstract class SyncShape implements Shape {
   readonly id: string;
+  /**
+   * The annotation that all such copies of Keyferry have. One without it was made by KubeLB, which copied all labels and annotations: those
+   * that do not travel are removed. `undefined`: nothing is removed.
+   */
+  protected readonly mark: string | undefined;
 
   constructor(id: string) {
     this.id = id;
@@ -37,10 +45,16 @@ abstract class SyncShape implements Shape {
     if (source.state !== 'present') {
       return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been read yet' };
     }
+    const { labels, annotations } = this.metadata(source);
+    const isAdopted = observed !== undefined && this.mark !== undefined && !(this.mark in observed.annotations);
     return {
       kind: 'be',
-      ...this.metadata(source),
-      bookkeeping: { [SOURCE_VERSION_ANNOTATION]: source.version },
+      labels: isAdopted ? { ...absent(observed.labels), ...labels } : labels,
+      annotations: isAdopted ? { ...absent(observed.annotations), ...annotations } : annotations,
+      bookkeeping: {
+        [SOURCE_VERSION_ANNOTATION]: source.version,
+        ...(isAdopted ? { [LAST_APPLIED]: null } : {}),
+      },
       data: 'source',
       ...this.more(),
     };
@@ -57,16 +71,24 @@ abstract class SyncShape implements Shape {
   >;
 }
 
+/** No label or annotation of an object may stay, except for Keyferry's own. */
+function absent(map: Readonly<Record<string, string>>): FieldPatch {
+  const foreign = Object.keys(map).filter((key) => !key.startsWith(OWN_PREFIX));
+  return Object.fromEntries(foreign.map((key) => [key, null]));
+}
+
 /** The copy of a tenant's SyncSecret in the management cluster. */
 export class CopyShape extends SyncShape {
+  protected override readonly mark = ORIGIN_ANNOTATION;
   readonly #cluster: string;
   readonly #namespace: string;
   readonly #name: string;
   readonly #immutable: boolean;
 
-  /** @param cluster uid of the tenant cluster */
-  constructor(cluster: string, namespace: string, name: string, immutable: boolean) {
-    super(`copy ${cluster}/${namespace}/${name} ${immutable}`);
+  /** @param cluster uid of the tenant cluster, the same for all @param rule key of the rule */
+  constructor(rule: RuleKey, cluster: string, namespace: string, name: string, immutable: boolean) {
+    // The same string for most rules: it is kept for each of thousands.
+    super(immutable ? flatText(rule, ' immutable') : rule);
     this.#cluster = cluster;
     this.#namespace = namespace;
     this.#name = name;
@@ -91,13 +113,18 @@ export class CopyShape extends SyncShape {
 
 /** The Secret of a SyncSecret. */
 export class SecretShape extends SyncShape {
+  protected override readonly mark = OWNER_ANNOTATION;
   readonly #owner: OwnerReference;
   readonly #immutable: boolean;
   readonly #originalType: string | undefined;
 
   /** @param originalType the type of the SyncSecret, if the Secret gets the type Opaque in its place */
   constructor(owner: OwnerReference, immutable: boolean, originalType: string | undefined) {
-    super(`secret ${owner.uid} ${immutable} ${originalType ?? ''}`);
+    super(
+      immutable || originalType !== undefined
+        ? flatText(owner.uid, ' ', immutable, ' ', originalType ?? '')
+        : owner.uid,
+    );
     this.#owner = owner;
     this.#immutable = immutable;
     this.#originalType = originalType;

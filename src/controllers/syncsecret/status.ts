@@ -11,7 +11,7 @@ const SYNCED_MESSAGE = 'Secret synced successfully';
 const TERMINATING_MESSAGE = 'SyncSecret is being deleted';
 const FAILED_REASON = 'SyncFailed';
 
-/** Reasons of outcomes whose messages are Keyferry's own. Any other message is that of a server. */
+/** Reasons of Keyferry's own messages that say all that a tenant needs. */
 const OWN_REASONS: ReadonlySet<string> = new Set([
   'ClusterUnreachable',
   'Conflict',
@@ -25,18 +25,35 @@ const OWN_REASONS: ReadonlySet<string> = new Set([
   'TooLarge',
 ]);
 
+/** Messages of the API server that say what is wrong with the object itself. */
+const ABOUT_THE_OBJECT = /^(Secret|SyncSecret)(\.[a-z0-9.]+)? "[^"]*" is invalid: /;
+/** The API server's message for a missing permission: the verb and the resource. */
+const NOT_PERMITTED = /^\S+(?: "[^"]*")? is forbidden: User "[^"]*" cannot (\w+) resource "([\w./-]+)"/;
+
 /**
- * The text of a failure that a tenant may read. The server's message about the Secret itself is useful. Other messages name quotas,
- * webhooks, policies and users of the management cluster, so they are only in the operator's log.
+ * The text of a failure that a tenant may read. The server's message about the object itself is useful. Other messages name quotas,
+ * webhooks, policies and users of the management cluster, and rules of others, so they are only in the operator's log.
  */
-export function publicMessage({ reason, message }: Cause): string {
-  if (OWN_REASONS.has(reason)) return message;
-  if (reason === 'Invalid' && /^(Secret|SyncSecret)(\.[a-z0-9.]+)? "[^"]*" is invalid: /.test(message)) return message;
+export function publicMessage({ reason, message, isInternal }: Cause): string {
+  if (isInternal !== true && OWN_REASONS.has(reason)) return message;
+  if (reason === 'ConnectionError') return 'the API server did not answer';
   if (/exceeded quota/.test(message)) return 'a quota of the namespace is used up';
-  if (/denied the request|ValidatingAdmissionPolicy/.test(message)) return 'an admission policy or webhook refused it';
-  if (/request is too large|etcdserver|Too long|may not be more than/.test(message))
+  if (/denied (the )?request|ValidatingAdmissionPolicy/.test(message))
+    return 'an admission policy or webhook refused it';
+  if (reason === 'Invalid' && ABOUT_THE_OBJECT.test(message)) return message;
+  const [, verb, resource] = NOT_PERMITTED.exec(message) ?? [];
+  if (verb !== undefined) return `the operator has no permission to ${verb} ${resource}`;
+  if (/too large|larger than max|too long|may not be more than/i.test(message))
     return 'it is too large for the cluster';
-  return `the API server refused it (${reason}); see the log of the operator`;
+  if (reason === 'Conflict') return 'an object of another owner is in its place, or it keeps changing';
+  const word = REASON.test(reason) ? ` (${reason})` : '';
+  return `the API server refused it${word}; see the log of the operator`;
+}
+
+/** What a claim that is not done waits for, as a tenant may read it. */
+export function publicWait(outcome: Outcome): string {
+  // What is waited for is in our own words.
+  return outcome.state === 'waiting' ? outcome.message : publicMessage(outcome);
 }
 
 export interface SecretFacts {
@@ -61,9 +78,7 @@ export function managementState({ outcome, failure, exists, originalType }: Secr
         : `; its type is Opaque, because a Secret of type ${originalType} is never created from a copy`;
     return { phase: 'Synced', status: 'True', reason: 'Synced', message: `${SYNCED_MESSAGE}${note}` };
   }
-  // What is waited for is in our own words.
-  const message = outcome.state === 'waiting' ? outcome.message : publicMessage(outcome);
-  return failed(`failed to ${exists ? 'update' : 'create'} Secret: ${message}`);
+  return failed(`failed to ${exists ? 'update' : 'create'} Secret: ${publicWait(outcome)}`);
 }
 
 function failed(message: string): SyncState {
@@ -125,11 +140,11 @@ function pending({ reason, message }: Cause): SyncState {
   return { phase: 'Pending', status: 'False', reason, message };
 }
 
-/** The API server accepts no other reasons. */
+/** One word, as the API server's own reasons are. */
+const REASON = /^[A-Za-z][A-Za-z0-9]{0,63}$/;
+
 function reasonOf(reason: string | undefined): string {
-  return reason !== undefined && /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason) && reason.length <= 64
-    ? reason
-    : FAILED_REASON;
+  return reason !== undefined && REASON.test(reason) ? reason : FAILED_REASON;
 }
 
 /** Without control characters, which would change what a terminal shows. */

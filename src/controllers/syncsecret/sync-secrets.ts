@@ -62,7 +62,13 @@ export class SyncSecrets {
     });
     const { api, recordEvent } = options;
     const { store } = this;
-    const client = new RuleClient({ api, kind: SYNC_SECRET, store, fieldManager: RULES_MANAGER });
+    const client = new RuleClient({
+      api,
+      kind: SYNC_SECRET,
+      store: { storeResponse: (object) => this.#storeMetadata(object) },
+      metadataOnly: true,
+      fieldManager: RULES_MANAGER,
+    });
     this.#client = client;
     this.#statuses = new RuleStatuses({
       client,
@@ -80,7 +86,7 @@ export class SyncSecrets {
     return this.store.versionOf(await this.#client.get(ruleName(rule), signal));
   }
 
-  /** Adds the finalizer, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
+  /** Adds the finalizer in place of KubeLB's, and annotations in the same write. Does nothing if the object has them or is being deleted. @throws ApiError */
   async addFinalizer(
     rule: RuleKey,
     annotations: Readonly<Record<string, string>> | undefined,
@@ -88,12 +94,9 @@ export class SyncSecrets {
   ): Promise<void> {
     const object = this.store.get(rule);
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return;
-    await this.#client.addFinalizer(
-      await this.#withFinalizers(rule, object, signal),
-      SYNC_SECRET_FINALIZER,
-      { annotations },
-      signal,
-    );
+    const whole = await this.#withFinalizers(rule, object, signal);
+    const replaces = [ORIGINAL_FINALIZER];
+    await this.#client.addFinalizer(whole, SYNC_SECRET_FINALIZER, { annotations, replaces }, signal);
   }
 
   /** Removes the finalizers, also that of KubeLB. @param annotations to be removed in the same write @throws ApiError */
@@ -124,7 +127,9 @@ export class SyncSecrets {
     const condition = nextCondition(before, next, generation, this.#options.now(), MAX_TEXT);
     const { status, reason, message } = condition;
     const isNews = before?.status !== status || before.reason !== reason || before.message !== message;
-    const events: RuleEvent[] = status === 'False' && isNews ? [{ type: 'Warning', reason, message }] : [];
+    // A SyncSecret that waits for its turn is no reason for a warning.
+    const isWarning = status === 'False' && reason !== 'Pending' && isNews;
+    const events: RuleEvent[] = isWarning ? [{ type: 'Warning', reason, message }] : [];
     const observed = generation === undefined ? {} : { observedGeneration: generation };
     await this.#statuses.write(
       rule,
@@ -138,6 +143,13 @@ export class SyncSecrets {
   warn(rule: RuleKey, reason: string, message: string): void {
     const object = this.store.get(rule);
     if (object !== undefined) this.#statuses.record(rule, object, [{ type: 'Warning', reason, message }]);
+  }
+
+  /** The response to our own write has no values, and so neither type nor `immutable`. Without a new generation these are the same. */
+  #storeMetadata(object: KubeObject): void {
+    const { namespace = '', name, generation } = object.metadata;
+    const stored = this.store.get(this.store.key(namespace, name));
+    if (stored?.metadata.generation === generation) this.store.storeResponse({ ...stored, ...object });
   }
 
   /** The rule is gone. */

@@ -21,6 +21,7 @@ import { watchSyncSecrets } from './watch.ts';
 export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
   kinds: [SYNC_SECRET],
+  hasTenants: true,
   annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
   create: (context) => new SecretSynchronizer(context),
 };
@@ -64,8 +65,8 @@ class SecretSynchronizer implements Controller {
     const { cluster } = this.#context;
     const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY_KUBELB}`;
     this.#watches.push(
-      cluster.watchContents(SECRET, { labelSelector }, this.#secretSink()),
-      watchSyncSecrets(this.#context, this.#syncSecretSink()),
+      cluster.watchContents(SECRET, { labelSelector, isSource: true }, this.#secretSink()),
+      watchSyncSecrets(this.#context, this.#syncSecretSink(), false),
     );
   }
 

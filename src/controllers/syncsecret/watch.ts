@@ -5,7 +5,8 @@ import { CrdDiagnosis } from '../common/crd-diagnosis.ts';
 import { SYNC_SECRET_CRD_ADVICE } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 
-export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink): Watcher {
+/** @param isSource they are copied, and are not only targets */
+export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: WatchSink, isSource = true): Watcher {
   const diagnosis = new CrdDiagnosis({
     api: cluster.api,
     kind: SYNC_SECRET,
@@ -13,5 +14,5 @@ export function watchSyncSecrets({ cluster, config }: ControllerContext, sink: W
     isOptional: false,
     isAlone: config.controllers.every((name) => name.startsWith('syncsecret-')),
   });
-  return cluster.watchContents(SYNC_SECRET, {}, sink, diagnosis);
+  return cluster.watchContents(SYNC_SECRET, { isSource }, sink, diagnosis);
 }

@@ -17,6 +17,8 @@ export interface ClusterBackendOptions extends ClusterOptions {
   readonly kinds: readonly Kind[];
   /** Targets that are reconciled at once. */
   readonly concurrency: number;
+  /** @see Backend.takesTurns */
+  readonly takesTurns?: boolean;
   /** This process runs in the cluster. */
   readonly isHome: boolean;
 }
@@ -28,6 +30,7 @@ export class ClusterBackend extends Cluster implements Backend {
   readonly name: string;
   readonly queueName: string;
   readonly concurrency: number;
+  readonly takesTurns: boolean;
   readonly #options: ClusterBackendOptions;
   readonly #reconcilers = new Map<string, TargetReconciler>();
   /** The reconcilers, with `RemoteTargets` before them if this is not the home cluster. */
@@ -40,6 +43,7 @@ export class ClusterBackend extends Cluster implements Backend {
     this.name = options.api.cluster;
     this.queueName = options.isHome ? 'targets' : `targets ${this.name}`;
     this.concurrency = options.concurrency;
+    this.takesTurns = options.takesTurns ?? false;
     this.onReachableChange(() => this.#retryWaiting());
   }
 

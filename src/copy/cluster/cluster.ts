@@ -52,6 +52,14 @@ interface OpenWatch {
   readonly diagnosis: WatchDiagnosis | undefined;
 }
 
+/** The objects of a kind that a watch brings whole. */
+export interface ContentScope {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  /** They are copied. Otherwise only their fingerprints are needed. */
+  readonly isSource: boolean;
+}
+
 export class Cluster {
   readonly api: KubeApi;
   readonly namespaces = new Namespaces();
@@ -124,12 +132,12 @@ export class Cluster {
    */
   watchContents(
     kind: Kind,
-    { namespace, labelSelector }: { readonly namespace?: string | undefined; readonly labelSelector?: string },
+    { namespace, labelSelector, isSource }: ContentScope,
     sink: WatchSink,
     diagnosis?: WatchDiagnosis,
   ): Watcher {
     const store = this.store(kind);
-    const contents = store.contentSink();
+    const contents = store.contentSink(isSource);
     const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
     const watcher = this.watch(
       {

@@ -12,7 +12,7 @@ import type { Content, ContentPiece } from '../model/content.ts';
 import { parseResourceKey, type ResourceKey } from '../model/keys.ts';
 import { collectionPath, isForbiddenType, type Kind, objectPath } from '../model/kind.ts';
 import type { KubeStore, ReadObject } from './store.ts';
-import { FIELD_MANAGER, type Observed } from '../model/observed.ts';
+import { FIELD_MANAGER, LAST_APPLIED, type Observed } from '../model/observed.ts';
 import { type DesiredObject, hasOwners } from '../plan/desired.ts';
 import { withoutDetails, redactApiError } from './redact-api-error.ts';
 
@@ -241,13 +241,16 @@ function present(desired: FieldPatch): Record<string, string> {
 /** JSON patch operations (RFC 6902) that turn `actual` into the desired state. */
 function changes(path: string, actual: Readonly<Record<string, string>>, desired: FieldPatch): unknown[] {
   const differing = Object.entries(desired).filter(([key, value]) =>
-    value === null ? Object.hasOwn(actual, key) : actual[key] !== value,
+    value === null ? Object.hasOwn(actual, key) || key === LAST_APPLIED : actual[key] !== value,
   );
   if (differing.length === 0) return [];
   // An operation on a member of a missing map fails, so the map is added as a whole.
   if (Object.keys(actual).length === 0) return [{ op: 'add', path, value: present(desired) }];
-  return differing.map(([key, value]) => {
+  return differing.flatMap(([key, value]) => {
     const member = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    return value === null ? { op: 'remove', path: member } : { op: 'add', path: member, value };
+    if (value !== null) return [{ op: 'add', path: member, value }];
+    const remove = { op: 'remove', path: member };
+    // It is never kept, so it may be there or not; `remove` alone is refused if it is not.
+    return key === LAST_APPLIED ? [{ op: 'add', path: member, value: '' }, remove] : [remove];
   });
 }

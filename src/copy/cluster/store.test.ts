@@ -94,7 +94,7 @@ test('a watch of whole objects brings their content: nothing is read', async () 
     };
     await create('whole', 'mine', 'one');
     await create('other', 'yours', 'one');
-    const scope = { namespace: 'default', labelSelector: 'app=mine' };
+    const scope = { namespace: 'default', labelSelector: 'app=mine', isSource: true };
     const sink = {
       upsert: ({ metadata }: KubeObject) => seen.push(metadata.name) > 0,
       remove: () => undefined,
@@ -131,7 +131,7 @@ test('a complete watch of a namespace knows that an object is absent, and follow
   try {
     const store = cluster.store(SECRET);
     const sink = { upsert: () => true, remove: () => undefined, prune: () => undefined };
-    const watcher = cluster.watchContents(SECRET, { namespace: 'kube-system' }, sink);
+    const watcher = cluster.watchContents(SECRET, { namespace: 'kube-system', isSource: false }, sink);
     const [inside, outside] = [store.key('kube-system', 'none'), store.key('default', 'none')];
     assert.equal(store.isKnown(inside), false, 'before the list');
     await watcher.synced;

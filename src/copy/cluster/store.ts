@@ -131,13 +131,16 @@ export class KubeStore implements SourceProvider {
     return stored?.version === contentVersion(observed) ? stored : undefined;
   }
 
-  /** For a watch of whole objects: the index gets their metadata; their fingerprints are kept, and their values for as long as there is room. */
-  contentSink(): WatchSink {
+  /**
+   * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
+   * @param isSource their values are kept until they are copied, or for as long as there is room
+   */
+  contentSink(isSource: boolean): WatchSink {
     const { sink } = this.index.feed();
     return {
       ...sink,
       upsert: (object: WholeObject, initial) => {
-        this.#learn(object);
+        this.#learn(object, isSource);
         return sink.upsert(object, initial);
       },
     };
@@ -155,7 +158,7 @@ export class KubeStore implements SourceProvider {
   }
 
   /** Before the index gets the event: its handlers read the new fingerprint. */
-  #learn(object: WholeObject): void {
+  #learn(object: WholeObject, isSource: boolean): void {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const key = this.key(namespace, name);
     const known = this.index.get(namespace, name);
@@ -168,7 +171,13 @@ export class KubeStore implements SourceProvider {
     const type = this.#lists.text(content.type);
     const fingerprint = { digest: content.digest, keys: this.#lists.text(content.keys), type };
     this.#stored.set(key, { version, fingerprint, immutable: object['immutable'] === true, type });
-    this.#contents.set(`${key}@${version}`, content, content.weight);
+    if (isSource) this.#contents.set(`${key}@${version}`, content, content.weight);
+  }
+
+  /** Drops the values of a source that its only copy has now. */
+  copied(key: ResourceKey): void {
+    const stored = this.#stored.get(key);
+    if (stored !== undefined) this.#contents.delete(`${key}@${stored.version}`);
   }
 
   #versionOf({ uid, resourceVersion, generation = 0 }: ObjectMeta): string {

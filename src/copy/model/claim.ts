@@ -53,6 +53,8 @@ export interface SourceLease {
 export interface Cause {
   readonly reason: string;
   readonly message: string;
+  /** The message is that of a server, or a conflict that names another rule: the author of the rule may not be allowed to know these names. */
+  readonly isInternal?: true;
 }
 
 /** The state of a source as its metadata show it. */

@@ -9,6 +9,7 @@ export function isPassing(error: unknown): boolean {
 
 /** The failure for a status. The message of an API error is that of the server. */
 export function failureOf(error: unknown): Cause {
-  if (error instanceof ApiError) return { reason: error.reason, message: error.statusMessage };
-  return { reason: 'ConnectionError', message: error instanceof Error ? error.message : String(error) };
+  const isInternal = true;
+  if (error instanceof ApiError) return { reason: error.reason, message: error.statusMessage, isInternal };
+  return { reason: 'ConnectionError', message: error instanceof Error ? error.message : String(error), isInternal };
 }

@@ -1,5 +1,7 @@
 /** Keys of the engine's queues and maps. All are strings, so that they can be compared and logged. */
 
+import { flatText } from '../../runtime/flat-text.ts';
+
 /** A rule: the object in which a user requests copies. `mirrors:default/mysecret-mirror`. */
 export type RuleKey = string;
 
@@ -15,7 +17,7 @@ export interface ObjectName {
 
 /** The key of a namespaced Kubernetes object. */
 export function resourceKey(cluster: string, kind: string, namespace: string, name: string): ResourceKey {
-  return `${cluster}:${kind}/${namespace}/${name}`;
+  return flatText(cluster, ':', kind, '/', namespace, '/', name);
 }
 
 interface ParsedKey {
@@ -57,11 +59,11 @@ export function controllerOf(rule: RuleKey): string {
   return rule.slice(0, rule.indexOf(':'));
 }
 
-/** The namespace of a rule of any controller: `mirrors:default/x`, `replicator:Secret/default/x`. */
-export function namespaceOf(rule: RuleKey): string {
+/** The namespace of a rule of any controller (`mirrors:default/x`, `replicator:Secret/default/x`), or of an object (`local:Secret/default/x`). */
+export function namespaceOf(key: RuleKey): string {
   return (
-    rule
-      .slice(rule.indexOf(':') + 1)
+    key
+      .slice(key.indexOf(':') + 1)
       .split('/')
       .at(-2) ?? ''
   );

@@ -10,6 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../kube/api.ts';
+import { flatText } from '../../runtime/flat-text.ts';
 import type { KeyLists } from './key-lists.ts';
 
 /** Our name in `metadata.managedFields`. */
@@ -102,7 +103,7 @@ export function contentVersion({
   generation,
   resourceVersion,
 }: Pick<Observed, 'uid' | 'generation' | 'resourceVersion'>): string {
-  return generation === undefined ? resourceVersion : `${uid}:${generation}`;
+  return generation === undefined ? resourceVersion : flatText(uid, ':', generation);
 }
 
 /** Whether an object is immutable, as its metadata show it. `undefined`: another client may have made it immutable. */

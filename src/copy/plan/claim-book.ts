@@ -46,8 +46,11 @@ type ClaimId = string;
 /** The claims on one target: nearly always one. */
 type EntriesOnTarget = Entry | Set<Entry>;
 
+/** The claims of one rule. Many rules have one, and need no map. */
+type EntriesOfRule = Entry | Map<ClaimId, Entry>;
+
 export class ClaimBook {
-  readonly #byRule = new Map<RuleKey, Map<ClaimId, Entry>>();
+  readonly #byRule = new Map<RuleKey, EntriesOfRule>();
   readonly #byTarget = new Map<ResourceKey, EntriesOnTarget>();
   readonly #bySource = new SetMap<ResourceKey, Entry>();
   /** Claims whose source has a different key as a target, by that key. */
@@ -62,7 +65,7 @@ export class ClaimBook {
    * @param sources of the rule, whether it has claims or not
    */
   replace(rule: RuleKey, claims: Iterable<Claim>, sources: readonly ResourceKey[]): BookChange {
-    const before = this.#byRule.get(rule) ?? new Map<ClaimId, Entry>();
+    const before = mapOf(this.#byRule.get(rule));
     const after = new Map<ClaimId, Entry>();
     const targets: ResourceKey[] = [];
     const added: Entry[] = [];
@@ -91,8 +94,9 @@ export class ClaimBook {
       removed.push(entry);
       if (entry.claim.mode === 'own' && entry.claim.source !== undefined) maybeUnused.add(entry.claim.source);
     }
-    if (after.size > 0) this.#byRule.set(rule, after);
-    else this.#byRule.delete(rule);
+    const [first] = after.values();
+    if (first === undefined) this.#byRule.delete(rule);
+    else this.#byRule.set(rule, after.size === 1 ? first : after);
     const depends = this.#depend(rule, sources);
     const unusedSources = [...maybeUnused].filter((source) => this.userOf(source) === undefined);
     return { targets, added, removed, ...depends, unusedSources };
@@ -146,7 +150,8 @@ export class ClaimBook {
   /** Whether `rule` has a claim on `target`. */
   claims(rule: RuleKey, target: ResourceKey): boolean {
     const claims = this.#byRule.get(rule);
-    return claims !== undefined && MODES.some((mode) => claims.has(idOf({ mode, target })));
+    if (!(claims instanceof Map)) return claims?.claim.target === target;
+    return MODES.some((mode) => claims.has(idOf({ mode, target })));
   }
 
   /** Targets of claims on `source`. */
@@ -166,7 +171,7 @@ export class ClaimBook {
   }
 
   of(rule: RuleKey): Iterable<Entry> {
-    return this.#byRule.get(rule)?.values() ?? [];
+    return valuesOf(this.#byRule.get(rule));
   }
 
   /** Whether some claim of the rule is under way. @see isUnderWay */
@@ -178,7 +183,8 @@ export class ClaimBook {
   settle(entry: Entry, outcome: Outcome): boolean {
     if (sameOutcome(entry.outcome, outcome)) return false;
     // A run may end after its claim was removed from the book.
-    if (this.#byRule.get(entry.claim.owner.key)?.get(idOf(entry.claim)) === entry) {
+    const claims = this.#byRule.get(entry.claim.owner.key);
+    if ((claims instanceof Map ? claims.get(idOf(entry.claim)) : claims) === entry) {
       this.#count(entry, Number(isUnderWay(outcome)) - Number(isUnderWay(entry.outcome)));
     }
     entry.outcome = outcome;
@@ -197,7 +203,7 @@ export class ClaimBook {
     const counts = new Map<string, number>();
     for (const [rule, entries] of this.#byRule) {
       const controller = controllerOf(rule);
-      for (const { outcome } of entries.values()) {
+      for (const { outcome } of valuesOf(entries)) {
         const key = `${controller} ${outcome.state}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
@@ -231,6 +237,16 @@ export class ClaimBook {
     if (source !== undefined) this.#bySource.delete(source, entry);
     if (place !== undefined && place !== source) this.#byPlace.delete(place, entry);
   }
+}
+
+function mapOf(entries: EntriesOfRule | undefined): ReadonlyMap<ClaimId, Entry> {
+  if (entries instanceof Map) return entries;
+  return new Map(entries === undefined ? [] : [[idOf(entries.claim), entries]]);
+}
+
+function valuesOf(entries: EntriesOfRule | undefined): Iterable<Entry> {
+  if (entries instanceof Map) return entries.values();
+  return entries === undefined ? [] : [entries];
 }
 
 const MODES: readonly ClaimMode[] = ['own', 'fill', 'release'];

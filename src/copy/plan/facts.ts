@@ -59,7 +59,7 @@ export type Plan =
   | ({ readonly do: 'wait'; readonly for: WaitsFor; readonly remarks?: Remarks } & Cause)
   | ({ readonly do: 'fail'; readonly remarks?: Remarks } & Cause)
   /** An object of a user or a copy of another rule exists in its place. */
-  | { readonly do: 'conflict'; readonly message: string; readonly remarks?: Remarks }
+  | { readonly do: 'conflict'; readonly message: string; readonly isInternal?: true; readonly remarks?: Remarks }
   | {
       readonly do: 'create' | 'update' | 'replace';
       readonly claim: Claim;

@@ -10,11 +10,12 @@ export function outcomeOf(plan: Decision['plan']): Outcome | undefined {
   if (plan.do === 'nothing') return undefined;
   if (plan.do === 'wait') return { state: 'waiting', for: plan.for, reason: plan.reason, message: plan.message };
   if (plan.do === 'fail') return { state: 'error', reason: plan.reason, message: plan.message };
-  return plan.do === 'conflict' ? conflict(plan.message) : PENDING;
+  return plan.do === 'conflict' ? conflict(plan.message, plan.isInternal) : PENDING;
 }
 
-export function conflict(message: string): Outcome {
-  return { state: 'conflict', reason: 'Conflict', message };
+/** @param isInternal @see Cause */
+export function conflict(message: string, isInternal?: true): Outcome {
+  return { state: 'conflict', reason: 'Conflict', message, ...(isInternal === true ? { isInternal } : {}) };
 }
 
 /**
@@ -44,5 +45,5 @@ export function* outcomesOf(
 }
 
 function lostTo({ key, title }: Owner, { markedBy }: Contest): Outcome {
-  return conflict(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`);
+  return conflict(key === markedBy ? `managed by ${title}` : `${title} also claims it and takes precedence`, true);
 }

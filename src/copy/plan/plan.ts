@@ -81,10 +81,10 @@ function planOwned(facts: Facts, claim: Claim): Plan {
     (entry) => entry.claim.owner.key === facts.markedBy && entry.claim.mode !== 'fill',
   );
   if (previous !== undefined) return planTakeover(facts, claim, view, observed, previous.claim.owner.key);
-  if (facts.markedBy === undefined) return { do: 'conflict', message: blockedBy(claim, observed, facts.usedBy) };
+  if (facts.markedBy === undefined) return blockedBy(claim, observed, facts.usedBy);
   if (facts.orphanAction === undefined) return { do: 'need', fact: 'owner' };
   if (facts.orphanAction === 'keep') {
-    return { do: 'conflict', message: `${titleOf(claim)} already exists and belongs to ${facts.markedBy}` };
+    return conflictWith(`${titleOf(claim)} already exists and belongs to ${facts.markedBy}`);
   }
   if (facts.usedBy === undefined) return { do: 'delete' };
   return planTakeover(facts, claim, view, observed, facts.markedBy);
@@ -98,25 +98,31 @@ function planTakeover(facts: Facts, claim: Claim, view: SourceView, observed: Ob
   const { usedBy } = facts;
   const sameController = controllerOf(from) === controllerOf(claim.owner.key);
   if (usedBy !== undefined && !sameController) {
-    const message = `${titleOf(claim)} already exists, belongs to ${from}, and is the source of ${usedBy}`;
-    return { do: 'conflict', message };
+    return conflictWith(`${titleOf(claim)} already exists, belongs to ${from}, and is the source of ${usedBy}`);
   }
   const taken = planWrite(facts, claim, view, observed, sameController ? 'update' : 'replace');
   if (usedBy === undefined || taken.do !== 'replace') return taken;
   const why = 'it is immutable or has another type, and cannot be replaced';
-  const message = `${titleOf(claim)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`;
-  return { do: 'conflict', message };
+  return conflictWith(
+    `${titleOf(claim)} already exists and belongs to ${from}: ${why} while it is the source of ${usedBy}`,
+  );
 }
 
-/** The message for an object without a mark that counts, in the place of a copy. */
-function blockedBy(claim: Claim, { annotations }: Observed, usedBy: string | undefined): string {
+/** The conflict with an object without a mark that counts, in the place of a copy. */
+function blockedBy(claim: Claim, { annotations }: Observed, usedBy: string | undefined): Plan {
   const place = parseResourceKey(claim.target);
+  const exists = `${titleOf(claim)} already exists and`;
   if (isMarkedElsewhere(annotations, place)) {
     const mark = `annotation ${PLACE_ANNOTATION} is for another place`;
-    return `${titleOf(claim)} already exists and was cloned from a copy (${mark}); delete it to allow the copy`;
+    return { do: 'conflict', message: `${exists} was cloned from a copy (${mark}); delete it to allow the copy` };
   }
-  if (usedBy !== undefined) return `${titleOf(claim)} already exists and is the source of ${usedBy}`;
-  return `${titleOf(claim)} already exists and is not managed by Keyferry; delete it to allow the copy`;
+  if (usedBy !== undefined) return conflictWith(`${exists} is the source of ${usedBy}`);
+  return { do: 'conflict', message: `${exists} is not managed by Keyferry; delete it to allow the copy` };
+}
+
+/** @param message names another rule */
+function conflictWith(message: string): Plan {
+  return { do: 'conflict', message, isInternal: true };
 }
 
 /** The target in messages: `Secret "x"`. Without its namespace, because the same message of many namespaces is reported once. */
@@ -137,7 +143,11 @@ function planWithFiller(facts: Facts, winner: Claim, owned: Plan, filler: Claim)
   const { markedBy } = facts;
   if (markedBy !== undefined && controllerOf(markedBy) !== controllerOf(filler.owner.key)) {
     const by = markedBy === winner.owner.key ? winner.owner.title : markedBy;
-    return withRemark(owned, 'fill', conflict(`the object is a copy of ${by}, so annotations cannot change its data`));
+    return withRemark(
+      owned,
+      'fill',
+      conflict(`the object is a copy of ${by}, so annotations cannot change its data`, true),
+    );
   }
   if (!isIdle(owned)) return owned;
   return withRemark(planFill(facts, filler), 'own', outcomeOf(owned));

@@ -268,7 +268,7 @@ function contentFrom(values: VaultValues, encoding: ValueEncoding): Content | un
 
 function lost(winner: Entry | undefined): Outcome {
   const title = winner?.claim.owner.title ?? 'another rule';
-  return conflict(`${title} claims the same vault entry and is older`);
+  return conflict(`${title} claims the same vault entry and is older`, true);
 }
 
 /** Whether the entry still has the held version. Always false where Vault counts no versions. */

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { FifoMap } from './fifo-map.ts';
 
@@ -35,4 +38,22 @@ test('property: behaves as a Map of which the first entry is taken', () => {
       assert.deepEqual([...fifo.entries()], [...model.entries()]);
     }),
   );
+});
+
+test('deleted values are not kept alive by the iterator of an earlier table', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const fifo = new FifoMap<object>();
+  const refs: WeakRef<object>[] = [];
+  for (let n = 0; n < 1000; n += 1) {
+    const value = { n };
+    refs.push(new WeakRef(value));
+    fifo.set(`k${n}`, value);
+  }
+  fifo.shift();
+  for (let n = 1; n < 999; n += 1) fifo.delete(`k${n}`);
+  // A WeakRef keeps its value until the end of the turn that made it.
+  await setImmediate();
+  collect();
+  assert.equal(refs.filter((ref) => ref.deref() !== undefined).length, 1);
 });

@@ -1,5 +1,6 @@
 /** Options, results and metrics of a `KeyedQueue`. */
 import type { Clock } from '../clock.ts';
+import type { GroupOf } from '../turns.ts';
 
 /** `low` is for the objects of the first list of a watch; live changes overtake them. */
 export type Priority = 'normal' | 'low';
@@ -44,7 +45,9 @@ export interface KeyedQueueOptions {
   /** Runs of one key start at least this far apart, ms. Default 0. */
   readonly minIntervalMs?: number;
   /** Groups of keys (of one user) take turns, so that many keys of one group hold up no other. Default: all are one. */
-  readonly groupOf?: (key: string) => string;
+  readonly groupOf?: GroupOf | undefined;
+  /** `groupOf` may give another group later. A key that waits stays in its group; this costs memory for each key. */
+  readonly groupsChange?: boolean;
   readonly clock?: Clock;
   /** 0 ≤ r < 1, for the jitter of the back-off. */
   readonly random?: (() => number) | undefined;

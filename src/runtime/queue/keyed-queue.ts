@@ -64,7 +64,7 @@ export class KeyedQueue {
   constructor(options: KeyedQueueOptions) {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
-    this.#waiting = new WaitingKeys(options.groupOf);
+    this.#waiting = new WaitingKeys(options.groupOf, options.groupsChange);
     this.#clock = clock;
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));

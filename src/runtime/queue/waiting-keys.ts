@@ -4,16 +4,16 @@
  * Invariant: a key is in at most one list. The value of a key is when it began to wait, in whole ms (a small integer costs no
  * memory beside the map entry).
  */
-import { Turns } from '../turns.ts';
+import { type GroupOf, Turns } from '../turns.ts';
 
 export class WaitingKeys {
   readonly #normal: Turns;
   readonly #low: Turns;
 
-  /** @param groupOf the group of a key. Default: all are one group */
-  constructor(groupOf?: (key: string) => string) {
-    this.#normal = new Turns(groupOf);
-    this.#low = new Turns(groupOf);
+  /** @see Turns */
+  constructor(groupOf?: GroupOf, groupsChange?: boolean) {
+    this.#normal = new Turns(groupOf, groupsChange);
+    this.#low = new Turns(groupOf, groupsChange);
   }
 
   get size(): number {

@@ -115,6 +115,37 @@ test('a deleted Event is created again with its count', async () => {
   );
 });
 
+test('many events of one namespace neither delay nor displace those of another', async () => {
+  const posted: string[] = [];
+  const watched: KubeApi = {
+    cluster: api.cluster,
+    request: (request) => {
+      posted.push(request.path);
+      return api.request(request);
+    },
+    stream: (request) => api.stream(request),
+  };
+  const drops: string[] = [];
+  await using events = recorder({
+    api: watched,
+    maxPendingInNamespace: 20,
+    onDrop: (input) => drops.push(input.subject.name),
+  });
+  for (let index = 0; index < 30; index += 1) events.record(noSecret(subject(`noisy-${index}`)));
+  events.record(noSecret(subject('quiet', { namespace: 'default' })));
+  assert.deepEqual(
+    drops,
+    Array.from({ length: 10 }, (_, index) => `noisy-${index + 20}`),
+  );
+  await written(events);
+  assert.equal(posted.length, 21);
+  const turn = posted.indexOf('/api/v1/namespaces/default/events');
+  assert.ok(turn === 0 || turn === 1, `it had to wait for ${turn} others`);
+  events.record(noSecret(subject('noisy-29')));
+  await written(events);
+  assert.equal(drops.length, 10, 'there is room again');
+});
+
 test('long names and messages are truncated to the limits of the server', async () => {
   await using events = recorder({ onDrop: () => assert.fail('dropped') });
   const mirror = subject(`${'n'.repeat(240)}.${'m'.repeat(12)}`);

@@ -1,0 +1,203 @@
+/** Objects that an earlier KubeLB made: Keyferry goes on with them, and nothing is deleted or created again. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { waitFor, waitForStable } from '../../support/wait-for.ts';
+import type { Chain } from './support.ts';
+import { ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+/** Longer than the pauses before repeated writes. */
+const QUIET_MS = 1500;
+const VALUES = { a: 'one', b: 'two' };
+/** The CCM of KubeLB passes all labels and annotations on, the manager too. */
+const TRAVELLED = {
+  labels: { app: 'web', 'app.kubernetes.io/managed-by': 'Helm' },
+  annotations: { note: 'x', 'k8s-replicator/replicate-to': '*' },
+};
+
+/** What KubeLB made of a tenant's SyncSecret, in both clusters. */
+async function madeByKubelb(tenant: Tenant, object: Json): Promise<Chain> {
+  const { managementApi: api } = scene;
+  const { namespace, name, uid, labels = {}, annotations = {} } = object.metadata;
+  await scene.tenantApi.patch(syncSecretPath(namespace, name), { metadata: { finalizers: [ORIGINAL_FINALIZER] } });
+  // As after `kubectl apply`: it has the values.
+  const applied = { [LAST_APPLIED]: JSON.stringify({ data: object.data, stringData: object.stringData }) };
+  const { apiVersion, kind, data, stringData, type } = object;
+  const copy = await api.create({
+    apiVersion,
+    kind,
+    metadata: {
+      namespace: tenant.namespace,
+      name: uid,
+      labels: { ...labels, 'kubelb.k8c.io/origin-name': name, 'kubelb.k8c.io/origin-ns': namespace },
+      annotations: { ...annotations, ...applied },
+      finalizers: [ORIGINAL_FINALIZER],
+    },
+    data,
+    stringData,
+    type,
+  });
+  const owner = { apiVersion, kind, name: uid, uid: copy.metadata.uid };
+  const secret = await api.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      namespace: tenant.namespace,
+      name: copy.metadata.uid,
+      labels: copy.metadata.labels,
+      annotations: copy.metadata.annotations,
+      ownerReferences: [owner],
+    },
+    data,
+    stringData,
+    type,
+  });
+  return { copy, secret };
+}
+
+/** The deletions of copies and Secrets from now on. */
+async function deletions(tenant: Tenant): Promise<AsyncDisposable & { readonly seen: readonly string[] }> {
+  const seen: string[] = [];
+  const paths = [syncSecretPath(tenant.namespace, ''), secretPath(tenant.namespace, '')];
+  const watches = await Promise.all(
+    paths.map(
+      async (path) =>
+        await scene.managementApi.watch(path.slice(0, -1), ({ type, object }) => {
+          const { name, deletionTimestamp } = object.metadata;
+          if (type === 'DELETED' || deletionTimestamp !== undefined) seen.push(`${object.kind} ${name}`);
+        }),
+    ),
+  );
+  return {
+    seen,
+    async [Symbol.asyncDispose]() {
+      for (const watch of watches) await watch.stop();
+    },
+  };
+}
+
+describe('objects of KubeLB', () => {
+  it('stay, and get the marks, finalizer, labels and content of Keyferry', async () => {
+    const tenant = await scene.tenant();
+    await scene.namespaces('before');
+    const text = (value: string): string => scene.canary + value;
+    const objects: Record<string, Json> = {
+      plain: await scene.create('before', 'plain', VALUES, { metadata: TRAVELLED }),
+      text: await scene.create(
+        'before',
+        'text',
+        {},
+        {
+          data: scene.data({ a: 'below' }),
+          stringData: { a: text('one'), b: text('two') },
+          metadata: TRAVELLED,
+        },
+      ),
+      tls: await scene.create(
+        'before',
+        'tls',
+        {},
+        {
+          data: undefined,
+          stringData: { 'tls.crt': text('one'), 'tls.key': text('two') },
+          type: 'kubernetes.io/tls',
+        },
+      ),
+      immutable: await scene.create('before', 'immutable', VALUES, { immutable: true }),
+    };
+    const made = new Map<string, Chain>();
+    for (const [name, object] of Object.entries(objects)) made.set(name, await madeByKubelb(tenant, object));
+    // It changed while no program ran.
+    const changed = await scene.create('before', 'changed', VALUES);
+    made.set('changed', await madeByKubelb(tenant, changed));
+    objects['changed'] = await scene.change(scene.tenantApi, changed, { a: 'three' });
+    await using gone = await deletions(tenant);
+
+    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    for (const [name, object] of Object.entries(objects)) {
+      const wanted = { tls: { 'tls.crt': 'one', 'tls.key': 'two' }, changed: { a: 'three' } }[name] ?? VALUES;
+      await scene.arrived(tenant, object, wanted);
+      await scene.phase(object, 'Synced');
+      const { copy, secret } = await adopted(tenant, object);
+      const old = made.get(name);
+      assert.equal(copy.metadata.uid, old?.copy.metadata.uid);
+      assert.equal(secret.metadata.uid, old?.secret.metadata.uid);
+      assert.equal(secret.type, name === 'tls' ? 'kubernetes.io/tls' : 'Opaque');
+      assert.equal(secret.immutable, name === 'immutable' ? true : undefined);
+      const origin = {
+        'kubelb.k8c.io/origin-name': name,
+        'kubelb.k8c.io/origin-ns': 'before',
+        'kubelb.k8c.io/origin-namespace': 'before',
+      };
+      const app = name === 'plain' || name === 'text' ? { app: 'web' } : {};
+      assert.deepEqual(copy.metadata.labels, { ...app, ...origin });
+      assert.deepEqual(secret.metadata.labels, { ...app, ...origin, 'keyferry.dev/copy': 'syncsecret' });
+      for (const { metadata } of [copy, secret]) {
+        const others = Object.keys(metadata.annotations).filter((key) => !key.startsWith('keyferry.dev/'));
+        assert.deepEqual(others, 'app' in app ? ['note'] : []);
+      }
+      assert.deepEqual(secret.metadata.ownerReferences, old?.secret.metadata.ownerReferences);
+    }
+    const versions = async (): Promise<string> => {
+      const chains = await Promise.all(Object.values(objects).map(async (object) => await adopted(tenant, object)));
+      return JSON.stringify(
+        chains.map(({ copy, secret }) => [copy, secret].map((one) => one.metadata.resourceVersion)),
+      );
+    };
+    await waitForStable(versions, QUIET_MS, 'no more writes');
+    assert.deepEqual(gone.seen, []);
+    for (const { metadata } of Object.values(objects)) {
+      await scene.tenantApi.delete(syncSecretPath('before', metadata.name));
+    }
+    for (const { copy, secret } of made.values()) await scene.gone(scene.managementApi, copy, secret);
+    await scene.gone(scene.tenantApi, ...Object.values(objects));
+  });
+
+  /** Waits until both clusters have the new finalizer only. */
+  async function adopted(tenant: Tenant, object: Json): Promise<Chain> {
+    return await waitFor(
+      async () => {
+        const { namespace, name } = object.metadata;
+        const copy = await scene.findCopy(tenant, object);
+        for (const { metadata } of [copy, await scene.tenantApi.get(syncSecretPath(namespace, name))]) {
+          assert.deepEqual(metadata.finalizers, ['kubelb.k8c.io/lb-finalizer']);
+        }
+        return { copy, secret: await scene.findSecret(copy) };
+      },
+      { message: () => `${object.metadata.name} to be adopted\n${scene.tail()}` },
+    );
+  }
+
+  it('whose SyncSecret was deleted in the tenant’s cluster before are kept, because another cluster may have the name', async () => {
+    const tenant = await scene.tenant();
+    const object = await scene.create('default', 'gone', VALUES);
+    const { copy } = await madeByKubelb(tenant, object);
+    await scene.tenantApi.patch(syncSecretPath('default', 'gone'), { metadata: { finalizers: null } });
+    await scene.tenantApi.delete(syncSecretPath('default', 'gone'));
+    await scene.gone(scene.tenantApi, object);
+    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    const later = await scene.create('default', 'later', VALUES);
+    await scene.arrived(tenant, later, VALUES);
+    await scene.phase(later, 'Synced');
+    const kept = await scene.phase(copy, 'Synced', { api: scene.managementApi });
+    assert.equal(kept.metadata.uid, copy.metadata.uid);
+  });
+
+  it('that are being deleted are deleted with all that belongs to them', async () => {
+    const tenant = await scene.tenant();
+    const object = await scene.create('default', 'deleted', VALUES);
+    const { copy, secret } = await madeByKubelb(tenant, object);
+    await scene.tenantApi.delete(syncSecretPath('default', 'deleted'));
+    await Promise.all([scene.ccm(tenant), scene.manager()]);
+    await scene.gone(scene.tenantApi, object);
+    await scene.gone(scene.managementApi, copy, secret);
+  });
+});
