@@ -74,7 +74,7 @@ export class CcmReconciler implements RuleReconciler {
     const { syncSecrets, tenant, clusterUid } = this.#options;
     const object = syncSecrets.store.get(rule);
     if (object === undefined) return undefined;
-    const { namespace = '', name, uid, creationTimestamp } = object.metadata;
+    const { namespace = '', name, uid, generation, creationTimestamp } = object.metadata;
     const owner = {
       key: rule,
       title: `${SYNC_SECRET_KIND} ${namespace}/${name}`,
@@ -89,7 +89,16 @@ export class CcmReconciler implements RuleReconciler {
       return { ...common, claims: Array.from(targets, (one) => ({ ...release, target: one })) };
     }
     const source = resourceKey(tenant, SYNC_SECRET.kind, namespace, name);
-    return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, shape }] };
+    const own = {
+      owner,
+      target,
+      mode: 'own',
+      source,
+      isRuleSource: true,
+      sourceGeneration: generation,
+      shape,
+    } as const;
+    return { ...common, claims: [own] };
   }
 
   ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {

@@ -70,7 +70,7 @@ export class ManagerReconciler implements RuleReconciler {
     const { syncSecrets } = this.#options;
     const object = syncSecrets.store.get(rule);
     if (object === undefined) return undefined;
-    const { namespace = '', name, uid, creationTimestamp, deletionTimestamp } = object.metadata;
+    const { namespace = '', name, uid, generation, creationTimestamp, deletionTimestamp } = object.metadata;
     const title = `${SYNC_SECRET_KIND} ${namespace}/${name}`;
     const owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };
     const target = this.#secretOf(object);
@@ -89,7 +89,16 @@ export class ManagerReconciler implements RuleReconciler {
       return { ...common, claims };
     }
     const source = resourceKey(this.#options.cluster, SYNC_SECRET.kind, namespace, name);
-    return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, shape }] };
+    const own = {
+      owner,
+      target,
+      mode: 'own',
+      source,
+      isRuleSource: true,
+      sourceGeneration: generation,
+      shape,
+    } as const;
+    return { ...common, claims: [own] };
   }
 
   ownerOf({ annotations, owners }: Observed, target: ResourceKey): RuleKey | undefined {

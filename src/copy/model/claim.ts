@@ -30,6 +30,11 @@ export interface Claim {
   readonly sourcePlace?: ResourceKey | undefined;
   /** The source is the object of the rule itself. Its deletion ends the claim, so the claim does not keep it from being deleted. */
   readonly isRuleSource?: true;
+  /**
+   * The generation of such a source, if the status of the rule has it. With another generation the claim is another one, so that its outcome
+   * is of this generation.
+   */
+  readonly sourceGeneration?: number | undefined;
   readonly shape: Shape;
 }
 

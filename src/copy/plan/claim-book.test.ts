@@ -104,6 +104,22 @@ test('an unchanged claim keeps its outcome, a changed one is pending again', () 
   );
 });
 
+test('a claim on the content of its own rule is pending again with each generation', () => {
+  const book = new ClaimBook();
+  const own = { ...claim('r', 'a', 'own', 's'), isRuleSource: true } as const;
+  const replace = (sourceGeneration: number): readonly string[] => {
+    const { targets, unusedSources } = book.replace('r', [{ ...own, sourceGeneration }], []);
+    assert.deepEqual(unusedSources, []);
+    return targets;
+  };
+  replace(1);
+  for (const entry of book.of('r')) book.settle(entry, SYNCED);
+  assert.deepEqual(replace(1), []);
+  assert.equal(book.isUnderWay('r'), false);
+  assert.deepEqual(replace(2), ['a']);
+  assert.equal(book.isUnderWay('r'), true);
+});
+
 test('a recreated rule has new claims: its targets are reported, because its age changed', () => {
   const book = new ClaimBook();
   const aged = (rank: string): Claim => ({

@@ -92,7 +92,8 @@ export class ClaimBook {
       if (!after.has(id)) targets.push(entry.claim.target);
       this.#remove(entry);
       removed.push(entry);
-      if (entry.claim.mode === 'own' && entry.claim.source !== undefined) maybeUnused.add(entry.claim.source);
+      const { mode, source, isRuleSource } = entry.claim;
+      if (mode === 'own' && source !== undefined && isRuleSource !== true) maybeUnused.add(source);
     }
     const [first] = after.values();
     if (first === undefined) this.#byRule.delete(rule);
@@ -259,6 +260,7 @@ function same(a: Claim, b: Claim): boolean {
   return (
     a.source === b.source &&
     a.sourcePlace === b.sourcePlace &&
+    a.sourceGeneration === b.sourceGeneration &&
     a.shape.id === b.shape.id &&
     a.owner.rank === b.owner.rank &&
     a.owner.title === b.owner.title

@@ -1,0 +1,253 @@
+/** Status and events: KubeLB's in the management cluster, and those of the whole chain in the tenant's. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json, TestApi } from '../../support/api.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+const FOREIGN = 'example.com/foreign';
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+
+/** The whole status, except for the time of the transition. */
+function statusOf({ status }: Json): Json {
+  const conditions = status.conditions.map(({ lastTransitionTime, ...condition }: Json) => {
+    assert.match(lastTransitionTime, TIME);
+    return condition;
+  });
+  return { ...status, conditions };
+}
+
+function expected(phase: string, status: string, reason: string, message: string, generation: number): Json {
+  const condition = { type: 'Synced', status, reason, message, observedGeneration: generation };
+  return { phase, observedGeneration: generation, conditions: [condition] };
+}
+
+/** All phases with their generation that an object has from now on, in order: `Synced 1`. */
+async function phases(api: TestApi, object: Json): Promise<AsyncDisposable & { readonly seen: readonly string[] }> {
+  const { namespace, name } = object.metadata;
+  const seen: string[] = [];
+  const watch = await api.watch(syncSecretsPath(namespace), (event) => {
+    const { metadata, status } = event.object;
+    if (metadata.name !== name) return;
+    const phase = `${status?.phase} ${status?.observedGeneration}`;
+    if (seen.at(-1) !== phase) seen.push(phase);
+  });
+  return { seen, [Symbol.asyncDispose]: async () => await watch.stop() };
+}
+
+describe('the status in the management cluster', () => {
+  it('is that of KubeLB after success and failure', async () => {
+    await scene.manager();
+    const api = scene.managementApi;
+    const type = 'kubernetes.io/tls';
+    const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type }, api);
+    const object = await scene.create('default', 'direct', { 'tls.crt': 'x' }, {}, api);
+
+    const synced = await scene.phase(object, 'Synced', { api });
+    assert.deepEqual(statusOf(synced), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 1));
+    const { 0: condition } = (await scene.phase(unfit, 'Failed', { api })).status.conditions;
+    const refusal = (verb: string, uid: string): RegExp =>
+      new RegExp(`^failed to ${verb} Secret: Secret "${uid}" is invalid: data\\[tls\\.key\\]: Required `);
+    assert.match(condition.message, refusal('create', unfit.metadata.uid));
+    assert.deepEqual([condition.status, condition.reason], ['False', 'SyncFailed']);
+
+    await api.patch(syncSecretPath('default', 'direct'), { type });
+    const failed = await scene.phase(object, 'Failed', { api });
+    const { message } = failed.status.conditions[0];
+    assert.match(message, refusal('update', object.metadata.uid));
+    assert.deepEqual(statusOf(failed), expected('Failed', 'False', 'SyncFailed', message, 2));
+
+    await api.patch(syncSecretPath('default', 'direct'), { type: null });
+    const again = await scene.phase(object, 'Synced', { api });
+    assert.deepEqual(statusOf(again), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 3));
+  });
+
+  it('keeps the time of the transition until the condition changes', async () => {
+    await scene.manager();
+    const api = scene.managementApi;
+    const object = await scene.create('default', 'timed', { a: 'one' }, {}, api);
+    const path = syncSecretPath('default', 'timed');
+    const { 0: first } = (await scene.phase(object, 'Synced', { api })).status.conditions;
+    // The times have whole seconds.
+    const later = Date.parse(first.lastTransitionTime) + 2000;
+    await waitFor(() => Date.now() > later, { message: 'another second' });
+    await scene.change(api, object, { a: 'two' });
+    const { 0: second } = (await scene.phase(object, 'Synced', { api })).status.conditions;
+    assert.equal(second.lastTransitionTime, first.lastTransitionTime);
+    await api.patch(path, { type: 'bootstrap.kubernetes.io/token' });
+    const { 0: third } = (await scene.phase(object, 'Failed', { api })).status.conditions;
+    assert.notEqual(third.lastTransitionTime, first.lastTransitionTime);
+  });
+
+  it('is Terminating while another client holds the object, and the condition is True, as in KubeLB', async () => {
+    await scene.manager();
+    const api = scene.managementApi;
+    const metadata = { finalizers: [FOREIGN] };
+    const object = await scene.create('default', 'held', { a: 'one' }, { metadata }, api);
+    const { secret } = await scene.made(object, { a: 'one' });
+    await scene.phase(object, 'Synced', { api });
+    await api.delete(syncSecretPath('default', 'held'));
+    const held = await scene.phase(object, 'Terminating', { api });
+    const { generation } = held.metadata;
+    assert.deepEqual(
+      statusOf(held),
+      expected('Terminating', 'True', 'Terminating', 'SyncSecret is being deleted', generation),
+    );
+    await scene.gone(api, secret);
+    await api.patch(syncSecretPath('default', 'held'), { metadata: { finalizers: null } });
+    await scene.gone(api, object);
+  });
+
+  it('is never Synced for a generation that the Secret does not have', async () => {
+    await scene.manager();
+    const { managerProxy } = scene.clusters;
+    const api = scene.managementApi;
+    const object = await scene.create('default', 'slow', { a: 'one' }, {}, api);
+    await scene.made(object, { a: 'one' });
+    await scene.phase(object, 'Synced', { api });
+    const release = Promise.withResolvers<void>();
+    const rule = managerProxy.rule({
+      match: { method: 'PATCH', path: '/secrets/' },
+      fault: { kind: 'hold', until: release.promise },
+    });
+    await using history = await phases(api, object);
+    await scene.change(api, object, { a: 'two' });
+    await waitFor(() => rule.hits > 0, { message: 'the write of the Secret' });
+    await staysTrue(() => !history.seen.includes('Synced 2'), 2500, 'no early report');
+    release.resolve();
+    await scene.phase(object, 'Synced', { api });
+    await scene.made(object, { a: 'two' });
+  });
+});
+
+describe('the status in the tenant’s cluster', () => {
+  it('is that of the whole chain: Synced, Failed with the message of the management cluster, Pending', async () => {
+    const { tenant, manager } = await scene.running();
+    const object = await scene.create('default', 'whole', { 'tls.crt': 'x' });
+    const path = syncSecretPath('default', 'whole');
+    const synced = await scene.phase(object, 'Synced');
+    assert.deepEqual(statusOf(synced), expected('Synced', 'True', 'Synced', 'Secret synced successfully', 1));
+
+    await scene.tenantApi.patch(path, { type: 'kubernetes.io/tls' });
+    const failed = await scene.phase(object, 'Failed');
+    const { status: there } = await scene.findCopy(tenant, object);
+    assert.match(there.conditions[0].message, /^failed to update Secret: .*data\[tls\.key\]/);
+    assert.deepEqual(statusOf(failed), expected('Failed', 'False', 'SyncFailed', there.conditions[0].message, 2));
+
+    await manager.kill9();
+    await scene.tenantApi.patch(path, { type: null });
+    const pending = await scene.phase(object, 'Pending', { reason: 'Pending' });
+    const message = 'the management cluster has not made the Secret yet';
+    assert.deepEqual(statusOf(pending), expected('Pending', 'False', 'Pending', message, 3));
+    await scene.manager();
+    await scene.phase(object, 'Synced');
+  });
+
+  it('is never Synced for a generation that the copy does not have', async () => {
+    await scene.running();
+    const { link } = scene.clusters;
+    const object = await scene.create('default', 'slow', { a: 'one' });
+    await scene.phase(object, 'Synced');
+    const release = Promise.withResolvers<void>();
+    const rule = link.rule({ match: { method: 'PATCH' }, fault: { kind: 'hold', until: release.promise } });
+    await using history = await phases(scene.tenantApi, object);
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    await waitFor(() => rule.hits > 0, { message: 'the write of the copy' });
+    await scene.phase(object, 'Pending', { message: /^the copy in the management cluster is being made$/ });
+    assert.ok(!history.seen.includes('Synced 2'), history.seen.join());
+    release.resolve();
+    await scene.phase(object, 'Synced');
+  });
+
+  it('is never Synced by the status of an earlier copy, also while the watch of the copies is late', async () => {
+    const { manager } = await scene.running();
+    const { link } = scene.clusters;
+    const object = await scene.create('default', 'late', { a: 'one' });
+    await scene.phase(object, 'Synced');
+    await manager.kill9();
+    await using history = await phases(scene.tenantApi, object);
+    link.stallAll({ isWatch: true });
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    await scene.phase(object, 'Pending', { reason: 'Pending' });
+    assert.ok(!history.seen.includes('Synced 2'), history.seen.join());
+    await scene.manager();
+    await scene.phase(object, 'Synced');
+  });
+
+  it('is Terminating while another client holds the object, with the copy gone', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'held', { a: 'one' }, { metadata: { finalizers: [FOREIGN] } });
+    const { copy, secret } = await scene.arrived(tenant, object, { a: 'one' });
+    await scene.tenantApi.delete(syncSecretPath('default', 'held'));
+    await scene.gone(scene.managementApi, copy, secret);
+    const held = await scene.phase(object, 'Terminating', { message: /^SyncSecret is being deleted$/ });
+    assert.equal(held.status.conditions[0].status, 'True');
+    await scene.tenantApi.patch(syncSecretPath('default', 'held'), { metadata: { finalizers: null } });
+    await scene.gone(scene.tenantApi, object);
+  });
+});
+
+describe('events', () => {
+  const warnings = async (api: TestApi, { metadata }: Json): Promise<Json[]> => {
+    const fieldSelector = `involvedObject.kind=SyncSecret,involvedObject.name=${metadata.name},type=Warning`;
+    const found = await api.list(`/api/v1/namespaces/${metadata.namespace}/events`, { fieldSelector });
+    return found.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
+  };
+
+  it('warn on both sides when the condition turns False, and once for all retries', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'warned', { 'tls.crt': 'x' });
+    await scene.phase(object, 'Synced');
+    const copy = await scene.findCopy(tenant, object);
+    await scene.tenantApi.patch(syncSecretPath('default', 'warned'), { type: 'kubernetes.io/tls' });
+    await scene.phase(object, 'Failed');
+    const sides = [
+      { api: scene.tenantApi, on: object, component: 'kubelb-ccm' },
+      { api: scene.managementApi, on: copy, component: 'kubelb-manager' },
+    ];
+    const texts = await Promise.all(
+      sides.map(async ({ api, on, component }) => {
+        const event = await scene.event(on, 'SyncFailed', /data\[tls\.key\]/, api);
+        const { type, involvedObject, message, source } = event;
+        const { apiVersion, kind, namespace, name, uid } = involvedObject;
+        assert.deepEqual([type, apiVersion, kind], ['Warning', 'kubelb.k8c.io/v1alpha1', 'SyncSecret']);
+        assert.deepEqual([namespace, name, uid], [on.metadata.namespace, on.metadata.name, on.metadata.uid]);
+        assert.equal(source.component, component);
+        return message;
+      }),
+    );
+    assert.equal(texts[0], texts[1]);
+    // Several retries.
+    await staysTrue(
+      async () =>
+        (await warnings(scene.tenantApi, object)).length === 1 &&
+        (await warnings(scene.managementApi, copy)).length === 1,
+      3000,
+      'one event',
+    );
+    // Another cause is another event.
+    await scene.tenantApi.patch(syncSecretPath('default', 'warned'), { type: 'bootstrap.kubernetes.io/token' });
+    await scene.event(object, 'SyncFailed', /are never copied/);
+    await scene.event(copy, 'SyncFailed', /are never copied/, scene.managementApi);
+  });
+
+  it('do not warn of anything that succeeds', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'quiet', { a: 'one' });
+    await scene.phase(object, 'Synced');
+    const copy = await scene.findCopy(tenant, object);
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    await scene.arrived(tenant, object, { a: 'two' });
+    await scene.phase(object, 'Synced');
+    assert.deepEqual(
+      [...(await warnings(scene.tenantApi, object)), ...(await warnings(scene.managementApi, copy))],
+      [],
+    );
+  });
+});
