@@ -5,6 +5,7 @@ import { loadKubeconfig } from '../kube/auth/kubeconfig.ts';
 import type { KubeApi } from '../kube/api.ts';
 import { FencedApi } from '../kube/leader-election/fenced-api.ts';
 import type { Connection } from '../kube/connection.ts';
+import { isForbidden, isNotFound } from '../kube/errors.ts';
 import { createKubeApi, type HttpKubeApi } from '../kube/http.ts';
 import { LeaderElector } from '../kube/leader-election/elector.ts';
 import { type Checks, runChecks } from '../observe/checks.ts';
@@ -138,17 +139,26 @@ async function workUntil(operator: Operator, signal: AbortSignal): Promise<void>
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
+/** In most cases the permissions are those of another namespace than that of the Lease. */
+function leaseAdvice(namespace: string): string {
+  return `nothing is copied until then: the namespace ${namespace} and the permission to get, create and update Leases in it are necessary; --leader-elect-namespace names another one`;
+}
+
 /** @param here the namespace of the Pod, or of the kubeconfig's context */
 function newElector(config: Config['leaderElect'], api: KubeApi, here: string, log: Log): LeaderElector {
+  const namespace = config.namespace ?? here;
   return new LeaderElector({
     api,
-    namespace: config.namespace ?? here,
+    namespace,
     name: config.leaseName,
     identity: config.identity,
     leaseDurationMs: config.leaseDurationMs,
     renewDeadlineMs: config.renewDeadlineMs,
     retryMs: config.retryPeriodMs,
-    onError: (error) => log.warn('cannot read or write the Lease, retrying', { error }),
+    onError: (error) => {
+      const advice = isForbidden(error) || isNotFound(error) ? leaseAdvice(namespace) : undefined;
+      log.warn('cannot read or write the Lease, retrying', { error, advice });
+    },
     onLeader: (leader) => {
       if (leader === undefined) log.info('released leadership');
       else log.info('new leader', { leader });

@@ -177,7 +177,7 @@ function managerCommand(): ControllerCommand {
     },
   } as const;
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
-    const namespace = values.namespace ?? managerNamespace(processInfo);
+    const namespace = values.namespace ?? managerNamespace(processInfo, values.kubeconfig);
     const common = base(originalElection(values, namespace, given), MANAGER_LEASE, processInfo);
     const zap = values.debug ? 'debug' : zapLevel(values, given);
     return {

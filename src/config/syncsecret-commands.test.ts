@@ -159,13 +159,18 @@ describe('syncsecret-manager', () => {
     assert.deepEqual([enabled, leaseName, namespace], [true, '19f32e7b.kubelb.k8c.io', 'kubelb']);
   });
 
-  it('has its Lease in the namespace of the flags, of the environment, or in kubelb', () => {
+  it('has its Lease in the namespace of the flags, of the environment, of the Pod, or in kubelb', () => {
     for (const [argv, env, namespace] of [
       [['--leader-elect-namespace=m', '--namespace=n'], { NAMESPACE: 'e' }, 'm'],
       [['--namespace=n'], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'n'],
       [[], { NAMESPACE: 'e', POD_NAMESPACE: 'p' }, 'e'],
       [[], { NAMESPACE: '', POD_NAMESPACE: 'p' }, 'p'],
       [[], { NAMESPACE: '', POD_NAMESPACE: '' }, 'kubelb'],
+      // In a Pod, the connection has the namespace of its ServiceAccount.
+      [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, undefined],
+      [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1', NAMESPACE: 'e' }, 'e'],
+      [['--kubeconfig=k'], { KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 'kubelb'],
+      [[], { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBECONFIG: 'k' }, 'kubelb'],
     ] as const) {
       assert.equal(configure('syncsecret-manager', argv, env).leaderElect.namespace, namespace);
     }

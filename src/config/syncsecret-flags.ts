@@ -121,7 +121,7 @@ export const originalManagerFlags = {
   ...originalFlags(':9443'),
   namespace: nameFlag(
     'namespace',
-    `namespace of the Lease (default: $NAMESPACE, else $POD_NAMESPACE, else ${MANAGER_NAMESPACE})`,
+    `namespace of the Lease (default: $NAMESPACE, the namespace of the Pod or, outside a cluster, ${MANAGER_NAMESPACE})`,
     isDnsLabel,
     LABEL_LETTERS,
   ),
@@ -129,14 +129,23 @@ export const originalManagerFlags = {
   ...managerIgnored,
 } satisfies FlagTable;
 
-/** The namespace of the manager's Lease without a flag. @throws UsageError for a bad $NAMESPACE */
-export function managerNamespace({ env }: Pick<ProcessInfo, 'env'>): string | undefined {
+/**
+ * The namespace of the manager's Lease without a flag.
+ * @param kubeconfig of the flag
+ * @throws UsageError for a bad $NAMESPACE
+ */
+export function managerNamespace(
+  { env }: Pick<ProcessInfo, 'env'>,
+  kubeconfig: string | undefined,
+): string | undefined {
+  const hasKubeconfig = Boolean(kubeconfig || env['KUBECONFIG']);
   const named = env['NAMESPACE'] || undefined;
   if (named !== undefined && !isDnsLabel(named)) {
     throw new UsageError(`$NAMESPACE: bad value ${quoted(named)}: must be a name of ${LABEL_LETTERS}`);
   }
-  // `base` uses $POD_NAMESPACE.
-  return named ?? (env['POD_NAMESPACE'] ? undefined : MANAGER_NAMESPACE);
+  // Without a namespace, that of the Pod is used: $POD_NAMESPACE, or that of its ServiceAccount.
+  const isPod = env['POD_NAMESPACE'] || (env['KUBERNETES_SERVICE_HOST'] && !hasKubeconfig);
+  return named ?? (isPod ? undefined : MANAGER_NAMESPACE);
 }
 
 /** Flags of the original that were given and have no effect, as sentences for the log. */
