@@ -270,7 +270,7 @@ describe('replicator', () => {
 
 describe('run', () => {
   it('runs all controllers, or the listed ones', () => {
-    const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm';
+    const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer';
     table('run', [
       [
         [],
