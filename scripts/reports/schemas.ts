@@ -49,7 +49,10 @@ const rule = z.strictObject({
   message: z
     .string()
     .meta({ description: 'Human-readable message. It may list only some of many namespaces; failing lists all.' }),
-  lastSyncTime: z.string().nullable().meta({ description: 'RFC 3339; null if there was no sync.' }),
+  lastSyncTime: z
+    .string()
+    .nullable()
+    .meta({ description: 'RFC 3339; null if there was no sync, or for a SyncSecret, which has no such time.' }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
   failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
 });

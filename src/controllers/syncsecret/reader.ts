@@ -125,7 +125,7 @@ class SyncSecretReader implements RuleReader {
     if (place !== undefined)
       return [`is copied to ${place} of the management cluster, which this command does not read`];
     return [
-      'has a Secret after it is created: in a tenant cluster in the management cluster, else here, named by its uid',
+      'gets a Secret named by its uid when it is created: in this cluster, or in the management cluster if this is a tenant cluster',
     ];
   }
 

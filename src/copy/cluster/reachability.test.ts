@@ -23,38 +23,38 @@ describe('the cause by the watches of a cluster', () => {
     ['no watch', [], undefined],
     ['a connected watch', [CONNECTED], undefined],
     ['a first list under way', [broken(undefined, { silentMs: 60_000 })], undefined],
-    ['a refused connection', [CONNECTED, broken(REFUSED)], 'ClusterUnreachable: the cluster other does not answer'],
+    ['a refused connection', [CONNECTED, broken(REFUSED)], 'ClusterUnreachable: the other cluster does not answer'],
     [
       'a timeout',
       [broken(new ConnectionError('ETIMEDOUT', 'x'))],
-      'ClusterUnreachable: the cluster other does not answer',
+      'ClusterUnreachable: the other cluster does not answer',
     ],
     [
       'a 502 of a proxy',
       [broken(apiError(502, 'Unknown', 'no', false))],
-      'ClusterUnreachable: the cluster other does not answer',
+      'ClusterUnreachable: the other cluster does not answer',
     ],
     [
       'a 401',
       [broken(apiError(401, 'Unauthorized'))],
-      'Unauthorized: the cluster other does not accept the credentials',
+      'Unauthorized: the other cluster does not accept the credentials',
     ],
-    ['a 403', [broken(apiError(403, 'Forbidden'))], 'Forbidden: no permission to watch secrets in the cluster other'],
+    ['a 403', [broken(apiError(403, 'Forbidden'))], 'Forbidden: no permission to watch secrets in the other cluster'],
     [
       'a 404',
       [broken(apiError(404, 'NotFound'))],
-      'NotInstalled: the API of secrets is not installed in the cluster other',
+      'NotInstalled: the API of secrets is not installed in the other cluster',
     ],
     ['a list that is too old', [broken(apiError(410, 'Expired'), { synced: true, silentMs: 60_000 })], undefined],
     [
       'an expired certificate',
       [broken(new ConnectionError('CERT_HAS_EXPIRED', 'x'))],
-      'ClusterUnreachable: no TLS connection to the cluster other: check the certificates',
+      'ClusterUnreachable: no TLS connection to the other cluster: check the certificates',
     ],
     [
       'an unreadable token',
       [broken(new CredentialError('/secret/path'))],
-      'ClusterUnreachable: there are no credentials for the cluster other',
+      'ClusterUnreachable: there are no credentials for the other cluster',
     ],
     [
       'a listed watch without a connection for a moment',
@@ -64,7 +64,7 @@ describe('the cause by the watches of a cluster', () => {
     [
       'a listed watch without a connection for longer',
       [broken(REFUSED, { synced: true, silentMs: 3001 })],
-      'ClusterUnreachable: the cluster other does not answer',
+      'ClusterUnreachable: the other cluster does not answer',
     ],
     ['a watch whose failure is excused', [broken(REFUSED, { isExcused: true })], undefined],
   ] as const) {

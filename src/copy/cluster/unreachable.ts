@@ -45,10 +45,10 @@ export function causeOfWatches(cluster: string, watches: readonly BackendWatch[]
 function causeOfWatchError(cluster: string, plural: string, error: unknown): Cause {
   if (isUnauthorized(error)) return unauthorized(cluster);
   if (isForbidden(error)) {
-    return { reason: 'Forbidden', message: `no permission to watch ${plural} in the cluster ${cluster}` };
+    return { reason: 'Forbidden', message: `no permission to watch ${plural} in the ${cluster} cluster` };
   }
   if (isNotFound(error)) {
-    return { reason: 'NotInstalled', message: `the API of ${plural} is not installed in the cluster ${cluster}` };
+    return { reason: 'NotInstalled', message: `the API of ${plural} is not installed in the ${cluster} cluster` };
   }
   return noConnection(cluster, error);
 }
@@ -63,7 +63,7 @@ function causeOfTargetError(cluster: string, error: unknown): Cause | undefined 
   if (isUnanswered(error)) return noConnection(cluster, error);
   if (isUnauthorized(error)) return unauthorized(cluster);
   if (isNotFound(error) && /^namespaces "[^"]*" not found/.test(error.statusMessage)) {
-    return { reason: 'NamespaceNotFound', message: `the cluster ${cluster}: ${error.statusMessage}` };
+    return { reason: 'NamespaceNotFound', message: `the ${cluster} cluster: ${error.statusMessage}` };
   }
   return undefined;
 }
@@ -75,16 +75,16 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 function unauthorized(cluster: string): Cause {
-  return { reason: 'Unauthorized', message: `the cluster ${cluster} does not accept the credentials` };
+  return { reason: 'Unauthorized', message: `the ${cluster} cluster does not accept the credentials` };
 }
 
 function noConnection(cluster: string, error: unknown): Cause {
   const code = error instanceof ConnectionError ? error.code : '';
   const problem =
     code === 'ECREDENTIALS'
-      ? `there are no credentials for the cluster ${cluster}`
+      ? `there are no credentials for the ${cluster} cluster`
       : TLS_CODE.test(code)
-        ? `no TLS connection to the cluster ${cluster}: check the certificates`
-        : `the cluster ${cluster} does not answer`;
+        ? `no TLS connection to the ${cluster} cluster: check the certificates`
+        : `the ${cluster} cluster does not answer`;
   return { reason: 'ClusterUnreachable', message: problem };
 }

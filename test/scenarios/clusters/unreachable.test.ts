@@ -27,7 +27,7 @@ describe('another cluster', () => {
     await scene.copied(scene.home, 'first', 'one');
     await scene.reason('first', 'ClusterUnreachable');
     const { message = '' } = scene.outcomes.get('management first') ?? {};
-    assert.equal(message, 'the cluster management does not answer');
+    assert.equal(message, 'the management cluster does not answer');
     assert.equal(scene.backends.away.unreachable?.reason, 'ClusterUnreachable');
     assert.equal(scene.backends.home.unreachable, undefined);
   });

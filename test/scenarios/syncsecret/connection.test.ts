@@ -55,7 +55,7 @@ it('a management cluster that is down at the start is shown, and receives everyt
   const object = await scene.create('early', 'one', { a: 'one' });
   await scene.phase(object, 'Pending', {
     reason: 'ClusterUnreachable',
-    message: /^the cluster management does not answer$/,
+    message: /^the management cluster does not answer$/,
   });
   assert.equal(await ccm.metric('kubelb_ccm_kubelb_cluster_connected'), 0);
   assert.ok(await ccm.isReady());
