@@ -11,6 +11,7 @@ import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { systemClock } from '../runtime/clock.ts';
+import { readAnnotations } from './read-annotations.ts';
 
 export interface ClusterBackendContext {
   readonly api: KubeApi;
@@ -26,7 +27,6 @@ export interface ClusterBackendContext {
 
 export function clusterBackend(context: ClusterBackendContext): ClusterBackend {
   const { api, isHome, manager, kinds, config, log, metrics, onRollback } = context;
-  const readers = CONTROLLER_LIST.map((entry) => entry.annotationReader(config));
   return new ClusterBackend({
     api,
     isHome,
@@ -39,13 +39,7 @@ export function clusterBackend(context: ClusterBackendContext): ClusterBackend {
     ),
     clock: systemClock,
     idleLimitMs: config.kube.watchIdleMs,
-    isRead: (annotation) => {
-      for (const isRead of readers) {
-        const read = isRead(annotation);
-        if (read !== false) return read;
-      }
-      return false;
-    },
+    isRead: readAnnotations(config),
     onRollback,
     onTrouble: (trouble) => {
       watchFailed(context, trouble);

@@ -40,7 +40,7 @@ export interface ControllerEntry {
   readonly kinds?: readonly Kind[];
   /** Its rules belong to tenants, so those of one namespace must not delay those of another. @see Backend.takesTurns */
   readonly hasTenants?: true;
-  /** Selects the annotations that the controller reads. They are kept at any length, also where the controller does not run. */
+  /** Selects the annotations that the controller reads. They are kept at any length: see `cli/read-annotations.ts`. */
   annotationReader(config: Config): IsRead;
   create(context: ControllerContext): Controller;
   /** For `status` and `plan`. It is loaded on demand, so that the operator does not hold its code. */

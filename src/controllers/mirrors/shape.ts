@@ -1,8 +1,8 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
 import { lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
-import { isCopied, OWN_PREFIX } from '../common/excluded-metadata.ts';
-import { MIRROR_ANNOTATIONS, MIRRORS_GROUP } from './api.ts';
+import { isCopied } from '../common/excluded-metadata.ts';
+import { MIRROR_ANNOTATIONS } from './api.ts';
 
 /** Label of all copies. Its value is the controller. */
 export const COPY_LABEL = 'keyferry.dev/copy';
@@ -13,10 +13,16 @@ export const SOURCE_VERSION_ANNOTATION = 'keyferry.dev/source-version';
 /** On copies of dynamic credentials: the origin of their lease (`vaultLeaseOrigin`). */
 export const LEASE_ORIGIN_ANNOTATION = 'keyferry.dev/vault-lease-origin';
 
+const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
+  ...Object.values(MIRROR_ANNOTATIONS),
+  RETAIN_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+  LEASE_ORIGIN_ANNOTATION,
+]);
+
 /** Annotations that are read on copies, and never copied. @see IsRead */
 export function isReadOfCopies(annotation: string): boolean | undefined {
-  if (annotation === MIRROR_ANNOTATIONS.lastSyncAt) return undefined;
-  return annotation.startsWith(OWN_PREFIX) || annotation.startsWith(`${MIRRORS_GROUP}/`);
+  return annotation === MIRROR_ANNOTATIONS.lastSyncAt ? undefined : READ_ANNOTATIONS.has(annotation);
 }
 
 /** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */

@@ -9,11 +9,10 @@ import type { Watcher } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
 import { CopyStatuses } from './copies.ts';
 import { SYNC_SECRET } from './kind.ts';
-import { UNKNOWN_CLUSTER } from './marks.ts';
+import { isReadMark, UNKNOWN_CLUSTER } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
@@ -22,7 +21,7 @@ export const syncSecretCcm: ControllerEntry = {
   name: CCM_CONTROLLER,
   kinds: [SYNC_SECRET],
   hasTenants: true,
-  annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
+  annotationReader: () => isReadMark,
   create: (context) => new SyncSecretCcm(context),
 };
 

@@ -3,10 +3,9 @@ import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Watcher } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET } from './marks.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
@@ -15,7 +14,7 @@ export const syncSecretManager: ControllerEntry = {
   name: MANAGER_CONTROLLER,
   kinds: [SYNC_SECRET],
   hasTenants: true,
-  annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
+  annotationReader: () => isReadMark,
   create: (context) => new SyncSecretManager(context),
   reader: async () => (await import('./reader.ts')).syncSecretReader,
 };

@@ -25,6 +25,20 @@ export const SOURCE_VERSION_ANNOTATION = `${OWN_PREFIX}source-version`;
 export const COPY_LABEL = `${OWN_PREFIX}copy`;
 export const COPY_OF_SYNC_SECRET = 'syncsecret';
 
+const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
+  ORIGIN_ANNOTATION,
+  PROPAGATED_ANNOTATION,
+  OWNER_ANNOTATION,
+  SECRET_ANNOTATION,
+  ORIGINAL_TYPE_ANNOTATION,
+  SOURCE_VERSION_ANNOTATION,
+]);
+
+/** Annotations that the controllers read. Others with our prefix may be a tenant's, and of any number. @see IsRead */
+export function isReadMark(annotation: string): boolean {
+  return READ_ANNOTATIONS.has(annotation);
+}
+
 /** The uid of a cluster whose namespace kube-system cannot be read. */
 export const UNKNOWN_CLUSTER = 'unknown';
 

@@ -3,11 +3,11 @@ import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Watcher, WatchSink } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { RuleStore } from '../common/rule-store.ts';
 import { MANAGED_BY_KUBELB, MANAGED_BY_LABEL } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
+import { isReadMark } from './marks.ts';
 import {
   isOfKubeLb,
   type SecretRule,
@@ -22,7 +22,7 @@ export const secretSynchronizer: ControllerEntry = {
   name: SYNCHRONIZER_CONTROLLER,
   kinds: [SYNC_SECRET],
   hasTenants: true,
-  annotationReader: () => (annotation) => annotation.startsWith(OWN_PREFIX),
+  annotationReader: () => isReadMark,
   create: (context) => new SecretSynchronizer(context),
 };
 
