@@ -52,8 +52,10 @@ export function publicMessage({ reason, message, isInternal }: Cause): string {
 
 /** What a claim that is not done waits for, as a tenant may read it. */
 export function publicWait(outcome: Outcome): string {
-  // What is waited for is in our own words.
-  return outcome.state === 'waiting' ? outcome.message : publicMessage(outcome);
+  if (outcome.state !== 'waiting') return publicMessage(outcome);
+  // What is waited for is in our own words, and these two name the namespace.
+  if (outcome.reason !== 'NamespaceTerminating' && outcome.reason !== 'NamespaceNotFound') return outcome.message;
+  return 'the namespace in the management cluster does not exist, or is being deleted';
 }
 
 export interface SecretFacts {
@@ -110,7 +112,12 @@ export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts)
   if (outcome === undefined || isUnderWay(outcome)) {
     return pending(unreachable ?? { reason: 'Pending', message: 'the copy in the management cluster is being made' });
   }
-  if (outcome.state === 'waiting') return pending(outcome);
+  if (outcome.state === 'waiting') {
+    const { reason } = outcome;
+    return reason === 'NamespaceTerminating'
+      ? { phase: 'Failed', status: 'False', reason, message: publicWait(outcome) }
+      : pending({ reason, message: publicWait(outcome) });
+  }
   if (outcome.state !== 'synced') {
     const reason = outcome.state === 'conflict' || OWN_REASONS.has(outcome.reason) ? outcome.reason : FAILED_REASON;
     return {

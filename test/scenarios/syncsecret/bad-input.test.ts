@@ -1,0 +1,231 @@
+/** SyncSecrets and management clusters with something wrong: each failure is reported, and everything else goes on. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { refuse } from '../engine/admission.ts';
+import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+import { startWebhook } from './webhook.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+const DEBUG = { args: ['--log-level=debug'] };
+const MIB = 1024 * 1024;
+
+/** As `scene.running`, with the most output. */
+async function running(): Promise<Tenant> {
+  const tenant = await scene.tenant();
+  await Promise.all([scene.ccm(tenant, DEBUG), scene.manager(DEBUG)]);
+  return tenant;
+}
+
+/** Checks that another SyncSecret is copied. */
+async function othersGoOn(tenant: Tenant, name: string): Promise<void> {
+  const other = await scene.create('default', name, { a: 'one' });
+  await scene.arrived(tenant, other, { a: 'one' });
+  await scene.phase(other, 'Synced');
+}
+
+describe('values and keys', () => {
+  it('may be missing: the Secret is empty', async () => {
+    const tenant = await running();
+    for (const [name, data] of Object.entries({ none: undefined, null: null, empty: {} })) {
+      const object = await scene.create('default', name, {}, { data });
+      const { secret } = await scene.arrived(tenant, object, {});
+      assert.equal(secret.type, 'Opaque');
+      await scene.phase(object, 'Synced');
+    }
+  });
+
+  it('with keys that a Secret accepts arrive, others are Failed with the key', async () => {
+    const tenant = await running();
+    const usable = ['__proto__', 'constructor', 'a.b-c_D', 'x'.repeat(253)];
+    const values = Object.fromEntries(usable.map((key) => [key, key.slice(0, 20)]));
+    const good = await scene.create('default', 'good', values);
+    await scene.arrived(tenant, good, values);
+    await scene.phase(good, 'Synced');
+    const unusable = {
+      'line-break': 'a\nb',
+      comma: 'a,b',
+      slash: 'a/b',
+      blank: 'a b',
+      pointer: '~1',
+      dots: '..',
+      long: 'x'.repeat(300),
+      letters: 'schlüssel',
+    };
+    for (const [name, key] of Object.entries(unusable)) {
+      const object = await scene.create('default', name, { [key]: 'one', good: 'two' });
+      const seen = await scene.phase(object, 'Failed', { reason: 'SyncFailed', message: /is invalid: data\[/ });
+      const { message } = seen.status.conditions[0];
+      // The API server escapes or cuts some keys.
+      assert.ok(message.includes(key.slice(0, 100).split('\n', 1).join('')), message);
+      const copy = await scene.findCopy(tenant, object);
+      assert.deepEqual(copy.data, scene.data({ [key]: 'one', good: 'two' }));
+      assert.equal(await scene.findSecret(copy), undefined);
+    }
+    // As text, and repaired by the user.
+    const object = await scene.create('default', 'texts', {}, { data: {}, stringData: { 'a/b': scene.canary } });
+    await scene.phase(object, 'Failed', { message: /data\[a\/b\]/ });
+    const repair = { stringData: { 'a/b': null }, data: scene.data({ ab: 'one' }) };
+    await scene.tenantApi.patch(syncSecretPath('default', 'texts'), repair);
+    await scene.arrived(tenant, object, { ab: 'one' });
+    await scene.phase(object, 'Synced');
+  });
+
+  it('of 1 MiB arrive, more are Failed in the cluster that refuses them', async () => {
+    const tenant = await running();
+    const filler = (bytes: number): string => 'x'.repeat(bytes - Buffer.byteLength(scene.canary));
+    const full = await scene.create('default', 'full', { a: filler(MIB) });
+    await scene.arrived(tenant, full, { a: filler(MIB) });
+    await scene.phase(full, 'Synced');
+    const changed = { a: filler(MIB / 2), b: filler(MIB / 2) };
+    await scene.change(scene.tenantApi, full, changed);
+    await scene.arrived(tenant, full, changed);
+    // The Secret would be too large.
+    const more = await scene.create(
+      'default',
+      'more',
+      {},
+      { data: {}, stringData: { a: scene.canary + filler(MIB + 1) } },
+    );
+    await scene.phase(more, 'Failed', { reason: 'SyncFailed', message: /data: Too long|too large/ });
+    // The copy would be too large: text takes less room than base64.
+    const stringData = { a: scene.canary + filler(1.4 * MIB) };
+    const most = await scene.create('default', 'most', {}, { data: {}, stringData });
+    await scene.phase(most, 'Failed', { message: /it is too large for the cluster$/ });
+    assert.equal(await scene.findCopy(tenant, most), undefined);
+    // The tenant's own cluster refuses it.
+    await assert.rejects(scene.create('default', 'too-much', { a: filler(1.5 * MIB) }), /too large|larger than max/);
+    await othersGoOn(tenant, 'after-large');
+    await scene.tenantApi.patch(syncSecretPath('default', 'most'), {
+      data: scene.data({ a: 'one' }),
+      stringData: null,
+    });
+    await scene.arrived(tenant, most, { a: 'one' });
+    await scene.phase(most, 'Synced');
+  });
+});
+
+describe('a refusal in the management cluster that quotes the values', () => {
+  const denials = [
+    { code: 409, reason: 'Conflict' },
+    { code: 404, reason: 'NotFound' },
+    { code: 429, reason: 'TooManyRequests' },
+    { code: 400, reason: 'Immutable' },
+  ];
+  const resources = { 'of the Secret': ['', 'secrets'], 'of the copy': ['kubelb.k8c.io', 'syncsecrets'] } as const;
+
+  for (const [title, [group, resource]] of Object.entries(resources)) {
+    it(`${title} is Failed without its words, whatever code a webhook chooses, and the Secret follows later`, async () => {
+      const tenant = await running();
+      const object = await scene.create('default', 'refused', { a: 'one' });
+      await scene.arrived(tenant, object, { a: 'one' });
+      await scene.phase(object, 'Synced');
+      const { namespace } = tenant;
+      const name = `hidden-${resource}`;
+      {
+        await using webhook = await startWebhook(scene.managementApi, name, { group, resource, namespace });
+        for (const [index, denial] of denials.entries()) {
+          webhook.deny(denial);
+          await scene.change(scene.tenantApi, object, { a: `value ${index}` });
+          const made = await scene.create('default', `refused-${index}`, { a: 'new' });
+          const message = /an admission policy or webhook refused it$/;
+          for (const { status } of await Promise.all(
+            [object, made].map(async (one) => await scene.phase(one, 'Failed', { message })),
+          )) {
+            assert.doesNotMatch(JSON.stringify(status), /not this|hidden/);
+          }
+        }
+        assert.ok(webhook.refused < 1000, `${webhook.refused} tries`);
+        const events = JSON.stringify(await scene.tenantApi.list('/api/v1/events'));
+        assert.doesNotMatch(events, /not this|hidden/);
+        // Other tenants are not concerned.
+        const other = await scene.create('default', `free-${resource}`, { a: 'one' }, {}, scene.managementApi);
+        await scene.made(other, { a: 'one' });
+      }
+      // A user may wait for the retry, or write again.
+      await scene.change(scene.tenantApi, object, { a: 'accepted' });
+      await scene.arrived(tenant, object, { a: 'accepted' });
+      await scene.phase(object, 'Synced');
+    });
+  }
+
+  it('is Failed without the words of a policy', async () => {
+    const tenant = await running();
+    const object = await scene.create('default', 'policed', { a: 'one' });
+    await scene.arrived(tenant, object, { a: 'one' });
+    {
+      await using _ = await refuse(scene.managementApi, 'hidden-policy', {
+        when: `request.namespace == '${tenant.namespace}'`,
+        words: `'not this: ' + string(object.data['a'])`,
+      });
+      await scene.change(scene.tenantApi, object, { a: 'two' });
+      const { status } = await scene.phase(object, 'Failed', { message: /an admission policy or webhook refused it$/ });
+      assert.doesNotMatch(JSON.stringify(status), /not this|hidden/);
+    }
+    await scene.change(scene.tenantApi, object, { a: 'three' });
+    await scene.arrived(tenant, object, { a: 'three' });
+    await scene.phase(object, 'Synced');
+  });
+});
+
+describe('a namespace of the management cluster', () => {
+  it('without quota is reported by the field alone, and the copies follow when there is room', async () => {
+    const tenant = await running();
+    const { managementApi: api } = scene;
+    const hard = { 'count/secrets': '0' };
+    await api.create({
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { namespace: tenant.namespace, name: 'hidden-quota' },
+      spec: { hard },
+    });
+    const quota = `/api/v1/namespaces/${tenant.namespace}/resourcequotas/hidden-quota`;
+    // As the quota controller would count.
+    await api.patch(`${quota}/status`, { status: { hard, used: hard } });
+    const object = await scene.create('default', 'over', { a: 'one' });
+    const { status } = await scene.phase(object, 'Failed', { message: /a quota of the namespace is used up$/ });
+    assert.doesNotMatch(JSON.stringify(status), /hidden/);
+    const free = await scene.create('default', 'free', { a: 'one' }, {}, api);
+    await scene.made(free, { a: 'one' });
+    await api.delete(quota);
+    await scene.arrived(tenant, object, { a: 'one' });
+    await scene.phase(object, 'Synced');
+  });
+
+  it('that is being deleted is reported, and other tenants go on', async () => {
+    const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
+    await Promise.all([scene.ccm(tenant, DEBUG), scene.manager(DEBUG)]);
+    const { managementApi: api } = scene;
+    const before = await scene.create('default', 'before', { a: 'one' });
+    const { copy, secret } = await scene.arrived(tenant, before, { a: 'one' });
+    const hold = { namespace: tenant.namespace, name: 'hold', finalizers: ['example.com/foreign'] };
+    await api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: hold });
+    await api.delete(`/api/v1/namespaces/${tenant.namespace}`);
+    await scene.gone(api, secret, copy);
+    const object = await scene.create('default', 'during', { a: 'one' });
+    for (const one of [before, object]) {
+      const seen = await waitFor(
+        async () => {
+          const { status } = await scene.tenantApi.get(syncSecretPath('default', one.metadata.name));
+          return status !== undefined && status.phase !== 'Synced' && status;
+        },
+        { message: () => `the failure to be reported\n${scene.tail()}` },
+      );
+      assert.ok(['Failed', 'Pending'].includes(seen.phase), seen.phase);
+      assert.ok(!JSON.stringify(seen).includes(other.namespace));
+    }
+    const direct = await scene.create(other.namespace, 'direct', { a: 'one' }, {}, api);
+    await scene.made(direct, { a: 'one' });
+    await api.patch(`/api/v1/namespaces/${tenant.namespace}/configmaps/hold`, { metadata: { finalizers: null } });
+    await waitFor(async () => (await api.find(`/api/v1/namespaces/${tenant.namespace}`)) === undefined, {
+      message: 'the namespace to be gone',
+    });
+    assert.equal(await api.find(secretPath(tenant.namespace, secret.metadata.name)), undefined);
+  });
+});
