@@ -229,17 +229,18 @@ export class Engine {
   };
 
   /** @param limitMs time limit of the evaluation in this queue, ms */
-  async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<undefined> {
+  async #runRule(rule: RuleKey, signal: AbortSignal, limitMs = Infinity): Promise<RunResult | undefined> {
     if (limitMs !== Infinity && this.#heavyRuleKeys.has(rule)) {
       this.#heavyRules.add(rule);
       return undefined;
     }
     const reconciler = this.claims.reconcilerOf(rule);
     let change: BookChange;
+    let again: RunResult | undefined | void;
     try {
       await this.slices.pause();
       if (reconciler.warmUp !== undefined) await this.slices.run(reconciler.warmUp(rule), signal, limitMs);
-      await reconciler.prepare?.(rule, signal);
+      again = await reconciler.prepare?.(rule, signal);
       change = await this.#claim(reconciler, rule, signal, limitMs);
     } catch (error) {
       if (!(error instanceof TooLongError)) throw error;
@@ -258,7 +259,7 @@ export class Engine {
     }
     this.#failures.delete(rule);
     this.enqueueStatus(rule);
-    return undefined;
+    return again ?? undefined;
   }
 
   /** A change during the evaluation enqueues the rule again. Until its claims are in the book, none of its copies counts as an orphan. */

@@ -34,8 +34,11 @@ export interface RuleReconciler {
   evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined>;
   /** Does the slow work of `prepare` and `evaluate` in steps (compiling patterns). */
   warmUp?(rule: RuleKey): Steps<void>;
-  /** Updates the rule object before it is evaluated (a finalizer, defaults). If it throws, it is called again after a back-off. */
-  prepare?(rule: RuleKey, signal: AbortSignal): Promise<void>;
+  /**
+   * Updates the rule object before it is evaluated (a finalizer, defaults). If it throws, it is called again after a back-off. With a
+   * result the rule runs once more after that time.
+   */
+  prepare?(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined | void>;
   /**
    * The rule that this controller's marks on an object name. `undefined` for a kind or cluster in which it creates nothing.
    * `copy/plan/marks.ts` checks the place of the marks, but not the cluster.

@@ -15,6 +15,7 @@ import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
+import type { ManagementNamespaces } from './one-cluster.ts';
 import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape } from './shapes.ts';
@@ -31,6 +32,7 @@ export interface CcmReconcilerOptions {
   /** The namespace of the copies. */
   readonly namespace: string;
   readonly syncSecrets: SyncSecrets;
+  readonly managementNamespaces: ManagementNamespaces;
   /** The uid of the tenant cluster, for the marks. */
   readonly clusterUid: () => string;
   readonly copyOf: (name: string) => CopyStatus | undefined;
@@ -64,16 +66,16 @@ export class CcmReconciler implements RuleReconciler {
     const { syncSecrets, synced, namespace } = this.#options;
     await orAborted(synced(), signal, 'waiting for the list of SyncSecrets');
     const object = syncSecrets.store.get(rule);
-    if (object === undefined || !isActive(object)) return;
+    if (object === undefined || !this.#isActive(object)) return;
     const isPrepared = object.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) && object.propagated === namespace;
     if (!isPrepared) await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
   }
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { syncSecrets, tenant, clusterUid } = this.#options;
+    const { syncSecrets, tenant, clusterUid, managementNamespaces } = this.#options;
     const object = syncSecrets.store.get(rule);
-    if (object === undefined) return undefined;
+    if (object === undefined || !managementNamespaces.concerns(object)) return undefined;
     const { namespace = '', name, uid, generation, creationTimestamp } = object.metadata;
     const owner = {
       key: rule,
@@ -83,7 +85,7 @@ export class CcmReconciler implements RuleReconciler {
     const target = this.#copyKey(uid);
     const shape = new CopyShape(rule, clusterUid(), namespace, name, object.immutable);
     const common = { owner, version: ruleVersion(object), sources: [] };
-    if (!isActive(object)) {
+    if (!this.#isActive(object)) {
       const targets = new Set([target, ...view.ownedBy(rule)]);
       const release = { owner, mode: 'release', source: undefined, shape } as const;
       return { ...common, claims: Array.from(targets, (one) => ({ ...release, target: one })) };
@@ -143,7 +145,7 @@ export class CcmReconciler implements RuleReconciler {
       return undefined;
     }
     const isOutdated = progress.evaluated !== ruleVersion(object);
-    if (!isActive(object)) {
+    if (!this.#isActive(object)) {
       return isOutdated ? undefined : await this.#updateDeletion(rule, object, [...entries], signal);
     }
     if (isOutdated && progress.failure === undefined) return undefined;
@@ -188,7 +190,9 @@ export class CcmReconciler implements RuleReconciler {
       const text = `the SyncSecret no longer waits for its copy in the management cluster, which will be deleted when possible.${last}`;
       syncSecrets.warn(rule, 'DeletionTimeout', text);
     }
-    await syncSecrets.removeFinalizer(rule, object.propagated === undefined ? [] : [PROPAGATED_ANNOTATION], signal);
+    // A manager in this cluster serves it from now on, but not while it is being deleted.
+    const isHandedOver = object.metadata.deletionTimestamp === undefined && object.propagated !== undefined;
+    await syncSecrets.removeFinalizer(rule, isHandedOver ? [PROPAGATED_ANNOTATION] : [], signal);
     return undefined;
   }
 
@@ -196,9 +200,9 @@ export class CcmReconciler implements RuleReconciler {
     const { management, namespace } = this.#options;
     return resourceKey(management, SYNC_SECRET.kind, namespace, uid);
   }
-}
 
-/** Whether the SyncSecret is to be copied. One that became a copy itself is released, as if it were deleted. */
-function isActive({ metadata, origin }: SyncSecretRule): boolean {
-  return metadata.deletionTimestamp === undefined && origin !== 'another';
+  /** Whether the SyncSecret is to be copied. One that no longer is, is released as if it were deleted. */
+  #isActive(object: SyncSecretRule): boolean {
+    return object.metadata.deletionTimestamp === undefined && this.#options.managementNamespaces.isToBeCopied(object);
+  }
 }

@@ -1,6 +1,6 @@
 /** The CCM: copies the SyncSecrets of a tenant cluster into the tenant's namespace of the management cluster. */
 import type { Controller } from '../../copy/controller.ts';
-import { resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
+import { namespaceOf, resourceKey, type ResourceKey } from '../../copy/model/keys.ts';
 import { contentVersion } from '../../copy/model/observed.ts';
 import { METADATA_ONLY, type KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
@@ -12,8 +12,10 @@ import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { CCM_CONTROLLER, CcmReconciler } from './ccm-reconciler.ts';
 import { CopyStatuses } from './copies.ts';
 import { SYNC_SECRET } from './kind.ts';
+import { MANAGER_CONTROLLER } from './manager-reconciler.ts';
 import { isReadMark, UNKNOWN_CLUSTER } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
+import { ManagementNamespaces } from './one-cluster.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
 
@@ -50,11 +52,17 @@ class SyncSecretCcm implements Controller {
     }
     this.#namespace = managementNamespace;
     const own = new SyncSecretMetrics(metrics.registry, 'ccm', () => clock.monotonic());
+    const managementNamespaces = new ManagementNamespaces(config.controllers.includes(MANAGER_CONTROLLER), () => {
+      for (const [rule] of this.#syncSecrets.store.all())
+        if (managementNamespaces.has(namespaceOf(rule))) engine.enqueueRule(rule);
+    });
     this.#syncSecrets = new SyncSecrets({
       controller: CCM_CONTROLLER,
       api: cluster.api,
-      // One that became a copy after it was propagated is released.
-      isRule: ({ origin, propagated }) => origin !== 'another' || propagated !== undefined,
+      learn: (rule) => {
+        managementNamespaces.learn(rule);
+      },
+      isRule: (rule) => managementNamespaces.concerns(rule),
       onChange: (rule, initial) => {
         own.started(rule);
         engine.enqueueRule(rule, initial ? 'low' : 'normal');
@@ -88,6 +96,7 @@ class SyncSecretCcm implements Controller {
       management: management.api.cluster,
       namespace: managementNamespace,
       syncSecrets: this.#syncSecrets,
+      managementNamespaces,
       clusterUid: () => this.#clusterUid ?? UNKNOWN_CLUSTER,
       copyOf: (name) => {
         // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.

@@ -14,6 +14,7 @@ import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { OWNER_ANNOTATION } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
+import type { CcmWait } from './one-cluster.ts';
 import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { SecretShape } from './shapes.ts';
@@ -29,6 +30,8 @@ export interface ManagerReconcilerOptions {
   /** Name of the management cluster. */
   readonly cluster: string;
   readonly syncSecrets: SyncSecrets;
+  /** `undefined`: there is no CCM in this cluster. */
+  readonly ccmWait?: CcmWait;
   readonly metrics: SyncSecretMetrics | undefined;
   /** Whether a Secret exists, as far as is known. */
   readonly exists: (secret: ResourceKey) => boolean;
@@ -55,21 +58,24 @@ export class ManagerReconciler implements RuleReconciler {
     );
   }
 
-  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
-    const { syncSecrets, synced } = this.#options;
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { syncSecrets, synced, ccmWait } = this.#options;
     // The Secrets of a SyncSecret are only known after the list of all of them.
     await orAborted(synced(), signal, 'waiting for the list of Secrets');
     const object = syncSecrets.store.get(rule);
+    const remainingMs = ccmWait?.remainingMs(rule, object) ?? 0;
+    if (remainingMs > 0) return remainingMs === Infinity ? undefined : { requeueAfterMs: remainingMs };
     if (object?.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) === false) {
       await syncSecrets.addFinalizer(rule, undefined, signal);
     }
+    return undefined;
   }
 
   // eslint-disable-next-line require-yield -- nothing here takes long
   *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { syncSecrets } = this.#options;
+    const { syncSecrets, ccmWait } = this.#options;
     const object = syncSecrets.store.get(rule);
-    if (object === undefined) return undefined;
+    if (object === undefined || ccmWait?.has(rule) === true) return undefined;
     const { namespace = '', name, uid, generation, creationTimestamp, deletionTimestamp } = object.metadata;
     const title = `${SYNC_SECRET_KIND} ${namespace}/${name}`;
     const owner = { key: rule, title, rank: `${creationTimestamp} ${uid}` };

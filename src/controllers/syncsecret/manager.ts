@@ -3,10 +3,12 @@ import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
 import type { Watcher } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { CCM_CONTROLLER } from './ccm-reconciler.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
+import { CcmWait } from './one-cluster.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
 
@@ -32,9 +34,13 @@ class SyncSecretManager implements Controller {
     this.#context = context;
     const { engine, cluster, clock, config, metrics } = context;
     const own = new SyncSecretMetrics(metrics.registry, 'manager', () => clock.monotonic());
+    const ccmWait = new CcmWait(config.controllers.includes(CCM_CONTROLLER), () => clock.monotonic());
     this.#syncSecrets = new SyncSecrets({
       controller: MANAGER_CONTROLLER,
       api: cluster.api,
+      learn: (rule) => {
+        ccmWait.learn(rule);
+      },
       isRule: ({ origin, propagated }) => propagated === undefined || origin === 'another',
       onChange: (rule, initial) => {
         own.started(rule);
@@ -49,6 +55,7 @@ class SyncSecretManager implements Controller {
     this.reconciler = new ManagerReconciler({
       cluster: cluster.api.cluster,
       syncSecrets: this.#syncSecrets,
+      ccmWait,
       metrics: own,
       exists: (secret) => cluster.store(SECRET).index.find(secret) !== undefined,
       synced: async () => await Promise.all(this.#watches.map(async (watch) => await watch.synced)),

@@ -31,6 +31,8 @@ export interface SyncSecretsOptions {
   /** Name of the controller. */
   readonly controller: string;
   readonly api: KubeApi;
+  /** Gets every SyncSecret of the cluster, before `isRule`. */
+  readonly learn?: (rule: SyncSecretRule) => void;
   /** Whether an object is a rule of this controller. */
   readonly isRule: (rule: SyncSecretRule) => boolean;
   readonly onChange: (rule: RuleKey, initial: boolean) => void;
@@ -55,6 +57,7 @@ export class SyncSecrets {
       controller: options.controller,
       toRule: (object) => {
         const rule = ruleOf(object, this.#lists);
+        options.learn?.(rule);
         return options.isRule(rule) ? rule : undefined;
       },
       versionOf: ruleVersion,

@@ -1,0 +1,383 @@
+/**
+ * One cluster for both roles, with the synchronizer: in one process, and as CCM and manager in two. Each SyncSecret has one copy and one
+ * Secret at any time, and each status one writer.
+ */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import type { AuditEntry } from '../../support/audit-log.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { serviceAccountUser } from '../../support/service-account.ts';
+import {
+  CCM_ACCOUNT,
+  HOME,
+  installCcm,
+  installManager,
+  installTenant,
+  MANAGER_ACCOUNT,
+} from '../../support/sync-secret-install.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import type { WatchEvent } from '../../support/watcher.ts';
+import { within } from '../../support/yardstick.ts';
+import { isWrite, lineOf, Requests } from './requests.ts';
+import { OFFERED, ORIGINAL_FINALIZER, pathOf, secretPath, syncSecretPath } from './support.ts';
+
+const TENANT = 'one';
+const AWAY = `tenant-${TENANT}`;
+/** The namespace of another tenant, whose CCM is elsewhere. */
+const OTHER_AWAY = 'tenant-two';
+const APP = 'app';
+const FINALIZER = 'kubelb.k8c.io/lb-finalizer';
+const API = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
+const VALUE = Buffer.from('value').toString('base64');
+const CHANGED = Buffer.from('changed').toString('base64');
+/** The user of one process for both roles. */
+const BOTH = 'both';
+const CCM = serviceAccountUser(HOME, CCM_ACCOUNT);
+const MANAGER = serviceAccountUser(HOME, MANAGER_ACCOUNT);
+const CCM_AWAY = serviceAccountUser(AWAY, CCM_ACCOUNT);
+
+let plane: ControlPlane;
+let api: TestApi;
+const kubeconfigs = { ccm: '', manager: '', both: '', away: '' };
+let programs: Keyferry[] = [];
+
+before(async () => {
+  plane = await startControlPlane({ audit: true, users: [{ name: BOTH }], controllerManager: false });
+  api = plane.api;
+  await api.apply(readCrd('syncsecrets'));
+  await plane.startControllerManager();
+  const [ccm, manager, away] = [await installCcm(plane), await installManager(plane), await installTenant(plane, AWAY)];
+  await api.createNamespaces([APP, OTHER_AWAY]);
+  const roles = ['keyferry-syncsecret-ccm', 'keyferry-syncsecret-synchronizer', 'keyferry-syncsecret-manager'];
+  await api.apply(roles.map((role) => bindingOf(role)));
+  const tokens = { ccm, manager, away, both: plane.tokenFor(BOTH) };
+  for (const [who, token] of Object.entries(tokens)) {
+    kubeconfigs[who as keyof typeof kubeconfigs] = await plane.writeKubeconfig({ token });
+  }
+});
+after(async () => await plane.stop());
+afterEach(async () => {
+  await stop('kill9');
+  for (const object of await api.list(API)) await remove({ ...object, kind: 'SyncSecret' });
+  for (const namespace of [APP, AWAY, OTHER_AWAY]) {
+    for (const object of await api.list(`/api/v1/namespaces/${namespace}/secrets`))
+      await remove({ ...object, kind: 'Secret' });
+  }
+});
+
+function bindingOf(role: string): Json {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  return {
+    apiVersion: `${apiGroup}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `${role}-both` },
+    roleRef: { apiGroup, kind: 'ClusterRole', name: role },
+    subjects: [{ apiGroup, kind: 'User', name: BOTH }],
+  };
+}
+
+/** Deletes an object at once, whatever finalizers it has. */
+async function remove(object: Json): Promise<void> {
+  const path = pathOf(object);
+  await api.raw('PATCH', path, {
+    body: { metadata: { finalizers: null } },
+    contentType: 'application/merge-patch+json',
+  });
+  await api.delete(path);
+}
+
+/** How the roles are started: the programs by their names. */
+type Programs = Readonly<Record<string, () => Promise<Keyferry>>>;
+
+const ccmAndManager = {
+  ccm: () =>
+    Keyferry.start({
+      command: 'syncsecret-ccm',
+      kubeconfig: kubeconfigs.ccm,
+      args: [
+        `--cluster-name=${TENANT}`,
+        `--kubelb-kubeconfig=${kubeconfigs.away}`,
+        '--enable-secret-synchronizer',
+        '--enable-leader-election=false',
+      ],
+    }),
+  manager: () =>
+    Keyferry.start({
+      command: 'syncsecret-manager',
+      kubeconfig: kubeconfigs.manager,
+      args: ['--enable-leader-election=false'],
+    }),
+} satisfies Programs;
+
+const both = {
+  both: () =>
+    Keyferry.start({
+      kubeconfig: kubeconfigs.both,
+      args: [
+        '--controllers=syncsecret-manager,syncsecret-ccm',
+        `--syncsecret-cluster-name=${TENANT}`,
+        `--syncsecret-kubelb-kubeconfig=${kubeconfigs.away}`,
+        '--syncsecret-enable-secret-synchronizer',
+      ],
+    }),
+} satisfies Programs;
+
+async function start(of: Programs): Promise<void> {
+  const started = await Promise.all(Object.values(of).map(async (one) => await one()));
+  programs.push(...started);
+  await Promise.all(started.map(async (one) => await one.ready()));
+}
+
+async function stop(how: 'stop' | 'kill9'): Promise<void> {
+  await Promise.all(programs.map(async (one) => await one[how]()));
+  programs = [];
+}
+
+const tail = (): string => programs.map(({ output }) => output.split('\n').slice(-12).join('\n')).join('\n---\n');
+
+const requests = (): Requests =>
+  new Requests(
+    [CCM, CCM_AWAY, MANAGER, BOTH].map((user) => [plane, user] as const),
+    tail,
+  );
+
+async function syncSecret(namespace: string, name: string, more: Json = {}): Promise<Json> {
+  return await api.create({
+    apiVersion: 'kubelb.k8c.io/v1alpha1',
+    kind: 'SyncSecret',
+    data: { a: VALUE },
+    ...more,
+    metadata: { ...more.metadata, namespace, name },
+  });
+}
+
+async function offered(name: string, more: Json = {}): Promise<Json> {
+  const metadata = { labels: OFFERED, ...more.metadata, namespace: APP, name };
+  return await api.create({ apiVersion: 'v1', kind: 'Secret', data: { a: VALUE }, ...more, metadata });
+}
+
+const uidOf = ({ metadata }: Json): string => metadata.uid;
+
+/** Waits until the chain of a SyncSecret is complete, in the phase `Synced`, with this value. @returns copy and Secret */
+async function synced(name: string, value = VALUE): Promise<{ object: Json; copy: Json; secret: Json }> {
+  let seen: Json;
+  const look = async (): Promise<{ object: Json; copy: Json; secret: Json } | false> => {
+    const object = (seen = await api.find(syncSecretPath(APP, name)));
+    const copy = object && (await api.find(syncSecretPath(AWAY, uidOf(object))));
+    const secret = copy && (await api.find(secretPath(AWAY, uidOf(copy))));
+    return secret?.data?.a === value && isSynced(object) && { object, copy, secret };
+  };
+  return await waitFor(look, { message: () => `${name}, which is ${JSON.stringify(seen?.status)}\n${tail()}` });
+}
+
+const isSynced = ({ metadata, status }: Json): boolean =>
+  status?.phase === 'Synced' && status.observedGeneration === metadata.generation;
+
+/** Until now this cluster shows neither a CCM nor a manager to the other one. */
+async function introduce(): Promise<void> {
+  await syncSecret(APP, 'first');
+  await synced('first');
+  await requests().settled();
+}
+
+/** Records which SyncSecrets and Secrets are created or deleted. */
+class History implements AsyncDisposable {
+  readonly lines: string[] = [];
+  readonly #watches: AsyncDisposable[] = [];
+
+  static async begin(): Promise<History> {
+    const history = new History();
+    const note = ({ type, object: { kind, metadata } }: WatchEvent): void => {
+      if (type !== 'MODIFIED') history.lines.push(`${type} ${kind} ${metadata.namespace}/${metadata.name}`);
+    };
+    for (const path of [API, '/api/v1/secrets']) history.#watches.push(await api.watch(path, note));
+    return history;
+  }
+
+  /** Checks that exactly these objects were created, and none was deleted. */
+  async assertCreated(...objects: readonly Json[]): Promise<void> {
+    const lines = objects.map(({ kind, metadata }) => `ADDED ${kind} ${metadata.namespace}/${metadata.name}`);
+    await waitFor(() => this.lines.length >= lines.length, { message: 'the events of the watches' });
+    assert.deepEqual(this.lines.toSorted(), lines.toSorted(), tail());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const watch of this.#watches) await watch[Symbol.asyncDispose]();
+  }
+}
+
+/** The users that wrote objects in these namespaces. */
+const writersOf = (entries: readonly AuditEntry[], resource: string, namespace: string): string[] => [
+  ...new Set(
+    entries
+      .filter((entry) => isWrite(entry) && entry.resource === resource && entry.namespace === namespace)
+      .map(({ user }) => user),
+  ),
+];
+
+for (const [title, kind] of Object.entries({ 'in one process': both, 'in two processes': ccmAndManager })) {
+  describe(`one cluster for both roles, ${title}`, () => {
+    it('has one copy, one Secret and one writer of each status, and no requests once settled', async () => {
+      await start(kind);
+      await introduce();
+      const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+      const later = await requests().fromNow();
+      await using history = await History.begin();
+      const labels = { labels: { 'kubelb.k8c.io/managed-by': 'kubelb' } };
+      await Promise.all(names.map(async (name) => await syncSecret(APP, name, { metadata: labels })));
+      const secrets = await Promise.all(names.map(async (name) => await offered(`s-${name}`)));
+      const all = [...names, ...names.map((name) => `s-${name}`)];
+      const chains = await Promise.all(all.map(async (name) => await synced(name)));
+      await requests().settled();
+      await history.assertCreated(...secrets, ...chains.flatMap(({ object, copy, secret }) => [object, copy, secret]));
+      for (const { object, copy } of chains) {
+        assert.deepEqual([object.metadata.finalizers, copy.metadata.finalizers], [[FINALIZER], [FINALIZER]]);
+        assert.equal(object.metadata.annotations['keyferry.dev/propagated'], AWAY);
+      }
+      if (kind === ccmAndManager) {
+        const entries = await later();
+        assert.deepEqual(writersOf(entries, 'syncsecrets', APP), [CCM]);
+        assert.deepEqual(writersOf(entries, 'syncsecrets/status', APP), [CCM]);
+        assert.deepEqual(writersOf(entries, 'syncsecrets/status', AWAY), [MANAGER]);
+        assert.deepEqual(writersOf(entries, 'secrets', AWAY), [MANAGER]);
+      }
+      const conflicts = (await later()).filter(({ code }) => code === 409).map(lineOf);
+      assert.deepEqual(conflicts, [], 'the roles do not write the same objects');
+      await requests().assertNone(async () => {
+        await stop('kill9');
+        await start(kind);
+      });
+
+      await api.patch(syncSecretPath(APP, 'n0'), { data: { a: CHANGED } });
+      await api.patch(secretPath(APP, 's-n0'), { data: { a: CHANGED } });
+      await Promise.all(['n0', 's-n0'].map(async (name) => await synced(name, CHANGED)));
+      for (const name of [...names, 'first']) await api.delete(syncSecretPath(APP, name));
+      for (const name of names) await api.delete(secretPath(APP, `s-${name}`));
+      const left = async (): Promise<number> =>
+        (await api.list(API)).length + (await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length;
+      await waitFor(async () => (await left()) === 0, { message: () => `nothing to be left\n${tail()}` });
+    });
+
+    it('repairs the copies, and serves again what was deleted by hand', async () => {
+      await start(kind);
+      const object = await syncSecret(APP, 'one');
+      await offered('two');
+      for (const name of ['one', 'two']) {
+        const { copy, secret } = await synced(name);
+        await api.patch(pathOf({ ...secret, kind: 'Secret' }), { data: { a: CHANGED } });
+        await synced(name);
+        await api.patch(pathOf({ ...copy, kind: 'SyncSecret' }), { data: { a: CHANGED }, metadata: { labels: null } });
+        await synced(name);
+        await api.delete(pathOf({ ...copy, kind: 'SyncSecret' }));
+        const isNew = async (): Promise<boolean> => uidOf((await synced(name)).copy) !== uidOf(copy);
+        await waitFor(isNew, { message: 'a new copy' });
+      }
+      await api.delete(pathOf(object));
+      const { object: made } = await synced('two');
+      await api.delete(syncSecretPath(APP, 'two'));
+      const again = async (): Promise<boolean> => uidOf((await synced('two')).object) !== uidOf(made);
+      await waitFor(again, { message: 'the SyncSecret of the Secret' });
+      await requests().settled();
+      assert.equal((await api.list(API)).length, 2);
+      assert.equal((await api.list(`/api/v1/namespaces/${AWAY}/secrets`)).length, 1);
+    });
+
+    it('adopts what KubeLB has made, whose labels offer every Secret', async () => {
+      const finalizers = [ORIGINAL_FINALIZER];
+      const secret = await offered('old', { metadata: { labels: OFFERED, finalizers } });
+      const origin = { 'kubelb.k8c.io/origin-name': 'old', 'kubelb.k8c.io/origin-ns': APP };
+      const labels = { ...OFFERED, ...origin };
+      const object = await syncSecret(APP, 'old', { type: 'Opaque', metadata: { labels, finalizers } });
+      const copy = await syncSecret(AWAY, uidOf(object), { type: 'Opaque', metadata: { labels, finalizers } });
+      const made = await secretOf(copy, { labels });
+      const direct = await syncSecret(OTHER_AWAY, 'direct', { metadata: { labels: OFFERED, finalizers } });
+      const madeOfDirect = await secretOf(direct, { labels: OFFERED });
+      await using history = await History.begin();
+      await start(kind);
+      const chain = await synced('old');
+      assert.deepEqual([chain.object, chain.copy, chain.secret].map(uidOf), [object, copy, made].map(uidOf));
+      await waitFor(async () => isSynced(await api.get(pathOf(direct))), { message: () => `direct\n${tail()}` });
+      await requests().settled();
+      await history.assertCreated();
+      assert.equal((await api.get(pathOf(secret))).metadata.finalizers, undefined);
+      assert.equal(uidOf(await api.get(pathOf(madeOfDirect))), uidOf(madeOfDirect));
+      await api.delete(pathOf(secret));
+      await waitFor(async () => (await api.list(API)).length === 1, { message: () => `only direct\n${tail()}` });
+      assert.equal(await api.find(pathOf(made)), undefined);
+    });
+
+    it('leaves the SyncSecrets in the namespaces of tenants to the manager', async () => {
+      await start(kind);
+      await introduce();
+      await using history = await History.begin();
+      const direct = await Promise.all([syncSecret(OTHER_AWAY, 'direct'), syncSecret(AWAY, 'direct')]);
+      const isDone = async (object: Json): Promise<boolean> => isSynced(await api.get(pathOf(object)));
+      for (const object of direct) await waitFor(() => isDone(object), { message: () => `the status\n${tail()}` });
+      await requests().settled();
+      const secrets = direct.map((object) => {
+        return { kind: 'Secret', metadata: { namespace: object.metadata.namespace, name: uidOf(object) } };
+      });
+      await history.assertCreated(...direct, ...secrets);
+      await requests().assertNone(async () => {
+        await stop('kill9');
+        await start(kind);
+      });
+    });
+  });
+}
+
+/** A Secret as KubeLB makes it of a SyncSecret in the management cluster. */
+async function secretOf({ metadata: { namespace, name, uid } }: Json, metadata: Json): Promise<Json> {
+  const ownerReferences = [{ apiVersion: 'kubelb.k8c.io/v1alpha1', kind: 'SyncSecret', name, uid }];
+  return await api.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'Opaque',
+    data: { a: VALUE },
+    metadata: { ...metadata, namespace, name: uid, ownerReferences },
+  });
+}
+
+describe('a manager', () => {
+  /** Below the time for which a manager waits for a CCM, and above the time that it takes to make a Secret. */
+  const AT_ONCE_MS = 10_000;
+  const secretIn = async (object: Json): Promise<Json> => await api.find(secretPath(APP, uidOf(object)));
+
+  it('leaves a new SyncSecret to the CCM, if that has served others and does not run now', async () => {
+    await start(ccmAndManager);
+    await introduce();
+    await stop('kill9');
+    await start({ manager: ccmAndManager.manager });
+    await using history = await History.begin();
+    const object = await syncSecret(APP, 'new');
+    const isLeft = async (): Promise<boolean> =>
+      (await api.get(pathOf(object))).metadata.resourceVersion === object.metadata.resourceVersion;
+    await staysTrue(isLeft, 4000, 'the manager does not write');
+    await start({ ccm: ccmAndManager.ccm });
+    const { copy, secret } = await synced('new');
+    await history.assertCreated(object, copy, secret);
+  });
+
+  it('serves SyncSecrets of any namespace without delay in a cluster without a CCM', async () => {
+    await start({ manager: ccmAndManager.manager });
+    const first = await syncSecret(APP, 'first');
+    await waitFor(async () => await secretIn(first), { message: () => `the first Secret\n${tail()}` });
+    await within(AT_ONCE_MS, 'the second Secret', async () => {
+      const second = await syncSecret(APP, 'second');
+      await waitFor(async () => await secretIn(second), { message: () => `the second Secret\n${tail()}` });
+    });
+  });
+
+  it('hands its SyncSecrets over to a CCM that is added later', async () => {
+    await start({ manager: ccmAndManager.manager });
+    const object = await syncSecret(APP, 'one');
+    await waitFor(async () => await secretIn(object), { message: () => `the Secret\n${tail()}` });
+    await start({ ccm: ccmAndManager.ccm });
+    await synced('one');
+    await waitFor(async () => (await secretIn(object)) === undefined, { message: () => `the old Secret\n${tail()}` });
+  });
+});
