@@ -109,7 +109,7 @@ describe('help and version', () => {
     assert.match(stdout, /--mirrors-regex <full\|search>/);
     assert.match(
       stdout,
-      /comma-separated list of mirrors, replicator, syncsecret-manager, syncsecret-ccm \(default: mirrors, replicator\)/,
+      /comma-separated list of mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer \(default: mirrors, replicator\)/,
     );
     assert.match(stdout, /--syncsecret-cluster-name <name>/);
     assert.doesNotMatch(stdout, /generator/);

@@ -46,7 +46,7 @@ export interface CallContext {
 const MAX_MESSAGE = 1024;
 const MAX_CAUSES = 16;
 
-/** Reason where the answer is not a `Status` (a proxy's HTML page, an empty body). */
+/** Also where the answer is not a `Status` (a proxy's HTML page, an empty body). */
 const REASON_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -63,6 +63,11 @@ const REASON_OF_STATUS: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailable',
   504: 'Timeout',
 };
+
+/** The usual reason of an answer with this status. */
+export function reasonOfStatus(status: number): string {
+  return REASON_OF_STATUS[status] ?? 'Unknown';
+}
 
 /** An answer outside 200–299. */
 export class ApiError extends Error {
@@ -150,7 +155,7 @@ export function apiErrorOf(
   if (parsed !== undefined && REFUSED.test(parsed.message)) return refusalOf(call, status, parsed);
   const wait = parseRetryAfter(retryAfter, now) ?? parsed?.retryAfterMs;
   return new ApiError(call, status, {
-    reason: parsed === undefined || parsed.reason === '' ? (REASON_OF_STATUS[status] ?? 'Unknown') : parsed.reason,
+    reason: parsed === undefined || parsed.reason === '' ? reasonOfStatus(status) : parsed.reason,
     // A body that is not a Status is not quoted: it may hold our own request.
     message: parsed?.message ?? (status === 404 ? 'the API is not served' : 'the response is not a Status object'),
     causes: parsed?.causes ?? [],

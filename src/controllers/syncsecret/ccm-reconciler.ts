@@ -11,7 +11,7 @@ import type { Steps } from '../../runtime/slices.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { ORIGIN_LABELS, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
 import type { CopyStatus } from './copies.ts';
-import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
+import { Deletions } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
@@ -19,7 +19,7 @@ import type { ManagementNamespaces } from './one-cluster.ts';
 import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { CopyShape } from './shapes.ts';
-import { tenantState, terminatingState } from './status.ts';
+import { tenantState } from './status.ts';
 import type { SyncSecrets } from './sync-secrets.ts';
 
 export const CCM_CONTROLLER = 'syncsecret-ccm';
@@ -33,8 +33,8 @@ export interface CcmReconcilerOptions {
   readonly namespace: string;
   readonly syncSecrets: SyncSecrets;
   readonly managementNamespaces: ManagementNamespaces;
-  /** The uid of the tenant cluster, for the marks. */
-  readonly clusterUid: () => string;
+  /** The uid of the tenant cluster, for the marks. `undefined`: not read yet. */
+  readonly clusterUid: () => string | undefined;
   readonly copyOf: (name: string) => CopyStatus | undefined;
   /** Why the management cluster cannot be used. */
   readonly unreachable: () => Cause | undefined;
@@ -52,10 +52,22 @@ export class CcmReconciler implements RuleReconciler {
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: CcmReconcilerOptions;
   readonly #pending = new Pending();
+  readonly #deletions: Deletions;
 
   constructor(options: CcmReconcilerOptions) {
     this.#options = options;
-    const { syncSecrets } = options;
+    const { syncSecrets, unreachable, deletionTimeoutMs, now } = options;
+    this.#deletions = new Deletions({
+      syncSecrets,
+      target: 'its copy in the management cluster',
+      // A manager in this cluster serves it from now on, but not while it is being deleted.
+      marksOf: ({ metadata, propagated }) =>
+        metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [],
+      unreachable,
+      pending: this.#pending,
+      timeoutMs: deletionTimeoutMs,
+      now,
+    });
     this.getLive = liveRules(
       async (rule, signal) => await syncSecrets.readVersion(rule, signal),
       () => false,
@@ -83,7 +95,7 @@ export class CcmReconciler implements RuleReconciler {
       rank: `${creationTimestamp} ${uid}`,
     };
     const target = this.#copyKey(uid);
-    const shape = new CopyShape(rule, clusterUid(), namespace, name, object.immutable);
+    const shape = new CopyShape(rule, clusterUid() ?? UNKNOWN_CLUSTER, namespace, name, object.immutable);
     const common = { owner, version: ruleVersion(object), sources: [] };
     if (!this.#isActive(object)) {
       const targets = new Set([target, ...view.ownedBy(rule)]);
@@ -114,9 +126,13 @@ export class CcmReconciler implements RuleReconciler {
     if (mark !== undefined) {
       const [cluster, origin, name, ...rest] = mark.split('/');
       if (!origin || !name || rest.length > 0) return undefined;
+      const rule = syncSecrets.store.key(origin, name);
+      const own = clusterUid();
+      if (own === undefined || (cluster === own && own !== UNKNOWN_CLUSTER)) return rule;
       // Two tenant clusters of one name never touch each other's copies.
-      const isOther = cluster !== clusterUid() && cluster !== UNKNOWN_CLUSTER && clusterUid() !== UNKNOWN_CLUSTER;
-      return isOther ? undefined : syncSecrets.store.key(origin, name);
+      if (cluster !== UNKNOWN_CLUSTER && own !== UNKNOWN_CLUSTER) return undefined;
+      // Without the uid of the cluster, only the uid in the name of a copy shows whose it is.
+      return syncSecrets.store.get(rule)?.metadata.uid === place.name ? rule : undefined;
     }
     // A copy of KubeLB: its name is the uid of the SyncSecret that its labels name.
     const origin = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
@@ -142,12 +158,14 @@ export class CcmReconciler implements RuleReconciler {
       syncSecrets.forget(rule);
       metrics?.forget(rule);
       this.#pending.forget(rule);
+      this.#deletions.forget(rule);
       return undefined;
     }
     const isOutdated = progress.evaluated !== ruleVersion(object);
     if (!this.#isActive(object)) {
-      return isOutdated ? undefined : await this.#updateDeletion(rule, object, [...entries], signal);
+      return isOutdated ? undefined : await this.#deletions.update(rule, object, entries, signal);
     }
+    this.#deletions.forget(rule);
     if (isOutdated && progress.failure === undefined) return undefined;
     const [entry] = entries;
     const state = tenantState({
@@ -166,33 +184,6 @@ export class CcmReconciler implements RuleReconciler {
       this.#pending.done(rule, now());
     }
     await syncSecrets.writeStatus(rule, state, signal);
-    return undefined;
-  }
-
-  async #updateDeletion(
-    rule: RuleKey,
-    object: SyncSecretRule,
-    entries: readonly Entry[],
-    signal: AbortSignal,
-  ): Promise<RunResult | undefined> {
-    const { syncSecrets, deletionTimeoutMs, unreachable, now } = this.#options;
-    const isDeleting = object.metadata.deletionTimestamp !== undefined;
-    const step = syncSecretDeletion(object, entries, deletionTimeoutMs, now());
-    const waitsFor = step.waitsFor ?? unreachable()?.message;
-    const waitMs = step.isDone ? 0 : this.#pending.waitMs(rule, unreachable() === undefined, now());
-    if (isDeleting && waitMs === 0 && (!step.isDone || hasForeignFinalizer(object))) {
-      await syncSecrets.writeStatus(rule, terminatingState(step.isDone ? undefined : waitsFor), signal);
-    }
-    if (!step.isDone) return { requeueAfterMs: waitMs === 0 ? step.remainingMs : Math.min(waitMs, step.remainingMs) };
-    this.#pending.done(rule, now());
-    if (step.isTimedOut) {
-      const last = waitsFor === undefined ? '' : ` Last state: ${waitsFor}`;
-      const text = `the SyncSecret no longer waits for its copy in the management cluster, which will be deleted when possible.${last}`;
-      syncSecrets.warn(rule, 'DeletionTimeout', text);
-    }
-    // A manager in this cluster serves it from now on, but not while it is being deleted.
-    const isHandedOver = object.metadata.deletionTimestamp === undefined && object.propagated !== undefined;
-    await syncSecrets.removeFinalizer(rule, isHandedOver ? [PROPAGATED_ANNOTATION] : [], signal);
     return undefined;
   }
 

@@ -97,7 +97,7 @@ class SyncSecretCcm implements Controller {
       namespace: managementNamespace,
       syncSecrets: this.#syncSecrets,
       managementNamespaces,
-      clusterUid: () => this.#clusterUid ?? UNKNOWN_CLUSTER,
+      clusterUid: () => this.#clusterUid,
       copyOf: (name) => {
         // The index has the answers to own writes as well. After such a write the watch may still report the status of the content before.
         const known = management.store(SYNC_SECRET).index.find(copyKey(name));
@@ -115,7 +115,9 @@ class SyncSecretCcm implements Controller {
   open(): void {
     const { management } = this.#context;
     this.#watch = watchSyncSecrets(this.#context, this.#syncSecrets.store.sink);
-    this.#synced = Promise.all([this.#watch.synced, this.#readClusterUid()]);
+    const { promise: identified, resolve, reject } = Promise.withResolvers<void>();
+    this.#synced = Promise.all([this.#watch.synced, identified]);
+    this.#readClusterUid(resolve).catch(reject);
     // A stop before the end is no error.
     this.#synced.catch(() => undefined);
     management?.watchContents(SYNC_SECRET, { namespace: this.#namespace, isSource: false }, this.#copies.sink);
@@ -125,7 +127,11 @@ class SyncSecretCcm implements Controller {
     this.#stop.abort();
   }
 
-  async #readClusterUid(): Promise<void> {
+  /**
+   * Reads the uid of the cluster. Where that is forbidden, it is tried again: an administrator may permit it at any time.
+   * @param onAnswer called once, when the uid is known or is found to be forbidden
+   */
+  async #readClusterUid(onAnswer: () => void): Promise<void> {
     const { cluster, log } = this.#context;
     const { signal } = this.#stop;
     const backoff = new Backoff(RECONNECT);
@@ -137,19 +143,29 @@ class SyncSecretCcm implements Controller {
           accept: METADATA_ONLY,
           signal,
         });
-        this.#clusterUid = (parseJson(body, `the answer to GET ${CLUSTER_ID_PATH}`) as KubeObject).metadata.uid;
+        this.#identify((parseJson(body, `the answer to GET ${CLUSTER_ID_PATH}`) as KubeObject).metadata.uid);
+        onAnswer();
         return;
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof ApiError && (error.status === 403 || error.status === 404)) {
+        const isRefused = error instanceof ApiError && (error.status === 403 || error.status === 404);
+        if (isRefused && this.#clusterUid === undefined) {
           const advice =
             'grant `get` on the namespace kube-system; until then copies without a SyncSecret are not deleted';
           log.warn('the identity of the cluster cannot be read', { path: CLUSTER_ID_PATH, error, advice });
-          this.#clusterUid = UNKNOWN_CLUSTER;
-          return;
+          this.#identify(UNKNOWN_CLUSTER);
+          onAnswer();
         }
         await sleep(backoff.next(), signal);
       }
     }
+  }
+
+  /** The marks of copies depend on the uid, and so does which copies are orphans. */
+  #identify(uid: string): void {
+    const { engine, management } = this.#context;
+    this.#clusterUid = uid;
+    for (const [rule] of this.#syncSecrets.store.all()) engine.enqueueRule(rule, 'low');
+    for (const copy of management?.store(SYNC_SECRET).index.keys() ?? []) engine.enqueueTarget(copy, 'low');
   }
 }

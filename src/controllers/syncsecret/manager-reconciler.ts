@@ -10,7 +10,7 @@ import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { liveRules } from '../common/live-rules.ts';
 import { SYNC_SECRET_API_VERSION, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
-import { hasForeignFinalizer, syncSecretDeletion } from './deletion.ts';
+import { Deletions } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { OWNER_ANNOTATION } from './marks.ts';
 import type { SyncSecretMetrics } from './metrics.ts';
@@ -18,7 +18,7 @@ import type { CcmWait } from './one-cluster.ts';
 import { Pending } from './pending.ts';
 import { ruleVersion, type SyncSecretRule } from './rule.ts';
 import { SecretShape } from './shapes.ts';
-import { managementState, terminatingState } from './status.ts';
+import { managementState } from './status.ts';
 import type { SyncSecrets } from './sync-secrets.ts';
 
 export const MANAGER_CONTROLLER = 'syncsecret-manager';
@@ -48,10 +48,20 @@ export class ManagerReconciler implements RuleReconciler {
   readonly getLive: RuleReconciler['getLive'];
   readonly #options: ManagerReconcilerOptions;
   readonly #pending = new Pending();
+  readonly #deletions: Deletions;
 
   constructor(options: ManagerReconcilerOptions) {
     this.#options = options;
-    const { syncSecrets } = options;
+    const { syncSecrets, deletionTimeoutMs, now } = options;
+    this.#deletions = new Deletions({
+      syncSecrets,
+      target: 'its Secret',
+      marksOf: () => [],
+      unreachable: () => undefined,
+      pending: this.#pending,
+      timeoutMs: deletionTimeoutMs,
+      now,
+    });
     this.getLive = liveRules(
       async (rule, signal) => await syncSecrets.readVersion(rule, signal),
       () => false,
@@ -131,12 +141,14 @@ export class ManagerReconciler implements RuleReconciler {
       syncSecrets.forget(rule);
       metrics?.forget(rule);
       this.#pending.forget(rule);
+      this.#deletions.forget(rule);
       return undefined;
     }
     const isOutdated = progress.evaluated !== ruleVersion(object);
     if (object.metadata.deletionTimestamp !== undefined) {
-      return isOutdated ? undefined : await this.#updateDeletion(rule, object, [...entries], signal);
+      return isOutdated ? undefined : await this.#deletions.update(rule, object, entries, signal);
     }
+    this.#deletions.forget(rule);
     if (isOutdated && progress.failure === undefined) return undefined;
     const [entry] = entries;
     const state = managementState({
@@ -149,31 +161,6 @@ export class ManagerReconciler implements RuleReconciler {
     metrics?.finished(rule, state.status === 'True' ? 'success' : 'error');
     await syncSecrets.writeStatus(rule, state, signal);
     return undefined;
-  }
-
-  async #updateDeletion(
-    rule: RuleKey,
-    object: SyncSecretRule,
-    entries: readonly Entry[],
-    signal: AbortSignal,
-  ): Promise<RunResult | undefined> {
-    const { syncSecrets, deletionTimeoutMs, now } = this.#options;
-    const step = syncSecretDeletion(object, entries, deletionTimeoutMs, now());
-    const waitMs = step.isDone ? 0 : this.#pending.waitMs(rule, true, now());
-    if (waitMs === 0 && (!step.isDone || hasForeignFinalizer(object))) {
-      await syncSecrets.writeStatus(rule, terminatingState(step.isDone ? undefined : step.waitsFor), signal);
-    }
-    if (step.isDone) {
-      this.#pending.done(rule, now());
-      if (step.isTimedOut) {
-        const state = step.waitsFor === undefined ? '' : ` Last state: ${step.waitsFor}`;
-        const text = `the SyncSecret no longer waits for its Secret, which will be deleted when possible.${state}`;
-        syncSecrets.warn(rule, 'DeletionTimeout', text);
-      }
-      await syncSecrets.removeFinalizer(rule, [], signal);
-      return undefined;
-    }
-    return { requeueAfterMs: waitMs === 0 ? step.remainingMs : Math.min(waitMs, step.remainingMs) };
   }
 
   #secretOf({ metadata: { namespace = '', uid } }: SyncSecretRule): ResourceKey {

@@ -15,6 +15,7 @@ import {
   OWNER_ANNOTATION,
   SECRET_ANNOTATION,
   SOURCE_VERSION_ANNOTATION,
+  UNKNOWN_CLUSTER,
 } from './marks.ts';
 import { travelling } from './travel.ts';
 
@@ -45,7 +46,7 @@ abstract class SyncShape implements Shape {
     if (source.state !== 'present') {
       return { kind: 'wait', for: 'watch', reason: 'Pending', message: 'the source has not been read yet' };
     }
-    const { labels, annotations } = this.metadata(source);
+    const { labels, annotations } = this.metadata(source, observed);
     const isAdopted = observed !== undefined && this.mark !== undefined && !(this.mark in observed.annotations);
     return {
       kind: 'be',
@@ -64,7 +65,10 @@ abstract class SyncShape implements Shape {
     return annotations[SOURCE_VERSION_ANNOTATION];
   }
 
-  protected abstract metadata(source: Present): { readonly labels: FieldPatch; readonly annotations: FieldPatch };
+  protected abstract metadata(
+    source: Present,
+    observed: Observed | undefined,
+  ): { readonly labels: FieldPatch; readonly annotations: FieldPatch };
   protected abstract more(): Pick<
     Extract<DesiredState, { kind: 'be' }>,
     'type' | 'immutable' | 'ownerReferences' | 'remark'
@@ -85,24 +89,32 @@ export class CopyShape extends SyncShape {
   readonly #name: string;
   readonly #immutable: boolean;
 
-  /** @param cluster uid of the tenant cluster, the same for all @param rule key of the rule */
+  /** @param cluster uid of the tenant cluster, or `UNKNOWN_CLUSTER` @param rule key of the rule */
   constructor(rule: RuleKey, cluster: string, namespace: string, name: string, immutable: boolean) {
-    // The same string for most rules: it is kept for each of thousands.
-    super(immutable ? flatText(rule, ' immutable') : rule);
+    const isUnknown = cluster === UNKNOWN_CLUSTER;
+    // The same string for most rules: it is kept for each of thousands. Any known uid is the same for all.
+    super(immutable || isUnknown ? flatText(rule, immutable ? ' immutable' : '', isUnknown ? ' unknown' : '') : rule);
     this.#cluster = cluster;
     this.#namespace = namespace;
     this.#name = name;
     this.#immutable = immutable;
   }
 
-  protected metadata({ labels, annotations }: Present): ReturnType<SyncShape['metadata']> {
+  protected metadata(
+    { labels, annotations }: Present,
+    observed: Observed | undefined,
+  ): ReturnType<SyncShape['metadata']> {
     return {
       labels: { ...travelling(labels), ...originLabels(this.#namespace, this.#name) },
-      annotations: {
-        ...travelling(annotations),
-        [ORIGIN_ANNOTATION]: `${this.#cluster}/${this.#namespace}/${this.#name}`,
-      },
+      annotations: { ...travelling(annotations), [ORIGIN_ANNOTATION]: this.#markOn(observed) },
     };
+  }
+
+  /** A mark with the uid of the cluster stays when the uid can no longer be read. */
+  #markOn(observed: Observed | undefined): string {
+    const place = `/${this.#namespace}/${this.#name}`;
+    const mark = observed?.annotations[ORIGIN_ANNOTATION];
+    return this.#cluster === UNKNOWN_CLUSTER && mark?.endsWith(place) === true ? mark : this.#cluster + place;
   }
 
   protected more(): ReturnType<SyncShape['more']> {

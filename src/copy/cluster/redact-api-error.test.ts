@@ -40,3 +40,8 @@ test('an error whose words are values is classified as before', () => {
 test('an error whose texts were removed is classified as before', () => {
   for (const [error, is] of ANSWERS) assert.ok(is(withoutDetails(error)), is.name);
 });
+
+test('the usual reason of a status stays, and any other one is removed with the other texts', () => {
+  assert.equal(withoutDetails(errorOf(403, { reason: 'Forbidden', message: 'no' })).reason, 'Forbidden');
+  assert.equal(withoutDetails(errorOf(403, { reason: 'hunter2', message: 'no' })).reason, 'Unknown');
+});

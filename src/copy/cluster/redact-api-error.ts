@@ -2,7 +2,7 @@
  * Removes values from the message of a refused write. Admission webhooks and policies receive the whole object, before and after the
  * write, and may quote a value of it.
  */
-import { ApiError } from '../../kube/errors.ts';
+import { ApiError, reasonOfStatus } from '../../kube/errors.ts';
 import { redact } from '../../runtime/redact.ts';
 import { NotUtf8Error, type SecretBytes } from '../../runtime/secret-bytes.ts';
 import type { Content } from '../model/content.ts';
@@ -25,7 +25,8 @@ function reworded(
   reword: (text: string) => string,
 ): ApiError {
   return new ApiError(call, status, {
-    reason: reword(reason) === reason ? reason : 'Unknown',
+    // The usual reason follows from the status, so it says nothing about a value.
+    reason: reason === reasonOfStatus(status) || reword(reason) === reason ? reason : 'Unknown',
     message: reword(statusMessage),
     causes: causes.map(({ field, message, ...rest }) => {
       return { ...rest, field: field && reword(field), message: message && reword(message) };

@@ -8,7 +8,7 @@ import type { ResourceKey } from '../model/keys.ts';
 import type { Entry } from '../plan/claim-book.ts';
 import type { Flow } from '../plan/cycles.ts';
 import { decide, type Decision, factsOf, flowIn } from '../plan/decide.ts';
-import type { Contest, Facts } from '../plan/facts.ts';
+import type { Facts } from '../plan/facts.ts';
 import { isHandOver, shouldGiveUpTakeover } from '../plan/hand-over.ts';
 import { outcomesOf } from '../plan/outcomes.ts';
 import {
@@ -101,8 +101,8 @@ export class TargetReconciler {
     return new TargetRun(this.#options.store, this.#memory);
   }
 
-  #settle(contest: Contest, { outcome, remarks, wroteFor }: Settlement): void {
-    for (const [entry, own] of outcomesOf(contest, outcome, remarks)) {
+  #settle(facts: Facts, { outcome, remarks, wroteFor }: Settlement): void {
+    for (const [entry, own] of outcomesOf(facts, outcome, remarks)) {
       const changed = this.#options.claims.book.settle(entry, own);
       const wrote = entry.claim === wroteFor;
       if (changed || wrote) this.#options.onOutcome(entry, wrote);

@@ -3,7 +3,7 @@ import { type Outcome, type Owner, PENDING, RELEASED, SYNCED } from '../model/cl
 import type { Entry } from './claim-book.ts';
 import { winnerOf } from './contest.ts';
 import type { Decision } from './decide.ts';
-import type { Contest, Remarks } from './facts.ts';
+import type { Contest, Facts, Remarks } from './facts.ts';
 
 /** The outcome of a target by its plan. `undefined`: the target is in its desired state. Plans that still act are pending. */
 export function outcomeOf(plan: Decision['plan']): Outcome | undefined {
@@ -19,12 +19,12 @@ export function conflict(message: string, isInternal?: true): Outcome {
 }
 
 /**
- * @param contest the claims on one target
+ * @param contest the claims on one target, and whether it exists
  * @param outcome of the target; `undefined`: it is in its desired state
  * @param remarks outcomes of claims that differ from it
  */
 export function* outcomesOf(
-  contest: Contest,
+  contest: Contest & Pick<Facts, 'presence'>,
   outcome: Outcome | undefined,
   remarks?: Remarks,
 ): Iterable<readonly [Entry, Outcome]> {
@@ -34,8 +34,9 @@ export function* outcomesOf(
   for (const entry of contest.entries) {
     const { mode, owner } = entry.claim;
     if (mode === 'release') {
-      // A release claim is done once the target no longer carries its owner's mark.
-      yield [entry, contest.markedBy === owner.key ? (remarks?.release ?? outcome ?? RELEASED) : RELEASED];
+      // A release claim is done once the target no longer carries its owner's mark. Where the target could not be read, it may carry it.
+      const mayBeOwned = contest.markedBy === owner.key || (contest.presence === 'unknown' && winner === undefined);
+      yield [entry, mayBeOwned ? (remarks?.release ?? outcome ?? RELEASED) : RELEASED];
     } else if (mode === 'own' && lost !== undefined && entry !== winner) {
       yield [entry, lost];
     } else {

@@ -1,0 +1,48 @@
+/** The outcome of a claim by the outcome of its target. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { type ClaimMode, type Outcome, type OutcomeState, PENDING } from '../model/claim.ts';
+import { LeaveShape } from '../model/leave-shape.ts';
+import type { RuleKey } from '../model/keys.ts';
+import type { Entry } from './claim-book.ts';
+import type { Facts } from './facts.ts';
+import { outcomesOf } from './outcomes.ts';
+
+const RULE = 'mirrors:a/a';
+const failed: Outcome = { state: 'error', reason: 'Forbidden', message: 'no' };
+
+function entryOf(key: RuleKey, mode: ClaimMode): Entry {
+  const owner = { key, title: key, rank: key };
+  const shape = new LeaveShape('Reason', 'message');
+  return { claim: { owner, target: 'c:Secret/x/x', mode, source: undefined, shape }, outcome: PENDING };
+}
+
+/** The outcome of a release claim. */
+function released(
+  presence: Facts['presence'],
+  markedBy: RuleKey | undefined,
+  outcome: Outcome | undefined,
+  ...others: readonly Entry[]
+): OutcomeState | undefined {
+  const release = entryOf(RULE, 'release');
+  const contest = { entries: [release, ...others], markedBy, viewOf: () => ({ state: 'unknown' }) as const, now: 0 };
+  const outcomes = new Map(outcomesOf({ ...contest, presence }, outcome));
+  return outcomes.get(release)?.state;
+}
+
+test('a target is released when it is known to carry no mark of the rule', () => {
+  assert.equal(released('absent', undefined, failed), 'released');
+  assert.equal(released('present', undefined, failed), 'released');
+  assert.equal(released('present', 'mirrors:a/b', failed), 'released');
+  assert.equal(released('present', RULE, failed), 'error');
+});
+
+test('a target that could not be read is not released', () => {
+  assert.equal(released('unknown', undefined, failed), 'error');
+  assert.equal(released('unknown', undefined, undefined), 'released');
+});
+
+test('a target that another rule creates is released', () => {
+  assert.equal(released('unknown', undefined, failed, entryOf('mirrors:a/b', 'own')), 'released');
+});

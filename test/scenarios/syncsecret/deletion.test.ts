@@ -1,0 +1,311 @@
+/** The deletion of a tenant's SyncSecret leaves nothing, and does not wait for long. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import type { Json, TestApi } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { installTenant } from '../../support/sync-secret-install.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import type { Chain } from './support.ts';
+import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+afterEach(async () => await scene.clear());
+after(async () => await scene.close());
+
+const FOREIGN = 'example.com/foreign';
+const VALUES = { a: 'one' };
+/** Enough for a status before the end. */
+const LIMIT_MS = 8000;
+const SHORT_LIMIT = ['--deletion-timeout=1s'];
+/** Longer than all automatic effects of a deletion take. */
+const SETTLE_MS = 1500;
+
+interface Running {
+  readonly tenant: Tenant;
+  ccm: Keyferry;
+  manager: Keyferry;
+  readonly object: Json;
+  readonly chain: Chain;
+}
+
+/** Both programs and a SyncSecret with its copy and Secret. */
+async function running(name: string, args = [`--deletion-timeout=${LIMIT_MS}ms`]): Promise<Running> {
+  const tenant = await scene.tenant();
+  const [ccm, manager] = await Promise.all([scene.ccm(tenant, { args }), scene.manager()]);
+  const object = await scene.create('default', name, VALUES);
+  const chain = await scene.arrived(tenant, object, VALUES);
+  await scene.phase(object, 'Synced');
+  return { tenant, ccm, manager, object, chain };
+}
+
+const remove = async (object: Json, api: TestApi = scene.tenantApi): Promise<boolean> =>
+  await api.delete(syncSecretPath(object.metadata.namespace, object.metadata.name));
+const removeFinalizers = async (object: Json, api: TestApi): Promise<void> => {
+  await api.patch(syncSecretPath(object.metadata.namespace, object.metadata.name), { metadata: { finalizers: null } });
+};
+
+/** Waits until a cause is in the status of a SyncSecret that is being deleted. */
+async function says(object: Json, message: RegExp): Promise<void> {
+  const done = await scene.phase(object, 'Terminating', { reason: 'Terminating', message });
+  assert.notEqual(done.metadata.deletionTimestamp, undefined);
+}
+
+/** Waits until the SyncSecret is gone with a Warning event that has the cause, although its copy is still there. */
+async function abandoned({ tenant, object }: Running, message: RegExp): Promise<void> {
+  await scene.gone(scene.tenantApi, object);
+  const event = await scene.event(object, 'DeletionTimeout', message);
+  assert.equal(event.type, 'Warning');
+  assert.notEqual(await scene.findCopy(tenant, object), undefined);
+}
+
+async function allGone({ object, chain }: Running): Promise<void> {
+  await scene.gone(scene.tenantApi, object);
+  await scene.gone(scene.managementApi, chain.copy, chain.secret);
+}
+
+async function disconnect({ ccm }: Running): Promise<void> {
+  await scene.clusters.link.refuse();
+  await waitFor(async () => (await ccm.metric('kubelb_ccm_kubelb_cluster_connected')) === 0);
+}
+
+describe('the deletion of a SyncSecret', () => {
+  const down = /^SyncSecret is being deleted; the cluster management does not answer$/;
+
+  it('ends at the time limit with the management cluster down, and the copy goes when that is back', async () => {
+    const run = await running('down');
+    await disconnect(run);
+    await remove(run.object);
+    await says(run.object, down);
+    await abandoned(run, /Last state: the cluster management does not answer$/);
+    await scene.clusters.link.accept();
+    await allGone(run);
+  });
+
+  it('ends at the time limit with a management cluster that is silent', async () => {
+    const run = await running('silent', SHORT_LIMIT);
+    scene.clusters.link.partition();
+    await remove(run.object);
+    await abandoned(run, /(?:)/);
+    scene.clusters.link.heal();
+    await allGone(run);
+  });
+
+  it('ends at the time limit without the permission, and the copy goes when that is back', async () => {
+    const run = await running('forbidden');
+    const { namespace, token } = run.tenant;
+    const binding = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings/keyferry-syncsecret-ccm`;
+    await scene.managementApi.delete(binding);
+    using client = scene.clusters.managementPlane.client({ token });
+    await waitFor(async () => (await client.raw('GET', syncSecretsPath(namespace))).status === 403);
+    await remove(run.object);
+    const refusal = 'the API server refused it \\(Forbidden\\); see the log of the operator$';
+    await says(run.object, new RegExp(`^SyncSecret is being deleted; ${refusal}`));
+    await abandoned(run, new RegExp(`Last state: ${refusal}`));
+    await installTenant(scene.clusters.managementPlane, namespace);
+    await allGone(run);
+  });
+
+  it('ends at the time limit without a manager, and copy and Secret go when there is one', async () => {
+    const run = await running('unmanaged');
+    await run.manager.kill9();
+    await remove(run.object);
+    const held = 'the copy is being deleted and waits for its finalizers$';
+    await says(run.object, new RegExp(`^SyncSecret is being deleted; ${held}`));
+    await abandoned(run, new RegExp(`Last state: ${held}`));
+    await scene.manager();
+    await allGone(run);
+  });
+
+  it('goes on after a restart, and the copy goes later', async () => {
+    const run = await running('restarted');
+    await disconnect(run);
+    await remove(run.object);
+    await says(run.object, down);
+    await run.ccm.kill9();
+    run.ccm = await scene.ccm(run.tenant, { args: SHORT_LIMIT });
+    await abandoned(run, /(?:)/);
+    await run.ccm.kill9();
+    await scene.clusters.link.accept();
+    await scene.ccm(run.tenant);
+    await allGone(run);
+  });
+
+  it('that was requested while the CCM did not run is tried, also after the time limit', async () => {
+    const run = await running('late');
+    await run.ccm.kill9();
+    await remove(run.object);
+    const { metadata } = await scene.tenantApi.get(syncSecretPath('default', 'late'));
+    const end = Date.parse(metadata.deletionTimestamp) + LIMIT_MS;
+    await waitFor(() => Date.now() > end, { message: 'the end of the time limit' });
+    await scene.ccm(run.tenant, { args: [`--deletion-timeout=${LIMIT_MS}ms`] });
+    await allGone(run);
+    const fieldSelector = 'involvedObject.name=late';
+    const events = await scene.tenantApi.list('/api/v1/namespaces/default/events', { fieldSelector });
+    assert.deepEqual(
+      events.map(({ reason }) => reason),
+      [],
+    );
+  });
+
+  it('leaves a SyncSecret that another client holds, without a copy', async () => {
+    const run = await running('held', SHORT_LIMIT);
+    const { object, chain, tenant } = run;
+    const path = syncSecretPath('default', 'held');
+    const finalizers = [...(await scene.tenantApi.get(path)).metadata.finalizers, FOREIGN];
+    await scene.tenantApi.patch(path, { metadata: { finalizers } });
+    await remove(object);
+    await scene.gone(scene.managementApi, chain.copy, chain.secret);
+    await says(object, /^SyncSecret is being deleted$/);
+    assert.deepEqual((await scene.tenantApi.get(path)).metadata.finalizers, [FOREIGN]);
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    const isAbsent = async (): Promise<boolean> => (await scene.findCopy(tenant, object)) === undefined;
+    await staysTrue(isAbsent, SETTLE_MS, 'there is no copy');
+    await removeFinalizers(object, scene.tenantApi);
+    await scene.gone(scene.tenantApi, object);
+  });
+
+  it('ends while somebody deletes the copy', async () => {
+    const run = await running('both');
+    await run.manager.kill9();
+    await remove(run.chain.copy, scene.managementApi);
+    await remove(run.object);
+    await says(run.object, /waits for its finalizers$/);
+    await scene.manager();
+    await allGone(run);
+  });
+
+  it('leaves no copy that is made meanwhile', async () => {
+    const run = await running('first', SHORT_LIMIT);
+    const { link } = scene.clusters;
+    for (const waits of [false, true]) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const rule = link.rule({
+        match: { method: 'POST', path: '/syncsecrets' },
+        fault: { kind: 'hold', until: promise },
+        times: 1,
+      });
+      const object = await scene.create('default', `second-${waits}`, VALUES);
+      await waitFor(() => rule.hits === 1, { message: 'the creation of the copy' });
+      await remove(object);
+      // After the time limit the finalizer is gone, and the copy is an orphan.
+      if (waits) await scene.gone(scene.tenantApi, object);
+      resolve();
+      await scene.gone(scene.tenantApi, object);
+      await waitFor(async () => (await scene.findCopy(run.tenant, object)) === undefined, { message: 'the copy' });
+    }
+    link.rule({ match: { method: 'POST', path: '/syncsecrets' }, fault: { kind: 'lose-answer' }, times: 1 });
+    const object = await scene.create('default', 'third', VALUES);
+    await remove(object);
+    await scene.gone(scene.tenantApi, object);
+    await remove(run.object);
+    await allGone(run);
+    assert.deepEqual(await scene.managementApi.list(syncSecretsPath(run.tenant.namespace)), []);
+  });
+});
+
+describe('a SyncSecret that is created again', () => {
+  it('has a copy of its own, and the old one goes', async () => {
+    const run = await running('again', SHORT_LIMIT);
+    await disconnect(run);
+    await remove(run.object);
+    await scene.gone(scene.tenantApi, run.object);
+    const object = await scene.create('default', 'again', { b: 'two' });
+    await scene.clusters.link.accept();
+    await scene.gone(scene.managementApi, run.chain.copy, run.chain.secret);
+    await scene.arrived(run.tenant, object, { b: 'two' });
+    await scene.phase(object, 'Synced');
+  });
+
+  it('while its old copy waits for a finalizer has a copy of its own, too', async () => {
+    const run = await running('again', SHORT_LIMIT);
+    const { copy } = run.chain;
+    const path = syncSecretPath(copy.metadata.namespace, copy.metadata.name);
+    const finalizers = [...(await scene.managementApi.get(path)).metadata.finalizers, FOREIGN];
+    await scene.managementApi.patch(path, { metadata: { finalizers } });
+    await remove(run.object);
+    await scene.gone(scene.tenantApi, run.object);
+    const object = await scene.create('default', 'again', { b: 'two' });
+    await scene.arrived(run.tenant, object, { b: 'two' });
+    await scene.phase(object, 'Synced');
+    await removeFinalizers(copy, scene.managementApi);
+    await allGone({ ...run, object: copy });
+    await scene.arrived(run.tenant, object, { b: 'two' });
+  });
+});
+
+it('a copy that loses its finalizers and is deleted is made again, and its old Secret goes', async () => {
+  const { object, chain, tenant, manager } = await running('stripped');
+  await manager.suspend();
+  await removeFinalizers(chain.copy, scene.managementApi);
+  await remove(chain.copy, scene.managementApi);
+  manager.resume();
+  await scene.gone(scene.managementApi, { ...chain.secret, kind: 'Secret' });
+  const renewed = await scene.arrived(tenant, object, VALUES);
+  assert.notEqual(renewed.copy.metadata.uid, chain.copy.metadata.uid);
+});
+
+describe('a namespace with 50 SyncSecrets', () => {
+  const many = async (tenant: Tenant, namespace: string): Promise<Json[]> => {
+    await scene.namespaces(namespace);
+    const names = Array.from({ length: 50 }, (_, index) => `n${index}`);
+    const objects = await Promise.all(names.map((name) => scene.create(namespace, name, VALUES)));
+    for (const object of objects) await scene.arrived(tenant, object, VALUES);
+    return objects;
+  };
+  const isGone = async (api: TestApi, namespace: string): Promise<void> => {
+    let status: Json;
+    const look = async (): Promise<boolean> => {
+      const found = await api.find(`/api/v1/namespaces/${namespace}`);
+      status = found?.status;
+      return found === undefined;
+    };
+    await waitFor(look, {
+      message: () => `namespace ${namespace} to be gone: ${JSON.stringify(status)}\n${scene.tail()}`,
+    });
+  };
+  const nothingLeft = async ({ namespace }: Tenant): Promise<void> => {
+    const left = async (): Promise<Json[]> => [
+      ...(await scene.managementApi.list(syncSecretsPath(namespace))),
+      ...(await scene.managementApi.list(`/api/v1/namespaces/${namespace}/secrets`)),
+    ];
+    await waitFor(async () => (await left()).length === 0, { message: 'all copies and Secrets to be gone' });
+  };
+
+  it('can be deleted in the tenant cluster', async () => {
+    const { tenant } = await scene.running();
+    await many(tenant, 'full');
+    await scene.tenantApi.delete('/api/v1/namespaces/full');
+    await isGone(scene.tenantApi, 'full');
+    await nothingLeft(tenant);
+  });
+
+  it('can be deleted in the tenant cluster while the management cluster is down', async () => {
+    const run = await running('one-more', SHORT_LIMIT);
+    await many(run.tenant, 'full-down');
+    await disconnect(run);
+    await scene.tenantApi.delete('/api/v1/namespaces/full-down');
+    await isGone(scene.tenantApi, 'full-down');
+    await scene.clusters.link.accept();
+    await remove(run.object);
+    await nothingLeft(run.tenant);
+  });
+
+  it('can be deleted in the management cluster, and then in the tenant cluster', async () => {
+    const { tenant, object } = await running('last', SHORT_LIMIT);
+    const objects = await many(tenant, 'full-there');
+    await scene.managementApi.delete(`/api/v1/namespaces/${tenant.namespace}`);
+    await isGone(scene.managementApi, tenant.namespace);
+    const [first] = objects;
+    const { status } = await waitFor(async () => {
+      const found = await scene.tenantApi.get(syncSecretPath('full-there', first.metadata.name));
+      return found.status.phase === 'Synced' ? undefined : found;
+    });
+    assert.match(status.phase, /^(Pending|Failed)$/);
+    await remove(object);
+    await scene.tenantApi.delete('/api/v1/namespaces/full-there');
+    await isGone(scene.tenantApi, 'full-there');
+  });
+});

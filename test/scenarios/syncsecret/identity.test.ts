@@ -1,0 +1,201 @@
+/** Two tenant clusters that use one tenant name: neither touches the copies of the other, also without the permission to read its identity. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, afterEach, before, describe, it } from 'node:test';
+
+import { readCrd } from '../../../scripts/crd/read-crds.ts';
+import type { ControlPlane } from '../../servers/control-plane.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { requestToken } from '../../support/service-account.ts';
+import { CCM_ACCOUNT, HOME, installCcm } from '../../support/sync-secret-install.ts';
+import { staysTrue, waitFor } from '../../support/wait-for.ts';
+import { syncSecretPath, SyncSecretScene } from './support.ts';
+
+let scene: SyncSecretScene;
+/** The other cluster of the same tenant name. */
+let other: ControlPlane;
+let otherKubeconfig: string;
+before(async () => {
+  [scene, other] = await Promise.all([SyncSecretScene.open(), startControlPlane({ controllerManager: false })]);
+  await other.api.apply(readCrd('syncsecrets'));
+  otherKubeconfig = await other.writeKubeconfig({ token: await installCcm(other) });
+});
+afterEach(async () => {
+  await scene.clear();
+  for (const object of await other.api.list('/apis/kubelb.k8c.io/v1alpha1/syncsecrets')) {
+    await remove(object, other.api, null);
+  }
+});
+after(async () => {
+  await other.stop();
+  await scene.close();
+});
+
+const VALUES = { a: 'one' };
+const ORIGIN = 'keyferry.dev/origin';
+/** Longer than all automatic effects take. */
+const SETTLE_MS = 1500;
+
+interface Pair {
+  readonly tenant: Tenant;
+  /** The CCM of the first cluster. */
+  ccm: Keyferry;
+  otherCcm: Keyferry;
+  /** The SyncSecrets of one name. */
+  readonly own: Json;
+  readonly others: Json;
+}
+
+/** A CCM in each cluster, and SyncSecrets of one name with their Secrets. */
+async function running(name: string): Promise<Pair> {
+  const tenant = await scene.tenant();
+  const [ccm, otherCcm] = await Promise.all([
+    scene.ccm(tenant),
+    scene.ccm(tenant, { kubeconfig: otherKubeconfig }),
+    scene.manager(),
+  ]);
+  const own = await scene.create('default', name, { a: 'own' });
+  const others = await scene.create('default', name, { a: 'others' }, {}, other.api);
+  await scene.arrived(tenant, own, { a: 'own' });
+  await scene.arrived(tenant, others, { a: 'others' });
+  await scene.phase(own, 'Synced');
+  await scene.phase(others, 'Synced', { api: other.api });
+  return { tenant, ccm, otherCcm, own, others };
+}
+
+/** Deletes a SyncSecret. @param finalizers `null`: no controller takes notice */
+async function remove({ metadata: { namespace, name } }: Json, api: TestApi, finalizers?: null): Promise<void> {
+  const path = syncSecretPath(namespace, name);
+  if (finalizers === null) await api.patch(path, { metadata: { finalizers } });
+  await api.delete(path);
+}
+
+/** Checks that the copy of a SyncSecret is not written while time passes. */
+async function untouched({ tenant }: Pair, object: Json): Promise<void> {
+  const version = async (): Promise<string> => (await scene.findCopy(tenant, object))?.metadata.resourceVersion;
+  const before = await version();
+  assert.notEqual(before, undefined);
+  await staysTrue(async () => (await version()) === before, SETTLE_MS, 'the copy is left alone');
+}
+
+async function copyGone({ tenant }: Pair, object: Json): Promise<void> {
+  await waitFor(async () => (await scene.findCopy(tenant, object)) === undefined, {
+    message: () => `the copy of ${object.metadata.name} to be gone\n${scene.tail()}`,
+  });
+}
+
+describe('two clusters with one tenant name', () => {
+  it('each delete their own copies alone', async () => {
+    const pair = await running('same');
+    await remove(pair.own, scene.tenantApi);
+    await copyGone(pair, pair.own);
+    await untouched(pair, pair.others);
+    // The other SyncSecret disappears without its CCM: its copy is an orphan of that cluster.
+    await pair.otherCcm.kill9();
+    await remove(pair.others, other.api, null);
+    await pair.ccm.kill9();
+    pair.ccm = await scene.ccm(pair.tenant);
+    await untouched(pair, pair.others);
+    await scene.create('default', 'same', VALUES);
+    await untouched(pair, pair.others);
+    await scene.ccm(pair.tenant, { kubeconfig: otherKubeconfig });
+    await copyGone(pair, pair.others);
+  });
+
+  it('leave a copy alone whose mark names a third cluster, and say so', async () => {
+    const pair = await running('moved');
+    const { own, tenant } = pair;
+    const path = syncSecretPath(tenant.namespace, own.metadata.uid);
+    const mark = `${randomUUID()}/default/moved`;
+    await scene.managementApi.patch(path, { metadata: { annotations: { [ORIGIN]: mark } } });
+    await scene.phase(own, 'Failed', { reason: 'Conflict', message: /already exists and is not managed by Keyferry/ });
+    await untouched(pair, own);
+    await remove({ metadata: { namespace: tenant.namespace, name: own.metadata.uid } }, scene.managementApi);
+    await scene.arrived(tenant, own, { a: 'own' });
+    await scene.phase(own, 'Synced');
+  });
+});
+
+describe('a CCM that cannot read the identity of its cluster', () => {
+  const role = '/apis/rbac.authorization.k8s.io/v1/clusterroles/keyferry-syncsecret-ccm';
+  const complaint = 'the identity of the cluster cannot be read';
+
+  /** Starts the CCM of the first cluster again without the permission. @returns a function that gives it back */
+  async function forbid(pair: Pair): Promise<() => Promise<unknown>> {
+    await pair.ccm.kill9();
+    const { rules } = await scene.tenantApi.get(role);
+    const fewer = rules.filter(({ resources }: Json) => !resources.includes('namespaces'));
+    assert.equal(fewer.length, rules.length - 1);
+    await scene.tenantApi.patch(role, { rules: fewer });
+    const { clusters } = scene;
+    using client = clusters.tenantPlane.client({
+      token: await requestToken(clusters.tenantPlane.api, HOME, CCM_ACCOUNT),
+    });
+    await waitFor(async () => (await client.raw('GET', '/api/v1/namespaces/kube-system')).status === 403);
+    pair.ccm = await scene.ccm(pair.tenant);
+    return async () => await scene.tenantApi.patch(role, { rules });
+  }
+
+  it('works, deletes no orphans until it can, and touches no copy of another cluster', async () => {
+    const pair = await running('same');
+    const { tenant, own, others } = pair;
+    const orphan = await scene.create('default', 'orphan', VALUES);
+    await scene.arrived(tenant, orphan, VALUES);
+    await scene.phase(orphan, 'Synced');
+    const { [ORIGIN]: mark } = (await scene.findCopy(tenant, own)).metadata.annotations;
+    const permit = await forbid(pair);
+    try {
+      await remove(orphan, scene.tenantApi, null);
+      await untouched(pair, own);
+      assert.equal((await scene.findCopy(tenant, own)).metadata.annotations[ORIGIN], mark, 'the mark stays');
+
+      const fresh = await scene.create('default', 'fresh', VALUES);
+      await scene.arrived(tenant, fresh, VALUES);
+      const { metadata } = await scene.findCopy(tenant, fresh);
+      assert.equal(metadata.annotations[ORIGIN], 'unknown/default/fresh');
+      await remove(own, scene.tenantApi);
+      await scene.gone(scene.tenantApi, own);
+      await copyGone(pair, own);
+      await untouched(pair, others);
+      await untouched(pair, orphan);
+      const warnings = pair.ccm.logs().filter(({ msg }) => msg === complaint);
+      assert.deepEqual(
+        warnings.map(({ level }) => level),
+        ['warn'],
+      );
+      assert.match(warnings[0].advice, /kube-system/);
+
+      await permit();
+      await copyGone(pair, orphan);
+      const isMarked = async (): Promise<boolean> =>
+        (await scene.findCopy(tenant, fresh)).metadata.annotations[ORIGIN] === mark.replace(/\/same$/, '/fresh');
+      await waitFor(isMarked, { message: () => `the mark with the identity\n${scene.tail()}` });
+      await untouched(pair, others);
+    } finally {
+      await permit();
+    }
+  });
+});
+
+it('an orphan is deleted although the identity of the cluster is read last, and there is no other SyncSecret', async () => {
+  const tenant = await scene.tenant();
+  const [ccm] = await Promise.all([scene.ccm(tenant), scene.manager()]);
+  const object = await scene.create('default', 'alone', VALUES);
+  const { copy, secret } = await scene.arrived(tenant, object, VALUES);
+  await scene.phase(object, 'Synced');
+  await ccm.kill9();
+  await remove(object, scene.tenantApi, null);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { tenantProxy } = scene.clusters;
+  tenantProxy.reset();
+  tenantProxy.rule({ match: { path: '/kube-system' }, fault: { kind: 'hold', until: promise } });
+  await scene.ccm(tenant);
+  const isDecided = (): boolean => tenantProxy.requests.some(({ url }) => url.includes('/syncsecrets/alone'));
+  await waitFor(isDecided, { message: 'the orphan to be looked at' });
+  await staysTrue(async () => (await scene.findCopy(tenant, object)) !== undefined, SETTLE_MS, 'the copy is there');
+  resolve();
+  await scene.gone(scene.managementApi, copy, secret);
+});
