@@ -72,14 +72,14 @@ async function disconnect({ ccm }: Running): Promise<void> {
 }
 
 describe('the deletion of a SyncSecret', () => {
-  const down = /^SyncSecret is being deleted; the cluster management does not answer$/;
+  const down = /^SyncSecret is being deleted; the management cluster does not answer$/;
 
   it('ends at the time limit with the management cluster down, and the copy goes when that is back', async () => {
     const run = await running('down');
     await disconnect(run);
     await remove(run.object);
     await says(run.object, down);
-    await abandoned(run, /Last state: the cluster management does not answer$/);
+    await abandoned(run, /Last state: the management cluster does not answer$/);
     await scene.clusters.link.accept();
     await allGone(run);
   });
