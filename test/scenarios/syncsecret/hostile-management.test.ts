@@ -93,6 +93,8 @@ it('changes nothing in the tenant’s cluster but phase and a clipped condition'
     ({ metadata }) => metadata.name,
   );
   assert.deepEqual(new Set(names), new Set(['mine', 'other']));
+  // Events, and the lines of the audit log, come after the objects have changed.
+  await scene.requests(victim).settled();
   const writes = (await readAuditLog(tenantPlane, ccmUser))
     .slice(requests)
     .filter(({ verb }) => !['get', 'list', 'watch'].includes(verb))

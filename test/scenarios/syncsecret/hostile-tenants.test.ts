@@ -128,6 +128,14 @@ async function temporary(object: Json): Promise<AsyncDisposable & { readonly pat
   return { path, [Symbol.asyncDispose]: async () => void (await admin.delete(path)) };
 }
 
+/** Waits until the server refuses new Secrets with this status: it knows a new object of admission only after a moment. */
+async function refusesSecrets(namespace: string, status: number, path: string): Promise<void> {
+  const probe = { query: { dryRun: 'All' }, body: { metadata: { name: 'probe' } } };
+  const attempt = async (): Promise<number> =>
+    (await admin.raw('POST', `/api/v1/namespaces/${namespace}/secrets`, probe)).status;
+  await waitFor(async () => (await attempt()) === status, { message: `${path} to be in force` });
+}
+
 describe('labels and annotations', () => {
   it('that any controller obeys reach no Secret, and nothing reaches another namespace', async () => {
     await startAll();
@@ -358,6 +366,7 @@ describe('what a tenant reads', () => {
       // As the quota controller would count.
       const status = { hard: { 'count/secrets': '1' }, used: { 'count/secrets': '1' } };
       await admin.patch(`${quota.path}/status`, { status });
+      await refusesSecrets(namespace, 403, quota.path);
       await read(await attack('over-quota'), 'Failed', /a quota of the namespace is used up/);
     }
     {
@@ -378,10 +387,7 @@ describe('what a tenant reads', () => {
           },
         ],
       });
-      const probe = { query: { dryRun: 'All' }, body: { metadata: { name: 'probe' } } };
-      await waitFor(async () => (await admin.raw('POST', '/api/v1/namespaces/default/secrets', probe)).status === 500, {
-        message: `${webhook.path} to be in force`,
-      });
+      await refusesSecrets('default', 500, webhook.path);
       await read(await attack('webhook'), 'Failed', /the API server refused it/);
     }
     await using policy = await refuse(admin, 'hidden-policy', {

@@ -22,6 +22,9 @@ const OFFERED_SELECTOR = Object.entries(OFFERED)
   .map(([key, value]) => `${key}=${value}`)
   .join(',');
 
+/** The label of Secrets that the manager has made. */
+const MADE_SELECTOR = 'keyferry.dev/copy=syncsecret';
+
 type Values = Readonly<Record<string, string>>;
 
 export const syncSecretsPath = (namespace: string): string => `${API}/namespaces/${namespace}/syncsecrets`;
@@ -145,7 +148,7 @@ export class SyncSecretScene {
     );
   }
 
-  /** Waits until the Secret of the SyncSecret that `find` returns has exactly these values. */
+  /** Waits until the Secret of the SyncSecret that `find` returns has exactly these values. The copy is at least as new as the Secret. */
   async holds(what: string, find: () => Promise<Json>, values: Values, limitMs?: number): Promise<Chain> {
     const wanted = this.data(values);
     let copy: Json;
@@ -153,7 +156,10 @@ export class SyncSecretScene {
     const look = async (): Promise<Chain | false> => {
       copy = await find();
       secret = copy === undefined ? undefined : await this.findSecret(copy);
-      return secret !== undefined && sameData(secret.data ?? {}, wanted) && { copy, secret };
+      if (secret === undefined || !sameData(secret.data ?? {}, wanted)) return false;
+      // The manager writes the copy before the Secret, so the first read may be without its finalizer.
+      const latest = await find();
+      return latest?.metadata.uid === copy.metadata.uid && { copy: latest, secret };
     };
     const message = (): string =>
       `the Secret of ${what}; copy ${copy === undefined ? 'missing' : JSON.stringify(copy.status ?? 'without status')}, ` +
@@ -233,7 +239,10 @@ export class SyncSecretScene {
     return this.#operators.map(({ output }) => output.trimEnd().split('\n').slice(-8).join('\n')).join('\n---\n');
   }
 
-  /** Stops the programs and the faults, and deletes all SyncSecrets and offered Secrets. For `afterEach`. */
+  /**
+   * Stops the programs and the faults, and deletes all SyncSecrets, offered Secrets and Secrets of SyncSecrets: the garbage collector
+   * would delete those during the next test. For `afterEach`.
+   */
   async clear(): Promise<void> {
     const { link, tenantProxy, managerProxy } = this.clusters;
     for (const operator of this.#operators) {
@@ -249,8 +258,10 @@ export class SyncSecretScene {
     }
     for (const api of [this.tenantApi, this.managementApi]) {
       for (const object of await api.list(`${API}/syncsecrets`)) await remove(api, { ...object, kind: 'SyncSecret' });
-      const offered = await api.list('/api/v1/secrets', { labelSelector: OFFERED_SELECTOR });
-      for (const object of offered) await remove(api, { ...object, kind: 'Secret' });
+      for (const labelSelector of [OFFERED_SELECTOR, MADE_SELECTOR]) {
+        const secrets = await api.list('/api/v1/secrets', { labelSelector });
+        for (const object of secrets) await remove(api, { ...object, kind: 'Secret' });
+      }
     }
   }
 
