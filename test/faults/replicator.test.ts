@@ -109,7 +109,7 @@ test('of two replicators one works, and after kill -9 the other continues and re
   const standby = await scene.operator();
   await standby.ready();
   await scene.converged();
-  const from = performance.now();
+  const from = await scene.caughtUp();
   await scene.changeSources();
   await scene.converged();
   await scene.assertWrites(from, 1);

@@ -92,10 +92,9 @@ export class FaultScene implements AsyncDisposable {
     }
     for (const operator of this.#operators) if (operator.running) assert.equal((await operator.stop()).code, 0);
     this.proxy.clearRules();
-    const from = performance.now();
+    const from = await this.caughtUp();
     const keyferry = await this.start(...args);
     await this.watchesOpen();
-    // This also waits until the observer has seen all earlier events.
     const written = await this.writesSince(from);
     if (this.#restarts > 0) assert.equal(written.size, 0, 'a start writes nothing');
     this.#restarts += 1;
@@ -182,9 +181,12 @@ export class FaultScene implements AsyncDisposable {
     return performance.now() - from;
   }
 
-  /** How often each copy was written since `at`, deletions included. Waits until the observer has received all events. */
+  /**
+   * How often each copy was written since `at`, deletions included. Waits until the observer has received all events. If there were writes
+   * before, `at` must be of `caughtUp`.
+   */
   async writesSince(at: number): Promise<ReadonlyMap<string, number>> {
-    await this.#caughtUp();
+    await this.caughtUp();
     const counts = new Map<string, number>();
     for (const { object, at: when } of this.events) {
       const { namespace, name } = object?.metadata ?? {};
@@ -257,8 +259,12 @@ export class FaultScene implements AsyncDisposable {
     }
   }
 
-  /** Creates a labeled marker object; its event arrives after all earlier ones. */
-  async #caughtUp(): Promise<void> {
+  /**
+   * Waits until the observer has received the events of all earlier writes: on a busy machine they arrive after the copies are seen in
+   * a list. Creates a labeled marker object for this; its event arrives after all earlier ones.
+   * @returns the time after these events, for `writesSince`
+   */
+  async caughtUp(): Promise<number> {
     if ((await this.api.find('/api/v1/namespaces/marker')) === undefined) await this.namespaces('marker');
     const name = `marker-${performance.now().toFixed(3)}`;
     const metadata = { name, namespace: 'marker', labels: { [this.#controller.copyLabel]: 'marker' } };
@@ -266,6 +272,7 @@ export class FaultScene implements AsyncDisposable {
     await waitFor(() => this.events.some(({ object }) => object?.metadata.name === name), {
       message: 'the observer to see the last event',
     });
+    return performance.now();
   }
 }
 
