@@ -113,11 +113,11 @@ export class Keyferry {
     return this.#stdout + this.#stderr;
   }
 
-  /** The log lines as objects, without lines that are not a JSON object. */
+  /** The complete log lines as objects, without lines that are not a JSON object. */
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
   logs(): any[] {
-    return this.output
-      .split('\n')
+    return [this.#stdout, this.#stderr]
+      .flatMap((text) => text.slice(0, text.lastIndexOf('\n') + 1).split('\n'))
       .filter((line) => line.startsWith('{') && line.endsWith('}'))
       .map((line) => JSON.parse(line) as unknown);
   }
