@@ -110,7 +110,8 @@ export class Exchange {
         void this.#hold(fault.until);
         return undefined;
       case 'respond':
-        return this.#respond(fault);
+        void this.#respond(fault);
+        return undefined;
       case 'truncate':
         this.truncate(fault.lines ?? 0);
         return this.#forward();
@@ -214,8 +215,10 @@ export class Exchange {
     return start + Math.max(1, Math.floor((end - start) / 2));
   }
 
-  #respond(fault: Extract<Fault, { kind: 'respond' }>): void {
-    const { status, headers, body = '' } = fault;
+  async #respond(fault: Extract<Fault, { kind: 'respond' }>): Promise<void> {
+    const { status, headers, body = '', until } = fault;
+    if (until !== undefined) await until;
+    if (this.#ended) return;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const type = typeof body === 'string' ? 'text/plain' : 'application/json';
     this.record.status = status;

@@ -136,6 +136,18 @@ describe('fault proxy before a real API server', () => {
     assert.ok(await plane.api.find(`${SECRETS}/${held.metadata.name}`));
   });
 
+  it('holds its own answer until it is released', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const fault = { ...kubernetesFault(429), until: promise };
+    const rule = proxy.rule({ match: { method: 'POST' }, fault, times: 1 });
+    let isAnswered = false;
+    const call = assert.rejects(api.create(secret()), { status: 429 }).finally(() => (isAnswered = true));
+    await waitFor(() => rule.hits === 1);
+    await staysTrue(() => !isAnswered, 100, 'no answer');
+    resolve();
+    await call;
+  });
+
   it('stalls later requests', async () => {
     proxy.rule({ match: { path: '/secrets' }, fault: { kind: 'stall' }, times: 1 });
     await assert.rejects(api.get(SECRETS, { timeoutMs: 200 }), /no answer within 200 ms/);

@@ -32,12 +32,13 @@ export type Fault =
   | { readonly kind: 'delay'; readonly ms: number }
   /** The request is held until the test releases it. */
   | { readonly kind: 'hold'; readonly until: Promise<void> }
-  /** The proxy answers; a body that is an object is sent as JSON. */
+  /** The proxy answers, at once or when the test releases the answer; a body that is an object is sent as JSON. */
   | {
       readonly kind: 'respond';
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
       readonly body?: unknown;
+      readonly until?: Promise<void>;
     }
   /** This many complete lines of the answer (default 0), half of the next, and the connection breaks. */
   | { readonly kind: 'truncate'; readonly lines?: number };
@@ -112,7 +113,10 @@ export class RuleSet {
 }
 
 /** A `respond` fault with the answer of Kubernetes for these codes. */
-export function kubernetesFault(status: 409 | 410 | 429 | 500 | 503 | 504, retryAfterSeconds?: number): Fault {
+export function kubernetesFault(
+  status: 409 | 410 | 429 | 500 | 503 | 504,
+  retryAfterSeconds?: number,
+): Extract<Fault, { kind: 'respond' }> {
   const reasons = {
     409: 'Conflict',
     410: 'Expired',

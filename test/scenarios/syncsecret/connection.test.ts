@@ -7,12 +7,13 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { Keyferry } from '../../support/keyferry.ts';
+import { stopRenewals } from '../../support/stop-renewals.ts';
 import { requestToken } from '../../support/service-account.ts';
 import { CCM_ACCOUNT } from '../../support/sync-secret-install.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { currentStretch } from '../../support/yardstick.ts';
-import { SyncSecretScene } from './support.ts';
+import { syncSecretPath, SyncSecretScene } from './support.ts';
 
 /** Below the time between two checks of the kubeconfig. */
 const SOON_MS = 10_000;
@@ -99,21 +100,30 @@ it('a write to the management cluster that waits longer than the Lease lasts is 
     '--leader-elect-retry-period=500ms',
     `--leader-elect-lease-duration=${3 * slower}s`,
     `--leader-elect-renew-deadline=${deadlineS}s`,
+    // While the first write is refused, the second one waits.
+    '--kube-max-concurrent-writes=1',
   ];
   const tenant = await scene.tenant();
   const [ccm] = await Promise.all([scene.ccm(tenant, { args: election }), scene.manager()]);
   await scene.namespaces('fenced');
   await scene.arrived(tenant, await scene.create('fenced', 'before', { a: 'one' }), { a: 'one' });
-  tenantProxy.rule({ match: { path: '/leases/' }, fault: { kind: 'stall' } });
   const isWrite = ({ method }: { method: string }): boolean => method !== 'GET';
-  link.rule({ match: isWrite, fault: kubernetesFault(429, deadlineS + 2) });
-  link.reset();
-  await Promise.all([1, 2, 3].map(async (n) => await scene.create('fenced', `after-${n}`, { a: 'two' })));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const rule = link.rule({ match: isWrite, fault: { ...kubernetesFault(429, deadlineS + 1), until: promise } });
+  const names = ['after-1', 'after-2', 'after-3'];
+  for (const name of names) await scene.create('fenced', name, { a: 'two' });
+  const areCopied = async (): Promise<boolean> => {
+    const objects = await Promise.all(names.map((name) => scene.tenantApi.get(syncSecretPath('fenced', name))));
+    return rule.hits > 0 && objects.every(({ metadata }) => metadata.finalizers !== undefined);
+  };
+  await waitFor(areCopied, { message: 'the leader to write the first copy, and to have more of them to write' });
+  await stopRenewals(tenantProxy);
+  // The hold begins with the time of the leader.
+  resolve();
+  const from = performance.now();
   assert.equal((await ccm.ended()).code, 1, ccm.output);
   assert.match(ccm.output, /lost leadership/);
-  const [first, ...others] = link.requests.filter(isWrite);
-  assert.ok(first !== undefined, 'the leader began to write');
-  const late = others.filter(({ at }) => at > first.at + deadlineS * 1000);
+  const late = link.requests.filter((one) => isWrite(one) && one.at > from + deadlineS * 1000);
   assert.deepEqual(late, [], 'nothing is sent after the Lease ran out');
   assert.match(ccm.output, /not sent, another replica may be leading/, 'writes were waiting');
 });
