@@ -52,7 +52,7 @@ const rule = z.strictObject({
   lastSyncTime: z
     .string()
     .nullable()
-    .meta({ description: 'RFC 3339; null if there was no sync, or for a SyncSecret, which has no such time.' }),
+    .meta({ description: 'RFC 3339; null if there was no sync. For a SyncSecret: since when it is synced.' }),
   copies: z.array(z.strictObject(copy)).meta({ description: 'Existing copies.' }),
   failing: z.array(failing).meta({ description: 'All targets that are not up to date.' }),
 });

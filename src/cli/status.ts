@@ -91,7 +91,7 @@ function tables(
       rule.state,
       rule.ready ? 'True' : 'False',
       String(rule.copies.length),
-      rule.lastSyncTime ?? '-',
+      rule.lastSyncTime ?? 'never',
       `${rule.reason}: ${rule.message}`,
     ]),
   );

@@ -162,7 +162,7 @@ class SyncSecretReader implements RuleReader {
           : `syncsecret ${rule.propagated}/${uid} in management`,
       ],
       ...state,
-      lastSyncTime: null,
+      lastSyncTime: state.ready ? (rule.status.conditions?.[0]?.lastTransitionTime ?? null) : null,
       copies: hasSecret ? [copyOf(snapshot, secret)] : [],
       failing: state.ready || !isHere ? [] : failingOf(snapshot, key),
     };

@@ -25,7 +25,7 @@ export interface RuleStatus {
   readonly ready: boolean;
   readonly reason: string;
   readonly message: string;
-  /** RFC 3339; `null`: never, or not recorded. */
+  /** RFC 3339; `null`: never. For a SyncSecret: since when it is synced. */
   readonly lastSyncTime: string | null;
   readonly copies: readonly CopyStatus[];
   /** Every target that is not up to date, as far as the permissions of the caller reach. */
