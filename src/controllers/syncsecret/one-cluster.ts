@@ -94,8 +94,10 @@ export class CcmWait {
     if (object === undefined || object.origin === 'another') return 0;
     const { namespace = '', finalizers, deletionTimestamp } = object.metadata;
     if (namespace.startsWith(TENANT_PREFIX) || finalizers.includes(SYNC_SECRET_FINALIZER)) return 0;
-    // It is deleted before anybody has served it.
-    if (deletionTimestamp !== undefined && !finalizers.includes(ORIGINAL_FINALIZER)) return Infinity;
+    // It is deleted before anybody has served it. With a status, another client holds it after the manager has let it go.
+    if (deletionTimestamp !== undefined && !finalizers.includes(ORIGINAL_FINALIZER)) {
+      return object.status.phase === undefined ? Infinity : 0;
+    }
     if (this.#hasCcm) return Infinity;
     if (this.#ccmFound) return CCM_MS;
     return this.#managerFound ? 0 : UNKNOWN_MS;
