@@ -9,11 +9,11 @@ const NOT_EVALUATED = '';
 
 /**
  * @param readVersion the version of the rule on the server; `undefined`: the object is not a rule any more. @throws ApiError
- * @param isOutdated the rule is not evaluated yet for a namespace that was added or deleted
+ * @param isOutdated the rule is not evaluated yet for a namespace that was added or deleted. Default: no rule depends on namespaces
  */
 export function liveRules(
   readVersion: (rule: RuleKey, signal: AbortSignal) => Promise<string | undefined>,
-  isOutdated: (rule: RuleKey) => boolean,
+  isOutdated: (rule: RuleKey) => boolean = () => false,
 ): RuleReconciler['getLive'] {
   const reads = new SingleFlight<RuleState>();
   const read = async (rule: RuleKey, signal: AbortSignal): Promise<RuleState> => {

@@ -2,117 +2,56 @@
 import type { Cause } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
-import type { Entry } from '../../copy/plan/claim-book.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
-import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import { orAborted } from '../../runtime/abort.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
-import type { Steps } from '../../runtime/slices.ts';
-import { liveRules } from '../common/live-rules.ts';
-import { ORIGIN_LABELS, SYNC_SECRET_FINALIZER, SYNC_SECRET_KIND } from './api.ts';
+import { ORIGIN_LABELS, SYNC_SECRET_FINALIZER } from './api.ts';
 import type { CopyStatus } from './copies.ts';
-import { Deletions } from './deletion.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { ORIGIN_ANNOTATION, PROPAGATED_ANNOTATION, UNKNOWN_CLUSTER } from './marks.ts';
-import type { SyncSecretMetrics } from './metrics.ts';
 import type { ManagementNamespaces } from './one-cluster.ts';
-import { Pending } from './pending.ts';
-import { ruleVersion, type SyncSecretRule } from './rule.ts';
+import type { SyncSecretRule } from './rule.ts';
 import { CopyShape } from './shapes.ts';
 import { tenantState } from './status.ts';
-import type { SyncSecrets } from './sync-secrets.ts';
+import { type Progress, SyncSecretReconciler, type SyncSecretReconcilerOptions } from './sync-secret-reconciler.ts';
 
 export const CCM_CONTROLLER = 'syncsecret-ccm';
 
-export interface CcmReconcilerOptions {
-  /** Name of the tenant cluster. */
-  readonly tenant: string;
+export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
   /** Name of the management cluster. */
   readonly management: string;
   /** The namespace of the copies. */
   readonly namespace: string;
-  readonly syncSecrets: SyncSecrets;
   readonly managementNamespaces: ManagementNamespaces;
   /** The uid of the tenant cluster, for the marks. `undefined`: not read yet. */
   readonly clusterUid: () => string | undefined;
   readonly copyOf: (name: string) => CopyStatus | undefined;
   /** Why the management cluster cannot be used. */
   readonly unreachable: () => Cause | undefined;
-  readonly metrics: SyncSecretMetrics | undefined;
-  /** Settles when the SyncSecrets have been listed, and the uid of the cluster is known. */
-  readonly synced: () => Promise<unknown>;
-  /** How long a deleted SyncSecret waits for the deletion of its copy, ms. */
-  readonly deletionTimeoutMs: number;
-  /** Wall clock, ms. */
-  readonly now: () => number;
 }
 
-export class CcmReconciler implements RuleReconciler {
+export class CcmReconciler extends SyncSecretReconciler {
   readonly name = CCM_CONTROLLER;
-  readonly getLive: RuleReconciler['getLive'];
   readonly #options: CcmReconcilerOptions;
-  readonly #pending = new Pending();
-  readonly #deletions: Deletions;
 
   constructor(options: CcmReconcilerOptions) {
-    this.#options = options;
-    const { syncSecrets, unreachable, deletionTimeoutMs, now } = options;
-    this.#deletions = new Deletions({
-      syncSecrets,
+    super(options, {
       target: 'its copy in the management cluster',
       // A manager in this cluster serves it from now on, but not while it is being deleted.
       marksOf: ({ metadata, propagated }) =>
         metadata.deletionTimestamp === undefined && propagated !== undefined ? [PROPAGATED_ANNOTATION] : [],
-      unreachable,
-      pending: this.#pending,
-      timeoutMs: deletionTimeoutMs,
-      now,
+      unreachable: options.unreachable,
     });
-    this.getLive = liveRules(
-      async (rule, signal) => await syncSecrets.readVersion(rule, signal),
-      () => false,
-    );
+    this.#options = options;
   }
 
-  async prepare(rule: RuleKey, signal: AbortSignal): Promise<void> {
+  async prepare(rule: RuleKey, signal: AbortSignal): Promise<undefined> {
     const { syncSecrets, synced, namespace } = this.#options;
     await orAborted(synced(), signal, 'waiting for the list of SyncSecrets');
     const object = syncSecrets.store.get(rule);
-    if (object === undefined || !this.#isActive(object)) return;
+    if (object === undefined || !this.isActive(object)) return;
     const isPrepared = object.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) && object.propagated === namespace;
     if (!isPrepared) await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
-  }
-
-  // eslint-disable-next-line require-yield -- nothing here takes long
-  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
-    const { syncSecrets, tenant, clusterUid, managementNamespaces } = this.#options;
-    const object = syncSecrets.store.get(rule);
-    if (object === undefined || !managementNamespaces.concerns(object)) return undefined;
-    const { namespace = '', name, uid, generation, creationTimestamp } = object.metadata;
-    const owner = {
-      key: rule,
-      title: `${SYNC_SECRET_KIND} ${namespace}/${name}`,
-      rank: `${creationTimestamp} ${uid}`,
-    };
-    const target = this.#copyKey(uid);
-    const shape = new CopyShape(rule, clusterUid() ?? UNKNOWN_CLUSTER, namespace, name, object.immutable);
-    const common = { owner, version: ruleVersion(object), sources: [] };
-    if (!this.#isActive(object)) {
-      const targets = new Set([target, ...view.ownedBy(rule)]);
-      const release = { owner, mode: 'release', source: undefined, shape } as const;
-      return { ...common, claims: Array.from(targets, (one) => ({ ...release, target: one })) };
-    }
-    const source = resourceKey(tenant, SYNC_SECRET.kind, namespace, name);
-    const own = {
-      owner,
-      target,
-      mode: 'own',
-      source,
-      isRuleSource: true,
-      sourceGeneration: generation,
-      shape,
-    } as const;
-    return { ...common, claims: [own] };
   }
 
   ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {
@@ -146,54 +85,41 @@ export class CcmReconciler implements RuleReconciler {
     return cluster === this.#options.clusterUid() && cluster !== UNKNOWN_CLUSTER ? 'delete' : 'keep';
   }
 
-  async updateStatus(
-    rule: RuleKey,
-    entries: Iterable<Entry>,
-    progress: RuleProgress,
-    signal: AbortSignal,
-  ): Promise<RunResult | undefined> {
-    const { syncSecrets, metrics, copyOf, unreachable, now } = this.#options;
-    const object = syncSecrets.store.get(rule);
-    if (object === undefined) {
-      syncSecrets.forget(rule);
-      metrics?.forget(rule);
-      this.#pending.forget(rule);
-      this.#deletions.forget(rule);
-      return undefined;
-    }
-    const isOutdated = progress.evaluated !== ruleVersion(object);
-    if (!this.#isActive(object)) {
-      return isOutdated ? undefined : await this.#deletions.update(rule, object, entries, signal);
-    }
-    this.#deletions.forget(rule);
-    if (isOutdated && progress.failure === undefined) return undefined;
-    const [entry] = entries;
-    const state = tenantState({
-      outcome: isOutdated ? undefined : entry?.outcome,
-      failure: progress.failure,
-      unreachable: unreachable(),
-      copy: copyOf(object.metadata.uid),
-    });
-    const { outcome } = entry ?? {};
-    if (outcome?.state === 'synced') metrics?.finished(rule, 'success');
-    else if (outcome?.state === 'error' || progress.failure !== undefined) metrics?.finished(rule, 'error');
-    if (state.phase === 'Pending') {
-      const waitMs = this.#pending.waitMs(rule, state.reason === 'Pending', now());
-      if (waitMs > 0) return { requeueAfterMs: waitMs };
-    } else {
-      this.#pending.done(rule, now());
-    }
-    await syncSecrets.writeStatus(rule, state, signal);
-    return undefined;
+  protected isServed(_rule: RuleKey, object: SyncSecretRule): boolean {
+    return this.#options.managementNamespaces.concerns(object);
   }
 
-  #copyKey(uid: string): ResourceKey {
+  /** One that is no longer to be copied is released as if it were deleted. */
+  protected isActive(object: SyncSecretRule): boolean {
+    return object.metadata.deletionTimestamp === undefined && this.#options.managementNamespaces.isToBeCopied(object);
+  }
+
+  protected targetOf({ metadata: { uid } }: SyncSecretRule): ResourceKey {
     const { management, namespace } = this.#options;
     return resourceKey(management, SYNC_SECRET.kind, namespace, uid);
   }
 
-  /** Whether the SyncSecret is to be copied. One that no longer is, is released as if it were deleted. */
-  #isActive(object: SyncSecretRule): boolean {
-    return object.metadata.deletionTimestamp === undefined && this.#options.managementNamespaces.isToBeCopied(object);
+  protected shapeOf(rule: RuleKey, { metadata: { namespace = '', name }, immutable }: SyncSecretRule): CopyShape {
+    return new CopyShape(rule, this.#options.clusterUid() ?? UNKNOWN_CLUSTER, namespace, name, immutable);
+  }
+
+  protected async report(
+    rule: RuleKey,
+    object: SyncSecretRule,
+    { entry, outcome, failure }: Progress,
+    signal: AbortSignal,
+  ): Promise<RunResult | undefined> {
+    const { syncSecrets, metrics, copyOf, unreachable, now } = this.#options;
+    const state = tenantState({ outcome, failure, unreachable: unreachable(), copy: copyOf(object.metadata.uid) });
+    if (entry?.outcome.state === 'synced') metrics?.finished(rule, 'success');
+    else if (entry?.outcome.state === 'error' || failure !== undefined) metrics?.finished(rule, 'error');
+    if (state.phase === 'Pending') {
+      const waitMs = this.pending.waitMs(rule, state.reason === 'Pending', now());
+      if (waitMs > 0) return { requeueAfterMs: waitMs };
+    } else {
+      this.pending.done(rule, now());
+    }
+    await syncSecrets.writeStatus(rule, state, signal);
+    return undefined;
   }
 }

@@ -16,7 +16,8 @@ import { MANAGER_CONTROLLER } from './manager-reconciler.ts';
 import { isReadMark, UNKNOWN_CLUSTER } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { ManagementNamespaces } from './one-cluster.ts';
-import { SyncSecrets } from './sync-secrets.ts';
+import { runningSyncSecrets } from './running-sync-secrets.ts';
+import type { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
 
 export const syncSecretCcm: ControllerEntry = {
@@ -56,22 +57,12 @@ class SyncSecretCcm implements Controller {
       for (const [rule] of this.#syncSecrets.store.all())
         if (managementNamespaces.has(namespaceOf(rule))) engine.enqueueRule(rule);
     });
-    this.#syncSecrets = new SyncSecrets({
+    this.#syncSecrets = runningSyncSecrets(context, COMPONENT, own, {
       controller: CCM_CONTROLLER,
-      api: cluster.api,
       learn: (rule) => {
         managementNamespaces.learn(rule);
       },
       isRule: (rule) => managementNamespaces.concerns(rule),
-      onChange: (rule, initial) => {
-        own.started(rule);
-        engine.enqueueRule(rule, initial ? 'low' : 'normal');
-      },
-      recordEvent: (event) => {
-        const { kind, namespace, name } = event.subject;
-        context.recordEvent(COMPONENT, event, { kind, namespace, name });
-      },
-      now: () => clock.now(),
     });
     const connected = metrics.registry.sampled(
       'kubelb_ccm_kubelb_cluster_connected',
@@ -92,7 +83,7 @@ class SyncSecretCcm implements Controller {
       for (const { claim } of engine.book.on(copyKey(name))) engine.enqueueStatus(claim.owner.key);
     });
     this.reconciler = new CcmReconciler({
-      tenant: cluster.api.cluster,
+      cluster: cluster.api.cluster,
       management: management.api.cluster,
       namespace: managementNamespace,
       syncSecrets: this.#syncSecrets,

@@ -9,7 +9,8 @@ import { ManagerReconciler, MANAGER_CONTROLLER } from './manager-reconciler.ts';
 import { COPY_LABEL, COPY_OF_SYNC_SECRET, isReadMark } from './marks.ts';
 import { SyncSecretMetrics } from './metrics.ts';
 import { CcmWait } from './one-cluster.ts';
-import { SyncSecrets } from './sync-secrets.ts';
+import { runningSyncSecrets } from './running-sync-secrets.ts';
+import type { SyncSecrets } from './sync-secrets.ts';
 import { watchSyncSecrets } from './watch.ts';
 
 export const syncSecretManager: ControllerEntry = {
@@ -32,25 +33,15 @@ class SyncSecretManager implements Controller {
 
   constructor(context: ControllerContext) {
     this.#context = context;
-    const { engine, cluster, clock, config, metrics } = context;
+    const { cluster, clock, config, metrics } = context;
     const own = new SyncSecretMetrics(metrics.registry, 'manager', () => clock.monotonic());
     const ccmWait = new CcmWait(config.controllers.includes(CCM_CONTROLLER), () => clock.monotonic());
-    this.#syncSecrets = new SyncSecrets({
+    this.#syncSecrets = runningSyncSecrets(context, COMPONENT, own, {
       controller: MANAGER_CONTROLLER,
-      api: cluster.api,
       learn: (rule) => {
         ccmWait.learn(rule);
       },
       isRule: ({ origin, propagated }) => propagated === undefined || origin === 'another',
-      onChange: (rule, initial) => {
-        own.started(rule);
-        engine.enqueueRule(rule, initial ? 'low' : 'normal');
-      },
-      recordEvent: (event) => {
-        const { kind, namespace, name } = event.subject;
-        context.recordEvent(COMPONENT, event, { kind, namespace, name });
-      },
-      now: () => clock.now(),
     });
     this.reconciler = new ManagerReconciler({
       cluster: cluster.api.cluster,

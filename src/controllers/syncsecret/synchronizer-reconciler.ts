@@ -97,14 +97,11 @@ export class SynchronizerReconciler implements RuleReconciler {
   constructor(options: SynchronizerReconcilerOptions) {
     this.#options = options;
     const { secrets } = options;
-    this.getLive = liveRules(
-      async (rule, signal) => {
-        const live = await this.#read(rule, signal);
-        // The metadata do not have this field.
-        return live && secretVersion({ ...live, immutable: secrets.get(rule)?.immutable === true });
-      },
-      () => false,
-    );
+    this.getLive = liveRules(async (rule, signal) => {
+      const live = await this.#read(rule, signal);
+      // The metadata do not have this field.
+      return live && secretVersion({ ...live, immutable: secrets.get(rule)?.immutable === true });
+    });
   }
 
   /** The Secret of this rule is read at the next evaluation, unless it is offered. */
