@@ -54,13 +54,15 @@ export function appliedContent(kind: Kind, there: Fields, last: Fields, { object
     const values = encoding === 'base64' ? withoutLineEnds(given) : given;
     content[name] = merged(mapIn(there, name), mapIn(last, name), values);
   }
-  const texts = stringsOf(object['stringData'], where, 'stringData');
-  for (const key of Object.keys(texts)) checkKey(where, 'stringData', key, '');
-  if (kind.overlay !== undefined) {
-    content[kind.overlay] = merged(mapIn(there, kind.overlay), mapIn(last, kind.overlay), texts);
-  } else if (kind === SECRET) {
-    const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
-    content['data'] = { ...mapIn(content, 'data'), ...(Object.fromEntries(encoded) as Fields) };
+  if (kind === SECRET || kind.overlay !== undefined) {
+    const texts = stringsOf(object['stringData'], where, 'stringData');
+    for (const key of Object.keys(texts)) checkKey(where, 'stringData', key, '');
+    if (kind.overlay === undefined) {
+      const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+      content['data'] = { ...mapIn(content, 'data'), ...(Object.fromEntries(encoded) as Fields) };
+    } else {
+      content[kind.overlay] = merged(mapIn(there, kind.overlay), mapIn(last, kind.overlay), texts);
+    }
   }
   const rest = { type: object['type'], immutable: object['immutable'] };
   if (rest.type !== undefined && rest.type !== null && typeof rest.type !== 'string') {
