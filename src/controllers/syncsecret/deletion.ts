@@ -1,6 +1,6 @@
 /**
- * The deletion of SyncSecrets, in both clusters: the finalizer stays until the copy or the Secret is gone, or until a time limit, and the
- * status says what the deletion waits for. What remains after the limit is an orphan, and is deleted as soon as that is possible.
+ * The deletion of SyncSecrets, in both clusters. The finalizer stays until the copy or the Secret is gone, or until a time limit. The status
+ * gives the reason of the wait. An object that remains after the limit is an orphan, and is deleted as soon as that is possible.
  */
 import { type Cause, isUnderWay } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';

@@ -1,4 +1,4 @@
-/** SyncSecrets as a kind of content: what a Secret has, described in a custom resource. */
+/** SyncSecrets as a kind of content: a custom resource that describes a Secret. */
 import type { Kind } from '../../copy/model/kind.ts';
 import { SYNC_SECRET_API_PATH, SYNC_SECRET_API_VERSION, SYNC_SECRET_KIND, SYNC_SECRET_PLURAL } from './api.ts';
 

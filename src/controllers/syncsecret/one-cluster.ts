@@ -69,7 +69,7 @@ export class CcmWait {
     this.#monotonic = monotonic;
   }
 
-  /** To be called with each SyncSecret of the cluster. What tenants write proves nothing. */
+  /** To be called with each SyncSecret of the cluster. Those in the namespaces of tenants prove nothing. */
   learn({ metadata: { namespace = '', finalizers }, origin, propagated }: SyncSecretRule): void {
     if (origin === 'another' || namespace.startsWith(TENANT_PREFIX)) return;
     if (propagated !== undefined) this.#ccmFound = true;
