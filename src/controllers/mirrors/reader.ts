@@ -10,6 +10,7 @@ import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
   byName,
+  copyStatus,
   type ControllerStatus,
   type CopyStatus,
   failingOf,
@@ -204,9 +205,7 @@ class MirrorReader implements RuleReader {
 }
 
 function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
-  const { kind, namespace, name } = parseResourceKey(key);
-  const annotations = snapshot.inventory.objects.get(key)?.annotations;
-  return { kind, namespace, name, sourceVersion: annotations?.[MIRROR_ANNOTATIONS.parentVersion] ?? '' };
+  return copyStatus(key, snapshot.inventory.objects.get(key), MIRROR_ANNOTATIONS.parentVersion);
 }
 
 function stateOf(mirror: SecretMirror): RuleState {

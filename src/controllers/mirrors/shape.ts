@@ -1,6 +1,7 @@
 /** The desired state of the copies of a SecretMirror: as ktsstudio/mirrors makes them, without metadata that must not be copied. */
 import type { DesiredState, FieldPatch, Shape, SourceLease, SourceView } from '../../copy/model/claim.ts';
-import { lengthProblem, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import type { Observed } from '../../copy/model/observed.ts';
+import { copiedMetadata, TOO_LARGE } from '../common/copied-metadata.ts';
 import { isCopied } from '../common/excluded-metadata.ts';
 import { MIRROR_ANNOTATIONS } from './api.ts';
 
@@ -24,13 +25,6 @@ const READ_ANNOTATIONS: ReadonlySet<string> = new Set([
 export function isReadOfCopies(annotation: string): boolean | undefined {
   return annotation === MIRROR_ANNOTATIONS.lastSyncAt ? undefined : READ_ANNOTATIONS.has(annotation);
 }
-
-/** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */
-const TOO_LARGE: DesiredState = {
-  kind: 'fail',
-  reason: 'TooLarge',
-  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other clients; Keyferry does not change it`,
-};
 
 export interface MirrorShapeOptions {
   /** `<namespace>/<name>` of the mirror. */
@@ -69,9 +63,9 @@ export class MirrorShape implements Shape {
     if (this.#last?.version !== source.version) {
       this.#last = {
         version: source.version,
-        labels: { ...copied(source.labels), [COPY_LABEL]: 'mirrors' },
+        labels: { ...copiedMetadata(source.labels, isCopied), [COPY_LABEL]: 'mirrors' },
         annotations: {
-          ...(this.#options.vaultPath === undefined ? copied(source.annotations) : {}),
+          ...(this.#options.vaultPath === undefined ? copiedMetadata(source.annotations, isCopied) : {}),
           [MIRROR_ANNOTATIONS.ownedBy]: this.#options.owner,
           ...this.#origin(source.lease),
           [RETAIN_ANNOTATION]: this.#options.retain ? 'true' : null,
@@ -146,11 +140,6 @@ export class RetainShape implements Shape {
   heldVersion(): undefined {
     return undefined;
   }
-}
-
-function copied(map: Readonly<Record<string, string>>): Record<string, string> {
-  const entries = Object.entries(map).filter(([key, value]) => isCopied(key) && lengthProblem(value) === undefined);
-  return Object.fromEntries(entries);
 }
 
 /** A time in the format of Go's `Time.String`, which the original writes to `last-sync-at`. */

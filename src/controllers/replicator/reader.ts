@@ -10,6 +10,7 @@ import {
   byName,
   type ControllerStatus,
   type CopyStatus,
+  copyStatus,
   failingOf,
   LIMITED,
   notReady,
@@ -154,7 +155,7 @@ class ReplicatorReader implements RuleReader {
       const ours =
         claim.mode === 'fill' ? isFilled(this.#names, target) : snapshot.claims.ownerOf(target, claim.target) === rule;
       if (!ours) continue;
-      copies.push(this.#copyOf(claim.target, target));
+      copies.push(copyStatus(claim.target, target, this.#names.version));
       const at = target.annotations[this.#names.at];
       if (at !== undefined && (lastSyncTime === null || at > lastSyncTime)) lastSyncTime = at;
     }
@@ -182,14 +183,9 @@ class ReplicatorReader implements RuleReader {
         : 'its source does not exist or has no copies';
       const owner = target.annotations[this.#names.by] ?? '';
       const reason = `${why}; ${orphanNote(snapshot, key)}`;
-      orphans.push({ system: REPLICATOR_CONTROLLER, ...this.#copyOf(key, target), owner, reason });
+      orphans.push({ system: REPLICATOR_CONTROLLER, ...copyStatus(key, target, this.#names.version), owner, reason });
     }
     return orphans;
-  }
-
-  #copyOf(key: ResourceKey, { annotations }: Observed): CopyStatus {
-    const { kind, namespace, name } = parseResourceKey(key);
-    return { kind, namespace, name, sourceVersion: annotations[this.#names.version] ?? '' };
   }
 }
 

@@ -2,8 +2,9 @@
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { KeyLists } from '../../copy/model/key-lists.ts';
-import { contentVersion } from '../../copy/model/observed.ts';
+import { versionOf } from '../../copy/model/observed.ts';
 import type { SyncSecretStatus } from './api.ts';
+import { SYNC_SECRET } from './kind.ts';
 import { statusOf } from './rule.ts';
 
 export interface CopyStatus {
@@ -29,8 +30,8 @@ export class CopyStatuses {
 
   readonly sink: WatchSink = {
     upsert: (object: KubeObject) => {
-      const { name, uid, resourceVersion, generation } = object.metadata;
-      const version = contentVersion({ uid, resourceVersion, generation: generation ?? 0 });
+      const { name, generation } = object.metadata;
+      const version = versionOf(object.metadata, SYNC_SECRET);
       this.#copies.set(name, { version, generation, status: statusOf(object, this.#lists) });
       this.#onChange(name);
       return true;

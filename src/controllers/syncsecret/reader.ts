@@ -12,6 +12,7 @@ import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from
 import type { Snapshot } from '../common/snapshot/snapshot.ts';
 import {
   byName,
+  copyStatus,
   type ControllerStatus,
   type CopyStatus,
   failingOf,
@@ -216,9 +217,7 @@ function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): bo
 }
 
 function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
-  const { kind, namespace, name } = parseResourceKey(key);
-  const annotations = snapshot.inventory.objects.get(key)?.annotations;
-  return { kind, namespace, name, sourceVersion: annotations?.[SOURCE_VERSION_ANNOTATION] ?? '' };
+  return copyStatus(key, snapshot.inventory.objects.get(key), SOURCE_VERSION_ANNOTATION);
 }
 
 function stateOf(rule: SyncSecretRule): RuleState {

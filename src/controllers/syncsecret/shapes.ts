@@ -1,9 +1,10 @@
 /** The desired state of the three kinds of copies. Pure. */
 import type { DesiredState, FieldPatch, Shape, SourceView } from '../../copy/model/claim.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
-import { LAST_APPLIED, MAX_KEPT, type Observed } from '../../copy/model/observed.ts';
+import { LAST_APPLIED, type Observed } from '../../copy/model/observed.ts';
 import { flatText } from '../../runtime/flat-text.ts';
 import type { OwnerReference } from '../../kube/api.ts';
+import { TOO_LARGE } from '../common/copied-metadata.ts';
 import { OWN_PREFIX } from '../common/excluded-metadata.ts';
 import { ORIGIN_LABELS } from './api.ts';
 import {
@@ -18,13 +19,6 @@ import {
   UNKNOWN_CLUSTER,
 } from './marks.ts';
 import { travelling } from './travel.ts';
-
-/** The stored metadata of the copy is incomplete, so it cannot be compared with the desired state. */
-const TOO_LARGE: DesiredState = {
-  kind: 'fail',
-  reason: 'TooLarge',
-  message: `the copy has more than ${MAX_KEPT / 1024} KiB of labels or annotations from other clients; Keyferry does not change it`,
-};
 
 type Present = Extract<SourceView, { state: 'present' }>;
 

@@ -2,7 +2,7 @@
  * The labels and annotations that reach another object. A tenant writes them, so none may travel that a controller in the management
  * cluster obeys: with `k8s-replicator/replicate-to` a tenant would write into every namespace.
  */
-import { lengthProblem } from '../../copy/model/observed.ts';
+import { copiedMetadata } from '../common/copied-metadata.ts';
 import { isCopied } from '../common/excluded-metadata.ts';
 
 /** Controllers that obey labels or annotations of Secrets, besides those of `isCopied`: their domains, with all below them. */
@@ -128,10 +128,7 @@ function isHelmRelease(key: string, value: string): boolean {
   return key === 'owner' && value === 'helm';
 }
 
-/** The part of labels or annotations that reaches another object. Values that are too long to be kept do not. */
+/** The part of labels or annotations that reaches another object. */
 export function travelling(map: Readonly<Record<string, string>>): Record<string, string> {
-  const entries = Object.entries(map).filter(
-    ([key, value]) => travels(key) && !isHelmRelease(key, value) && lengthProblem(value) === undefined,
-  );
-  return Object.fromEntries(entries);
+  return copiedMetadata(map, (key, value) => travels(key) && !isHelmRelease(key, value));
 }

@@ -16,7 +16,7 @@ import { ObjectWatches, type ObjectWatchesOptions } from './object-watches.ts';
 import { KeyLists } from '../model/key-lists.ts';
 import { parseResourceKey, resourceKey, type ResourceKey } from '../model/keys.ts';
 import { type Kind, objectPath } from '../model/kind.ts';
-import { contentVersion, type Observed } from '../model/observed.ts';
+import { contentVersion, type Observed, versionOf } from '../model/observed.ts';
 import { sourceView } from '../model/source-view.ts';
 import type { Held } from '../plan/facts.ts';
 import { getObject } from './get-object.ts';
@@ -163,7 +163,7 @@ export class KubeStore implements SourceProvider {
     const key = this.key(namespace, name);
     const known = this.index.get(namespace, name);
     if (known?.uid === uid && isOlder(resourceVersion, known.resourceVersion)) return;
-    const version = this.#versionOf(object.metadata);
+    const version = versionOf(object.metadata, this.kind);
     const before = this.#stored.get(key)?.version;
     if (before === version) return;
     if (before !== undefined) this.#contents.delete(`${key}@${before}`);
@@ -180,13 +180,9 @@ export class KubeStore implements SourceProvider {
     if (stored !== undefined) this.#contents.delete(`${key}@${stored.version}`);
   }
 
-  #versionOf({ uid, resourceVersion, generation = 0 }: ObjectMeta): string {
-    return contentVersion({ uid, resourceVersion, ...(this.kind.isCustom === true ? { generation } : {}) });
-  }
-
   /** The content of an object that was read or written. */
   contentOf(object: WholeObject): Content {
-    return Content.ofObject(this.kind, object, this.#versionOf(object.metadata));
+    return Content.ofObject(this.kind, object, versionOf(object.metadata, this.kind));
   }
 
   /** The fingerprint of a source at `version`, by default that of its view; `undefined`: it was not read. */

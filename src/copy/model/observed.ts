@@ -112,6 +112,14 @@ export function immutableBy({ ownImmutable, ownKeys }: Observed): boolean | unde
   return ownKeys === undefined ? undefined : false;
 }
 
+/** As `contentVersion`, of an object as the server returned it. */
+export function versionOf(
+  { uid, resourceVersion, generation = 0 }: Pick<ObjectMeta, 'uid' | 'resourceVersion' | 'generation'>,
+  { isCustom = false }: Pick<ObserveOptions, 'isCustom'>,
+): string {
+  return contentVersion({ uid, resourceVersion, ...(isCustom ? { generation } : {}) });
+}
+
 /** A text for owner references: the same text for the same references. */
 export function ownersText(references: readonly OwnerReference[]): string {
   const lines = references.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => {

@@ -7,7 +7,7 @@ import { getObject } from '../../../copy/cluster/get-object.ts';
 import { Content } from '../../../copy/model/content.ts';
 import { type ResourceKey, resourceKey, parseResourceKey } from '../../../copy/model/keys.ts';
 import { collectionPath, type Kind } from '../../../copy/model/kind.ts';
-import { contentVersion, observe } from '../../../copy/model/observed.ts';
+import { versionOf } from '../../../copy/model/observed.ts';
 import { type Fingerprint, fingerprintOf } from '../../../copy/model/fingerprint.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { type Listed, listEach } from '../../../kube/list-each.ts';
@@ -122,7 +122,7 @@ export class Contents {
     if (object === undefined) return null;
     const { resourceVersion } = object.metadata;
     const kind = this.#kindOf(key);
-    const version = contentVersion(observe(object.metadata, kind));
+    const version = versionOf(object.metadata, kind);
     const fingerprint = fingerprintOf(Content.ofObject(kind, object, version));
     return { resourceVersion, version, fingerprint, immutable: object['immutable'] === true };
   }

@@ -1,6 +1,7 @@
 /** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status.ts`). */
 import type { Outcome } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
 import type { KubeObject } from '../../../kube/api.ts';
 import type { Condition } from '../condition.ts';
 import { VAULT_NOT_READ } from './inventory.ts';
@@ -108,6 +109,12 @@ export function byName(
     if (left !== right) return left < right ? -1 : 1;
   }
   return 0;
+}
+
+/** @param versionMark the annotation that has the version of the source */
+export function copyStatus(copy: ResourceKey, observed: Observed | undefined, versionMark: string): CopyStatus {
+  const { kind, namespace, name } = parseResourceKey(copy);
+  return { kind, namespace, name, sourceVersion: observed?.annotations[versionMark] ?? '' };
 }
 
 /** The targets of a rule that are not up to date. @param snapshot with the outcomes of the rule */
