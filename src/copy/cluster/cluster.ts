@@ -8,6 +8,7 @@ import type { Cause } from '../model/claim.ts';
 import type { Kind } from '../model/kind.ts';
 import type { IsRead } from '../model/observed.ts';
 import { Reachability, type OnReachableChange } from './reachability.ts';
+import { SharedSink } from './shared-sink.ts';
 import { KubeStore } from './store.ts';
 import { Namespaces, type OnNamespace } from './namespaces.ts';
 
@@ -60,12 +61,21 @@ export interface ContentScope {
   readonly isSource: boolean;
 }
 
+interface ContentWatch {
+  readonly watcher: Watcher;
+  readonly shared: SharedSink;
+  /** For one of the callers. */
+  isSource: boolean;
+}
+
 export class Cluster {
   readonly api: KubeApi;
   readonly namespaces = new Namespaces();
   readonly #options: ClusterOptions;
   readonly #stores = new Map<string, KubeStore>();
   readonly #watches: OpenWatch[] = [];
+  /** The watches of whole objects, by path and selector. */
+  readonly #contentWatches = new Map<string, ContentWatch>();
   /** Watches of the stores that `synced` waits for. */
   readonly #wide: Watcher[] = [];
   readonly #reachability: Reachability;
@@ -127,7 +137,8 @@ export class Cluster {
 
   /**
    * Watches whole objects of a kind: all, those of one namespace, or those that a label selects. Their content comes from the events, so
-   * they are not read again. What such a watch without a selector does not have does not exist.
+   * they are not read again. What such a watch without a selector does not have does not exist. Controllers that need the same objects
+   * share one watch: they must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
   watchContents(
@@ -136,33 +147,24 @@ export class Cluster {
     sink: WatchSink,
     diagnosis?: WatchDiagnosis,
   ): Watcher {
-    const store = this.store(kind);
-    const contents = store.contentSink(isSource);
+    const name = [kind.plural, namespace ?? (labelSelector === undefined ? 'all' : 'labelled')].join('/');
     const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
-    const watcher = this.watch(
-      {
-        name: [kind.plural, namespace ?? (labelSelector === undefined ? 'all' : 'labelled')].join('/'),
-        path: `${kind.groupPath}${scope}/${kind.plural}`,
-        ...(labelSelector === undefined ? {} : { labelSelector }),
-        metadataOnly: false,
-      },
-      {
-        upsert: (object, initial) => {
-          contents.upsert(object, initial);
-          sink.upsert(object, initial);
-          return true;
-        },
-        remove: (object) => {
-          contents.remove(object);
-          sink.remove(object);
-        },
-        prune: (keys, resourceVersion) => {
-          contents.prune(keys, resourceVersion);
-          sink.prune(keys, resourceVersion);
-        },
-      },
-      diagnosis,
-    );
+    const path = `${kind.groupPath}${scope}/${kind.plural}`;
+    const id = `${path}?${labelSelector ?? ''}`;
+    const known = this.#contentWatches.get(id);
+    if (known !== undefined) {
+      known.isSource ||= isSource;
+      known.shared.add(sink);
+      return known.watcher;
+    }
+    const store = this.store(kind);
+    const shared = new SharedSink();
+    const selected = labelSelector === undefined ? {} : { labelSelector };
+    const watcher = this.watch({ name, path, ...selected, metadataOnly: false }, shared.sink, diagnosis);
+    const opened: ContentWatch = { watcher, shared, isSource };
+    this.#contentWatches.set(id, opened);
+    shared.add(store.contentSink(() => opened.isSource));
+    shared.add(sink);
     if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.health.synced });
     return watcher;
   }

@@ -7,6 +7,7 @@ import { startControlPlane, type ControlPlane } from '../../../test/servers/cont
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
+import type { Watcher } from '../../kube/watch/watcher.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { SECRET } from '../model/kind.ts';
 import { Cluster } from './cluster.ts';
@@ -119,6 +120,31 @@ test('a watch of whole objects brings their content: nothing is read', async () 
     await plane.api.delete('/api/v1/namespaces/default/secrets/whole');
     await waitFor(() => store.fingerprint(key) === undefined, { message: 'the deletion' });
     assert.equal(store.cachedBytes, 0, 'the values are dropped');
+  } finally {
+    await cluster.stop();
+  }
+});
+
+test('callers that need the same objects share one watch, and the values are kept if one of them copies them', async () => {
+  const events = { objectChanged: () => undefined, objectKnown: () => undefined };
+  const options = { isRead: () => true, onTrouble: () => undefined, onRollback: () => undefined, idleLimitMs: 90_000 };
+  const cluster = new Cluster({ api, clock: systemClock, events, ...options });
+  try {
+    const metadata = { name: 'shared', namespace: 'default', labels: { app: 'shared' } };
+    await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { a: 'one' } });
+    const seen: string[] = [];
+    const watch = (caller: string, isSource: boolean): Watcher =>
+      cluster.watchContents(
+        SECRET,
+        { labelSelector: 'app=shared', isSource },
+        { upsert: () => seen.push(caller) > 0, remove: () => undefined, prune: () => undefined },
+      );
+    const watcher = watch('first', false);
+    assert.equal(watch('second', true), watcher);
+    await watcher.synced;
+    assert.deepEqual(seen, ['first', 'second']);
+    assert.equal(cluster.watches.length, 1);
+    assert.ok(cluster.cachedBytes > 0, 'the values are kept for the second caller');
   } finally {
     await cluster.stop();
   }

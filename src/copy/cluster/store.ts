@@ -135,12 +135,12 @@ export class KubeStore implements SourceProvider {
    * For a watch of whole objects: the index gets their metadata, and their fingerprints are kept.
    * @param isSource their values are kept until they are copied, or for as long as there is room
    */
-  contentSink(isSource: boolean): WatchSink {
+  contentSink(isSource: () => boolean): WatchSink {
     const { sink } = this.index.feed();
     return {
       ...sink,
       upsert: (object: WholeObject, initial) => {
-        this.#learn(object, isSource);
+        this.#learn(object, isSource());
         return sink.upsert(object, initial);
       },
     };
