@@ -137,7 +137,7 @@ export class Cluster {
 
   /**
    * Watches whole objects of a kind: all, those of one namespace, or those that a label selects. Their content comes from the events, so
-   * they are not read again. What such a watch without a selector does not have does not exist. Controllers that need the same objects
+   * they are not read again. Without a selector, an object that the watch does not have does not exist. Controllers that need the same objects
    * share one watch: they must call this before its first list.
    * @param sink also gets the events, after the store of the kind
    */
