@@ -156,10 +156,7 @@ export class TargetActions {
         const type = stored?.type ?? desired.type ?? content.type;
         this.#memory.storeContent(target, version, stored ?? content, { type, immutable });
       } else if (observed !== undefined && held?.version === contentVersion(observed)) {
-        memory.held = held.fingerprint;
-        memory.heldVersion = version;
-        if (immutable) memory.immutable = true;
-        else delete memory.immutable;
+        this.#memory.storeHeld(target, version, held.fingerprint, immutable);
       }
       if (verb === 'create') this.#replacements.forget(target);
       return this.#written(action, kept, isOverwritten(written, marked, content, kept));

@@ -51,10 +51,15 @@ export class TargetMemory {
     content: Content,
     { type, immutable }: { readonly type: string; readonly immutable: boolean },
   ): void {
+    this.storeHeld(target, version, fingerprintOf(content), immutable);
+    if (type !== '') this.edit(target).type = type;
+  }
+
+  /** @param version of the target, which holds content with this fingerprint */
+  storeHeld(target: ResourceKey, version: string, fingerprint: Fingerprint, immutable: boolean): void {
     const memory = this.edit(target);
-    memory.held = fingerprintOf(content);
+    memory.held = fingerprint;
     memory.heldVersion = version;
-    if (type !== '') memory.type = type;
     if (immutable) memory.immutable = true;
     else delete memory.immutable;
   }

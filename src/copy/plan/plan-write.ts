@@ -46,10 +46,10 @@ export function planWrite(
   if (Object.hasOwn(observed.annotations, OVERWRITTEN_MARK)) {
     desired = { ...desired, annotations: { ...desired.annotations, [OVERWRITTEN_MARK]: null } };
   }
-  const immutable = desired.immutable === undefined ? 'current' : compareImmutable(desired.immutable, facts);
+  const immutable = compareImmutable(desired, facts);
   if (immutable === 'target') return { do: 'need', fact: immutable };
   if (data === 'current' && immutable === 'current' && matches(desired, observed)) return { do: 'nothing', remarks };
-  if (isImmutableWithOtherData(data, desired, facts)) return { do: 'fail', ...IMMUTABLE_CHANGED };
+  if (data !== 'current' && staysImmutable(desired, facts)) return { do: 'fail', ...IMMUTABLE_CHANGED };
   const onlyMetadata = data === 'current' && immutable === 'current' && desired.immutable !== undefined;
   if (data === 'frozen' || immutable === 'frozen' || (facts.cannotUpdate && !onlyMetadata)) {
     if (claim.mode === 'own') return { do: 'replace', claim: from, desired, withData: true, remarks };
@@ -69,19 +69,17 @@ const IMMUTABLE_CHANGED = {
 };
 
 /** The API server accepts no other data for an immutable Secret. The rule still requests an immutable one, so it is not replaced. */
-function isImmutableWithOtherData(
-  data: ReturnType<typeof compareData> | 'keep',
-  { immutable }: DesiredObject,
-  facts: Facts,
-): boolean {
-  if (immutable !== true || facts.isCustom === true || facts.immutable !== true) return false;
-  return data === 'stale' || data === 'frozen';
+function staysImmutable(desired: DesiredObject, { immutable, isCustom }: Facts): boolean {
+  return desired.immutable === true && immutable === true && isCustom !== true;
 }
 
 /** `frozen`: an immutable Secret cannot be made mutable. `target`: it must be read first. */
-function compareImmutable(desired: boolean, { immutable, isCustom }: Facts): 'current' | 'stale' | 'frozen' | 'target' {
+function compareImmutable(
+  desired: DesiredObject,
+  { immutable, isCustom }: Facts,
+): 'current' | 'stale' | 'frozen' | 'target' {
+  if (desired.immutable === undefined || immutable === desired.immutable) return 'current';
   if (immutable === undefined) return 'target';
-  if (immutable === desired) return 'current';
   return immutable && isCustom !== true ? 'frozen' : 'stale';
 }
 
