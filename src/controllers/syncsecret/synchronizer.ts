@@ -33,8 +33,8 @@ class SecretSynchronizer implements Controller {
   readonly reconciler: SynchronizerReconciler;
   readonly #context: ControllerContext;
   readonly #secrets: RuleStore<SecretRule>;
-  /** Uids of the SyncSecrets of KubeLB that were found. */
-  readonly #found = new Set<string>();
+  /** The SyncSecrets of KubeLB that were found: uids, by `<namespace>/<name>`. */
+  readonly #found = new Map<string, string>();
   readonly #watches: Watcher[] = [];
 
   constructor(context: ControllerContext) {
@@ -92,21 +92,24 @@ class SecretSynchronizer implements Controller {
     return {
       upsert: (object) => {
         const { namespace = '', name, uid } = object.metadata;
+        const path = `${namespace}/${name}`;
         if (!isOfKubeLb(object)) {
-          this.#found.delete(uid);
+          this.#found.delete(path);
           return true;
         }
-        if (this.#found.has(uid)) return true;
-        this.#found.add(uid);
+        if (this.#found.get(path) === uid) return true;
+        this.#found.set(path, uid);
         const rule = this.#secrets.key(namespace, name);
         this.reconciler.expectFinalizer(rule);
         this.#context.engine.enqueueRule(rule, 'low');
         return true;
       },
-      remove: ({ metadata }) => {
-        this.#found.delete(metadata.uid);
+      remove: ({ metadata: { namespace = '', name } }) => {
+        this.#found.delete(`${namespace}/${name}`);
       },
-      prune: () => undefined,
+      prune: (keys) => {
+        for (const path of this.#found.keys()) if (!keys.has(path)) this.#found.delete(path);
+      },
     };
   }
 }
