@@ -106,13 +106,16 @@ export class CcmReconciler extends SyncSecretReconciler {
   protected async report(
     rule: RuleKey,
     object: SyncSecretRule,
-    { entry, outcome, failure }: Progress,
+    { outcome, failure }: Progress,
     signal: AbortSignal,
   ): Promise<RunResult | undefined> {
     const { syncSecrets, metrics, copyOf, unreachable, now } = this.#options;
     const state = tenantState({ outcome, failure, unreachable: unreachable(), copy: copyOf(object.metadata.uid) });
-    if (entry?.outcome.state === 'synced') metrics?.finished(rule, 'success');
-    else if (entry?.outcome.state === 'error' || failure !== undefined) metrics?.finished(rule, 'error');
+    if (failure !== undefined || outcome?.state === 'error' || outcome?.state === 'conflict') {
+      metrics?.finished(rule, 'error');
+    } else if (outcome?.state === 'synced') {
+      metrics?.finished(rule, 'success');
+    }
     if (state.phase === 'Pending') {
       const waitMs = this.pending.waitMs(rule, state.reason === 'Pending', now());
       if (waitMs > 0) return { requeueAfterMs: waitMs };

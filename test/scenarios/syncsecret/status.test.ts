@@ -1,8 +1,11 @@
-/** Status and events: KubeLB's in the management cluster, and those of the whole chain in the tenant's. */
+/** Status, events and metrics: KubeLB's in the management cluster, and those of the whole chain in the tenant's. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
+import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json, TestApi } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { parseMetrics } from '../../support/prometheus.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, syncSecretsPath, SyncSecretScene } from './support.ts';
 
@@ -249,5 +252,54 @@ describe('events', () => {
       [...(await warnings(scene.tenantApi, object)), ...(await warnings(scene.managementApi, copy))],
       [],
     );
+  });
+});
+
+describe('the metrics', () => {
+  /** The reconciliations of one program that have ended: `<namespace> <result> <count>`. */
+  async function counts(program: Keyferry, role: string): Promise<string[]> {
+    const samples = parseMetrics(await program.metrics());
+    const name = `kubelb_${role}_sync_secret_reconcile`;
+    const results = samples.filter((sample) => sample.name === `${name}_total`);
+    const total = results.reduce((sum, { value }) => sum + value, 0);
+    const inBuckets = samples.filter((sample) => sample.name === `${name}_duration_seconds_bucket`);
+    const buckets = new Set(inBuckets.map(({ labels }) => labels.le));
+    if (total > 0)
+      assert.equal([...buckets].join(' '), '0.001 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 60 +Inf');
+    const last = inBuckets.filter(({ labels }) => labels.le === '+Inf').reduce((sum, { value }) => sum + value, 0);
+    assert.equal(last, total);
+    return results.map(({ labels, value }) => `${labels.namespace} ${labels.result} ${value}`).toSorted();
+  }
+
+  it('have the names, labels and buckets of KubeLB, and count a conflict and a failure as an error', async () => {
+    const tenant = await scene.tenant();
+    const path = syncSecretPath('default', 'counted');
+    const object = await scene.create('default', 'counted', { a: 'one' });
+    const foreign = { metadata: { annotations: { 'keyferry.dev/origin': 'another/default/counted' } } };
+    const place = syncSecretPath(tenant.namespace, object.metadata.uid);
+    await scene.create(tenant.namespace, object.metadata.uid, { a: 'other' }, foreign, scene.managementApi);
+    const ccm = await scene.ccm(tenant);
+    await scene.phase(object, 'Failed', { reason: 'Conflict' });
+    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1']);
+
+    await scene.managementApi.delete(place);
+    const manager = await scene.manager();
+    await scene.phase(object, 'Synced');
+    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1']);
+    await scene.change(scene.tenantApi, object, { a: 'two' });
+    await scene.phase(object, 'Synced');
+    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 1', 'default success 1']);
+
+    // The outcome of the version before is no success of this one.
+    const { tenantProxy } = scene.clusters;
+    tenantProxy.rule({ match: { method: 'PATCH', path: /syncsecrets\/counted\?/ }, fault: kubernetesFault(500) });
+    await scene.tenantApi.patch(path, { metadata: { finalizers: null } });
+    await scene.phase(object, 'Failed', { reason: 'SyncFailed' });
+    assert.deepEqual(await counts(ccm, 'ccm'), ['default error 2', 'default success 1']);
+
+    const type = 'kubernetes.io/tls';
+    const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type }, scene.managementApi);
+    await scene.phase(unfit, 'Failed', { api: scene.managementApi });
+    assert.deepEqual(await counts(manager, 'manager'), ['default error 1', `${tenant.namespace} success 2`]);
   });
 });
