@@ -1,0 +1,132 @@
+/** Thousands of SyncSecrets of one tenant, or in one namespace of a tenant, delay those of another by a moment only. */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import type { Json, TestApi } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { assertWithin, Yardstick } from '../../support/yardstick.ts';
+import { SyncSecretScene, syncSecretsPath } from './support.ts';
+
+let scene: SyncSecretScene;
+before(async () => (scene = await SyncSecretScene.open()));
+after(async () => await scene.close());
+
+/** How much later a change may arrive than without the noise, ms on an idle machine. */
+const LIMIT_MS = 2000;
+/** With this many of the noisy ones in the queues the order counts. */
+const MANY = 500;
+/** Of them, those that may be done before a change: as many as are under way at once, some times. First in, first out it would be most. */
+const OVERTAKING = 100;
+/** Changes without noise, and changes after the last creation, when the queues are longest. */
+const ALONE = 8;
+const AFTER = 5;
+
+/** One side of the chain: what is made of SyncSecrets. */
+interface Side {
+  /** As the author of the noisy SyncSecrets. */
+  readonly noisy: TestApi;
+  readonly noisyNamespace: string;
+  readonly count: number;
+  /** The collection of what is made of the noisy ones, in the management cluster. */
+  readonly made: string;
+  /** As the author of the SyncSecret beside the noise. */
+  readonly api: TestApi;
+  readonly quiet: Json;
+  /** What is made of it. */
+  readonly find: () => Promise<Json>;
+}
+
+interface Arrival {
+  readonly tookMs: number;
+  /** The versions of the management cluster before the change and of the changed object there. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Changes the quiet SyncSecret, and waits until the change has arrived. */
+async function change({ api, quiet, find, made }: Side, value: string): Promise<Arrival> {
+  const { metadata } = await scene.managementApi.get(made, { query: { limit: 1 } });
+  const from = performance.now();
+  await scene.change(api, quiet, { a: value });
+  const arrived = await waitFor(
+    async () => {
+      const found = await find();
+      return found?.data?.a === scene.value(value) && found;
+    },
+    { intervalMs: 10, message: () => `the change to arrive\n${scene.tail()}` },
+  );
+  const tookMs = performance.now() - from;
+  return { tookMs, from: Number(metadata.resourceVersion), to: Number(arrived.metadata.resourceVersion) };
+}
+
+async function assertNotDelayed(side: Side): Promise<void> {
+  const { noisy, noisyNamespace, count, made } = side;
+  const alone: Arrival[] = [];
+  for (let index = 0; index < ALONE; index += 1) alone.push(await change(side, `alone ${index}`));
+  using yardstick = new Yardstick();
+  const objects = Array.from({ length: count }, (_, index) => ({
+    apiVersion: 'kubelb.k8c.io/v1alpha1',
+    kind: 'SyncSecret',
+    metadata: { namespace: noisyNamespace, name: `noise-${index}` },
+    data: { a: scene.value('noise') },
+  }));
+  let isDone = false;
+  const creation = noisy.createMany(objects).finally(() => (isDone = true));
+  const beside: Arrival[] = [];
+  for (let left = AFTER; left > 0; left -= isDone ? 1 : 0) {
+    beside.push(await change(side, `beside ${beside.length}`));
+  }
+  await creation;
+  const [before, worst] = [alone, beside].map((arrivals) => Math.max(...arrivals.map(({ tookMs }) => tookMs)));
+  assertWithin(worst! - before!, LIMIT_MS, `a change took ${before!.toFixed(0)} ms alone, the delay`, yardstick.worst);
+
+  // However slow the machine is: a change is made before nearly all that waits.
+  const versions = (await scene.managementApi.list(made)).map(({ metadata }) => Number(metadata.resourceVersion));
+  const overtaking = beside
+    .slice(-AFTER)
+    .filter(({ from }) => count - versions.filter((version) => version <= from).length >= MANY)
+    .map(({ from, to }) => versions.filter((version) => version > from && version < to).length)
+    .toSorted((a, b) => a - b);
+  const median = overtaking[Math.floor(overtaking.length / 2)] ?? 0;
+  assert.ok(median <= OVERTAKING, `${overtaking.join(', ')} of those that waited were done before a change`);
+}
+
+it('5,000 SyncSecrets of one tenant, created with its token, delay no other tenant', async () => {
+  const [tenant, other] = await Promise.all([scene.tenant(), scene.tenant()]);
+  const manager = await scene.manager();
+  const { managementApi: api } = scene;
+  const quiet = await scene.create(other.namespace, 'quiet', { a: '0' }, {}, api);
+  await scene.made(quiet, { a: '0' });
+  // So that many wait for their Secrets, also on a fast machine.
+  scene.clusters.managerProxy.rule({ match: { method: 'POST' }, fault: { kind: 'delay', ms: 30 } });
+  using noisy = scene.clusters.managementPlane.client({ token: tenant.token });
+  await assertNotDelayed({
+    noisy,
+    noisyNamespace: tenant.namespace,
+    count: 5000,
+    made: `/api/v1/namespaces/${tenant.namespace}/secrets`,
+    api,
+    quiet,
+    find: () => scene.findSecret(quiet),
+  });
+  await manager.kill9();
+});
+
+it('SyncSecrets in one namespace of a tenant delay no other namespace, also over a slow link', async () => {
+  const tenant = await scene.tenant();
+  await Promise.all([scene.ccm(tenant), scene.namespaces('noisy', 'quiet')]);
+  const { tenantApi: api } = scene;
+  const quiet = await scene.create('quiet', 'quiet', { a: '0' });
+  await waitFor(() => scene.findCopy(tenant, quiet));
+  // As above.
+  scene.clusters.link.rule({ match: { method: 'POST' }, fault: { kind: 'delay', ms: 250 } });
+  await assertNotDelayed({
+    noisy: api,
+    noisyNamespace: 'noisy',
+    count: 1500,
+    made: syncSecretsPath(tenant.namespace),
+    api,
+    quiet,
+    find: () => scene.findCopy(tenant, quiet),
+  });
+});
