@@ -1,0 +1,257 @@
+/** The CCM and the synchronizer without each of the permissions of their files. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, it } from 'node:test';
+
+import { kubernetesFault } from '../../servers/fault-rules.ts';
+import type { Json } from '../../support/api.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import type { Tenant } from '../../support/sync-secret-clusters.ts';
+import { HOME } from '../../support/sync-secret-install.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { counted, NO_STREAMED_LISTS, type Role, roleOf, Trial } from './removed-permissions.ts';
+import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
+
+const FILE = 'rbac-syncsecret-ccm.yaml';
+const SYNCHRONIZER_FILE = 'rbac-syncsecret-synchronizer.yaml';
+/** In the management cluster. */
+const TENANT_FILE = 'rbac-syncsecret-tenant.yaml';
+const trial = new Trial();
+let scene: SyncSecretScene;
+let tenant: Tenant;
+let roles: Readonly<Record<'role' | 'home' | 'synchronizer' | 'remote', Role>>;
+let one: Json;
+const at = (name: string): string => syncSecretPath('default', name);
+
+before(async () => {
+  scene = await SyncSecretScene.open();
+  tenant = await scene.tenant();
+  const { tenantPlane, managementPlane, ccmUser } = scene.clusters;
+  const name = 'keyferry-syncsecret-ccm';
+  roles = {
+    role: roleOf(FILE, name, tenantPlane, ccmUser),
+    home: roleOf(FILE, name, tenantPlane, ccmUser, HOME),
+    synchronizer: roleOf(SYNCHRONIZER_FILE, 'keyferry-syncsecret-synchronizer', tenantPlane, ccmUser),
+    remote: roleOf(TENANT_FILE, name, managementPlane, tenant.user, tenant.namespace),
+  };
+  await scene.manager();
+});
+afterEach(() => trial.restoreAll());
+after(async () => {
+  await trial.program.kill9();
+  await scene.close();
+});
+
+async function start(): Promise<Keyferry> {
+  return await scene.clusters.ccm(tenant, {
+    args: ['--enable-secret-synchronizer', '--enable-leader-election=true', `--leader-election-namespace=${HOME}`],
+  });
+}
+
+async function create(name: string): Promise<Json> {
+  return await scene.create('default', name, { a: '1' });
+}
+
+/** A Secret for the synchronizer. */
+async function offer(name: string, finalizers: readonly string[] = []): Promise<Json> {
+  return await scene.tenantApi.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { namespace: 'default', name, labels: OFFERED, finalizers },
+    data: scene.data({ a: '1' }),
+  });
+}
+
+/** A copy whose SyncSecret is gone. */
+async function orphan(name: string): Promise<Json> {
+  const { metadata } = await scene.tenantApi.get('/api/v1/namespaces/kube-system');
+  const annotations = {
+    'keyferry.dev/origin': `${metadata.uid}/default/gone`,
+    'keyferry.dev/target': `${tenant.namespace}/${name}`,
+  };
+  return await scene.create(tenant.namespace, name, { a: '1' }, { metadata: { annotations } }, scene.managementApi);
+}
+
+it('at the start: it waits for lists and the Lease, and keeps orphans if it does not know the cluster', async () => {
+  const { tenantApi, managementApi, clusters } = scene;
+  for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.rule(NO_STREAMED_LISTS);
+  one = await create('one');
+  const left = await orphan('left');
+  let missing = await trial.take(roles.role, 'syncsecrets list');
+  await trial.start(start());
+  await missing.isNamed();
+  assert.equal(await trial.isReady(), false);
+  missing = await missing.next(roles.synchronizer, 'secrets list');
+  await trial.program.kill9();
+  await trial.start(start());
+  await missing.isNamed();
+  assert.equal(await trial.isReady(), false);
+  missing = await missing.next(roles.home, 'leases get');
+  await missing.isNamed();
+  await trial.program.ready();
+  missing = await missing.next(roles.home, 'leases create');
+  await missing.isNamed();
+  assert.equal((await tenantApi.get(at('one'))).metadata.finalizers, undefined);
+  missing = await missing.next(roles.remote, 'syncsecrets list');
+  await trial.program.stop();
+  await trial.start(start());
+  await missing.isNamed();
+  await scene.phase(one, 'Pending', { reason: 'Forbidden', message: /no permission to watch syncsecrets/ });
+  await missing.giveBack();
+  await scene.arrived(tenant, one, { a: '1' });
+  await scene.gone(managementApi, left);
+  for (const proxy of [clusters.tenantProxy, clusters.link]) proxy.clearRules();
+  missing = await trial.take(roles.home, 'leases update');
+  await missing.isNamed();
+  await missing.giveBack();
+  await trial.program.stop();
+
+  const again = await orphan('again');
+  missing = await trial.take(roles.role, 'namespaces get');
+  await trial.start(start());
+  await missing.isNamed();
+  await scene.change(tenantApi, one, { a: '2' });
+  await scene.arrived(tenant, one, { a: '2' });
+  await missing.giveBack();
+  assert.ok(await managementApi.find(syncSecretPath(tenant.namespace, 'again')));
+  await trial.program.stop();
+  await trial.start(start());
+  await scene.gone(managementApi, again);
+  await scene.phase(one, 'Synced');
+});
+
+it('syncsecrets patch: no copy is made without the finalizer', async () => {
+  let object: Json;
+  const use = async (): Promise<void> => {
+    object = await create('unprepared');
+    await scene.phase(object, 'Failed', { message: /no permission to patch syncsecrets$/ });
+    assert.equal(await scene.findCopy(tenant, object), undefined);
+  };
+  await trial.without(roles.role, 'syncsecrets patch', use, () => scene.arrived(tenant, object, { a: '1' }));
+});
+
+it('syncsecrets/status patch: the status is missing', async () => {
+  const missing = await trial.take(roles.role, 'syncsecrets/status patch');
+  const object = await create('unseen');
+  await scene.arrived(tenant, object, { a: '1' });
+  await missing.isNamed();
+  assert.equal((await scene.tenantApi.get(at('unseen'))).status, undefined);
+  await missing.giveBack();
+  await scene.phase(object, 'Synced');
+});
+
+it('syncsecrets get: an orphan stays', async () => {
+  let left: Json;
+  const use = async (): Promise<void> => {
+    left = await orphan('left');
+  };
+  await trial.without(roles.role, 'syncsecrets get', use, () => scene.gone(scene.managementApi, left));
+});
+
+it('syncsecrets watch: changes are not seen, and it is not ready', async () => {
+  let object: Json;
+  const use = async (): Promise<void> => {
+    scene.clusters.tenantProxy.cutAll({ isWatch: true });
+    object = await create('watched');
+    await trial.isUnready();
+    assert.equal(await scene.findCopy(tenant, object), undefined);
+  };
+  await trial.without(roles.role, 'syncsecrets watch', use, () => scene.arrived(tenant, object, { a: '1' }));
+  await trial.program.ready();
+});
+
+it('events create, events patch: an event is missing, or its count', async () => {
+  const { tenantApi } = scene;
+  const object = await create('first');
+  await scene.phase(object, 'Synced');
+  const fail = async (): Promise<void> => {
+    await tenantApi.patch(at('first'), { type: 'kubernetes.io/tls' });
+    await scene.phase(object, 'Failed', { message: /tls/ });
+  };
+  const succeed = async (): Promise<void> => {
+    await tenantApi.patch(at('first'), { type: null });
+    await scene.phase(object, 'Synced');
+  };
+  await trial.without(roles.role, 'events create', fail, succeed);
+  await fail();
+  await counted(scene, object, 1, tenantApi);
+  const missing = await trial.take(roles.role, 'events patch');
+  await succeed();
+  await fail();
+  await missing.isRefused();
+  await missing.giveBack();
+  await succeed();
+  await fail();
+  await counted(scene, object, 3, tenantApi);
+});
+
+it('in the management cluster: the tenant reads which one', async () => {
+  const { tenantApi, clusters } = scene;
+  const { remote } = roles;
+  let object: Json;
+  const use = async (): Promise<void> => {
+    object = await create('created');
+    await scene.phase(object, 'Failed', { message: /no permission to create syncsecrets$/ });
+  };
+  await trial.without(remote, 'syncsecrets create', use, () => scene.arrived(tenant, object, { a: '1' }));
+  const change = async (): Promise<void> => {
+    await scene.change(tenantApi, object, { a: '2' });
+    await scene.phase(object, 'Failed', { message: /no permission to patch syncsecrets$/ });
+  };
+  await trial.without(remote, 'syncsecrets patch', change, () => scene.arrived(tenant, object, { a: '2' }));
+  // After a conflict the copy is read again.
+  const changeAgain = async (): Promise<void> => {
+    clusters.link.rule({ match: { method: 'PATCH', path: '/syncsecrets/' }, fault: kubernetesFault(409), times: 1 });
+    await scene.change(tenantApi, object, { a: '3' });
+  };
+  await trial.without(remote, 'syncsecrets get', changeAgain, () => scene.arrived(tenant, object, { a: '3' }));
+  const watch = async (): Promise<void> => {
+    clusters.link.cutAll({ isWatch: true });
+    await waitFor(async () => (await trial.program.metric('kubelb_ccm_kubelb_cluster_connected')) === 0);
+    await scene.change(tenantApi, object, { a: '4' });
+    await scene.phase(object, 'Pending', { reason: 'Forbidden', message: /no permission to watch syncsecrets/ });
+  };
+  await trial.without(remote, 'syncsecrets watch', watch, () => scene.arrived(tenant, object, { a: '4' }));
+  const remove = async (): Promise<void> => {
+    await tenantApi.delete(at('created'));
+    await scene.phase(object, 'Terminating', { message: /no permission to delete syncsecrets$/ });
+  };
+  await trial.without(remote, 'syncsecrets delete', remove, () => scene.gone(tenantApi, object));
+});
+
+it('of the synchronizer: Secrets do not become SyncSecrets, do not follow, or keep the finalizer of KubeLB', async () => {
+  const { tenantApi, clusters } = scene;
+  const { synchronizer } = roles;
+  let secret: Json;
+  const madeOf = async (): Promise<Json> => await waitFor(() => tenantApi.find(at('offered')));
+  const remove = async (): Promise<unknown> => await tenantApi.delete(secretPath('default', 'offered'));
+  const use = async (): Promise<void> => {
+    secret = await offer('offered');
+  };
+  await trial.without(synchronizer, 'syncsecrets create', use, madeOf);
+  const isReleased = async (): Promise<boolean> =>
+    (await tenantApi.get(secretPath('default', 'held'))).metadata.finalizers === undefined;
+  await trial.without(
+    synchronizer,
+    'secrets patch',
+    () => offer('held', [ORIGINAL_FINALIZER]),
+    () => waitFor(isReleased),
+  );
+  const changeUnseen = async (): Promise<void> => {
+    clusters.tenantProxy.cutAll({ isWatch: true });
+    await trial.isUnready();
+    await scene.change(tenantApi, secret, { a: '2' });
+  };
+  await trial.without(synchronizer, 'secrets watch', changeUnseen, async () =>
+    scene.arrived(tenant, await madeOf(), { a: '2' }),
+  );
+  await trial.program.ready();
+  const object = await madeOf();
+  await trial.without(synchronizer, 'secrets get', remove, () => scene.gone(tenantApi, object));
+  await offer('offered');
+  const second = await madeOf();
+  await trial.without(synchronizer, 'syncsecrets delete', remove, () => scene.gone(tenantApi, second));
+});
+
+it('no permission was left out', () => {
+  trial.assertComplete(FILE, SYNCHRONIZER_FILE, TENANT_FILE);
+});

@@ -1,0 +1,173 @@
+/**
+ * Takes each permission of a program away in turn. Something then stays undone, the log names the permission, and the program neither ends
+ * nor repeats the call without pauses. When the permission is back, it is done.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+
+import type { ControlPlane } from '../../servers/control-plane.ts';
+import type { FaultRule } from '../../servers/fault-rules.ts';
+import type { Json, TestApi } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import type { AuditEntry } from '../../support/audit-log.ts';
+import type { Keyferry } from '../../support/keyferry.ts';
+import { callsOf, rolesIn } from '../../support/permissions.ts';
+import { type BoundRole, removePermission } from '../../support/removed-permission.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import type { SyncSecretScene } from './support.ts';
+
+const DEPLOY = new URL('../../../deploy/', import.meta.url);
+/** Refused calls while one permission is missing: with pauses, a few for each object and watch. */
+const MOST_REFUSALS = 30;
+/** As servers before Kubernetes 1.34 answer: they are asked for lists. */
+export const NO_STREAMED_LISTS: FaultRule = {
+  match: { path: /sendInitialEvents=true/ },
+  fault: { kind: 'respond', status: 400, body: { kind: 'Status', apiVersion: 'v1', reason: 'BadRequest', code: 400 } },
+};
+
+/** A role of a file in deploy/. */
+export interface Role extends BoundRole {
+  readonly file: string;
+  readonly plane: ControlPlane;
+}
+
+/** @param namespace of the role; a ClusterRole has none */
+export function roleOf(file: string, name: string, plane: ControlPlane, user: string, namespace?: string): Role {
+  const rbac = '/apis/rbac.authorization.k8s.io/v1';
+  const path = namespace === undefined ? `clusterroles/${name}` : `namespaces/${namespace}/roles/${name}`;
+  return { file, plane, admin: plane.api, user, path: `${rbac}/${path}`, namespace: namespace ?? 'default' };
+}
+
+/** One program, and the permissions that it has lost and got back so far. */
+export class Trial {
+  #program: Keyferry | undefined;
+  /** `<file> <kind of role> <resource> <verb>` */
+  readonly #taken = new Set<string>();
+  readonly #missing = new Set<Missing>();
+
+  get program(): Keyferry {
+    if (this.#program === undefined) throw new Error('the program was not started');
+    return this.#program;
+  }
+
+  /** Continues with a new process. */
+  async start(program: Promise<Keyferry>): Promise<void> {
+    this.#program = await program;
+  }
+
+  /** The output of the program since it was `length` characters long, if it is still the same process. */
+  outputSince(before: Keyferry | undefined, length: number): string {
+    return this.program.output.slice(before === this.#program ? length : 0).replaceAll('\\"', '"');
+  }
+
+  async take(role: Role, call: string): Promise<Missing> {
+    this.#taken.add(`${role.file} ${role.path.includes('/clusterroles/') ? 'ClusterRole' : 'Role'} ${call}`);
+    const restore = await removePermission(role, call);
+    const missing = new Missing(this, role, call, this.#program, async () => {
+      this.#missing.delete(missing);
+      await restore();
+    });
+    this.#missing.add(missing);
+    return missing;
+  }
+
+  /** Runs `use` without the permission, and `then` when it is back. The log must name it in between. */
+  async without(role: Role, call: string, use: () => Promise<unknown>, then: () => Promise<unknown>): Promise<void> {
+    const missing = await this.take(role, call);
+    await use();
+    await missing.isNamed();
+    await missing.giveBack();
+    await then();
+  }
+
+  async isReady(): Promise<boolean> {
+    try {
+      return await this.program.isReady();
+    } catch {
+      // It does not listen yet.
+      return false;
+    }
+  }
+
+  /** Waits until a broken watch makes the program not ready. */
+  async isUnready(): Promise<void> {
+    await waitFor(async () => !(await this.isReady()), { message: 'the program not to be ready' });
+  }
+
+  /** For `afterEach`: a test that failed took a permission away. */
+  async restoreAll(): Promise<void> {
+    for (const missing of this.#missing) await missing.restore();
+  }
+
+  /** Checks that no permission of the files was left out. */
+  assertComplete(...files: readonly string[]): void {
+    const granted = files.flatMap((file) =>
+      Object.entries(rolesIn(readFileSync(new URL(file, DEPLOY), 'utf8'))).flatMap(([role, rights]) =>
+        Array.from(callsOf(rights), (call) => `${file} ${role.split(' ')[0]} ${call}`),
+      ),
+    );
+    assert.deepEqual([...this.#taken].toSorted(), granted.toSorted());
+  }
+}
+
+/** A permission that is missing. */
+class Missing {
+  readonly restore: () => Promise<void>;
+  readonly #trial: Trial;
+  readonly #role: Role;
+  readonly #call: string;
+  /** The process of that time. */
+  readonly #program: Keyferry | undefined;
+  readonly #logged: number;
+
+  constructor(trial: Trial, role: Role, call: string, program: Keyferry | undefined, restore: () => Promise<void>) {
+    this.restore = restore;
+    this.#trial = trial;
+    this.#role = role;
+    this.#call = call;
+    this.#program = program;
+    this.#logged = program?.output.length ?? 0;
+  }
+
+  /** Waits until the log of the program names the permission. */
+  async isNamed(): Promise<void> {
+    const [resource = '', verb = ''] = this.#call.split(' ');
+    const words = `cannot ${verb} resource "${resource}"`;
+    const log = (): string => this.#trial.outputSince(this.#program, this.#logged);
+    await waitFor(() => log().includes(words), { message: () => `the log to contain ${words}\n${log().slice(-2000)}` });
+  }
+
+  /** Waits until the server has refused the call: for a failure that is logged only once a minute. */
+  async isRefused(): Promise<void> {
+    await waitFor(async () => (await this.#refused()).length > 0, { message: `${this.#call} to be refused` });
+  }
+
+  /** Gives the permission back, and checks that the program goes on and has asked a few times only. */
+  async giveBack(): Promise<void> {
+    const refused = await this.#refused();
+    await this.restore();
+    assert.ok(refused.length > 0, `${this.#call} was not needed`);
+    assert.ok(refused.length <= MOST_REFUSALS, `${this.#call} was refused ${refused.length} times`);
+    assert.ok(this.#trial.program.running, this.#trial.program.output.slice(-2000));
+  }
+
+  /** Takes another permission away before this one is given back, so that the next step of a start fails. */
+  async next(role: Role, call: string): Promise<Missing> {
+    const next = await this.#trial.take(role, call);
+    await this.giveBack();
+    return next;
+  }
+
+  async #refused(): Promise<AuditEntry[]> {
+    const { plane, user } = this.#role;
+    const requests = await readAuditLog(plane, user);
+    return requests.filter(({ code, resource, verb }) => code === 403 && `${resource} ${verb}` === this.#call);
+  }
+}
+
+/** Waits until the event about an object counts at least this many occurrences. */
+export async function counted(scene: SyncSecretScene, object: Json, count: number, api: TestApi): Promise<void> {
+  await waitFor(async () => (await scene.event(object, 'SyncFailed', undefined, api)).count >= count, {
+    message: `${count} events`,
+  });
+}
