@@ -10,6 +10,8 @@ import type { FaultProxy } from '../servers/fault-proxy.ts';
 export interface PairOptions {
   /** Manifests for both clusters, such as CRDs. The garbage collector needs half a minute for a kind that is added after its start. */
   readonly manifests?: string;
+  /** Default `true`: without it nothing collects garbage, and namespaces are never deleted. */
+  readonly controllerManager?: boolean;
   readonly tenant?: ControlPlaneOptions;
   readonly management?: ControlPlaneOptions;
 }
@@ -57,7 +59,7 @@ async function startPlane(pair: PairOptions, options: ControlPlaneOptions = {}):
   const plane = await startControlPlane({ audit: true, ...options, controllerManager: false });
   try {
     await plane.api.apply(pair.manifests ?? '');
-    if (options.controllerManager ?? true) await plane.startControllerManager();
+    if (options.controllerManager ?? pair.controllerManager ?? true) await plane.startControllerManager();
     return plane;
   } catch (error) {
     await plane.stop();

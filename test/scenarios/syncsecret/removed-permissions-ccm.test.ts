@@ -23,7 +23,7 @@ let one: Json;
 const at = (name: string): string => syncSecretPath('default', name);
 
 before(async () => {
-  scene = await SyncSecretScene.open();
+  scene = await SyncSecretScene.open({ controllerManager: false });
   tenant = await scene.tenant();
   const { tenantPlane, managementPlane, ccmUser } = scene.clusters;
   const name = 'keyferry-syncsecret-ccm';

@@ -17,7 +17,7 @@ let one: Json;
 const at = (name: string): string => syncSecretPath('default', name);
 
 before(async () => {
-  scene = await SyncSecretScene.open();
+  scene = await SyncSecretScene.open({ controllerManager: false });
   const { managementPlane, managerUser } = scene.clusters;
   role = roleOf(FILE, 'keyferry-syncsecret-manager', managementPlane, managerUser);
   home = roleOf(FILE, 'keyferry-syncsecret-manager', managementPlane, managerUser, HOME);
