@@ -3,25 +3,20 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
 
-import { readCrd } from '../../../scripts/crd/read-crds.ts';
-import type { ControlPlane } from '../../servers/control-plane.ts';
-import { startControlPlane } from '../../servers/control-plane.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { requestToken } from '../../support/service-account.ts';
-import { CCM_ACCOUNT, HOME, installCcm } from '../../support/sync-secret-install.ts';
+import { CCM_ACCOUNT, HOME } from '../../support/sync-secret-install.ts';
+import { startTenantCluster, type TenantCluster } from '../../support/tenant-cluster.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { syncSecretPath, SyncSecretScene } from './support.ts';
 
 let scene: SyncSecretScene;
 /** The other cluster of the same tenant name. */
-let other: ControlPlane;
-let otherKubeconfig: string;
+let other: TenantCluster;
 before(async () => {
-  [scene, other] = await Promise.all([SyncSecretScene.open(), startControlPlane({ controllerManager: false })]);
-  await other.api.apply(readCrd('syncsecrets'));
-  otherKubeconfig = await other.writeKubeconfig({ token: await installCcm(other) });
+  [scene, other] = await Promise.all([SyncSecretScene.open(), startTenantCluster()]);
 });
 afterEach(async () => {
   await scene.clear();
@@ -30,7 +25,7 @@ afterEach(async () => {
   }
 });
 after(async () => {
-  await other.stop();
+  await other.plane.stop();
   await scene.close();
 });
 
@@ -54,7 +49,7 @@ async function running(name: string): Promise<Pair> {
   const tenant = await scene.tenant();
   const [ccm, otherCcm] = await Promise.all([
     scene.ccm(tenant),
-    scene.ccm(tenant, { kubeconfig: otherKubeconfig }),
+    scene.ccm(tenant, { kubeconfig: other.kubeconfig }),
     scene.manager(),
   ]);
   const own = await scene.create('default', name, { a: 'own' });
@@ -101,7 +96,7 @@ describe('two clusters with one tenant name', () => {
     await untouched(pair, pair.others);
     await scene.create('default', 'same', VALUES);
     await untouched(pair, pair.others);
-    await scene.ccm(pair.tenant, { kubeconfig: otherKubeconfig });
+    await scene.ccm(pair.tenant, { kubeconfig: other.kubeconfig });
     await copyGone(pair, pair.others);
   });
 
