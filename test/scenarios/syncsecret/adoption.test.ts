@@ -23,11 +23,24 @@ const TRAVELLED = {
   annotations: { note: 'x', 'k8s-replicator/replicate-to': '*' },
 };
 
+/** The names that KubeLB's source has, and those in its documentation. */
+interface Spelling {
+  readonly finalizer: string;
+  /** Label with the namespace of the tenant's SyncSecret. */
+  readonly originNamespace: string;
+}
+const IN_SOURCE: Spelling = { finalizer: ORIGINAL_FINALIZER, originNamespace: 'kubelb.k8c.io/origin-ns' };
+const DOCUMENTED: Spelling = {
+  finalizer: 'kubelb.k8c.io/lb-finalizer',
+  originNamespace: 'kubelb.k8c.io/origin-namespace',
+};
+
 /** What KubeLB made of a tenant's SyncSecret, in both clusters. */
-async function madeByKubelb(tenant: Tenant, object: Json): Promise<Chain> {
+async function madeByKubelb(tenant: Tenant, object: Json, spelling = IN_SOURCE): Promise<Chain> {
   const { managementApi: api } = scene;
   const { namespace, name, uid, labels = {}, annotations = {} } = object.metadata;
-  await scene.tenantApi.patch(syncSecretPath(namespace, name), { metadata: { finalizers: [ORIGINAL_FINALIZER] } });
+  const finalizers = [spelling.finalizer];
+  await scene.tenantApi.patch(syncSecretPath(namespace, name), { metadata: { finalizers } });
   // As after `kubectl apply`: it has the values.
   const applied = { [LAST_APPLIED]: JSON.stringify({ data: object.data, stringData: object.stringData }) };
   const { apiVersion, kind, data, stringData, type } = object;
@@ -37,9 +50,9 @@ async function madeByKubelb(tenant: Tenant, object: Json): Promise<Chain> {
     metadata: {
       namespace: tenant.namespace,
       name: uid,
-      labels: { ...labels, 'kubelb.k8c.io/origin-name': name, 'kubelb.k8c.io/origin-ns': namespace },
+      labels: { ...labels, 'kubelb.k8c.io/origin-name': name, [spelling.originNamespace]: namespace },
       annotations: { ...annotations, ...applied },
-      finalizers: [ORIGINAL_FINALIZER],
+      finalizers,
     },
     data,
     stringData,
@@ -119,6 +132,8 @@ describe('objects of KubeLB', () => {
     const changed = await scene.create('before', 'changed', VALUES);
     made.set('changed', await madeByKubelb(tenant, changed));
     objects['changed'] = await scene.change(scene.tenantApi, changed, { a: 'three' });
+    objects['documented'] = await scene.create('before', 'documented', VALUES);
+    made.set('documented', await madeByKubelb(tenant, objects['documented'], DOCUMENTED));
     await using gone = await deletions(tenant);
 
     await Promise.all([scene.ccm(tenant), scene.manager()]);

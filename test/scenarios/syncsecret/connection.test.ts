@@ -1,6 +1,6 @@
 /** The CCM and its connection to the management cluster: at the start, without it, with new credentials, and after the loss of the Lease. */
 import assert from 'node:assert/strict';
-import { rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 
@@ -44,6 +44,48 @@ describe('a kubeconfig of the management cluster that cannot be used at the star
       assert.ok(error?.error.message.startsWith(`--kubelb-kubeconfig: ${file}: `), ccm.output);
     });
   }
+});
+
+it('a kubeconfig of another cluster is reported, and nothing is written there; the right one is used when it comes', async () => {
+  const { managementPlane, tenantPlane, ccmKubeconfig } = scene.clusters;
+  const tenant = await scene.tenant();
+  const { token, kubeconfig } = tenant;
+  const right = await readFile(kubeconfig, 'utf8');
+  await scene.namespaces('wrong');
+  const object = await scene.create('wrong', 'one', { a: 'one' });
+  const { caPem } = tenantPlane;
+  const wrong = [
+    {
+      // The CCM's own cluster has no namespace of the tenant.
+      content: await readFile(ccmKubeconfig, 'utf8'),
+      phase: 'Failed',
+      message: /^the namespace in the management cluster does not exist/,
+    },
+    {
+      content: kubeconfigYaml({ server: managementPlane.url, caPem, token }),
+      phase: 'Pending',
+      message: /^no TLS connection to the management cluster: check the certificates$/,
+    },
+    {
+      content: kubeconfigYaml({ server: tenantPlane.url, caPem, token }),
+      phase: 'Pending',
+      message: /^the management cluster does not accept the credentials$/,
+    },
+  ];
+  let ccm: Keyferry | undefined;
+  for (const { content, phase, message } of wrong) {
+    await ccm?.kill9();
+    await replaceFile(kubeconfig, content);
+    ccm = await scene.ccm(tenant);
+    await scene.phase(object, phase, { message });
+  }
+  assert.equal((await scene.tenantApi.list('/apis/kubelb.k8c.io/v1alpha1/syncsecrets')).length, 1);
+  assert.deepEqual(await scene.tenantApi.list('/api/v1/secrets'), []);
+  await scene.manager();
+  // The CCM reads the file again when its token is refused.
+  await replaceFile(kubeconfig, right);
+  await scene.arrived(tenant, object, { a: 'one' });
+  await scene.phase(object, 'Synced');
 });
 
 it('a management cluster that is down at the start is shown, and receives everything when it answers', async () => {
@@ -140,6 +182,10 @@ async function replaceAccount({ namespace, kubeconfig, token: old }: Tenant): Pr
   });
   await api.apply(account);
   const token = await requestToken(api, namespace, CCM_ACCOUNT);
-  await writeFile(`${kubeconfig}.new`, kubeconfigYaml({ server: link.url, caPem: link.caPem, token }));
-  await rename(`${kubeconfig}.new`, kubeconfig);
+  await replaceFile(kubeconfig, kubeconfigYaml({ server: link.url, caPem: link.caPem, token }));
+}
+
+async function replaceFile(file: string, content: string): Promise<void> {
+  await writeFile(`${file}.new`, content);
+  await rename(`${file}.new`, file);
 }
