@@ -80,7 +80,7 @@ function buildProgram(context: CliContext, onExitCode: (code: number) => void): 
   )
     .option(
       '-n, --namespace <name>',
-      'only SecretMirrors and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
+      'only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
     )
     .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'only objects with problems, with every failing namespace', false)

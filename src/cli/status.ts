@@ -55,7 +55,10 @@ export async function status(
     if (one.installed || one.isOptional !== true) found.push(one);
   }
   const rules = found.flatMap((one) => one.rules).toSorted(byName);
-  const orphans = found.flatMap((one) => one.orphans).filter(({ owner }) => isIncluded(owner.split('/')[0] ?? ''));
+  const orphans = found
+    .flatMap((one) => one.orphans)
+    // One without a readable mark belongs to the namespace that it is in.
+    .filter(({ owner, namespace: place }) => isIncluded(owner === '' ? place : (owner.split('/')[0] ?? '')));
   const report: StatusReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Status',

@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { runProgram } from '../cli/program.ts';
-import { SyncSecretScene, syncSecretPath } from './support.ts';
+import { OFFERED, secretPath, SyncSecretScene, syncSecretPath } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -74,6 +74,58 @@ describe('status', () => {
     );
     await scene.manager();
     await scene.gone(api, secret);
+  });
+
+  it('has a SyncSecret as an orphan whose Secret is gone or no longer offered, and a Secret with marks of another place', async () => {
+    const { tenantApi, managementApi } = scene;
+    const tenant = await scene.tenant();
+    const args = ['--enable-secret-synchronizer'];
+    const [ccm, manager] = await Promise.all([scene.ccm(tenant, { args }), scene.manager()]);
+    const names = ['deleted', 'kept', 'unlabelled'];
+    for (const name of names) {
+      const metadata = { namespace: 'default', name, labels: OFFERED };
+      await tenantApi.create({ apiVersion: 'v1', kind: 'Secret', metadata, data: scene.data({ a: 'one' }) });
+    }
+    const find = (name: string): Promise<Json> => tenantApi.find(syncSecretPath('default', name));
+    const made = await Promise.all(names.map((name) => waitFor(() => find(name), { message: name })));
+    const [first] = await Promise.all(made.map((one) => scene.arrived(tenant, one, { a: 'one' })));
+    await Promise.all([ccm.kill9(), manager.kill9()]);
+    await tenantApi.delete(secretPath('default', 'deleted'));
+    await tenantApi.patch(secretPath('default', 'unlabelled'), { metadata: { labels: null } });
+    const { labels, annotations } = first?.secret.metadata ?? {};
+    const clone = { namespace: tenant.namespace, name: 'clone', labels, annotations };
+    await managementApi.create({ apiVersion: 'v1', kind: 'Secret', metadata: clone });
+    const [here, there] = await Promise.all([
+      report(scene.clusters.tenantPlane),
+      report(scene.clusters.managementPlane, '-n', tenant.namespace),
+    ]);
+    const lines = ({ orphans }: Json): string[] =>
+      orphans.map(({ kind, name, reason }: Json) => `${kind} ${name}: ${reason}`);
+    const reason = 'its Secret is gone, or no longer has the label; the secret synchronizer will delete it';
+    assert.deepEqual(lines(here), [`SyncSecret deleted: ${reason}`, `SyncSecret unlabelled: ${reason}`]);
+    assert.deepEqual(lines(there), ['Secret clone: its marks were changed, or it is a clone; Keyferry ignores it']);
+    await Promise.all([scene.ccm(tenant, { args }), scene.manager()]);
+    for (const name of ['deleted', 'unlabelled']) await waitFor(async () => (await find(name)) === undefined);
+    assert.deepEqual((await report(scene.clusters.tenantPlane)).orphans, []);
+  });
+
+  it('has the Secret that cannot be written, and why', async () => {
+    const { tenant } = await scene.running();
+    const object = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
+    await scene.phase(object, 'Failed');
+    const copy = await scene.findCopy(tenant, object);
+    const [here, there] = await Promise.all([
+      report(scene.clusters.tenantPlane),
+      report(scene.clusters.managementPlane, '-n', tenant.namespace),
+    ]);
+    for (const rule of [ruleOf(here, 'unfit'), ruleOf(there, copy.metadata.name)]) {
+      assert.deepEqual([rule.state, rule.ready, rule.reason, rule.copies], ['Failed', false, 'SyncFailed', []]);
+      assert.match(rule.message, /data\[tls\.key\]/);
+    }
+    assert.deepEqual(
+      ruleOf(there, copy.metadata.name).failing.map(({ kind, name }: Json) => [kind, name]),
+      [['Secret', copy.metadata.uid]],
+    );
   });
 });
 
