@@ -1,0 +1,59 @@
+/** A cluster without something that the manager needs: the log says what to do, and the manager works as soon as it is done. */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json } from '../../support/api.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { runProgram } from '../cli/program.ts';
+
+const SYNC_SECRETS = '/apis/kubelb.k8c.io/v1alpha1/syncsecrets';
+const CRD_ADVICE = /the CRD syncsecrets\.kubelb\.k8c\.io is not installed: run `keyferry crds \| kubectl apply /;
+/** The namespace of the Lease is KubeLB's by default, and a cluster without KubeLB does not have it. */
+const LEASE_ADVICE =
+  /"advice":"nothing is copied until then: the namespace kubelb .*--leader-elect-namespace names another one"/;
+
+let plane: ControlPlane;
+before(async () => (plane = await startControlPlane({ controllerManager: false })));
+after(() => plane.stop());
+
+const create = async (name: string): Promise<Json> =>
+  await plane.api.create({
+    apiVersion: 'kubelb.k8c.io/v1alpha1',
+    kind: 'SyncSecret',
+    metadata: { name, namespace: 'default' },
+    stringData: { a: '1' },
+  });
+const find = async (name: string): Promise<Json> => await plane.api.find(`/api/v1/namespaces/default/secrets/${name}`);
+
+it('without the CRD an operator says how to install it, and does its other work', async () => {
+  const { api } = plane;
+  await using keyferry = await Keyferry.start({
+    kubeconfig: plane.kubeconfigPath,
+    args: ['--controllers=replicator,syncsecret-manager'],
+  });
+  const probe = async (): Promise<string> => (await keyferry.probe('/readyz?verbose')).text;
+  await waitFor(async () => CRD_ADVICE.test(await probe()), { message: () => keyferry.output });
+  assert.equal(await keyferry.isReady(), false, 'the user named the controller');
+  const annotations = { 'k8s-replicator/replicate-to': 'copy' };
+  const metadata = { name: 'source', namespace: 'default', annotations };
+  await api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { a: '1' } });
+  await waitFor(async () => (await find('copy')) !== undefined, { message: () => keyferry.output });
+
+  const { stdout: crds } = await runProgram(['crds']);
+  await api.apply(crds);
+  await waitFor(async () => (await api.raw('GET', SYNC_SECRETS)).status === 200, { message: 'the API to be served' });
+  const object = await create('x');
+  await waitFor(async () => (await find(object.metadata.uid)) !== undefined, { message: () => keyferry.output });
+  await keyferry.ready();
+  assert.doesNotMatch(await probe(), CRD_ADVICE);
+});
+
+it('without the namespace of its Lease the manager says what is necessary', async () => {
+  await using manager = await Keyferry.start({ command: 'syncsecret-manager', kubeconfig: plane.kubeconfigPath });
+  await waitFor(() => LEASE_ADVICE.test(manager.output), { message: () => manager.output });
+  const object = await create('y');
+  await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kubelb' } });
+  await waitFor(async () => (await find(object.metadata.uid)) !== undefined, { message: () => manager.output });
+});
