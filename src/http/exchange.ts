@@ -27,6 +27,8 @@ export interface HttpRequest {
   /** Name, value, name, value; `Content-Length` is added here. */
   readonly headers: readonly string[];
   readonly body?: RequestBody | undefined;
+  /** Called when the connection is open, right before the request is written to it. If it throws, nothing is sent. `KeptConnections` only. */
+  readonly beforeSending?: (() => void) | undefined;
 }
 
 export interface ExchangeOptions {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
+import { CertificateAuthority } from '../../test/servers/certificates.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { routeTo } from './exchange.ts';
 import { KeptConnections } from './kept-connections.ts';
@@ -96,6 +98,49 @@ test('a path or header with a line break is not sent', async (t) => {
   assert.throws(() => connections.call(ROUTE, { ...REQUEST, headers: ['A', 'b\r\nC: d'] }, 100), refused);
   assert.equal(sockets.length, 0);
 });
+
+for (const secure of [false, true]) {
+  const what = secure ? 'TLS' : 'TCP';
+  test(`a request that may no longer be sent is not sent: on a new connection (${what}), and on a kept one`, async (t) => {
+    const { certPem, keyPem } = await (await CertificateAuthority.create('test')).server('test');
+    let requests = 0;
+    const take = (socket: Socket): void => {
+      socket
+        .on('error', () => undefined)
+        .on('data', () => {
+          requests += 1;
+          socket.write(ANSWER);
+        });
+    };
+    const server = secure ? createTlsServer({ cert: certPem, key: keyPem }, take) : createServer(take);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const open = (): Socket =>
+      secure ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }) : connect(port, '127.0.0.1');
+    const connections = new KeptConnections({ idleMs: 60_000, open: (opened) => opened(null, open()) });
+    t.after(() => {
+      connections.destroy();
+      server.close();
+    });
+    let mayWrite = true;
+    const beforeSending = (): void => {
+      if (!mayWrite) throw new Error('not permitted');
+    };
+    const send = (): Promise<unknown> => connections.call(ROUTE, { ...REQUEST, beforeSending }, 100).answer;
+    const opening = send();
+    mayWrite = false;
+    await assert.rejects(opening, { message: 'not permitted' });
+    mayWrite = true;
+    await send();
+    assert.equal(requests, 1);
+    mayWrite = false;
+    await assert.rejects(send(), { message: 'not permitted' });
+    mayWrite = true;
+    await send();
+    assert.equal(requests, 2);
+  });
+}
 
 test('idle connections are closed in time, and at once when they are retired', async (t) => {
   const ground = await serve(t, (socket) => socket.write(ANSWER), 20);

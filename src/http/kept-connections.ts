@@ -47,7 +47,9 @@ export class KeptConnections {
     const connection = this.#idle.shift() ?? this.#open();
     const reader = new AnswerReader(maxBytes);
     return {
-      answer: connection.send(bytes, reader).then(() => answerOf(reader, maxBytes)),
+      answer: connection
+        .send({ bytes, beforeSending: request.beforeSending }, reader)
+        .then(() => answerOf(reader, maxBytes)),
       abort: (reason) => {
         connection.abort(reader, reason);
       },
@@ -94,6 +96,12 @@ interface KeptConnectionOptions {
   readonly onClose: () => void;
 }
 
+/** A request that can be written. */
+interface Outgoing {
+  readonly bytes: Buffer;
+  readonly beforeSending: HttpRequest['beforeSending'];
+}
+
 interface Call {
   readonly reader: AnswerReader;
   readonly resolve: (answer: AnswerReader) => void;
@@ -105,7 +113,7 @@ class KeptConnection {
   #socket: Duplex | undefined;
   #call: Call | undefined;
   /** The request, until there is a socket. */
-  #waiting: Buffer | undefined;
+  #waiting: Outgoing | undefined;
   #isReused = false;
   #isClosed = false;
 
@@ -113,13 +121,13 @@ class KeptConnection {
     this.#options = options;
   }
 
-  send(request: Buffer, reader: AnswerReader): Promise<AnswerReader> {
+  send(request: Outgoing, reader: AnswerReader): Promise<AnswerReader> {
     return new Promise<AnswerReader>((resolve, reject) => {
       this.#call = { reader, resolve, reject };
       if (this.#socket === undefined) this.#waiting = request;
       else {
         keepProcess(this.#socket, true);
-        this.#socket.write(request);
+        this.#write(this.#socket, request);
       }
     });
   }
@@ -151,8 +159,28 @@ class KeptConnection {
       if (this.#call === undefined) this.close();
     });
     (socket as Partial<TimedSocket>).setTimeout?.(this.#options.idleMs);
-    if (this.#waiting !== undefined) socket.write(this.#waiting);
+    if (this.#waiting !== undefined) this.#write(socket, this.#waiting);
     this.#waiting = undefined;
+  }
+
+  #write(socket: Duplex, request: Outgoing): void {
+    const { bytes, beforeSending } = request;
+    if (beforeSending !== undefined) {
+      // A socket would keep the bytes until it is connected. The process may be stopped meanwhile.
+      const event = openingOf(socket);
+      if (event !== undefined) {
+        socket.once(event, () => this.#write(socket, request));
+        return;
+      }
+      if (this.#isClosed) return;
+      try {
+        beforeSending();
+      } catch (error) {
+        this.#fail(error);
+        return;
+      }
+    }
+    socket.write(bytes);
   }
 
   /** Ends the call with this reader, unless it is settled: the connection may carry another call then. */
@@ -204,10 +232,22 @@ class KeptConnection {
   }
 }
 
+interface OpeningSocket {
+  readonly connecting: boolean;
+  readonly secureConnecting: boolean;
+}
+
 interface TimedSocket {
   setTimeout(ms: number): unknown;
   ref(): unknown;
   unref(): unknown;
+}
+
+/** The event that reports the end of the opening; `undefined`: the socket is open. */
+function openingOf(socket: Duplex): 'secureConnect' | 'connect' | undefined {
+  const { secureConnecting, connecting } = socket as Partial<OpeningSocket>;
+  if (secureConnecting === true) return 'secureConnect';
+  return connecting === true ? 'connect' : undefined;
 }
 
 /** An idle connection does not keep the process alive. */

@@ -229,7 +229,6 @@ export class HttpKubeApi implements KubeApi, AsyncDisposable {
       limit.check();
       if (connection !== this.#connection) continue;
       const pools = this.#poolsFor(material);
-      request.beforeSending?.();
       const answer = await this.#send(request, limit, streaming, this.#routeFor(auth), pools);
       if (answer === undefined) continue;
       if (answer.status >= 200 && answer.status < 300) {
@@ -404,11 +403,12 @@ function destroy({ calls, streams }: Pools): void {
   streams.destroy();
 }
 
-function toHttpRequest({ method, path, query, accept, compressed, body, contentType }: KubeRequest): HttpRequest {
+function toHttpRequest(request: KubeRequest): HttpRequest {
+  const { method, path, query, accept, compressed, body, contentType, beforeSending } = request;
   const headers = ['Accept', accept ?? 'application/json'];
   if (compressed === true) headers.push('Accept-Encoding', 'gzip');
   if (body !== undefined) headers.push('Content-Type', contentType ?? 'application/json');
-  return { method, path: path + queryText(query), headers, body };
+  return { method, path: path + queryText(query), headers, body, beforeSending };
 }
 
 function queryText(query: KubeRequest['query'] = {}): string {

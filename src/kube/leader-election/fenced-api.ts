@@ -27,7 +27,7 @@ export class FencedApi implements KubeApi {
       throw new ConnectionError('EFENCED', text);
     };
     check();
-    // A call may wait for its slot longer than the Lease lasts.
+    // A call may wait for its slot, or for a new connection, longer than the Lease lasts.
     return await this.#api.request({ ...request, beforeSending: check });
   }
 
