@@ -100,16 +100,15 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
       ? undefined
       : {
           method: 'approle',
-          secret,
           mount: approle?.appRolePath || MIRROR_DEFAULTS.appRolePath,
-          roleIdKey: approle?.roleIDKey || MIRROR_DEFAULTS.roleIDKey,
-          secretIdKey: approle?.secretIDKey || MIRROR_DEFAULTS.secretIDKey,
+          roleId: { ...secret, key: approle?.roleIDKey || MIRROR_DEFAULTS.roleIDKey },
+          secretId: { ...secret, key: approle?.secretIDKey || MIRROR_DEFAULTS.secretIDKey },
         };
   }
   if (token !== undefined) {
     const secret = secretRefOf(`${field}.token`, token.secretRef, context, problems);
-    const tokenKey = token.tokenKey || MIRROR_DEFAULTS.tokenKey;
-    return secret === undefined ? undefined : { method: 'token', secret, tokenKey };
+    const key = token.tokenKey || MIRROR_DEFAULTS.tokenKey;
+    return secret === undefined ? undefined : { method: 'token', token: { ...secret, key } };
   }
   if (kubernetes !== undefined) {
     const { role, mountPath, serviceAccountRef } = kubernetes;

@@ -10,10 +10,9 @@ const LOCATION: VaultLocation = {
   server: { addr: 'https://v' },
   auth: {
     method: 'approle',
-    secret: { namespace: 'a', name: 'b' },
     mount: 'approle',
-    roleIdKey: 'r',
-    secretIdKey: 's',
+    roleId: { namespace: 'a', name: 'b', key: 'r' },
+    secretId: { namespace: 'a', name: 'b', key: 's' },
   },
   path: 'secret/data/app',
   encoding: 'plain',

@@ -16,6 +16,9 @@ import type { VaultCredentials } from './credentials.ts';
 import type { ResourceKey } from '../model/keys.ts';
 import type { VaultLocation } from './locations.ts';
 
+/** A server and a login. */
+export type VaultLogin = Pick<VaultLocation, 'server' | 'auth'>;
+
 /** The connection of one location, until its credential changes. */
 export interface VaultConnection {
   readonly session: VaultSession;
@@ -52,7 +55,7 @@ export class VaultAccess {
    * Opens the connection of a location: one that is followed (`VaultCredentials.follow`), or for a single use.
    * @throws VaultAuthMissingError, NotKnownYetError, VaultError `invalidServer` and `closed`
    */
-  async open(key: ResourceKey, location: VaultLocation, signal: AbortSignal): Promise<VaultConnection> {
+  async open(key: ResourceKey, location: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const { credentials, sessions, clock, credentialsTimeoutMs } = this.#options;
     const identity = await credentials.identity(location.auth, signal);
     const known = this.#open.get(key);

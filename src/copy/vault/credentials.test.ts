@@ -22,7 +22,7 @@ import type { VaultAuthRef } from './locations.ts';
 const USER = 'vault:https://v/secret/data/app#1';
 const OTHER = 'vault:https://v/secret/data/app#2';
 const secret = { namespace: 'default', name: 'credential' };
-const byToken = (tokenKey: string): VaultAuthRef => ({ method: 'token', secret, tokenKey });
+const byToken = (key: string): VaultAuthRef => ({ method: 'token', token: { ...secret, key } });
 const byServiceAccount: VaultAuthRef = {
   method: 'kubernetes',
   mount: 'kubernetes',

@@ -17,13 +17,13 @@ import {
 const secret = { namespace: 'default', name: 'vault-token' };
 const at = (change: Partial<VaultLocation> = {}): VaultLocation => ({
   server: { addr: 'https://vault.example:8200' },
-  auth: { method: 'token', secret, tokenKey: 'token' },
+  auth: { method: 'token', token: { ...secret, key: 'token' } },
   path: 'secret/data/app',
   encoding: 'plain',
   secretType: 'Opaque',
   ...change,
 });
-const otherAuth = at({ auth: { method: 'token', secret: { ...secret, namespace: 'other' }, tokenKey: 'token' } });
+const otherAuth = at({ auth: { method: 'token', token: { ...secret, namespace: 'other', key: 'token' } } });
 
 describe('the key of an entry', () => {
   it('is the same for all spellings of address and path', () => {
@@ -96,7 +96,7 @@ describe('the origin of a lease', () => {
       at({ server: { addr, namespace: 'team' } }),
       at({ path: 'secret/data/other' }),
       otherAuth,
-      at({ auth: { method: 'token', secret, tokenKey: 'other' } }),
+      at({ auth: { method: 'token', token: { ...secret, key: 'other' } } }),
       at({ encoding: 'base64' }),
     ];
     assert.equal(new Set([at(), ...others].map(vaultLeaseOrigin)).size, others.length + 1);

@@ -23,14 +23,19 @@ export interface ObjectRef {
   readonly name: string;
 }
 
-export type VaultAuthRef =
-  | { readonly method: 'token'; readonly secret: ObjectRef; readonly tokenKey: string }
+/** One key of a Secret. */
+export interface VaultSecretKey extends ObjectRef {
+  readonly key: string;
+}
+
+/** How to log in. */
+export type VaultAuthRef = (
+  | { readonly method: 'token'; readonly token: VaultSecretKey }
   | {
       readonly method: 'approle';
-      readonly secret: ObjectRef;
       readonly mount: string;
-      readonly roleIdKey: string;
-      readonly secretIdKey: string;
+      readonly roleId: VaultSecretKey | { readonly text: string };
+      readonly secretId: VaultSecretKey;
     }
   | {
       readonly method: 'kubernetes';
@@ -40,7 +45,21 @@ export type VaultAuthRef =
       readonly audiences: readonly string[];
       /** The server may get a token that the API server accepts. */
       readonly apiTokens: boolean;
-    };
+    }
+  /** The token of the process: $VAULT_TOKEN, or that of `vault login`. */
+  | { readonly method: 'environment' }
+) & {
+  /** The namespace of Vault that the login is in. `undefined`: that of the server. */
+  readonly loginNamespace?: string;
+};
+
+/** The object that holds the credential, as text: logins with different objects do not wait for each other. */
+export function accountOf(auth: VaultAuthRef): string {
+  if (auth.method === 'environment') return auth.method;
+  const { namespace, name } =
+    auth.method === 'kubernetes' ? auth.serviceAccount : auth.method === 'token' ? auth.token : auth.secretId;
+  return `${namespace}/${name}`;
+}
 
 export interface VaultLocation {
   readonly server: VaultServerOptions;
@@ -50,6 +69,8 @@ export interface VaultLocation {
   /** Type of the Secrets with its content; `undefined`: there are none, so that any key is valid. */
   readonly secretType: string | undefined;
 }
+
+type EntryLocation = Pick<VaultLocation, 'server' | 'path'>;
 
 /**
  * The key of a location as the source of one rule.
@@ -84,16 +105,16 @@ function readParameters({ server, auth, encoding, secretType }: VaultLocation): 
  * The key of a location as a target. Equal for all rules that write to the same entry, with any login, because only one of them may.
  * @throws VaultError `invalidServer`, VaultPathError
  */
-export function vaultTargetKey(location: VaultLocation): ResourceKey {
+export function vaultTargetKey(location: EntryLocation): ResourceKey {
   return keyOf(location, []);
 }
 
-function keyOf(location: VaultLocation, parameters: readonly unknown[]): ResourceKey {
+function keyOf(location: EntryLocation, parameters: readonly unknown[]): ResourceKey {
   const { origin } = parseServer(location.server);
   return `${VAULT_BACKEND}:${origin}/${normalizePath(location.path)}#${hashOf(location, parameters)}`;
 }
 
-function hashOf(location: VaultLocation, parameters: readonly unknown[]): string {
+function hashOf(location: EntryLocation, parameters: readonly unknown[]): string {
   const { url, namespace } = parseServer(location.server);
   const parts = JSON.stringify([url.href, namespace, normalizePath(location.path), parameters]);
   return createHash('sha256').update(parts).digest('hex').slice(0, 16);

@@ -21,7 +21,7 @@ const RULE = 'mirrors:default/mirror';
 const LOCATION: VaultLocation = {
   // No server listens there.
   server: { addr: 'http://127.0.0.1:1' },
-  auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
+  auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
   path: 'secret/data/app',
   encoding: 'plain',
   secretType: 'Opaque',

@@ -29,7 +29,7 @@ import {
 import { VaultAuthMissingError } from './auth-missing.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import type { VaultLeases } from './leases.ts';
-import { laneOf, vaultPollKey, type VaultLocations } from './locations.ts';
+import { accountOf, laneOf, vaultPollKey, type VaultLocations } from './locations.ts';
 import { type DynamicUnit, Unit, UNKNOWN } from './unit.ts';
 import { contentKey, UnitReader } from './unit-reader.ts';
 
@@ -223,8 +223,7 @@ export class VaultSources implements SourceProvider {
   }
 
   #lane({ key, location: { auth, path } }: Unit): KeyedQueue {
-    const { namespace, name } = auth.method === 'kubernetes' ? auth.serviceAccount : auth.secret;
-    return this.#polls.of(`${laneOf(key)} ${namespace}/${name} ${mountOfPath(normalizePath(path))}`);
+    return this.#polls.of(`${laneOf(key)} ${accountOf(auth)} ${mountOfPath(normalizePath(path))}`);
   }
 
   /** The shortest poll period of its users, ms; `Infinity` without users. */

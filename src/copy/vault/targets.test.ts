@@ -16,7 +16,7 @@ const RULE = 'mirrors:default/mirror';
 const SOURCE = 'c:Secret/default/db';
 const LOCATION: VaultLocation = {
   server: { addr: 'http://v' },
-  auth: { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' },
+  auth: { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } },
   path: 'secret/data/app',
   encoding: 'plain',
   secretType: undefined,

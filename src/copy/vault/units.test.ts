@@ -17,7 +17,7 @@ const TWO = 'mirrors:default/two';
 const POLL_MS = 1000;
 
 function locationOf(encoding: ValueEncoding = 'plain'): VaultLocation {
-  const auth = { method: 'token', secret: { namespace: 'default', name: 'token' }, tokenKey: 'token' } as const;
+  const auth = { method: 'token', token: { namespace: 'default', name: 'token', key: 'token' } } as const;
   return { server: { addr: 'http://v' }, auth, path: 'there/app', encoding, secretType: 'Opaque' };
 }
 

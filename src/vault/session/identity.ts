@@ -6,12 +6,17 @@ import { CredentialUnavailableError, VaultError } from '../errors.ts';
 import { normalizePath, VaultPathError } from '../path.ts';
 import type { VaultServer } from '../client/server.ts';
 
-export interface TokenIdentity {
+interface InNamespace {
+  /** The namespace of Vault that the login or token is in. Default: that of the server. */
+  readonly loginNamespace?: string | undefined;
+}
+
+export interface TokenIdentity extends InNamespace {
   readonly method: 'token';
   readonly token: SecretBytes;
 }
 
-export interface AppRoleIdentity {
+export interface AppRoleIdentity extends InNamespace {
   readonly method: 'approle';
   /** Where the method is mounted, below `auth/`. Default `approle`. */
   readonly mount?: string | undefined;
@@ -19,7 +24,7 @@ export interface AppRoleIdentity {
   readonly secretId: SecretBytes;
 }
 
-export interface KubernetesIdentity {
+export interface KubernetesIdentity extends InNamespace {
   readonly method: 'kubernetes';
   /** Default `kubernetes`. */
   readonly mount?: string | undefined;
@@ -46,7 +51,8 @@ export function sessionKey(server: VaultServer, identity: VaultIdentity): string
     const bytes = typeof part === 'string' ? Buffer.from(part) : part.bytes();
     hash.update(`${bytes.byteLength}:`).update(bytes);
   };
-  [server.connectionKey, server.namespace ?? '', identity.method].forEach(add);
+  const { loginNamespace = server.namespace ?? '' } = identity;
+  [server.connectionKey, server.namespace ?? '', loginNamespace, identity.method].forEach(add);
   switch (identity.method) {
     case 'token':
       add(withoutLineEnd(identity.token));

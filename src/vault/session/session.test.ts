@@ -40,6 +40,7 @@ function setUp(limitedUses: boolean) {
   const session = new VaultSession({
     client: { server, request },
     namespace: undefined,
+    entryNamespace: undefined,
     clock,
     random: () => 0.5,
     identity,

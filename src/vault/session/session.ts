@@ -30,6 +30,8 @@ import type { SessionToken } from './token.ts';
 
 export interface SessionOptions extends LoginContext, LoginBackoffOptions {
   readonly identity: VaultIdentity;
+  /** Of the entries; `namespace` is that of the login. */
+  readonly entryNamespace: string | undefined;
   readonly onEvent?: SessionObserver | undefined;
 }
 
@@ -197,7 +199,7 @@ export class VaultSession implements VaultCaller {
   }
 
   async #use(token: SessionToken, request: SessionRequest): Promise<SessionResponse> {
-    const { client, namespace } = this.#options;
+    const { client, entryNamespace: namespace } = this.#options;
     token.inFlight++;
     try {
       const response = await client.request({ ...request, token: token.token, namespace });

@@ -108,7 +108,13 @@ export class VaultSessions {
     const shared = this.#clientOf(server);
     shared.sessions++;
     const client = shared.client.identity();
-    const session = new VaultSession({ ...this.#options, client, namespace: server.namespace, identity });
+    const session = new VaultSession({
+      ...this.#options,
+      client,
+      namespace: identity.loginNamespace ?? server.namespace,
+      entryNamespace: server.namespace,
+      identity,
+    });
     const entry: Entry = { session, shared, users: 0, linger: undefined };
     this.#entries.set(key, entry);
     return entry;
