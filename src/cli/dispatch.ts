@@ -6,7 +6,7 @@
  */
 import { basename } from 'node:path';
 import { findControllerCommand } from '../config/commands.ts';
-import { commandOfBinary, commandOfFlags, isNotAvailable } from '../config/originals.ts';
+import { commandOfBinary, commandOfFlags } from '../config/originals.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { errorText } from '../observe/error-fields.ts';
 import type { CliContext } from './actions.ts';
@@ -18,7 +18,6 @@ export async function runCli(context: CliContext, args: readonly string[]): Prom
   try {
     const argv = withCommand(context.startedAs, args);
     const [first = ''] = argv;
-    if (isNotAvailable(first)) throw new UsageError(`${first} is not available in this version`);
     if (/^[a-z]/.test(first)) command = `keyferry ${first}`;
     const config = findControllerCommand(first)?.configure(argv.slice(1), context.processInfo);
     if (config !== undefined) return await context.actions.run(config);

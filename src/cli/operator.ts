@@ -13,6 +13,7 @@ import type { Controller } from '../copy/controller.ts';
 import { Manager } from '../copy/manager.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
+import { environmentToken } from '../copy/vault/environment-token.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
@@ -28,6 +29,8 @@ export interface OperatorOptions {
   readonly config: Config;
   /** The cluster that this process runs in. */
   readonly api: KubeApi;
+  /** The namespace of the Pod, or of the kubeconfig's context. */
+  readonly namespace: string;
   /** The other cluster. */
   readonly management?: KubeApi | undefined;
   readonly log: Log;
@@ -81,6 +84,7 @@ export class Operator {
         }),
       );
     const cluster = addCluster(api);
+    const { environment } = config.vault;
     const vault = this.#manager.addBackend(
       new VaultBackend({
         engine,
@@ -89,7 +93,8 @@ export class Operator {
         random: Math.random,
         timeoutMs: config.vault.timeoutMs,
         addresses: new VaultAddresses(config.vault.addresses.map(parseAddressPattern)),
-        environment: config.vault.environment,
+        environment,
+        environmentToken: environmentToken({ token: environment.token, file: environment.tokenFile }),
         ...vaultHooks(log, metrics),
       }),
     );
@@ -97,6 +102,7 @@ export class Operator {
       config,
       engine,
       cluster,
+      namespace: options.namespace,
       management: management && addCluster(management),
       vault,
       extraKinds,
@@ -156,7 +162,7 @@ export class Operator {
     const { metrics } = this.#options;
     const { engine } = this.#manager;
     metrics.queues.add(() => {
-      const queues = engine.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
+      const queues = this.#manager.queues.map(({ name, queue }) => ({ name, ...queue.metrics() }));
       const all = [...queues, ...engine.backends.flatMap((backend) => backend.queues ?? [])];
       return all.map(({ name, depth, oldestWaitingMs, retries }) => {
         return { queue: name, depth, oldestAgeSeconds: oldestWaitingMs / 1000, retries };

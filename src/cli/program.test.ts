@@ -103,16 +103,16 @@ describe('help and version', () => {
     }
   });
 
-  it('lists under run the flags of all controllers, and no flags of controllers that do not exist yet', async () => {
+  it('lists under run the flags of all controllers', async () => {
     const { stdout } = await cli(['run', '--help']);
     assert.match(stdout, /--replicator-allow-all/);
     assert.match(stdout, /--mirrors-regex <full\|search>/);
     assert.match(
       stdout,
-      /comma-separated list of mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer \(default: mirrors, replicator\)/,
+      /comma-separated list of mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator \(default: mirrors, replicator, generator\)/,
     );
     assert.match(stdout, /--syncsecret-cluster-name <name>/);
-    assert.doesNotMatch(stdout, /generator/);
+    assert.match(stdout, /--generator-all/);
   });
 
   it('has an example for every option of status and plan', async () => {
@@ -165,7 +165,7 @@ describe('exit codes', () => {
       [['run', 'x'], /^keyferry run: unexpected argument "x"\n/],
       [['mirrors', '-metrics-bind-address', 'x'], /^keyferry mirrors: --metrics-bind-address: bad value "x": must be/],
       [['replicator', '--resync-period=soon'], /^keyferry replicator: --resync-period: bad value "soon": must be/],
-      [['generator', '--all'], /^keyferry: generator is not available in this version\n/],
+      [['generator', '--credentials=vault'], /^keyferry generator: --credentials: bad value "vault"/],
     ] as const) {
       const { code, stdout, stderr, called } = await cli(argv);
       assert.deepEqual([code, stdout, called], [2, '', []], argv.join(' '));
@@ -266,7 +266,7 @@ describe('the argument of the actions', () => {
   it('is the same Config with and without the command-line library', async () => {
     for (const [argv, check] of [
       [['run', '--controllers=mirrors', '--mirrors-regex=search'], (c: Config) => c.mirrors.regexMode === 'search'],
-      [['run'], (c: Config) => c.controllers.length === 2],
+      [['run'], (c: Config) => c.controllers.length === 3],
       [['mirrors', '-leader-elect', '-kubeconfig', '-V'], (c: Config) => c.kubeconfig === '-V'],
       [['mirrors', '--zap-devel=true', '--leader-elect=false'], (c: Config) => c.logLevel === 'debug'],
       [['replicator', '-allow-all'], (c: Config) => c.replicator.allowAll],

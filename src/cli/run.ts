@@ -94,7 +94,15 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     rollback.abort(new RollbackError(detail));
   };
   const management = otherApi && fence(otherApi);
-  const operator = new Operator({ config, api: fence(api), management, log, metrics, onRollback });
+  const operator = new Operator({
+    config,
+    api: fence(api),
+    namespace: connection.namespace,
+    management,
+    log,
+    metrics,
+    onRollback,
+  });
   using until = anySignal(signal, rollback.signal);
   await using server = new StatusServer(log);
   await listen(server, config, metrics, operator);

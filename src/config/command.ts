@@ -1,6 +1,7 @@
 /** A command that runs controllers: its flags, and how a command line becomes a Config. */
 import { leaderElectConfig, type CommonValues } from './common-flags.ts';
 import { deepFreeze, type Config, type ControllerName, type ProcessInfo } from './config.ts';
+import { generatorConfig, generatorFlags } from './generator-flags.ts';
 import { initialValues, parseFlags, type FlagTable, type ParsedFlags } from './flags.ts';
 import { mirrorsConfig, mirrorsFlags } from './mirrors-flags.ts';
 import { replicatorConfig, replicatorFlags } from './replicator-flags.ts';
@@ -61,6 +62,7 @@ export function base(values: CommonValues, lease: string, processInfo: ProcessIn
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),
     replicator: replicatorConfig(initialValues(replicatorFlags(''))),
     syncsecret: { managementNamespace: undefined },
+    generator: generatorConfig(initialValues(generatorFlags(''))),
     notes: [],
   };
 }

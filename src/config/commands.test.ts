@@ -7,7 +7,11 @@ import { quoted } from './usage-error.ts';
 
 /** `Config.mirrors` and `Config.vault` without any flag. */
 const MIRRORS = { regexMode: 'full', allowCrossNamespaceAuth: false } as const;
-const VAULT = { addresses: [], timeoutMs: 60_000, environment: NO_VAULT_ENVIRONMENT };
+const VAULT = {
+  addresses: [],
+  timeoutMs: 60_000,
+  environment: { ...NO_VAULT_ENVIRONMENT, tokenFile: '/home/a/.vault-token' },
+};
 type CommandName = 'run' | 'mirrors' | 'replicator';
 
 const processInfo: ProcessInfo = { env: { HOME: '/home/a' }, hostname: 'host', uniqueId: 'u1' };
@@ -270,12 +274,12 @@ describe('replicator', () => {
 
 describe('run', () => {
   it('runs all controllers, or the listed ones', () => {
-    const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer';
+    const list = 'mirrors, replicator, syncsecret-manager, syncsecret-ccm, syncsecret-synchronizer, generator';
     table('run', [
       [
         [],
         {
-          controllers: ['mirrors', 'replicator'],
+          controllers: ['mirrors', 'replicator', 'generator'],
           controllersNamed: false,
           statusAddress: at('status-address', 8080),
           metricsAddress: undefined,

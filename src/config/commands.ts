@@ -2,6 +2,7 @@
 import { commonFlags, type CommonValues } from './common-flags.ts';
 import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
 import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
+import { GENERATOR_LEASE, generatorConfig, generatorFlags } from './generator-flags.ts';
 import { listFlag, type FlagTable, type ListenSetting } from './flags.ts';
 import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
 import {
@@ -27,6 +28,7 @@ import { vaultConfig, vaultFlags } from './vault-flags.ts';
 import { zapFlags, zapLevel, zapNotes } from './zap-flags.ts';
 
 const RUN_LEASE = 'keyferry';
+const USING_VAULT: ReadonlySet<ControllerName> = new Set<ControllerName>(['mirrors', 'generator']);
 const SYNC_SECRET_PREFIX = 'syncsecret-';
 
 /** In the order of the help. */
@@ -36,6 +38,7 @@ export const CONTROLLER_COMMANDS: readonly ControllerCommand[] = [
   replicatorCommand(),
   ccmCommand(),
   managerCommand(),
+  generatorCommand(),
 ];
 
 /** @returns `undefined` if no command of this name runs controllers */
@@ -60,6 +63,7 @@ function runCommand(): ControllerCommand {
     ...vaultFlags,
     ...replicatorFlags('replicator-'),
     ...ccmFlags(SYNC_SECRET_PREFIX),
+    ...generatorFlags('generator-'),
   };
   const description = {
     name: 'run',
@@ -83,11 +87,12 @@ function runCommand(): ControllerCommand {
       ...base(values, RUN_LEASE, processInfo),
       controllers,
       controllersNamed,
-      vault: controllers.includes('mirrors')
+      vault: controllers.some((name) => USING_VAULT.has(name))
         ? vaultConfig(values, vaultEnvironment(processInfo.env), given)
         : vaultConfig(values),
       mirrors: mirrorsConfig(values),
       replicator: replicatorConfig(values),
+      generator: generatorConfig(values),
       ...(hasCcm ? ccmConfig(values, SYNC_SECRET_PREFIX, processInfo) : {}),
     };
   });
@@ -187,6 +192,30 @@ function managerCommand(): ControllerCommand {
       healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
       logLevel: given.has('logLevel') ? values.logLevel : (zap ?? values.logLevel),
       notes: [...ignoredNotes(given), ...zapNotes(values), ...restNotes(rest)],
+    };
+  });
+}
+
+function generatorCommand(): ControllerCommand {
+  const flags = { ...commonFlags(':8080', GENERATOR_LEASE), ...generatorFlags(''), ...vaultFlags };
+  const description = {
+    name: 'generator',
+    summary:
+      'run only the generator of values that ExternalSecrets miss in Vault, with the variables of the Bash controller',
+    examples: ['keyferry generator', 'VAULT_ADDR=http://vault.vault:8200 keyferry generator --credentials environment'],
+    // It has no flags.
+    original: { binary: 'controller.sh', flags: [] },
+  } as const;
+  return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => {
+    refuseRest(rest);
+    const { env } = processInfo;
+    return {
+      ...base(values, GENERATOR_LEASE, processInfo),
+      controllers: ['generator'],
+      // As in the original: any text that is not empty.
+      logLevel: env['DEBUG'] && !given.has('logLevel') ? 'debug' : values.logLevel,
+      vault: vaultConfig(values, vaultEnvironment(env), given),
+      generator: generatorConfig(values),
     };
   });
 }

@@ -9,12 +9,13 @@ export const CONTROLLERS = [
   'syncsecret-manager',
   'syncsecret-ccm',
   'syncsecret-synchronizer',
+  'generator',
 ] as const;
 
 export type ControllerName = (typeof CONTROLLERS)[number];
 
 /** The controllers of `run` if none is named. A role of SyncSecret depends on what a cluster is for, so it must be named. */
-export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator'];
+export const DEFAULT_CONTROLLERS: readonly ControllerName[] = ['mirrors', 'replicator', 'generator'];
 
 export interface Config {
   readonly controllers: readonly ControllerName[];
@@ -41,6 +42,7 @@ export interface Config {
   readonly mirrors: MirrorsConfig;
   readonly replicator: ReplicatorConfig;
   readonly syncsecret: SyncSecretConfig;
+  readonly generator: GeneratorConfig;
   /** Settings that were accepted and have no effect, as sentences for the log. */
   readonly notes: readonly string[];
 }
@@ -89,6 +91,15 @@ export interface MirrorsConfig {
 export interface SyncSecretConfig {
   /** The tenant's namespace in the management cluster; `undefined` without the CCM. */
   readonly managementNamespace: string | undefined;
+}
+
+export interface GeneratorConfig {
+  /** Every ExternalSecret is served that does not opt out. */
+  readonly all: boolean;
+  /** Empty for all. */
+  readonly namespaces: readonly string[];
+  /** `environment`: the server and the token of the environment are used for all. @see VaultEnvironment */
+  readonly credentials: 'stores' | 'environment';
 }
 
 export type ReplicatedKind = 'secret' | 'configmap';

@@ -2,7 +2,7 @@
  * The programs that Keyferry replaces. Their containers start them by name (`command: [/manager]`) or with flags alone, never with
  * a subcommand of ours.
  *
- * Names of the binaries: the Dockerfiles of ktsstudio/mirrors, olli-ai/k8s-replicator and kubermatic/kubelb.
+ * Names of the binaries: the Dockerfiles of ktsstudio/mirrors, olli-ai/k8s-replicator, kubermatic/kubelb and the Bash controller.
  */
 import { CONTROLLER_COMMANDS } from './commands.ts';
 import { UsageError } from './usage-error.ts';
@@ -10,29 +10,18 @@ import { UsageError } from './usage-error.ts';
 interface Original {
   /** The command of Keyferry that replaces the program. */
   readonly command: string;
-  readonly binary?: string;
+  readonly binary: string;
   /** The names of its own flags. */
   readonly flags: ReadonlySet<string>;
   /** The names of all flags of the command. */
   readonly all: ReadonlySet<string>;
 }
 
-/** Planned commands that this version does not have. Their flags are listed, so that the error can name the command. */
-const NOT_AVAILABLE: readonly Original[] = [{ command: 'generator', flags: new Set(), all: new Set() }];
-
-const ORIGINALS: readonly Original[] = [
-  ...CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
-    if (original === undefined) return [];
-    const all = new Set(Object.values(flags).map((flag) => flag.name));
-    return [{ command: name, binary: original.binary, flags: new Set(original.flags), all }];
-  }),
-  ...NOT_AVAILABLE,
-];
-
-/** Whether a command is planned but is not in this version. */
-export function isNotAvailable(command: string): boolean {
-  return NOT_AVAILABLE.some((original) => original.command === command);
-}
+const ORIGINALS: readonly Original[] = CONTROLLER_COMMANDS.flatMap(({ name, original, flags }) => {
+  if (original === undefined) return [];
+  const all = new Set(Object.values(flags).map((flag) => flag.name));
+  return [{ command: name, binary: original.binary, flags: new Set(original.flags), all }];
+});
 
 /** The command whose original has this program name; `undefined` if there is none. */
 export function commandOfBinary(name: string): string | undefined {

@@ -202,7 +202,7 @@ describe('the roles of SyncSecret under run', () => {
   const run = (...argv: readonly string[]): Config => configure('run', argv);
 
   it('run only by name', () => {
-    assert.deepEqual(run().controllers, ['mirrors', 'replicator']);
+    assert.deepEqual(run().controllers, ['mirrors', 'replicator', 'generator']);
     assert.equal(run().management, undefined);
     assert.deepEqual(run('--controllers=syncsecret-manager,mirrors').controllers, ['mirrors', 'syncsecret-manager']);
   });

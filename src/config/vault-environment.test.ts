@@ -33,6 +33,9 @@ describe("the environment of Vault's own client", () => {
   it("is read as Vault's client reads it", () => {
     assert.deepEqual(vaultEnvironment({ VAULT_CACERT: '', VAULT_SKIP_VERIFY: '' }), NO_VAULT_ENVIRONMENT);
     const read = vaultEnvironment({
+      HOME: '/home/a',
+      VAULT_ADDR: 'https://vault.example:8200',
+      VAULT_TOKEN: 'hvs.x',
       VAULT_CACERT: at('ca.pem'),
       VAULT_CAPATH: at('nowhere'),
       VAULT_SKIP_VERIFY: 'T',
@@ -45,11 +48,14 @@ describe("the environment of Vault's own client", () => {
       VAULT_HTTP_PROXY: 'http://old:1',
       VAULT_PROXY_ADDR: 'http://proxy:3128',
     });
-    const { client, caBundle, ...rest } = read;
+    const { client, caBundle, token, ...rest } = read;
+    assert.equal(token?.utf8(), 'hvs.x');
     assert.match(client?.certificate ?? '', /BEGIN CERTIFICATE/);
     assert.match(client?.key.utf8() ?? '', /PRIVATE KEY/);
     assert.equal(caBundle?.trim(), authority.certPem.trim());
     assert.deepEqual(rest, {
+      address: 'https://vault.example:8200',
+      tokenFile: '/home/a/.vault-token',
       insecureSkipVerify: true,
       tlsServerName: 'vault.example',
       namespace: 'team/a',

@@ -14,6 +14,12 @@ import { quoted, UsageError } from './usage-error.ts';
 import { parseCount, parseDuration } from './values.ts';
 
 export interface VaultEnvironment {
+  /** `VAULT_ADDR` */
+  readonly address: string | undefined;
+  /** `VAULT_TOKEN` */
+  readonly token: SecretBytes | undefined;
+  /** The file in which `vault login` puts a token. */
+  readonly tokenFile: string | undefined;
   /** PEM. */
   readonly caBundle: string | undefined;
   readonly insecureSkipVerify: boolean;
@@ -35,6 +41,9 @@ export interface VaultClientCertificate {
 }
 
 export const NO_VAULT_ENVIRONMENT: VaultEnvironment = {
+  address: undefined,
+  token: undefined,
+  tokenFile: undefined,
   caBundle: undefined,
   insecureSkipVerify: false,
   tlsServerName: undefined,
@@ -47,7 +56,11 @@ export const NO_VAULT_ENVIRONMENT: VaultEnvironment = {
 
 /** Reads the variables and the files they refer to. @throws UsageError naming the variable */
 export function vaultEnvironment(env: ProcessInfo['env']): VaultEnvironment {
+  const { HOME: home } = env;
   return {
+    address: env['VAULT_ADDR'] || undefined,
+    token: read(env, 'VAULT_TOKEN', (text) => SecretBytes.fromUtf8(text)),
+    tokenFile: home ? path.join(home, '.vault-token') : undefined,
     caBundle: caBundle(env),
     insecureSkipVerify: read(env, 'VAULT_SKIP_VERIFY', parseBool) ?? false,
     tlsServerName: env['VAULT_TLS_SERVER_NAME'] || undefined,
@@ -68,7 +81,7 @@ function read<T>(env: ProcessInfo['env'], name: string, parse: (text: string) =>
   } catch (error) {
     const problem = error instanceof Error ? error.message : 'unknown';
     // The URL of a proxy may contain a password.
-    const value = /PROXY/.test(name) ? '' : ` ${quoted(text)}`;
+    const value = /PROXY|TOKEN/.test(name) ? '' : ` ${quoted(text)}`;
     throw new UsageError(`$${name}: bad value${value}: ${problem}`, { cause: error });
   }
 }

@@ -1,6 +1,7 @@
 /** All controllers. A new one is a folder, a line here, and its flags in `config/`. */
 import type { ControllerEntry } from './common/context.ts';
 import type { ControllerReader } from './common/snapshot/reader.ts';
+import { generator } from './generator/controller.ts';
 import { mirrors } from './mirrors/controller.ts';
 import { replicator } from './replicator/controller.ts';
 import { syncSecretCcm } from './syncsecret/ccm.ts';
@@ -14,6 +15,7 @@ export const CONTROLLER_LIST: readonly ControllerEntry[] = [
   syncSecretManager,
   syncSecretCcm,
   secretSynchronizer,
+  generator,
 ];
 
 export async function controllerReaders(): Promise<ControllerReader[]> {

@@ -4,14 +4,22 @@
  */
 import type { Reply } from '../observe/routes.ts';
 import type { OnObjectChange } from './backend.ts';
+import type { NamedQueue } from './engine.ts';
 import type { RuleReconciler } from './rule-reconciler.ts';
 
 export interface Controller {
-  readonly reconciler: RuleReconciler;
+  /** `undefined`: the controller does not copy. It has no rules and claims, and queues of its own. */
+  readonly reconciler?: RuleReconciler;
   /** Settles when the API of its rules is installed. Controllers without one open at once. */
   installed?(signal: AbortSignal): Promise<void>;
   /** Opens its watches, and those of namespaces. It receives no events before. */
   open(): void;
+  /** This process is the one that writes: starts the work of its own queues. */
+  start?(): void;
+  /** Ends the work of its own queues within `drainMs`. */
+  drain?(drainMs: number): Promise<void>;
+  /** Its own queues. */
+  readonly queues?: readonly NamedQueue[];
   /** Objects of all clusters: the key has the cluster. */
   readonly objectChanged?: OnObjectChange;
   /**

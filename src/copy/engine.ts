@@ -56,6 +56,12 @@ const STATUS_CONCURRENCY = 4;
 /** Time for aborted work to end at a stop, ms. */
 const GRACE_MS = 100;
 
+/** A queue, for metrics and the check of liveness. */
+export interface NamedQueue {
+  readonly name: string;
+  readonly queue: KeyedQueue;
+}
+
 export class Engine {
   readonly claims = new Claims({
     flowOf: (claim) => this.#targets.backendOf(claim.target).targetsOf(claim.target).flowOf(claim),
@@ -120,7 +126,7 @@ export class Engine {
     this.sources.add(backend);
   }
 
-  get queues(): readonly { readonly name: string; readonly queue: KeyedQueue }[] {
+  get queues(): readonly NamedQueue[] {
     return [
       { name: 'rules', queue: this.#rules },
       { name: 'rules heavy', queue: this.#heavyRules },

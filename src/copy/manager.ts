@@ -12,7 +12,7 @@ import type { CheckResult } from '../observe/checks.ts';
 import { orAborted, sleep } from '../runtime/abort.ts';
 import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './backend.ts';
 import type { Controller } from './controller.ts';
-import { Engine, type EngineOptions } from './engine.ts';
+import { Engine, type EngineOptions, type NamedQueue } from './engine.ts';
 import type { ResourceKey } from './model/keys.ts';
 
 export interface ManagerOptions {
@@ -33,6 +33,7 @@ export class Manager implements ObjectEvents {
   readonly #home: string;
   readonly #controllers: Controller[] = [];
   readonly #open: Controller[] = [];
+  #started = false;
 
   constructor({ home, onError }: ManagerOptions) {
     this.#home = home;
@@ -52,9 +53,10 @@ export class Manager implements ObjectEvents {
   async open(signal: AbortSignal): Promise<void> {
     const opening = this.#controllers.map(async (controller) => {
       await controller.installed?.(signal);
-      this.engine.claims.add(controller.reconciler);
+      if (controller.reconciler !== undefined) this.engine.claims.add(controller.reconciler);
       this.#open.push(controller);
       controller.open();
+      if (this.#started) controller.start?.();
     });
     const all = Promise.all(opening);
     // Also after the start: any error but an abort is a bug, and ends the process.
@@ -69,12 +71,19 @@ export class Manager implements ObjectEvents {
   /** Starts the loops. Settles when the rules were evaluated once. */
   async start(signal: AbortSignal): Promise<void> {
     await this.engine.start(signal);
+    this.#started = true;
+    for (const controller of this.#open) controller.start?.();
   }
 
   /** First part of a stop: running work may end within `drainMs`, then the controllers receive no more events. */
   async drain(drainMs: number): Promise<void> {
     const { backends } = this.engine;
-    await Promise.all([this.engine.stop(drainMs), ...backends.map(async (backend) => await backend.drain?.())]);
+    this.#started = false;
+    await Promise.all([
+      this.engine.stop(drainMs),
+      ...backends.map(async (backend) => await backend.drain?.()),
+      ...this.#open.map(async (controller) => await controller.drain?.(drainMs)),
+    ]);
     for (const controller of this.#open.splice(0)) controller.stop();
   }
 
@@ -107,9 +116,14 @@ export class Manager implements ObjectEvents {
     return others.flatMap(({ name, watches }) => watches.map((watch) => ({ backend: name, ...freshness(watch) })));
   }
 
+  /** Those of the engine and of controllers with their own. */
+  get queues(): readonly NamedQueue[] {
+    return [...this.engine.queues, ...this.#open.flatMap(({ queues = [] }) => queues)];
+  }
+
   /** Whether no worker is stuck. */
   liveness(): CheckResult {
-    for (const { name, queue } of this.engine.queues) {
+    for (const { name, queue } of this.queues) {
       const { longestRunningMs } = queue.metrics();
       if (longestRunningMs > STUCK_MS) {
         return { ok: false, message: `a worker of ${name} has been busy for ${Math.round(longestRunningMs / 1000)} s` };

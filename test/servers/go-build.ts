@@ -1,7 +1,7 @@
 /** Builds one server from its pinned Go module, with errors that name what is missing. */
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -62,7 +62,8 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
   const scratch = await reaper.temporaryFolder('keyferry-go-build-');
   let group: number | undefined;
   try {
-    const child = spawn(go, ['build', '-o', output, ...recipe.buildArgs], {
+    const more = await changedModule(go, recipe, scratch, options.env);
+    const child = spawn(go, ['build', ...more, '-o', output, ...recipe.buildArgs], {
       cwd: recipe.moduleDir,
       env: { GOTMPDIR: scratch, ...options.env, ...recipe.buildEnv },
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -88,6 +89,36 @@ async function runBuild(go: string, recipe: ServerRecipe, output: string, option
     await reaper.removeFolder(scratch);
   }
   options.onProgress(`built ${label} in ${Math.round((performance.now() - startedAt) / 1000)} s`);
+}
+
+/**
+ * Copies the module that the recipe changes, and makes the changes.
+ * @returns the arguments with which `go build` uses the copy
+ */
+async function changedModule(
+  go: string,
+  { changes, moduleDir, buildEnv }: ServerRecipe,
+  scratch: string,
+  env: NodeJS.ProcessEnv,
+): Promise<readonly string[]> {
+  if (changes === undefined) return [];
+  const options = { cwd: moduleDir, env: { ...env, ...buildEnv } };
+  const { stdout } = await promisify(execFile)(go, ['mod', 'download', '-json', changes.module], options);
+  const { Dir: source } = JSON.parse(stdout) as { readonly Dir: string };
+  const copy = path.join(scratch, 'module');
+  // Go's cache is read-only.
+  await cp(source, copy, { recursive: true, mode: 0 });
+  for (const [file, text] of Object.entries(changes.files)) {
+    const target = path.join(copy, file);
+    await chmod(path.dirname(target), 0o755);
+    await rm(target, { force: true });
+    await writeFile(target, text);
+  }
+  const goMod = await readFile(path.join(moduleDir, 'go.mod'), 'utf8');
+  const [module = ''] = changes.module.split('@');
+  await writeFile(path.join(scratch, 'go.mod'), `${goMod}\nreplace ${module} => ${copy}\n`);
+  await copyFile(path.join(moduleDir, 'go.sum'), path.join(scratch, 'go.sum'));
+  return [`-modfile=${path.join(scratch, 'go.mod')}`];
 }
 
 /** @param group the negative id of its first process */

@@ -26,6 +26,9 @@ const EXCEPTIONS = [
   'src/observe/log-fields.ts',
   // Annotations of the originals, which are not copied.
   'src/controllers/common/excluded-metadata.ts',
+  // The generators of JavaScript.
+  'src/kube/http-stream.ts',
+  'src/runtime/slices.ts',
 ];
 
 it('only its folder, the list and the flags name a controller', () => {

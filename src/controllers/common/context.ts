@@ -18,6 +18,8 @@ export interface ControllerContext {
   readonly engine: Engine;
   /** The cluster that this process runs in. */
   readonly cluster: Cluster;
+  /** The namespace of the Pod, or of the kubeconfig's context. */
+  readonly namespace: string;
   /** The other cluster, if the configuration has one. It may not answer for any time. */
   readonly management: Cluster | undefined;
   readonly vault: VaultBackend;

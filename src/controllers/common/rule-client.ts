@@ -52,6 +52,15 @@ export class RuleClient {
     this.#options.store?.storeResponse(await this.#patch(rule, '', patch, signal));
   }
 
+  /** As `patch`, for the status. @throws ApiError, ConnectionError */
+  async patchStatus(
+    rule: KubeObject,
+    patch: { readonly metadata: object; readonly status: object },
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.#options.store?.storeResponse(await this.#patch(rule, '/status', patch, signal));
+  }
+
   /** Replaces the whole status, and stores the response. A deleted object is no error. @throws ApiError, ConnectionError */
   async writeStatus(rule: KubeObject, status: object, signal: AbortSignal): Promise<void> {
     const { uid, name } = rule.metadata;

@@ -10,7 +10,8 @@ import type { Engine } from '../engine.ts';
 import type { Content } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { LONGEST_WAIT_MS, VaultAccess, vaultLongestWaitMs, vaultRetryAfterMs, type VaultTrouble } from './access.ts';
-import { VaultCredentials } from './credentials.ts';
+import { type EnvironmentToken, VaultCredentials } from './credentials.ts';
+import { type OnCredential, VaultDirectAccess } from './direct-access.ts';
 import type { LeaseEvent } from './lease.ts';
 import { type LeaseRecord, VaultLeases } from './leases.ts';
 import { isVaultKey, laneOf, VAULT_BACKEND, VaultLocations, type VaultLocation } from './locations.ts';
@@ -30,6 +31,8 @@ export interface VaultBackendOptions {
   readonly addresses: VaultAddresses;
   /** For every server. */
   readonly environment: Pick<VaultSessionsOptions, 'client' | 'maxRetries' | 'proxy'>;
+  /** For rules that log in with the token of the process. */
+  readonly environmentToken?: EnvironmentToken;
   readonly onCall: VaultSessionsOptions['onCall'];
   readonly onSession: VaultSessionsOptions['onEvent'];
   readonly onWrite: VaultTargetsOptions['onWrite'];
@@ -68,6 +71,7 @@ export class VaultBackend implements Backend {
   readonly #sessions: VaultSessions;
   readonly #credentials: VaultCredentials;
   readonly #access: VaultAccess;
+  readonly #direct: VaultDirectAccess[] = [];
   #leaseObserver: LeaseObserver | undefined;
 
   constructor(options: VaultBackendOptions) {
@@ -94,7 +98,7 @@ export class VaultBackend implements Backend {
       timeoutMs: Math.min(timeoutMs, CALL_LIMIT_MS),
       downMaxMs: LONGEST_WAIT_MS,
     });
-    const credentials = (this.#credentials = new VaultCredentials(secrets));
+    const credentials = (this.#credentials = new VaultCredentials(secrets, options.environmentToken));
     const sessions = this.#sessions;
     const access = (this.#access = new VaultAccess({ sessions, credentials, clock, credentialsTimeoutMs: timeoutMs }));
     this.leases = new VaultLeases({
@@ -148,6 +152,13 @@ export class VaultBackend implements Backend {
     // Vault has no watches: the entries of a rule are read when it is evaluated.
   }
 
+  /** For a controller that does not copy. It has no part in the queues and claims of this backend. */
+  directAccess(onCredential: OnCredential): VaultDirectAccess {
+    const direct = new VaultDirectAccess(this.#access, this.#credentials, onCredential);
+    this.#direct.push(direct);
+    return direct;
+  }
+
   setLeaseObserver(keeper: LeaseObserver): void {
     this.#leaseObserver = keeper;
   }
@@ -162,6 +173,7 @@ export class VaultBackend implements Backend {
 
   /** Retries the sources and targets with this object as credential. */
   objectKnown(object: ResourceKey): void {
+    for (const direct of this.#direct) direct.objectKnown(object);
     for (const key of this.#credentials.usersOf(object)) {
       this.sources.retry(key);
       if (!this.#options.engine.book.isClaimed(key)) continue;

@@ -44,6 +44,7 @@ before(async () => {
   operator = new Operator({
     config,
     api,
+    namespace: 'default',
     log: createLog({ level: 'error' }),
     metrics: createMetrics('test'),
     extraKinds: [SETTINGS],

@@ -1,0 +1,119 @@
+/**
+ * The objects of External Secrets Operator (ESO), as far as they matter here. All fields are optional, because the objects of an older
+ * CRD may lack them.
+ */
+import type { KubeObject } from '../../kube/api.ts';
+
+export const ESO_GROUP = 'external-secrets.io';
+/** The versions of the API that are read, the preferred one first. */
+export const ESO_VERSIONS = ['v1', 'v1beta1'] as const;
+export type EsoVersion = (typeof ESO_VERSIONS)[number];
+
+/** The reason of the condition `Ready` while ESO cannot read a value. */
+export const FAILING_REASON = 'SecretSyncedError';
+/** The condition of the original. */
+export const CREATED_CONDITION = 'Created';
+
+/** One entry of `status.conditions`. ESO and others may add fields. */
+export interface EsoCondition {
+  readonly type?: string;
+  readonly status?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export interface StoreReference {
+  readonly name?: string;
+  readonly kind?: string;
+}
+
+/** One item of `spec.data`. */
+export interface ExternalSecretData {
+  readonly secretKey?: string;
+  readonly remoteRef?: {
+    readonly key?: string;
+    readonly property?: string;
+    readonly version?: string;
+    readonly metadataPolicy?: string;
+    readonly decodingStrategy?: string;
+  };
+  readonly sourceRef?: { readonly storeRef?: StoreReference; readonly generatorRef?: unknown };
+}
+
+export interface ExternalSecretSpec {
+  readonly secretStoreRef?: StoreReference;
+  readonly data?: readonly ExternalSecretData[];
+  readonly dataFrom?: readonly unknown[];
+}
+
+export interface ExternalSecret extends KubeObject {
+  readonly spec?: ExternalSecretSpec;
+  readonly status?: { readonly conditions?: readonly EsoCondition[] };
+}
+
+/** A reference to one key of a Secret. The namespace counts only in a ClusterSecretStore. */
+export interface SecretKeySelector {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly key?: string;
+}
+
+export interface VaultProvider {
+  readonly server?: string;
+  readonly path?: string;
+  readonly version?: string;
+  readonly namespace?: string;
+  /** Base64 of PEM. */
+  readonly caBundle?: string;
+  readonly caProvider?: {
+    readonly type?: string;
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly key?: string;
+  };
+  readonly tls?: { readonly certSecretRef?: SecretKeySelector; readonly keySecretRef?: SecretKeySelector };
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly auth?: Readonly<Record<string, unknown>> & {
+    readonly namespace?: string;
+    readonly tokenSecretRef?: SecretKeySelector;
+    readonly appRole?: {
+      readonly path?: string;
+      readonly roleId?: string;
+      readonly roleRef?: SecretKeySelector;
+      readonly secretRef?: SecretKeySelector;
+    };
+    readonly kubernetes?: {
+      readonly mountPath?: string;
+      readonly role?: string;
+      readonly serviceAccountRef?: SecretKeySelector & { readonly audiences?: readonly string[] };
+      readonly secretRef?: SecretKeySelector;
+    };
+  };
+}
+
+/** One entry of `spec.conditions` of a ClusterSecretStore: the namespaces that may use it. */
+export interface StoreCondition {
+  readonly namespaces?: readonly string[];
+  readonly namespaceRegexes?: readonly string[];
+  readonly namespaceSelector?: {
+    readonly matchLabels?: Readonly<Record<string, string>>;
+    readonly matchExpressions?: readonly {
+      readonly key?: string;
+      readonly operator?: string;
+      readonly values?: readonly string[];
+    }[];
+  };
+}
+
+/** A SecretStore or ClusterSecretStore. */
+export interface SecretStore extends KubeObject {
+  readonly spec?: {
+    /** The class of the ESO that serves the store. */
+    readonly controller?: string;
+    readonly conditions?: readonly StoreCondition[];
+    readonly provider?: Readonly<Record<string, unknown>> & { readonly vault?: VaultProvider };
+  };
+}
+
+/** What to do if the API is missing. */
+export const ESO_ADVICE = 'install External Secrets Operator, or its CRDs';

@@ -1,0 +1,307 @@
+/**
+ * The generator: puts random values into Vault for ExternalSecrets whose entry does not exist yet. It does not copy, so it has no claims, but a
+ * queue for each Vault server and one worker (`worker.ts`).
+ */
+import type { Controller } from '../../copy/controller.ts';
+import type { NamedQueue } from '../../copy/engine.ts';
+import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
+import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
+import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
+import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
+import { retryAfterMs } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
+import { sleep } from '../../runtime/abort.ts';
+import type { Priority } from '../../runtime/queue/keyed-queue-options.ts';
+import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
+import { apiInstalled } from '../common/api-discovery.ts';
+import type { ControllerContext, ControllerEntry } from '../common/context.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
+import { RuleClient } from '../common/rule-client.ts';
+import { RuleStore } from '../common/rule-store.ts';
+import { ESO_ADVICE, ESO_GROUP } from './api.ts';
+import { conditionModeOf, CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './condition-mode.ts';
+import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './external-secret.ts';
+import { GeneratorMetrics } from './metrics.ts';
+import { NamespacedSinks } from './namespaced-sink.ts';
+import type { StoreSource } from './places.ts';
+import { type Reach, reachOf } from './reach.ts';
+import type { StoreRef, WantedValue } from './requests.ts';
+import type { Result } from './result.ts';
+import { ServedVersions } from './served-versions.ts';
+import { type CaReference, StoreError, type StoreUser } from './store-spec.ts';
+import { Stores } from './stores.ts';
+import { VersionDiagnosis } from './version-diagnosis.ts';
+import { Worker } from './worker.ts';
+import { Writes } from './writes.ts';
+
+export const generator: ControllerEntry = {
+  name: 'generator',
+  // It reads annotations of ExternalSecrets only, which the stores of copies do not hold.
+  annotationReader: () => () => false,
+  create: (context) => new Generator(context),
+};
+
+/** The source component of events. */
+const EVENT_COMPONENT = 'keyferry-generator';
+const EXTERNAL_SECRETS = 'externalsecrets';
+/** ExternalSecrets that are worked on at once for each server. */
+const CONCURRENCY = 8;
+/** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. */
+const LONGEST_WAIT_MS = 12_000;
+/** Between two tries to find out what the API server serves and permits, ms. */
+const DISCOVERY_RETRY_MS = 2000;
+
+class Generator implements Controller {
+  readonly #context: ControllerContext;
+  readonly #versions: ServedVersions;
+  readonly #rules: RuleStore<ExternalSecretRule>;
+  readonly #stores: Stores;
+  readonly #vault: VaultDirectAccess;
+  readonly #lanes: QueueLanes;
+  readonly #worker: Worker;
+  readonly #patterns = new PatternCache('search');
+  #reach: Reach | undefined;
+  #mode: ConditionMode = 'unknown';
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    const { cluster, clock, config, engine, log, metrics, vault } = context;
+    const versions = (this.#versions = new ServedVersions(cluster.api));
+    const { all } = config.generator;
+    const rules = (this.#rules = new RuleStore<ExternalSecretRule>({
+      controller: generator.name,
+      toRule: (object) => ruleOf(object, all),
+      versionOf: ({ version }) => version,
+      onChange: (rule, initial) => {
+        this.#enqueue(rule, initial ? 'low' : 'normal');
+      },
+    }));
+    this.#stores = new Stores((ref, namespace) => {
+      this.#storeChanged(ref, namespace);
+    });
+    this.#vault = vault.directAccess((user) => {
+      this.#enqueue(user.slice(0, user.indexOf(' ')));
+    });
+    this.#lanes = new QueueLanes({
+      name: generator.name,
+      concurrency: CONCURRENCY,
+      clock,
+      groupOf: namespaceOf,
+      retryMaxMs: LONGEST_WAIT_MS,
+      retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
+      onError: (rule, error, retryInMs) => {
+        log.debug('generating a value failed, retrying', { rule, error, retryInMs });
+      },
+    });
+    const kind = {
+      get groupPath() {
+        return versions.groupPath;
+      },
+      plural: EXTERNAL_SECRETS,
+    };
+    this.#worker = new Worker({
+      rule: (key) => rules.get(key),
+      mode: () => this.#mode,
+      storesOf: (namespace) => this.#storesOf(namespace),
+      userOf: async (namespace, wanted, signal) => await this.#userOf(namespace, wanted, signal),
+      readCa: async (ca, signal) => await this.#readCa(ca, signal),
+      vault: this.#vault,
+      book: engine.book,
+      writes: new Writes({
+        client: new RuleClient({ api: cluster.api, kind, store: rules }),
+        latest: (key) => rules.get(key),
+        recordEvent: (rule, result) => {
+          this.#recordEvent(rule, result);
+        },
+      }),
+      metrics: new GeneratorMetrics(metrics.registry, () => this.#failing()),
+      log,
+    });
+  }
+
+  /** Waits for the CRDs of ESO, and finds out what the permissions allow. */
+  async installed(signal: AbortSignal): Promise<void> {
+    const { cluster, config, log, namespace: ownNamespace } = this.#context;
+    const { api } = cluster;
+    const path = `/apis/${ESO_GROUP}`;
+    const awaited = { api, path, controller: generator.name, notInstalled: ESO_ADVICE, log };
+    for (;;) {
+      await apiInstalled(awaited, signal);
+      try {
+        if (await this.#versions.refresh()) {
+          const { groupPath } = this.#versions;
+          this.#reach = await reachOf({ api, groupPath, config: config.generator, ownNamespace, log }, signal);
+          return;
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        log.warn('API discovery failed, retrying', { controller: generator.name, error });
+      }
+      await sleep(DISCOVERY_RETRY_MS, signal);
+    }
+  }
+
+  open(): void {
+    const { cluster, config, log } = this.#context;
+    const reach = this.#reach;
+    if (reach === undefined) throw new Error('opened before the API was found');
+    const versions = this.#versions;
+    const diagnosis = (): VersionDiagnosis => new VersionDiagnosis(versions, config.controllersNamed);
+    const watch = (plural: string, namespace: string | undefined, sink: WatchSink): void => {
+      const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
+      const target = {
+        name: namespace === undefined ? plural : `${plural}/${namespace}`,
+        // The served version may change.
+        get path() {
+          return `${versions.groupPath}${scope}/${plural}`;
+        },
+        metadataOnly: false,
+        inPages: true,
+      };
+      cluster.watch(target, sink, diagnosis());
+    };
+    if (reach.crd) this.#watchCrd();
+    const watchIn = (plural: string, sink: WatchSink): void => {
+      if (reach.namespaces === undefined) watch(plural, undefined, sink);
+      const sinks = new NamespacedSinks(sink);
+      for (const namespace of reach.namespaces ?? []) watch(plural, namespace, sinks.of(namespace));
+    };
+    if (reach.stores) watchIn('secretstores', this.#stores.sinkOf('SecretStore'));
+    watchIn(EXTERNAL_SECRETS, this.#rules.sink);
+    if (reach.clusterStores) watch('clustersecretstores', undefined, this.#stores.sinkOf('ClusterSecretStore'));
+    log.info('info: started watching ExternalSecrets.', { version: versions.version });
+  }
+
+  start(): void {
+    this.#lanes.start(async (key, signal) => await this.#worker.run(key, signal));
+  }
+
+  async drain(drainMs: number): Promise<void> {
+    await this.#lanes.stop({ drainMs });
+  }
+
+  get queues(): readonly NamedQueue[] {
+    return this.#lanes.all;
+  }
+
+  stop(): void {
+    // Its watches are those of the cluster.
+  }
+
+  /** Follows the schema of the conditions. */
+  #watchCrd(): void {
+    const target = {
+      name: 'customresourcedefinitions/externalsecrets',
+      path: CRD_COLLECTION,
+      fieldSelector: `metadata.name=${EXTERNAL_SECRET_CRD}`,
+      metadataOnly: false,
+    };
+    const set = (mode: ConditionMode): void => {
+      if (mode === this.#mode) return;
+      this.#mode = mode;
+      for (const [key] of this.#rules.all()) this.#enqueue(key, 'low');
+    };
+    this.#context.cluster.watch(target, {
+      upsert: (crd) => {
+        set(conditionModeOf(crd));
+        return true;
+      },
+      remove: () => {
+        set('unknown');
+      },
+      prune: (keys) => {
+        if (keys.size === 0) set('unknown');
+      },
+    });
+  }
+
+  #enqueue(key: RuleKey, priority: Priority = 'normal'): void {
+    this.#lanes.of(this.#laneOf(key)).add(key, { priority });
+  }
+
+  /** The server of the first value. */
+  #laneOf(key: RuleKey): string {
+    const rule = this.#rules.get(key);
+    const [first] = rule?.requests.wanted ?? [];
+    if (rule === undefined || first === undefined || this.#reach?.stores !== true) return '';
+    const spec = this.#stores.get(first.store, rule.metadata.namespace ?? '');
+    return URL.parse(spec?.provider?.vault?.server ?? '')?.origin ?? '';
+  }
+
+  #storeChanged({ kind, name }: StoreRef, namespace: string | undefined): void {
+    for (const [key, { metadata, requests }] of this.#rules.all()) {
+      if (namespace !== undefined && metadata.namespace !== namespace) continue;
+      if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) this.#enqueue(key);
+    }
+  }
+
+  #storesOf(namespace: string): StoreSource {
+    const { config } = this.#context;
+    if (this.#reach?.stores === true) {
+      return { from: 'stores', get: (ref) => this.#storeOf(ref, namespace) };
+    }
+    const { address: addr, caBundle, tlsServerName, insecureSkipVerify, ...rest } = config.vault.environment;
+    const options = { caBundle, tlsServerName, insecureSkipVerify, namespace: rest.namespace };
+    return { from: 'environment', server: addr === undefined ? undefined : { addr, ...options } };
+  }
+
+  #storeOf(ref: StoreRef, namespace: string): ReturnType<Stores['get']> {
+    if (ref.kind === 'ClusterSecretStore' && this.#reach?.clusterStores !== true) {
+      throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores');
+    }
+    return this.#stores.get(ref, namespace);
+  }
+
+  async #userOf(namespace: string, wanted: readonly WantedValue[], signal: AbortSignal): Promise<StoreUser> {
+    const { cluster, vault } = this.#context;
+    const hasSelector = wanted.some(({ store }) => {
+      const { conditions = [] } = (store.kind === 'ClusterSecretStore' && this.#stores.get(store, namespace)) || {};
+      return conditions.some(({ namespaceSelector }) => namespaceSelector !== undefined);
+    });
+    let labels: StoreUser['labels'] = {};
+    if (hasSelector) {
+      const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+      const { body } = await cluster.api.request({ method: 'GET', path, signal });
+      labels = (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata.labels ?? {};
+    }
+    return {
+      namespace,
+      labels,
+      matches: (expression, text) => {
+        const pattern = this.#patterns.get(expression);
+        // ESO refuses such a store.
+        return !('error' in pattern) && pattern.matchesName(text);
+      },
+      mayGetApiTokens: (addr) => {
+        const url = URL.parse(addr);
+        return url !== null && vault.addresses.isNamed(url);
+      },
+    };
+  }
+
+  async #readCa({ kind, namespace, name, key }: CaReference, signal: AbortSignal): Promise<string> {
+    const source = kind === 'Secret' ? SECRET : CONFIG_MAP;
+    const store = this.#context.cluster.store(source);
+    const read = await store.read(store.key(namespace, name), signal);
+    const pem = read?.content.values(source).get(key);
+    if (pem === undefined) {
+      const message = `spec.provider.vault.caProvider: the ${kind} ${namespace}/${name} has no key ${key}`;
+      throw new StoreError('InvalidStore', message);
+    }
+    return pem.utf8();
+  }
+
+  #recordEvent({ metadata }: ExternalSecretRule, { created, reason, message }: Result): void {
+    const { name, namespace = '', uid } = metadata;
+    const subject = { apiVersion: this.#versions.apiVersion, kind: 'ExternalSecret', namespace, name, uid };
+    const type = created ? 'Normal' : 'Warning';
+    const fields = { kind: subject.kind, namespace, name };
+    this.#context.recordEvent(EVENT_COMPONENT, { subject, type, reason, message }, fields);
+  }
+
+  #failing(): number {
+    return [...this.#rules.all()].filter(([, rule]) => needOf(rule, this.#mode) === 'values').length;
+  }
+}

@@ -1,0 +1,93 @@
+/** The part of an ExternalSecret that is kept. Nothing is kept of one that never needs work. */
+import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
+import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './annotations.ts';
+import { CREATED_CONDITION, type EsoCondition, type ExternalSecret, FAILING_REASON } from './api.ts';
+import { isReason } from './reasons.ts';
+import { type Requests, requestsOf } from './requests.ts';
+import { parseResult, type Result } from './result.ts';
+
+/**
+ * What an ExternalSecret needs:
+ *
+ * - `values`: ESO cannot read them.
+ * - `setting`: ESO cannot read them, and the author has made a mistake in the annotation `create`.
+ * - `found`: ESO has read them, and the last result says that they are missing.
+ * - `healing`: its condition `Created` makes the API server refuse every status of ESO.
+ */
+export type Need = 'values' | 'setting' | 'found' | 'healing';
+
+/** Whether the condition `Created` may be written. `limited`: a served version of the CRD does not allow it. */
+export type ConditionMode = 'allowed' | 'limited' | 'unknown';
+
+export interface ExternalSecretRule {
+  readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp'>;
+  /** Those that are read. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly optIn: OptIn;
+  /** The status of the condition `Ready` as far as it matters. */
+  readonly state: 'failing' | 'ready' | 'other';
+  /** Empty unless it is failing. */
+  readonly requests: Requests;
+  /** As on the server; `undefined`: they are too many to be written back. */
+  readonly conditions: readonly EsoCondition[] | undefined;
+  /** The condition of the original, if it is one of its reasons or ours. */
+  readonly created: EsoCondition | undefined;
+  /** The last result. */
+  readonly result: Result | undefined;
+  /** @see versionOf */
+  readonly version: string;
+}
+
+/** More conditions are not the work of ESO. */
+const MAX_CONDITIONS = 50;
+
+/**
+ * @param all every ExternalSecret is served that does not opt out
+ * @returns `undefined` if it needs no work and will need none before it changes
+ */
+export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | undefined {
+  const { metadata, status, spec } = object as ExternalSecret;
+  if (metadata.deletionTimestamp !== undefined) return undefined;
+  const conditions = status?.conditions ?? [];
+  const created = conditions.find(({ type, reason }) => type === CREATED_CONDITION && isReason(reason));
+  const optIn = optInOf(metadata.annotations ?? {}, all);
+  if (optIn === 'no' && created === undefined) return undefined;
+  const annotations = keptAnnotations(metadata.annotations);
+  const result = resultOf(annotations, created);
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const isFailing = ready?.status === 'False' && ready.reason === FAILING_REASON;
+  const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
+  if (!isFailing && created === undefined && result?.created !== false) return undefined;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
+  // Not our own words: what we write must not cause another run.
+  const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
+  return {
+    metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },
+    annotations,
+    optIn,
+    state,
+    requests: isFailing && optIn === 'yes' ? requestsOf(spec) : { wanted: [], problems: [] },
+    conditions: conditions.length <= MAX_CONDITIONS ? conditions : undefined,
+    created,
+    result,
+    version: JSON.stringify([uid, generation, settings, state]),
+  };
+}
+
+export function needOf({ optIn, state, created, result }: ExternalSecretRule, mode: ConditionMode): Need | undefined {
+  // First, because ESO can report nothing before.
+  if (created !== undefined && mode === 'limited') return 'healing';
+  if (optIn === 'no') return undefined;
+  if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';
+  return state === 'ready' && result?.created === false ? 'found' : undefined;
+}
+
+function resultOf(
+  annotations: Readonly<Record<string, string>>,
+  created: EsoCondition | undefined,
+): Result | undefined {
+  const result = parseResult(annotations[RESULT_ANNOTATION]);
+  if (created === undefined || !isReason(created.reason)) return result;
+  const { status, reason, message = '' } = created;
+  return { entries: {}, ...result, created: status === 'True', reason, message };
+}

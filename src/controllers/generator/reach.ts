@@ -1,0 +1,63 @@
+/**
+ * What the permissions of the process allow: the namespaces that it serves, and whether it may read stores. With the Role of the original alone,
+ * the generator serves one namespace with the token of the process, as the original did.
+ */
+import type { GeneratorConfig } from '../../config/config.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { isForbidden } from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import { CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './condition-mode.ts';
+
+export interface Reach {
+  /** `undefined`: all. */
+  readonly namespaces: readonly string[] | undefined;
+  readonly stores: boolean;
+  readonly clusterStores: boolean;
+  /** The CRD of ExternalSecrets can be read. */
+  readonly crd: boolean;
+}
+
+export interface ReachOptions {
+  readonly api: KubeApi;
+  /** `/apis/external-secrets.io/v1` */
+  readonly groupPath: string;
+  readonly config: GeneratorConfig;
+  /** Of the process. */
+  readonly ownNamespace: string;
+  readonly log: Log;
+}
+
+/** Tries one small list of each kind. @throws ApiError, ConnectionError */
+export async function reachOf(options: ReachOptions, signal: AbortSignal): Promise<Reach> {
+  const { api, groupPath, config, ownNamespace, log } = options;
+  const mayList = async (path: string): Promise<boolean> => {
+    try {
+      await api.request({ method: 'GET', path, query: { limit: 1 }, signal });
+      return true;
+    } catch (error) {
+      if (isForbidden(error)) return false;
+      throw error;
+    }
+  };
+  const listed = config.namespaces.length > 0 ? config.namespaces : undefined;
+  const mayListAll = listed === undefined && (await mayList(`${groupPath}/externalsecrets`));
+  const namespaces = mayListAll ? undefined : (listed ?? [ownNamespace]);
+  if (listed === undefined && !mayListAll) {
+    const advice = 'to serve all, permit to list and watch externalsecrets in all namespaces';
+    log.warn('cannot list ExternalSecrets in all namespaces, serving one', { namespace: ownNamespace, advice });
+  }
+  const first = namespaces?.[0];
+  const storesPath = first === undefined ? groupPath : `${groupPath}/namespaces/${first}`;
+  const wantsStores = config.credentials === 'stores';
+  const stores = wantsStores && (await mayList(`${storesPath}/secretstores`));
+  if (wantsStores && !stores) {
+    const advice = 'to use the stores, permit to list and watch secretstores';
+    log.warn('cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all', { advice });
+  }
+  return {
+    namespaces,
+    stores,
+    clusterStores: stores && (await mayList(`${groupPath}/clustersecretstores`)),
+    crd: await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`),
+  };
+}

@@ -1,0 +1,94 @@
+/** The values that an ExternalSecret reads, and those that are never made. Pure. */
+import type { ExternalSecretData, ExternalSecretSpec, StoreReference } from './api.ts';
+import { DECODINGS, type Decoding } from './format.ts';
+import type { ProblemReason } from './reasons.ts';
+
+export interface StoreRef {
+  readonly kind: 'SecretStore' | 'ClusterSecretStore';
+  readonly name: string;
+}
+
+/** One value, read by one item of `spec.data`. */
+export interface WantedValue {
+  /** `spec.data[0]` */
+  readonly field: string;
+  readonly store: StoreRef;
+  /** As the author wrote it. */
+  readonly key: string;
+  readonly property: string;
+  readonly decoding: Decoding;
+}
+
+/** Something that no value is made for, or that is wrong. */
+export interface Problem {
+  readonly reason: ProblemReason;
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface Requests {
+  readonly wanted: readonly WantedValue[];
+  readonly problems: readonly Problem[];
+}
+
+/** Most values of one ExternalSecret. */
+export const MAX_VALUES = 200;
+/** Longest property, characters. */
+const MAX_PROPERTY = 512;
+
+/** Never throws: the objects of an older CRD may have any form. */
+export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
+  const data = spec?.data ?? [];
+  const wanted: WantedValue[] = [];
+  const problems: Problem[] = [];
+  for (const [index, item] of data.slice(0, MAX_VALUES).entries()) {
+    const field = `spec.data[${index}]`;
+    const request = requestOf(field, item, spec?.secretStoreRef);
+    if ('message' in request) problems.push(request);
+    else wanted.push(request);
+  }
+  if (data.length > MAX_VALUES) {
+    const message = `has ${data.length} items, and at most ${MAX_VALUES} get values`;
+    problems.push({ reason: 'NotMade', field: 'spec.data', message });
+  }
+  if ((spec?.dataFrom?.length ?? 0) > 0) {
+    const message = 'no value is made for it, because it names no property';
+    problems.push({ reason: 'NotMade', field: 'spec.dataFrom', message });
+  }
+  return { wanted, problems };
+}
+
+function requestOf(
+  field: string,
+  { remoteRef = {}, sourceRef }: ExternalSecretData,
+  defaultStore: StoreReference | undefined,
+): WantedValue | Problem {
+  const problem = (part: string, message: string): Problem => {
+    return { reason: 'NotMade', field: `${field}.${part}`, message };
+  };
+  const { key = '', property = '', version, metadataPolicy, decodingStrategy } = remoteRef;
+  if (sourceRef?.generatorRef !== undefined) {
+    return problem('sourceRef.generatorRef', 'no value is made for a generator of ESO');
+  }
+  if (key === '') return problem('remoteRef.key', 'is empty');
+  if (property === '') return problem('remoteRef.property', 'no value is made for an item without a property');
+  if (property.length > MAX_PROPERTY) {
+    return problem('remoteRef.property', `has ${property.length} characters, and at most ${MAX_PROPERTY} are allowed`);
+  }
+  if (version !== undefined && version !== '') {
+    return problem('remoteRef.version', 'no value is made for a fixed version');
+  }
+  if (metadataPolicy === 'Fetch') {
+    return problem('remoteRef.metadataPolicy', 'no value is made for metadata');
+  }
+  const decoding = DECODINGS.find((one) => one === (decodingStrategy || 'None'));
+  if (decoding === undefined) return problem('remoteRef.decodingStrategy', 'is not a known strategy');
+  const store = storeRefOf(sourceRef?.storeRef?.name ? sourceRef.storeRef : defaultStore);
+  if (store === undefined) return { reason: 'InvalidStore', field: 'spec.secretStoreRef', message: 'names no store' };
+  return { field, store, key, property, decoding };
+}
+
+function storeRefOf(ref: StoreReference | undefined): StoreRef | undefined {
+  if (!ref?.name) return undefined;
+  return { kind: ref.kind === 'ClusterSecretStore' ? 'ClusterSecretStore' : 'SecretStore', name: ref.name };
+}

@@ -1,0 +1,30 @@
+/** The words for an author about a failure of Vault or of the API server. */
+import { missingCredential } from '../../copy/vault/auth-missing.ts';
+import { ApiError, ConnectionError } from '../../kube/errors.ts';
+import { isVaultError, type VaultErrorKind } from '../../vault/errors.ts';
+import type { Problem } from './requests.ts';
+
+/** What was answered is not shown: the server may be any server that the author named. */
+const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
+  badResponse: 'the server of the store did not answer as Vault does',
+  redirect: 'the server of the store redirects to another one, and credentials are not sent there',
+};
+
+/**
+ * A failure as a problem of the store.
+ * @returns `undefined` for an error that is not about Vault, the API server or a credential
+ */
+export function problemOf(error: unknown, store: string): Problem | undefined {
+  const field = store.replace('/', ' ');
+  const missing = missingCredential(error);
+  if (missing !== undefined) return { reason: 'ErrorCreating', field, message: missing.message };
+  if (isVaultError(error)) {
+    const { kind, reason, addr, path } = error;
+    const message = UNSHOWN[kind] ?? `vault ${addr}: ${path === undefined ? '' : `${path}: `}${reason}`;
+    return { reason: 'ErrorCreating', field, message };
+  }
+  // The message of the API server names the missing permission and its namespace.
+  if (error instanceof ApiError) return { reason: 'ErrorCreating', field, message: error.statusMessage };
+  if (error instanceof ConnectionError) return { reason: 'ErrorCreating', field, message: error.message };
+  return undefined;
+}

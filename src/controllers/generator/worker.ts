@@ -1,0 +1,257 @@
+/**
+ * Brings one ExternalSecret up to date: reads the entries of its values in Vault, makes what they lack, and reports the result. Each run starts
+ * from what Vault and the object say, so it can be repeated after any crash.
+ */
+import type { ClaimBook } from '../../copy/plan/claim-book.ts';
+import type { RuleKey } from '../../copy/model/keys.ts';
+import { NotKnownYetError } from '../../copy/vault/credentials.ts';
+import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
+import { vaultTargetKey } from '../../copy/vault/locations.ts';
+import type { Log } from '../../observe/log.ts';
+import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import type { VaultServerOptions } from '../../vault/client/server.ts';
+import { settingsOf, SettingError } from './annotations.ts';
+import { EntryMaker, type EntryOutcome, type WantedEntry } from './entry-maker.ts';
+import { type ConditionMode, type ExternalSecretRule, needOf } from './external-secret.ts';
+import type { Settings } from './format.ts';
+import type { GeneratorMetrics } from './metrics.ts';
+import { type Place, type Places, placesOf, type StoreSource } from './places.ts';
+import type { Problem, WantedValue } from './requests.ts';
+import { type EntryState, found, recreating, type Result, resultOf, WRONG_ANNOTATION, wrongSetting } from './result.ts';
+import { problemOf } from './run-problems.ts';
+import type { CaReference, StoreUser } from './store-spec.ts';
+import type { Writes } from './writes.ts';
+
+export interface WorkerOptions {
+  readonly rule: (key: RuleKey) => ExternalSecretRule | undefined;
+  readonly mode: () => ConditionMode;
+  readonly storesOf: (namespace: string) => StoreSource;
+  /** @throws ApiError, ConnectionError */
+  readonly userOf: (namespace: string, wanted: readonly WantedValue[], signal: AbortSignal) => Promise<StoreUser>;
+  /** PEM. @throws ApiError; StoreError if there is no such key */
+  readonly readCa: (ca: CaReference, signal: AbortSignal) => Promise<string>;
+  readonly vault: VaultDirectAccess;
+  readonly book: Pick<ClaimBook, 'on'>;
+  readonly writes: Writes;
+  readonly metrics: GeneratorMetrics;
+  readonly log: Log;
+}
+
+/** A run, and the error for which it is repeated. */
+interface Work {
+  readonly entries: EntryState[];
+  readonly outcomes: (EntryOutcome & { readonly path: string })[];
+  readonly problems: Problem[];
+  error: unknown;
+  /** The watch of a credential is not listed yet. Nothing is said before. */
+  waits: boolean;
+}
+
+/** Between two looks at values that Vault has and ESO does not see, ms: somebody may have deleted them since. */
+const LOOK_AGAIN_MS = 60_000;
+
+export class Worker {
+  readonly #options: WorkerOptions;
+  readonly #maker = new EntryMaker();
+  /** The users of Vault for each rule. */
+  readonly #users = new Map<RuleKey, Set<string>>();
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+  }
+
+  /** @throws the error after which the run is to be repeated */
+  async run(key: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { rule: ruleOf, mode, writes } = this.#options;
+    const rule = ruleOf(key);
+    const need = rule && needOf(rule, mode());
+    if (rule !== undefined && need === 'values') return await this.#make(key, rule, signal);
+    this.#release(key);
+    if (rule === undefined) writes.forget(key);
+    else if (need === 'healing') await writes.heal(key, rule, signal);
+    else if (need === 'found') await this.#found(key, rule, signal);
+    else if (need === 'setting') await this.#refuse(key, rule, WRONG_ANNOTATION, signal);
+    return undefined;
+  }
+
+  async #make(key: RuleKey, rule: ExternalSecretRule, signal: AbortSignal): Promise<RunResult | undefined> {
+    const { storesOf, userOf } = this.#options;
+    let settings: Settings;
+    try {
+      settings = settingsOf(rule.annotations);
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error;
+      await this.#refuse(key, rule, error.message, signal);
+      return undefined;
+    }
+    const { namespace = '' } = rule.metadata;
+    const { wanted, problems } = rule.requests;
+    const places = placesOf(wanted, storesOf(namespace), await userOf(namespace, wanted, signal));
+    this.#releaseOthers(key, places);
+    // A value that was made before and is missing now was deleted: the user reads that before it is made again.
+    const dryRun = isMade(rule.result);
+    let work = await this.#workAt(key, places, settings, { dryRun, signal });
+    if (dryRun && work.outcomes.some(({ decision }) => decision.make.length > 0)) {
+      await this.#announce(key, rule, work, signal);
+      work = await this.#workAt(key, places, settings, { dryRun: false, signal });
+    }
+    if (work.waits) return undefined;
+    const latest = this.#options.rule(key);
+    // It was deleted, recreated or changed meanwhile: another run follows.
+    if (latest === undefined || latest.version !== rule.version) return undefined;
+    await this.#report(key, latest, work, [...problems, ...places.problems, ...work.problems], signal);
+    if (work.error !== undefined) throw work.error;
+    return { requeueAfterMs: LOOK_AGAIN_MS };
+  }
+
+  /** Makes the values in all places. One that fails does not hold up the others. */
+  async #workAt(
+    key: RuleKey,
+    { places }: Places,
+    settings: Settings,
+    { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
+  ): Promise<Work> {
+    const work: Work = { entries: [], outcomes: [], problems: [], error: undefined, waits: false };
+    for (const place of places) {
+      try {
+        await this.#workIn(key, place, settings, work, { dryRun, signal });
+      } catch (error) {
+        if (error instanceof NotKnownYetError) {
+          work.waits = true;
+          continue;
+        }
+        const problem = signal.aborted ? undefined : problemOf(error, place.store);
+        if (problem === undefined) throw error;
+        work.problems.push(problem);
+        work.error = error;
+      }
+    }
+    return work;
+  }
+
+  async #workIn(
+    key: RuleKey,
+    place: Place,
+    settings: Settings,
+    work: Work,
+    { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const { vault, readCa, metrics, log } = this.#options;
+    const user = `${key} ${place.store}`;
+    const users = this.#users.get(key) ?? new Set();
+    this.#users.set(key, users.add(user));
+    const ca = place.ca && (await readCa(place.ca, signal));
+    const server = { ...place.login.server, ...(ca !== undefined && { caBundle: ca }) };
+    const { entries } = await vault.open(user, { server, auth: place.login.auth }, signal);
+    const name = key.slice(key.lastIndexOf('/') + 1);
+    for (const entry of place.entries) {
+      const writer = this.#writerOf(server, entry);
+      if (writer !== undefined) {
+        const message = `${writer} writes this entry`;
+        work.problems.push(...entry.values.map(({ field }): Problem => ({ reason: 'Conflict', field, message })));
+        continue;
+      }
+      // Once, and not again for each try.
+      if (!dryRun && this.#options.rule(key)?.result === undefined) {
+        log.info(`${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`, {
+          rule: key,
+          path: entry.path,
+        });
+      }
+      const entryKey = vaultTargetKey({ server, path: entry.path });
+      const outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, dryRun, signal });
+      const { decision, version, createdTime, made } = outcome;
+      work.outcomes.push({ ...outcome, path: entry.path });
+      work.problems.push(...decision.problems);
+      if (decision.problems.length === 0) work.entries.push({ path: entry.path, version, createdTime, made });
+      if (!made) continue;
+      metrics.made(decision.make.length);
+      log.info(`${name}: the Vault secret was created.`, { rule: key, path: entry.path, vault: server.addr });
+    }
+  }
+
+  /** The rule that copies to this entry. */
+  #writerOf(server: VaultServerOptions, { path, version }: WantedEntry): string | undefined {
+    const paths = version === 'v1' ? [path] : [path, path.replace('/data/', '/')];
+    for (const spelling of paths) {
+      for (const { claim } of this.#options.book.on(vaultTargetKey({ server, path: spelling })))
+        return claim.owner.title;
+    }
+    return undefined;
+  }
+
+  async #announce(key: RuleKey, rule: ExternalSecretRule, { outcomes }: Work, signal: AbortSignal): Promise<void> {
+    const { writes, log, mode } = this.#options;
+    const isGone = outcomes.some(({ path, existed, decision }) => {
+      return !existed && decision.make.length > 0 && Object.hasOwn(rule.result?.entries ?? {}, path);
+    });
+    if (!isGone) return;
+    const result = recreating(rule.result);
+    log.warn(
+      `${rule.metadata.name}: inconsistency: Created is True but SecretSyncedError is False. Attempting to recreate the secret in Vault to fix this issue.`,
+      { rule: key },
+    );
+    writes.event(key, rule, result);
+    if (mode() === 'allowed') await writes.condition(key, rule, result, signal);
+  }
+
+  async #report(
+    key: RuleKey,
+    rule: ExternalSecretRule,
+    { entries, outcomes }: Work,
+    problems: readonly Problem[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const nested = outcomes.flatMap(({ decision }) => decision.nested);
+    const result = resultOf({ entries, nested, problems }, rule.result);
+    if (!result.created && result.message !== rule.result?.message) {
+      this.#options.log.warn(`${rule.metadata.name}: vault secret write failed: ${result.message}`, { rule: key });
+    }
+    await this.#write(key, rule, result, signal);
+  }
+
+  async #found(key: RuleKey, rule: ExternalSecretRule, signal: AbortSignal): Promise<void> {
+    const { name } = rule.metadata;
+    this.#options.log.info(
+      `${name}: turning condition 'Created' from False to True since the external-secrets operator found the secret in Vault.`,
+      { rule: key },
+    );
+    await this.#write(key, rule, found(rule.result), signal);
+  }
+
+  async #refuse(key: RuleKey, rule: ExternalSecretRule, message: string, signal: AbortSignal): Promise<void> {
+    if (rule.result?.message !== message) {
+      const text =
+        message === WRONG_ANNOTATION
+          ? "the only valid value for the annotation 'create' is 'true'. Skipping."
+          : message;
+      this.#options.log.warn(`${rule.metadata.name}: ${text}`, { rule: key });
+    }
+    await this.#write(key, rule, wrongSetting(message, rule.result), signal);
+  }
+
+  async #write(key: RuleKey, rule: ExternalSecretRule, result: Result, signal: AbortSignal): Promise<void> {
+    const { writes, mode, metrics } = this.#options;
+    await writes.result(key, rule, result, mode(), signal);
+    metrics.written(result.reason);
+  }
+
+  #releaseOthers(key: RuleKey, { places }: Places): void {
+    const wanted = new Set(places.map(({ store }) => `${key} ${store}`));
+    for (const user of this.#users.get(key) ?? []) {
+      if (wanted.has(user)) continue;
+      this.#options.vault.close(user);
+      this.#users.get(key)?.delete(user);
+    }
+  }
+
+  #release(key: RuleKey): void {
+    for (const user of this.#users.get(key) ?? []) this.#options.vault.close(user);
+    this.#users.delete(key);
+  }
+}
+
+/** A value was made before. If it is missing now, somebody deleted it. */
+function isMade(result: Result | undefined): boolean {
+  return result?.created === true && Object.keys(result.entries).length > 0;
+}

@@ -1,0 +1,230 @@
+/** Shared by the scenarios of the generator: a cluster with the CRDs of External Secrets Operator (ESO), a real Vault, and perhaps the real ESO. */
+import type { Json } from '../../support/api.ts';
+import { Keyferry, type KeyferryOptions } from '../../support/keyferry.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { type EsoVersion, installEsoCrds, startExternalSecrets } from '../../servers/external-secrets.ts';
+import type { ServerProcess } from '../../servers/server-process.ts';
+import { startVault, type VaultJson, type VaultServer } from '../../servers/vault.ts';
+
+export const RESULT = 'keyferry.dev/generator';
+/** The namespace of most objects. */
+export const HOME = 'default';
+/** The one of the stores. */
+export const STORE = 'vault-backend';
+
+export interface SceneOptions {
+  /** Runs the real ESO. Default true. Otherwise `fail` plays its part. */
+  readonly eso?: boolean;
+  /** Edits the CRDs. */
+  readonly crds?: (yaml: string) => string;
+  /** Of the API that the test uses. Default `v1`. */
+  readonly version?: EsoVersion;
+  readonly auditLog?: boolean;
+}
+
+/** One item of `spec.data`. */
+export interface Item {
+  readonly key: string;
+  readonly property?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ExternalSecretOptions {
+  readonly namespace?: string;
+  /** Default `create: "true"`. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly store?: string;
+  readonly storeKind?: string;
+  /** More fields of the spec. */
+  readonly spec?: Json;
+}
+
+export class GeneratorScene {
+  readonly plane: ControlPlane;
+  readonly vault: VaultServer;
+  readonly version: EsoVersion;
+  readonly #eso: ServerProcess | undefined;
+  readonly #operators: Keyferry[] = [];
+
+  private constructor(plane: ControlPlane, vault: VaultServer, version: EsoVersion, eso: ServerProcess | undefined) {
+    this.plane = plane;
+    this.vault = vault;
+    this.version = version;
+    this.#eso = eso;
+  }
+
+  /** With a SecretStore in `HOME` that logs in with Vault's root token. */
+  static async open(options: SceneOptions = {}): Promise<GeneratorScene> {
+    await using resources = new AsyncDisposableStack();
+    const { eso = true, crds, version = 'v1', auditLog = false } = options;
+    const [plane, vault] = await Promise.all([startControlPlane(), startVault({ auditLog })]);
+    resources.defer(() => plane.stop());
+    resources.use(vault);
+    await installEsoCrds(plane, crds, version);
+    const scene = new GeneratorScene(plane, vault, version, eso ? await startExternalSecrets(plane) : undefined);
+    await scene.token(HOME, vault.rootToken);
+    await scene.store(STORE, {});
+    resources.move();
+    return scene;
+  }
+
+  async close(): Promise<void> {
+    for (const operator of this.#operators) await operator.kill9();
+    await this.#eso?.stop();
+    await this.vault.stop();
+    await this.plane.stop();
+  }
+
+  get api(): ControlPlane['api'] {
+    return this.plane.api;
+  }
+
+  /** The operator that was started last. */
+  get operator(): Keyferry {
+    const operator = this.#operators.at(-1);
+    if (operator === undefined) throw new Error('no operator was started');
+    return operator;
+  }
+
+  async start(options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
+    const args = ['--log-level=debug', ...(options.args ?? [])];
+    const kubeconfig = this.plane.kubeconfigPath;
+    const operator = await Keyferry.start({ kubeconfig, command: 'generator', ...options, args });
+    this.#operators.push(operator);
+    await operator.ready();
+    return operator;
+  }
+
+  /** A Secret with a token. */
+  async token(namespace: string, token: string, name = 'vault-token'): Promise<void> {
+    const data = { 'vault-token': Buffer.from(token).toString('base64') };
+    const path = `/api/v1/namespaces/${namespace}/secrets`;
+    if ((await this.api.find(`${path}/${name}`)) === undefined) {
+      await this.api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, data });
+    } else await this.api.patch(`${path}/${name}`, { data });
+  }
+
+  /** A token with this policy alone. */
+  async limitedToken(name: string, hcl: string): Promise<string> {
+    await this.vault.request('PUT', `sys/policies/acl/${name}`, { policy: hcl });
+    const { auth } = await this.vault.request('POST', 'auth/token/create-orphan', { policies: [name], ttl: '1h' });
+    return auth.client_token;
+  }
+
+  /** A SecretStore in `namespace`, or a ClusterSecretStore, with fields of `spec.provider.vault` and of `spec`. */
+  async store(
+    name: string,
+    vault: Json,
+    { namespace = HOME, kind = 'SecretStore', spec = {} }: Json = {},
+  ): Promise<void> {
+    await this.api.create({
+      apiVersion: `external-secrets.io/${this.version}`,
+      kind,
+      metadata: { name, ...(kind === 'SecretStore' && { namespace }) },
+      spec: {
+        ...spec,
+        provider: {
+          vault: {
+            server: this.vault.addr,
+            path: 'secret',
+            version: 'v2',
+            auth: { tokenSecretRef: { name: 'vault-token', key: 'vault-token' } },
+            ...vault,
+          },
+        },
+      },
+    });
+  }
+
+  async externalSecret(name: string, items: readonly Item[], options: ExternalSecretOptions = {}): Promise<void> {
+    const { namespace = HOME, annotations = { create: 'true' }, store = STORE, storeKind: kind, spec = {} } = options;
+    await this.api.create({
+      apiVersion: `external-secrets.io/${this.version}`,
+      kind: 'ExternalSecret',
+      metadata: { name, namespace, annotations },
+      spec: {
+        refreshInterval: '1s',
+        secretStoreRef: { name: store, ...(kind !== undefined && { kind }) },
+        target: { name },
+        data: items.map(({ sourceRef, ...remoteRef }, index) => ({
+          secretKey: `key-${index}`,
+          remoteRef,
+          ...(sourceRef !== undefined && { sourceRef }),
+        })),
+        ...spec,
+      },
+    });
+  }
+
+  path(name: string, namespace = HOME): string {
+    return `/apis/external-secrets.io/${this.version}/namespaces/${namespace}/externalsecrets/${name}`;
+  }
+
+  /** Plays ESO: the status of an ExternalSecret whose values it cannot read, or can. */
+  async fail(name: string, namespace = HOME, isReady = false): Promise<void> {
+    const condition = isReady
+      ? { type: 'Ready', status: 'True', reason: 'SecretSynced', message: 'secret synced' }
+      : {
+          type: 'Ready',
+          status: 'False',
+          reason: 'SecretSyncedError',
+          message: 'could not get secret data from provider',
+        };
+    await this.api.patch(`${this.path(name, namespace)}/status`, { status: { conditions: [condition] } });
+  }
+
+  async condition(name: string, type = 'Ready', namespace = HOME): Promise<Json> {
+    const { status } = await this.api.get(this.path(name, namespace));
+    return status?.conditions?.find((one: Json) => one.type === type);
+  }
+
+  /** The annotation with the last result. */
+  async result(name: string, namespace = HOME): Promise<Json> {
+    const { metadata } = await this.api.get(this.path(name, namespace));
+    const text = metadata.annotations?.[RESULT];
+    return text === undefined ? undefined : JSON.parse(text);
+  }
+
+  /** Waits until ESO has made the Secret. @returns its data, decoded */
+  async synced(name: string, namespace = HOME): Promise<Record<string, string>> {
+    await waitFor(async () => (await this.condition(name, 'Ready', namespace))?.status === 'True', {
+      message: () => `ExternalSecret ${namespace}/${name} to be ready\n${this.tail()}`,
+    });
+    const { data } = await this.api.get(`/api/v1/namespaces/${namespace}/secrets/${name}`);
+    return Object.fromEntries(
+      Object.entries(data as Record<string, string>).map(([key, value]) => [
+        key,
+        Buffer.from(value, 'base64').toString(),
+      ]),
+    );
+  }
+
+  /** Waits for a result with this reason. */
+  async says(name: string, reason: string, message?: RegExp, namespace = HOME): Promise<Json> {
+    let last: Json;
+    return await waitFor(
+      async () => {
+        last = await this.result(name, namespace);
+        return last?.reason === reason && (message === undefined || message.test(last.message)) && last;
+      },
+      { message: () => `the result ${reason} ${message} of ${name}, not ${JSON.stringify(last)}\n${this.tail()}` },
+    );
+  }
+
+  /** An entry of KV 2 with its metadata; `undefined` if it does not exist. */
+  async entry(path: string): Promise<VaultJson> {
+    const { status, body } = await this.vault.raw('GET', path);
+    return status === 200 ? body.data : undefined;
+  }
+
+  /** The messages of events about an object, by their reason. */
+  async events(name: string, namespace = HOME): Promise<Json[]> {
+    const events = await this.api.list(`/api/v1/namespaces/${namespace}/events`);
+    return events.filter((event) => event.involvedObject?.name === name && /keyferry/.test(event.source?.component));
+  }
+
+  tail(): string {
+    return this.#operators.map((operator) => operator.output.split('\n').slice(-12).join('\n')).join('\n');
+  }
+}

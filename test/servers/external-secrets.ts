@@ -1,0 +1,63 @@
+/**
+ * The real External Secrets Operator (ESO) against a control plane: its controllers of ExternalSecrets and stores, and its provider for
+ * Vault.
+ */
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import { waitFor } from '../support/wait-for.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { ensureServer } from './ensure.ts';
+import { Reaper } from './reaper.ts';
+import { ServerProcess } from './server-process.ts';
+
+export interface ExternalSecretsOptions {
+  /** Between two validations of a store, ms. Default 5 minutes, as in its chart. */
+  readonly storeIntervalMs?: number;
+}
+
+/** The versions of the API of ExternalSecrets. */
+export type EsoVersion = 'v1' | 'v1beta1';
+
+/**
+ * Installs the CRDs.
+ * @param change edits their YAML, for the CRDs of other releases
+ */
+export async function installEsoCrds(
+  plane: ControlPlane,
+  change: (yaml: string) => string = (yaml) => yaml,
+  version: EsoVersion = 'v1',
+): Promise<void> {
+  await plane.api.apply(change(await esoCrds()));
+  const path = `/apis/external-secrets.io/${version}`;
+  for (const plural of ['externalsecrets', 'secretstores', 'clustersecretstores']) {
+    await waitFor(async () => (await plane.api.raw('GET', `${path}/${plural}`)).status === 200, {
+      message: `the API of ${plural}`,
+    });
+  }
+}
+
+/** The CRDs of the release, as YAML. */
+export async function esoCrds(): Promise<string> {
+  const command = await ensureServer('external-secrets');
+  const { stdout } = await promisify(execFile)(command, ['-crds'], { maxBuffer: 16 * 1024 * 1024 });
+  return stdout;
+}
+
+/** Starts ESO. The CRDs must be installed. */
+export async function startExternalSecrets(
+  plane: ControlPlane,
+  { storeIntervalMs = 300_000 }: ExternalSecretsOptions = {},
+): Promise<ServerProcess> {
+  const command = await ensureServer('external-secrets');
+  const folder = await Reaper.shared().temporaryFolder('keyferry-external-secrets-');
+  return new ServerProcess({
+    name: 'external-secrets',
+    command,
+    args: [`-store-requeue-interval=${storeIntervalMs}ms`],
+    env: { KUBECONFIG: plane.kubeconfigPath },
+    cwd: folder,
+    logFile: path.join(folder, 'log'),
+  });
+}
