@@ -420,6 +420,20 @@ test('the back-off grows while the server refuses, and honours Retry-After', asy
   assert.ok((waits[5] ?? 0) >= 1000);
 });
 
+test('the back-off of an outage ends with it: a server that answers again, but refuses at first, is tried soon', async () => {
+  const waits: number[] = [];
+  const drop = ({ response }: Call): void => void response.destroy();
+  const gateway = ({ response }: Call): void => void response.writeHead(502).end();
+  script = [drop, gateway, drop, refuse(403, 'Forbidden'), refuse(403, 'Forbidden'), open(listEnd(5))];
+  await using scene = start({
+    random: () => 0.999,
+    reconnect: { baseMs: 4, maxMs: 32, stableMs: 10_000 },
+    onTrouble: (_, retryInMs) => waits.push(Math.round(retryInMs)),
+  });
+  await scene.watcher.synced;
+  assert.deepEqual(waits, [4, 8, 16, 4, 8]);
+});
+
 test('a server that ends every watch at once does not cause a busy loop', async () => {
   script = [open(listEnd(2)), ...Array.from({ length: 500 }, () => whole())];
   await using scene = start({ random: () => 0.999, reconnect: { baseMs: 100, maxMs: 400, stableMs: 10_000 } });

@@ -19,7 +19,16 @@ import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT, type ReconnectOptions } from '../../runtime/backoff.ts';
 import { type KubeApi, type KubeObject, METADATA_ONLY } from '../api.ts';
-import { isBadRequest, isGone, isInvalid, isNotFound, retryAfterMs } from '../errors.ts';
+import {
+  ApiError,
+  ConnectionError,
+  isBadRequest,
+  isGatewayError,
+  isGone,
+  isInvalid,
+  isNotFound,
+  retryAfterMs,
+} from '../errors.ts';
 import { listEach } from '../list-each.ts';
 import { isOlder } from '../resource-version.ts';
 import { afterEnd, afterFailure, isConnected, type Listing, type Watching, type WatchState } from './watch-state.ts';
@@ -87,6 +96,8 @@ export class Watcher {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #backoff: Backoff;
+  /** The last try had no answer. */
+  #wasUnanswered = false;
   readonly #stop = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
   #state: WatchState;
@@ -316,8 +327,12 @@ export class Watcher {
   }
 
   #waitAfter(error: unknown): number {
-    // The server accepted the stream, and the idle time replaces the back-off.
-    if (error instanceof StalledWatchError) this.#backoff.reset();
+    const isUnanswered = error instanceof ConnectionError || (error instanceof ApiError && isGatewayError(error));
+    // The row of tries in an outage says nothing about a server that answers again. At its start it refuses some of them.
+    const isOutageOver = this.#wasUnanswered && !isUnanswered;
+    this.#wasUnanswered = isUnanswered;
+    // The server accepted a stalled stream, and the idle time replaces the back-off.
+    if (isOutageOver || error instanceof StalledWatchError) this.#backoff.reset();
     const waitMs = this.#backoff.next(retryAfterMs(error));
     return isNotFound(error) ? Math.min(waitMs, ABSENT_WAIT_MS) : waitMs;
   }
