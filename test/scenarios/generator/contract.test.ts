@@ -1,0 +1,227 @@
+/**
+ * The contract of the Bash controller with its condition `Created`, with the real External Secrets Operator (ESO) and a CRD that allows the
+ * condition, as those before 0.20.2 do.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { freePort } from '../../servers/ports.ts';
+import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { GeneratorScene, HOME, RESULT } from './support.ts';
+
+const FAILING = { template: { type: 'kubernetes.io/tls' } };
+/** Of a condition, without its time. */
+const FIELDS = ['type', 'status', 'reason', 'message'] as const;
+const SUCCESS = ['Created', 'True', 'Success', 'A random value was put into Vault.'];
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open({ crds: withoutConditionTypes });
+  await scene.start();
+});
+after(() => scene?.close());
+
+/** The types of conditions are free text. */
+function withoutConditionTypes(yaml: string): string {
+  const changed = yaml.replace(/\n +enum:\n +- Ready\n +- Deleted\n/, '\n');
+  assert.notEqual(changed, yaml);
+  return changed;
+}
+
+async function conditions(name: string, type: string): Promise<string[][]> {
+  const { status } = await scene.api.get(scene.path(name));
+  const all: Json[] = status?.conditions ?? [];
+  return all.filter((one) => one.type === type).map((one) => FIELDS.map((field) => one[field]));
+}
+
+/** Waits until `Created` is this one condition. */
+async function created(name: string, expected: readonly string[]): Promise<void> {
+  let last: unknown;
+  await waitFor(
+    async () => {
+      last = await conditions(name, 'Created');
+      return JSON.stringify(last) === JSON.stringify([expected]);
+    },
+    { message: () => `${expected.join(' ')} of ${name}, not ${JSON.stringify(last)}\n${scene.tail()}` },
+  );
+}
+
+/** Settles when everything that happened before has been worked on. */
+async function marker(name: string): Promise<void> {
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
+  await scene.synced(name);
+}
+
+describe('the condition Created', () => {
+  it('is Success beside the conditions of ESO and of others, which stay as they are', async () => {
+    await scene.externalSecret('conditions', [{ key: 'app/conditions', property: 'password' }], { annotations: {} });
+    await waitFor(async () => (await scene.condition('conditions'))?.status === 'False', { message: 'ESO to fail' });
+    const path = scene.path('conditions');
+    const foreign = {
+      type: 'Audited',
+      status: 'Unknown',
+      reason: 'Later',
+      message: 'x',
+      observed: 'not in the schema',
+    };
+    const { status } = await scene.api.get(path);
+    await scene.api.patch(`${path}/status`, { status: { conditions: [foreign, ...status.conditions] } });
+    const stored = await scene.condition('conditions', 'Audited');
+    await scene.api.patch(path, { metadata: { annotations: { create: 'true' } } });
+    await scene.synced('conditions');
+    await created('conditions', SUCCESS);
+    assert.deepEqual(await scene.condition('conditions', 'Audited'), stored);
+    assert.deepEqual(await conditions('conditions', 'Ready'), [['Ready', 'True', 'SecretSynced', 'secret synced']]);
+  });
+
+  it('is ErrorAnnotation for another value of the annotation, until it is corrected', async () => {
+    await scene.externalSecret('annotated', [{ key: 'app/annotated', property: 'password' }], {
+      annotations: { create: 'yes' },
+    });
+    const message = "The only accepted value for the annotation 'create' is 'true'.";
+    await created('annotated', ['Created', 'False', 'ErrorAnnotation', message]);
+    assert.ok(scene.operator.output.includes("annotated: the only valid value for the annotation 'create' is 'true'."));
+    await scene.api.patch(scene.path('annotated'), { metadata: { annotations: { create: 'true' } } });
+    await created('annotated', SUCCESS);
+  });
+
+  it('is ErrorCreating with the words of Vault, and Exists when ESO has found a value', async () => {
+    const token = await scene.limitedToken('reader', 'path "secret/data/*" { capabilities = ["read"] }');
+    await scene.token(HOME, token, 'reader');
+    await scene.store('reader', { auth: { tokenSecretRef: { name: 'reader', key: 'vault-token' } } });
+    await scene.externalSecret('refused', [{ key: 'app/refused', property: 'password' }], { store: 'reader' });
+    await scene.says('refused', 'ErrorCreating', /permission denied/);
+    const { message } = await scene.condition('refused', 'Created');
+    assert.match(message, /^While putting the random value: .*permission denied/);
+    assert.equal(await scene.entry('secret/data/app/refused'), undefined);
+    await scene.vault.request('POST', 'secret/data/app/refused', { data: { password: 'by hand' } });
+    await created('refused', ['Created', 'True', 'Exists', 'The external-secrets operator has found the secret.']);
+    assert.deepEqual(await scene.synced('refused'), { 'key-0': 'by hand' });
+    assert.ok(scene.operator.output.includes("refused: turning condition 'Created' from False to True"));
+  });
+
+  it('is Recreating between two values, if the entry was deleted', async () => {
+    await scene.externalSecret('deleted', [{ key: 'app/deleted', property: 'password' }]);
+    await created('deleted', SUCCESS);
+    const { 'key-0': old } = await scene.synced('deleted');
+    const seen: string[] = [];
+    const watch = await scene.api.watch(scene.path('').slice(0, -1), ({ object }) => {
+      if (object.metadata.name !== 'deleted') return;
+      const reason = object.status?.conditions?.find(({ type }: Json) => type === 'Created')?.reason;
+      if (reason !== undefined && reason !== seen.at(-1)) seen.push(reason);
+    });
+    try {
+      await scene.vault.request('DELETE', 'secret/metadata/app/deleted');
+      await waitFor(async () => ![undefined, old].includes((await scene.synced('deleted'))['key-0']), {
+        message: () => `a new value\n${scene.tail()}`,
+      });
+      await waitFor(() => seen.includes('Recreating') && seen.at(-1) === 'Success', {
+        message: () => `Success, not ${seen.join()}`,
+      });
+    } finally {
+      await watch.stop();
+    }
+    assert.deepEqual(
+      seen.filter((reason) => reason !== 'Success'),
+      ['Recreating'],
+    );
+    assert.equal((await scene.entry('secret/data/app/deleted')).metadata.version, 1);
+  });
+});
+
+describe('where values are made', () => {
+  it('in KV 1, and the other properties stay', async () => {
+    await scene.vault.request('POST', 'sys/mounts/kv1', { type: 'kv', options: { version: '1' } });
+    await scene.store('kv1', { path: 'kv1', version: 'v1' });
+    await scene.vault.request('POST', 'kv1/app/one', { other: 'x' });
+    const items = ['a', 'b'].map((property) => ({ key: 'app/one', property }));
+    await scene.externalSecret('kv1', [...items, { key: 'kv1/app/two', property: 'c' }], { store: 'kv1' });
+    const { 'key-0': a, 'key-1': b, 'key-2': c } = await scene.synced('kv1');
+    assert.deepEqual((await scene.vault.request('GET', 'kv1/app/one')).data, { other: 'x', a, b });
+    assert.deepEqual((await scene.vault.request('GET', 'kv1/app/two')).data, { c });
+    await created('kv1', SUCCESS);
+  });
+
+  it('for ExternalSecrets of all namespaces, with a ClusterSecretStore only in those that it admits', async () => {
+    await scene.api.createNamespaces(['admitted', 'other']);
+    const auth = { tokenSecretRef: { name: 'vault-token', namespace: HOME, key: 'vault-token' } };
+    const spec = { conditions: [{ namespaces: ['admitted'] }] };
+    await scene.store('shared', { auth }, { kind: 'ClusterSecretStore', spec });
+    for (const namespace of ['admitted', 'other']) {
+      await scene.externalSecret('spread', [{ key: `app/${namespace}`, property: 'password' }], {
+        namespace,
+        store: 'shared',
+        storeKind: 'ClusterSecretStore',
+      });
+    }
+    const { 'key-0': value } = await scene.synced('spread', 'admitted');
+    assert.deepEqual((await scene.entry('secret/data/app/admitted')).data, { password: value });
+    await scene.says('spread', 'StoreNotAllowed', /the namespace other may not use the store/, 'other');
+    assert.equal(await scene.entry('secret/data/app/other'), undefined);
+  });
+
+  it('not for an ExternalSecret that is being deleted', async () => {
+    await scene.externalSecret('leaving', [{ key: 'app/leaving', property: 'password' }], { annotations: {} });
+    const path = scene.path('leaving');
+    await waitFor(async () => (await scene.condition('leaving'))?.status === 'False', { message: 'ESO to fail' });
+    await scene.api.patch(path, { metadata: { finalizers: ['example.com/hold'] } });
+    await scene.api.delete(path);
+    await scene.api.patch(path, { metadata: { annotations: { create: 'true' } } });
+    await marker('leaving-marker');
+    assert.equal(await scene.entry('secret/data/app/leaving'), undefined);
+    await scene.api.patch(path, { metadata: { finalizers: null } });
+  });
+});
+
+describe('a Vault that does not answer', () => {
+  it('is named, and holds up nobody else', async () => {
+    await scene.store('down', { server: `http://127.0.0.1:${await freePort()}` });
+    await scene.externalSecret('down', [{ key: 'app/down', property: 'password' }], { store: 'down' });
+    await scene.says('down', 'ErrorCreating', /http:\/\/127\.0\.0\.1:/);
+    await marker('others');
+  });
+
+  it('gets its values when it is unsealed', async () => {
+    await scene.vault.seal();
+    await scene.externalSecret('sealed', [{ key: 'app/sealed', property: 'password' }]);
+    await scene.says('sealed', 'ErrorCreating', /[Ss]ealed/);
+    await scene.vault.unseal();
+    await scene.says('sealed', 'Success');
+    await scene.synced('sealed');
+    assert.equal((await scene.entry('secret/data/app/sealed')).metadata.version, 1);
+  });
+});
+
+describe('another start', () => {
+  it('changes nothing that is done, also if ESO still fails, and makes what came meanwhile', async () => {
+    await scene.externalSecret('stuck', [{ key: 'app/stuck', property: 'password' }], {
+      spec: { target: { name: 'stuck', ...FAILING } },
+    });
+    await created('stuck', SUCCESS);
+    await scene.operator.stop();
+    const { [RESULT]: text } = (await scene.api.get(scene.path('stuck'))).metadata.annotations;
+    await scene.externalSecret('meanwhile', [{ key: 'app/meanwhile', property: 'password' }]);
+    await scene.start({ args: ['--all'] });
+    await scene.synced('meanwhile');
+    await marker('stuck-marker');
+    const { metadata } = await scene.api.get(scene.path('stuck'));
+    assert.equal(metadata.annotations[RESULT], text);
+    assert.equal((await scene.entry('secret/data/app/stuck')).metadata.version, 1);
+    await created('stuck', SUCCESS);
+  });
+
+  it('with --all serves every ExternalSecret but those with create: "false"', async () => {
+    await scene.externalSecret('not-me', [{ key: 'app/not-me', property: 'password' }], {
+      annotations: { create: 'false' },
+    });
+    await scene.externalSecret('me-too', [{ key: 'app/me-too', property: 'password' }], { annotations: {} });
+    await scene.synced('me-too');
+    await created('me-too', SUCCESS);
+    await waitFor(async () => (await scene.condition('not-me'))?.status === 'False', { message: 'ESO to fail' });
+    await marker('all-marker');
+    assert.equal(await scene.entry('secret/data/app/not-me'), undefined);
+    assert.equal(await scene.result('not-me'), undefined);
+  });
+});
