@@ -53,9 +53,18 @@ class SyncSecretCcm implements Controller {
     }
     this.#namespace = managementNamespace;
     const own = new SyncSecretMetrics(metrics.registry, 'ccm', () => clock.monotonic());
-    const managementNamespaces = new ManagementNamespaces(config.controllers.includes(MANAGER_CONTROLLER), () => {
-      for (const [rule] of this.#syncSecrets.store.all())
-        if (managementNamespaces.has(namespaceOf(rule))) engine.enqueueRule(rule);
+    const managementNamespaces = new ManagementNamespaces({
+      hasManager: config.controllers.includes(MANAGER_CONTROLLER),
+      namespace: managementNamespace,
+      onFound: (copy) => {
+        const namespace = copy.slice(0, copy.indexOf('/'));
+        context.log.warn('SyncSecrets of this namespace are left to a manager, because one of them is a copy', {
+          namespace,
+          name: copy.slice(namespace.length + 1),
+        });
+        for (const [rule] of this.#syncSecrets.store.all())
+          if (managementNamespaces.has(namespaceOf(rule))) engine.enqueueRule(rule);
+      },
     });
     this.#syncSecrets = runningSyncSecrets(context, COMPONENT, own, {
       controller: CCM_CONTROLLER,

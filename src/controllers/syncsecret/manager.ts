@@ -41,7 +41,9 @@ class SyncSecretManager implements Controller {
       learn: (rule) => {
         ccmWait.learn(rule);
       },
-      isRule: ({ origin, propagated }) => propagated === undefined || origin === 'another',
+      // The deletion of a propagated one is left to the CCM for a while (`CcmWait`).
+      isRule: ({ origin, propagated, metadata }) =>
+        propagated === undefined || origin === 'another' || metadata.deletionTimestamp !== undefined,
     });
     this.reconciler = new ManagerReconciler({
       cluster: cluster.api.cluster,

@@ -37,6 +37,8 @@ describe('the manager waits for a CCM', () => {
     ['not with a copy', [rule('app', 'one', propagated)], rule('app', UID, copied), 0],
     ['not with what it has prepared', [rule('app', 'one', propagated)], rule('app', 'new', prepared), 0],
     ['not in the namespace of a tenant', [rule('app', 'one', propagated)], rule('tenant-a', 'new'), 0],
+    ['for ever with what a CCM has propagated', [], rule('app', 'new', propagated), Infinity],
+    ['with its deletion, until there can be no CCM', [], rule('app', 'new', { ...propagated, ...deleted }), 120],
     ['for ever, if it is deleted unserved', [rule('app', 'one', prepared)], rule('app', 'new', deleted), Infinity],
   ];
   for (const [title, seen, object, seconds] of cases) {
@@ -67,15 +69,23 @@ describe('the CCM leaves the namespaces of tenants alone', () => {
   const object = rule('tenant-b', 'new');
   const cases: readonly (readonly [string, hasManager: boolean, seen: readonly SyncSecretRule[], isLeft: boolean])[] = [
     ['not in a cluster of a tenant', false, [rule('app', 'one', copied), rule('tenant-a', 'clone', copied)], false],
-    ['where there is a copy', false, [rule('tenant-a', UID, copied)], true],
+    ['where its own copies are', false, [rule('tenant-a', UID, copied)], true],
+    ['where a copy is in the namespace', false, [rule('tenant-b', UID, copied)], true],
+    ['not for a copy in the namespace of another tenant', false, [rule('tenant-c', UID, copied)], false],
     ['with a manager in the process', true, [], true],
   ];
   for (const [title, hasManager, seen, isLeft] of cases) {
     it(title, () => {
-      let found = 0;
-      const namespaces = new ManagementNamespaces(hasManager, () => (found += 1));
+      const found: string[] = [];
+      const onFound = (copy: string): void => void found.push(copy);
+      const namespaces = new ManagementNamespaces({ hasManager, namespace: 'tenant-a', onFound });
       for (const one of [...seen, ...seen]) namespaces.learn(one);
-      assert.equal(found, isLeft && !hasManager ? 1 : 0);
+      const copies = seen.filter(({ metadata }) => metadata.name === UID && metadata.namespace !== 'app');
+      assert.deepEqual(
+        found,
+        copies.map(({ metadata }) => `${metadata.namespace}/${UID}`),
+        'each is found once',
+      );
       assert.equal(namespaces.isToBeCopied(object), !isLeft);
       assert.equal(namespaces.concerns(object), !isLeft);
       assert.equal(namespaces.concerns(rule('tenant-b', 'new', propagated)), true, 'it has to be released');

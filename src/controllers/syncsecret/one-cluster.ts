@@ -21,27 +21,45 @@ const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const CCM_MS = 30_000;
 /** As long as there is no SyncSecret that was served by either, ms. */
 const UNKNOWN_MS = 2000;
+/**
+ * How long the manager leaves the deletion of a propagated SyncSecret to the CCM, ms: longer than the CCM takes at most. Then there is no CCM:
+ * the object was cloned or restored from the cluster of a tenant, and nobody else would remove the finalizer.
+ */
+const CCM_DELETION_MS = 120_000;
 
-/** For the CCM: the namespaces of its own cluster that belong to a manager. */
+export interface ManagementNamespacesOptions {
+  /** A manager runs in this process. */
+  readonly hasManager: boolean;
+  /** The management namespace of the CCM. */
+  readonly namespace: string;
+  /** Namespaces turned out to belong to a manager. @param copy `<namespace>/<name>` of the SyncSecret that shows it */
+  readonly onFound: (copy: string) => void;
+}
+
+/**
+ * For the CCM: the namespaces of its own cluster that belong to a manager. A copy shows it for its namespace alone, because in the cluster of a
+ * tenant anybody may write something like a copy into a namespace of this name. Only in the CCM's own management namespace it shows it for all.
+ */
 export class ManagementNamespaces {
-  readonly #onFound: () => void;
-  #found: boolean;
+  readonly #options: ManagementNamespacesOptions;
+  readonly #found = new Set<string>();
+  #all: boolean;
 
-  /** @param hasManager a manager runs in this process @param onFound the cluster turned out to be a management cluster */
-  constructor(hasManager: boolean, onFound: () => void) {
-    this.#found = hasManager;
-    this.#onFound = onFound;
+  constructor(options: ManagementNamespacesOptions) {
+    this.#options = options;
+    this.#all = options.hasManager;
   }
 
   /** To be called with each SyncSecret of the cluster. */
   learn({ metadata: { namespace = '', name }, origin }: SyncSecretRule): void {
-    if (this.#found || origin !== 'another' || !namespace.startsWith(TENANT_PREFIX) || !UID.test(name)) return;
-    this.#found = true;
-    this.#onFound();
+    if (origin !== 'another' || !namespace.startsWith(TENANT_PREFIX) || !UID.test(name) || this.has(namespace)) return;
+    this.#found.add(namespace);
+    this.#all ||= namespace === this.#options.namespace;
+    this.#options.onFound(`${namespace}/${name}`);
   }
 
   has(namespace: string): boolean {
-    return this.#found && namespace.startsWith(TENANT_PREFIX);
+    return this.#found.has(namespace) || (this.#all && namespace.startsWith(TENANT_PREFIX));
   }
 
   /** Whether the CCM has to do with a SyncSecret: it copies it, or has to release it. */
@@ -58,8 +76,8 @@ export class ManagementNamespaces {
 export class CcmWait {
   readonly #monotonic: () => number;
   readonly #hasCcm: boolean;
-  /** Since when each SyncSecret waits, ms. */
-  readonly #since = new Map<RuleKey, number>();
+  /** Since when each SyncSecret waits, ms, and whether it was being deleted then. */
+  readonly #since = new Map<RuleKey, { readonly at: number; readonly isDeleting: boolean }>();
   #ccmFound = false;
   #managerFound = false;
 
@@ -83,8 +101,10 @@ export class CcmWait {
 
   /** @param object `undefined`: it is no rule of the manager @returns ms; 0: the SyncSecret is the manager's */
   remainingMs(rule: RuleKey, object: SyncSecretRule | undefined): number {
-    const since = this.#since.get(rule) ?? this.#monotonic();
-    const remainingMs = since + this.#limitMs(object) - this.#monotonic();
+    const isDeleting = object?.metadata.deletionTimestamp !== undefined;
+    const before = this.#since.get(rule);
+    const since = before?.isDeleting === isDeleting ? before : { at: this.#monotonic(), isDeleting };
+    const remainingMs = since.at + this.#limitMs(object) - this.#monotonic();
     if (remainingMs > 0) this.#since.set(rule, since);
     else this.#since.delete(rule);
     return Math.max(0, remainingMs);
@@ -93,6 +113,10 @@ export class CcmWait {
   #limitMs(object: SyncSecretRule | undefined): number {
     if (object === undefined || object.origin === 'another') return 0;
     const { namespace = '', finalizers, deletionTimestamp } = object.metadata;
+    if (object.propagated !== undefined) {
+      const isHeld = finalizers.includes(SYNC_SECRET_FINALIZER) || finalizers.includes(ORIGINAL_FINALIZER);
+      return deletionTimestamp === undefined || this.#hasCcm || !isHeld ? Infinity : CCM_DELETION_MS;
+    }
     if (namespace.startsWith(TENANT_PREFIX) || finalizers.includes(SYNC_SECRET_FINALIZER)) return 0;
     // It is deleted before anybody has served it. With a status, another client holds it after the manager has let it go.
     if (deletionTimestamp !== undefined && !finalizers.includes(ORIGINAL_FINALIZER)) {

@@ -54,8 +54,9 @@ export function publicMessage({ reason, message, isInternal }: Cause): string {
 export function publicWait(outcome: Outcome): string {
   if (outcome.state !== 'waiting') return publicMessage(outcome);
   // What is waited for is in our own words, and these two name the namespace.
-  if (outcome.reason !== 'NamespaceTerminating' && outcome.reason !== 'NamespaceNotFound') return outcome.message;
-  return 'the namespace in the management cluster does not exist, or is being deleted';
+  if (outcome.reason === 'NamespaceTerminating') return 'the namespace in the management cluster is being deleted';
+  if (outcome.reason === 'NamespaceNotFound') return 'the namespace in the management cluster does not exist';
+  return outcome.message;
 }
 
 export interface SecretFacts {

@@ -6,7 +6,7 @@ import type { Cause, Outcome, Shape } from '../../copy/model/claim.ts';
 import { resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
-import type { EngineView, Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
+import type { Evaluation, RuleProgress, RuleReconciler } from '../../copy/rule-reconciler.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { liveRules } from '../common/live-rules.ts';
@@ -77,7 +77,7 @@ export abstract class SyncSecretReconciler implements RuleReconciler {
   ): Promise<RunResult | undefined>;
 
   // eslint-disable-next-line require-yield -- nothing here takes long
-  *evaluate(rule: RuleKey, view: EngineView): Steps<Evaluation | undefined> {
+  *evaluate(rule: RuleKey): Steps<Evaluation | undefined> {
     const { syncSecrets, cluster } = this.#options;
     const object = syncSecrets.store.get(rule);
     if (object === undefined || !this.isServed(rule, object)) return undefined;
@@ -88,9 +88,7 @@ export abstract class SyncSecretReconciler implements RuleReconciler {
     const shape = this.shapeOf(rule, object);
     const common = { owner, version: ruleVersion(object), sources: [] };
     if (!this.isActive(object)) {
-      const targets = new Set([target, ...view.ownedBy(rule)]);
-      const release = { owner, mode: 'release', source: undefined, shape } as const;
-      return { ...common, claims: Array.from(targets, (one) => ({ ...release, target: one })) };
+      return { ...common, claims: [{ owner, mode: 'release', target, source: undefined, shape }] };
     }
     const source = resourceKey(cluster, SYNC_SECRET.kind, namespace, name);
     return { ...common, claims: [{ owner, target, mode: 'own', source, isRuleSource: true, sourceGeneration, shape }] };

@@ -216,7 +216,7 @@ export class TargetActions {
         return 'again';
       }
     } catch (error) {
-      if (isNamespaceTerminating(error)) return this.#waitForNamespace(target);
+      if (isNamespaceTerminating(error)) return this.#waitForNamespace(target, error);
       throw error;
     }
     // The rule may have changed since, or have been deleted with the policy to retain its copies.
@@ -278,7 +278,7 @@ export class TargetActions {
       return 'again';
     }
     if (observed === undefined && (isNamespaceTerminating(error) || isNotFound(error))) {
-      return this.#waitForNamespace(target);
+      return this.#waitForNamespace(target, error);
     }
     if (observed !== undefined && isNotFound(error)) {
       run.lastRead = null;
@@ -291,11 +291,14 @@ export class TargetActions {
     throw error;
   }
 
-  #waitForNamespace(target: ResourceKey): ActionResult {
+  /** @param error that of the creation */
+  #waitForNamespace(target: ResourceKey, error: unknown): ActionResult {
     const { namespace } = parseResourceKey(target);
-    const message = `namespace ${namespace} is being deleted or does not exist`;
+    const why = isNotFound(error)
+      ? { reason: 'NamespaceNotFound', message: `namespace ${namespace} does not exist` }
+      : { reason: 'NamespaceTerminating', message: `namespace ${namespace} is being deleted` };
     this.#replacements.forget(target);
-    const outcome: Outcome = { state: 'waiting', for: 'target', reason: 'NamespaceTerminating', message };
+    const outcome: Outcome = { state: 'waiting', for: 'target', ...why };
     return { settle: { outcome }, requeueAfterMs: NAMESPACE_RETRY_MS };
   }
 }

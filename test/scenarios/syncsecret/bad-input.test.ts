@@ -216,7 +216,7 @@ describe('a namespace of the management cluster', () => {
     const object = await scene.create('default', 'during', { a: 'one' });
     const failed = {
       reason: 'NamespaceTerminating',
-      message: /^the namespace in the management cluster does not exist, or is being deleted$/,
+      message: /^the namespace in the management cluster is being deleted$/,
     };
     for (const one of [before, object]) await scene.phase(one, 'Failed', failed);
     const direct = await scene.create(other.namespace, 'direct', { a: 'one' }, {}, api);
