@@ -14,7 +14,6 @@ import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import type { Priority } from '../../runtime/queue/keyed-queue-options.ts';
-import { QueueLanes } from '../../runtime/queue/queue-lanes.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { PatternCache } from '../common/namespace-patterns.ts';
@@ -23,6 +22,7 @@ import { RuleStore } from '../common/rule-store.ts';
 import { ESO_ADVICE, ESO_GROUP } from './api.ts';
 import { conditionModeOf, CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './condition-mode.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './external-secret.ts';
+import { Lanes } from './lanes.ts';
 import { GeneratorMetrics } from './metrics.ts';
 import { NamespacedSinks } from './namespaced-sink.ts';
 import type { StoreSource } from './places.ts';
@@ -59,7 +59,7 @@ class Generator implements Controller {
   readonly #rules: RuleStore<ExternalSecretRule>;
   readonly #stores: Stores;
   readonly #vault: VaultDirectAccess;
-  readonly #lanes: QueueLanes;
+  readonly #lanes: Lanes;
   readonly #worker: Worker;
   readonly #patterns = new PatternCache('search');
   #reach: Reach | undefined;
@@ -84,7 +84,8 @@ class Generator implements Controller {
     this.#vault = vault.directAccess((user) => {
       this.#enqueue(user.slice(0, user.indexOf(' ')));
     });
-    this.#lanes = new QueueLanes({
+    this.#lanes = new Lanes({
+      laneOf: (rule) => this.#laneOf(rule),
       name: generator.name,
       concurrency: CONCURRENCY,
       clock,
@@ -179,7 +180,7 @@ class Generator implements Controller {
   }
 
   async drain(drainMs: number): Promise<void> {
-    await this.#lanes.stop({ drainMs });
+    await this.#lanes.stop(drainMs);
   }
 
   get queues(): readonly NamedQueue[] {
@@ -218,7 +219,7 @@ class Generator implements Controller {
   }
 
   #enqueue(key: RuleKey, priority: Priority = 'normal'): void {
-    this.#lanes.of(this.#laneOf(key)).add(key, { priority });
+    this.#lanes.add(key, priority);
   }
 
   /** The server of the first value. */
