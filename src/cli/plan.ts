@@ -46,7 +46,8 @@ export async function planFiles(
   const given = givenOf(manifests, collections, api.cluster, home);
   const changes = changesBy(given, now);
   const snapshot = await Snapshot.at({ api, config: options.config, controllers, changes, now, signal });
-  requireReach(snapshot.inventory, (kind) => kind !== 'ConfigMap');
+  const optional = new Set(['ConfigMap', ...collections.flatMap((one) => (one.isOptional ? one.kind : []))]);
+  requireReach(snapshot.inventory, (kind) => !optional.has(kind));
   const affected = affectedBy(snapshot, given);
   const rows = await rowsOf(snapshot, affected);
   const changed = rows.filter(({ isChange }) => isChange).map(({ row }) => row);

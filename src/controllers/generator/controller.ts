@@ -24,6 +24,7 @@ import { conditionModeOf, CRD_COLLECTION, EXTERNAL_SECRET_CRD } from './conditio
 import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './external-secret.ts';
 import { Lanes } from './lanes.ts';
 import { GeneratorMetrics } from './metrics.ts';
+import { GENERATOR } from './name.ts';
 import { NamespacedSinks } from './namespaced-sink.ts';
 import type { StoreSource } from './places.ts';
 import { type Reach, reachOf } from './reach.ts';
@@ -37,10 +38,11 @@ import { Worker } from './worker.ts';
 import { Writes } from './writes.ts';
 
 export const generator: ControllerEntry = {
-  name: 'generator',
+  name: GENERATOR,
   // It reads annotations of ExternalSecrets only, which the stores of copies do not hold.
   annotationReader: () => () => false,
   create: (context) => new Generator(context),
+  reader: async () => (await import('./reader.ts')).generatorReader,
 };
 
 /** The source component of events. */
@@ -71,7 +73,7 @@ class Generator implements Controller {
     const versions = (this.#versions = new ServedVersions(cluster.api));
     const { all } = config.generator;
     const rules = (this.#rules = new RuleStore<ExternalSecretRule>({
-      controller: generator.name,
+      controller: GENERATOR,
       toRule: (object) => ruleOf(object, all),
       versionOf: ({ version }) => version,
       onChange: (rule, initial) => {
@@ -86,7 +88,7 @@ class Generator implements Controller {
     });
     this.#lanes = new Lanes({
       laneOf: (rule) => this.#laneOf(rule),
-      name: generator.name,
+      name: GENERATOR,
       concurrency: CONCURRENCY,
       clock,
       groupOf: namespaceOf,
@@ -127,7 +129,7 @@ class Generator implements Controller {
     const { cluster, config, log, namespace: ownNamespace } = this.#context;
     const { api } = cluster;
     const path = `/apis/${ESO_GROUP}`;
-    const awaited = { api, path, controller: generator.name, notInstalled: ESO_ADVICE, log };
+    const awaited = { api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, log };
     for (;;) {
       await apiInstalled(awaited, signal);
       try {
@@ -138,7 +140,7 @@ class Generator implements Controller {
         }
       } catch (error) {
         signal.throwIfAborted();
-        log.warn('API discovery failed, retrying', { controller: generator.name, error });
+        log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
       }
       await sleep(DISCOVERY_RETRY_MS, signal);
     }

@@ -60,7 +60,10 @@ describe('keyferry status and plan', () => {
 
   it('report a mirror that was not reconciled yet', async () => {
     await plane.api.apply(readCrds());
-    assert.match((await run(['status'])).stdout, /^No SecretMirrors and no Secrets or ConfigMaps with [A-Za-z ]+\.\n$/);
+    assert.match(
+      (await run(['status'])).stdout,
+      /^No ExternalSecrets [a-z ]+ and no SecretMirrors and no Secrets or ConfigMaps with [A-Za-z ]+\.\n$/,
+    );
     await plane.api.create(mirror('first', 'one', ['to-.+']));
     const { stdout } = await run(['status']);
     assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +STATE +READY +COPIES +LAST SYNC +WHY\n/);
@@ -123,7 +126,7 @@ describe('keyferry status and plan', () => {
       ],
     );
     assert.deepEqual(json.orphans, []);
-    assert.match((await run(['status', '-n', 'to-a'])).stdout, /^No SecretMirrors and [^\n]* in namespace to-a\.\n$/);
+    assert.match((await run(['status', '-n', 'to-a'])).stdout, /^No ExternalSecrets [^\n]* in namespace to-a\.\n$/);
   });
 
   it('list orphans', async () => {

@@ -7,6 +7,8 @@ import { type Listed, listEach, type ListOptions } from '../../../kube/list-each
 export interface Collection {
   readonly kind: string;
   readonly groupPath: string;
+  /** Tried one after another if the server does not serve the one above. */
+  readonly olderGroupPaths?: readonly string[];
   readonly plural: string;
 }
 
@@ -21,16 +23,22 @@ export type Reach =
  */
 export async function listPermitted(
   api: KubeApi,
-  { groupPath, plural }: Collection,
+  { groupPath, olderGroupPaths = [], ...collection }: Collection,
   namespace: string | undefined,
   take: (item: Listed) => void,
   options: ListOptions = {},
 ): Promise<Reach> {
+  const { plural } = collection;
   try {
     await listEach(api, `${groupPath}/${plural}`, take, options);
     return { extent: 'cluster' };
   } catch (error) {
-    if (isNotFound(error)) return { extent: 'not installed' };
+    const [next, ...others] = olderGroupPaths;
+    if (isNotFound(error)) {
+      if (next === undefined) return { extent: 'not installed' };
+      const older = { ...collection, groupPath: next, olderGroupPaths: others };
+      return await listPermitted(api, older, namespace, take, options);
+    }
     if (!isForbidden(error)) throw error;
     if (namespace === undefined) return { extent: 'refused', message: error.message };
   }

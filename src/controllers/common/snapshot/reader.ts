@@ -17,6 +17,8 @@ export interface ControllerReader {
 export interface RuleCollection extends Collection {
   /** The apiVersions that manifests may have. The value is a problem if the server would drop fields. */
   readonly apiVersions: ReadonlyMap<string, string | undefined>;
+  /** `plan` works without the permission to list it. */
+  readonly isOptional?: true;
   /** The advice if the API is not installed. */
   readonly notInstalled: string;
   /** Why the server would refuse the form of a spec. */
@@ -34,7 +36,8 @@ export interface ReaderContext extends Pick<SnapshotOptions, 'api' | 'config' | 
 
 /** The rules of one snapshot. */
 export interface RuleReader {
-  readonly reconciler: RuleReconciler;
+  /** `undefined`: the rules have no claims. */
+  readonly reconciler?: RuleReconciler;
   /** Name of the rules in the plural: `SecretMirrors`. */
   readonly ruleNames: string;
   /** The rules to evaluate, once all objects are listed. */

@@ -35,7 +35,7 @@ export class Snapshot {
   readonly inventory: Inventory;
   /** Every rule that requests copies, even if none can be made. */
   readonly rules: ReadonlyMap<RuleKey, Evaluation>;
-  /** By the name of the controller. */
+  /** By the name of the controller, or of its rules where they have no claims. */
   readonly readers: ReadonlyMap<string, RuleReader>;
   readonly claims: Claims;
   readonly #source: FactSource;
@@ -51,13 +51,13 @@ export class Snapshot {
   ) {
     this.inventory = inventory;
     this.#signal = options.signal ?? new AbortController().signal;
-    this.readers = new Map(readers.map((reader) => [reader.reconciler.name, reader]));
+    this.readers = new Map(readers.map((reader) => [reader.reconciler?.name ?? reader.ruleNames, reader]));
     const claims: Claims = new Claims({
       flowOf: (claim) => flowIn(claim, this.#source, this.#reader),
       onChange: () => undefined,
     });
     this.claims = claims;
-    for (const { reconciler } of readers) claims.add(reconciler);
+    for (const { reconciler } of readers) if (reconciler !== undefined) claims.add(reconciler);
     const { source, reader } = factsFrom(inventory, claims, options);
     this.#source = source;
     this.#reader = reader;

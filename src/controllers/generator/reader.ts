@@ -1,0 +1,136 @@
+/**
+ * The ExternalSecrets for `status` and `plan`: their state from the objects, and what is wrong in them by the functions of the worker. The commands
+ * do not read Vault, because that needs the login of a store.
+ */
+import { parseResourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
+import type { KubeObject } from '../../kube/api.ts';
+import type { ControllerReader, ReaderContext, RuleCollection, RuleReader } from '../common/snapshot/reader.ts';
+import { byName, type ControllerStatus, notReady, type RuleStatus } from '../common/snapshot/status-report.ts';
+import { optInOf, RESULT_ANNOTATION, settingsOf, SettingError } from './annotations.ts';
+import { ESO_ADVICE, ESO_GROUP, ESO_VERSIONS, type ExternalSecret } from './api.ts';
+import { GENERATOR } from './name.ts';
+import { requestsOf } from './requests.ts';
+import { parseResult, WRONG_ANNOTATION } from './result.ts';
+
+const KIND = 'ExternalSecret';
+const [NEWEST, ...OLDER] = ESO_VERSIONS;
+
+const COLLECTION: RuleCollection = {
+  kind: KIND,
+  groupPath: `/apis/${ESO_GROUP}/${NEWEST}`,
+  olderGroupPaths: OLDER.map((version) => `/apis/${ESO_GROUP}/${version}`),
+  plural: 'externalsecrets',
+  isOptional: true,
+  apiVersions: new Map(ESO_VERSIONS.map((version) => [`${ESO_GROUP}/${version}`, undefined])),
+  notInstalled: ESO_ADVICE,
+};
+
+export const generatorReader: ControllerReader = {
+  collection: COLLECTION,
+  open: (context) => new GeneratorReader(context),
+};
+
+class GeneratorReader implements RuleReader {
+  readonly ruleNames = 'ExternalSecrets with the annotation create';
+  /** Those that opted in, by `<namespace>/<name>`. */
+  readonly #objects = new Map<string, ExternalSecret>();
+
+  constructor({ inventory }: ReaderContext) {
+    inventory.include(COLLECTION, (item: KubeObject) => {
+      const { namespace = '', name, annotations = {} } = item.metadata;
+      // Whether the operator serves all is not known here. Those that it has served have a result.
+      const isServed = optInOf(annotations, false) !== 'no' || annotations[RESULT_ANNOTATION] !== undefined;
+      if (isServed) this.#objects.set(`${namespace}/${name}`, item);
+    });
+  }
+
+  *rules(): Iterable<RuleKey> {
+    // None has claims.
+  }
+
+  ruleOf(): undefined {
+    return undefined;
+  }
+
+  titleOf(rule: RuleKey): string {
+    return rule;
+  }
+
+  problemsOf(object: ResourceKey): readonly string[] {
+    const found = this.#find(object);
+    return found === undefined ? [] : problemsIn(found);
+  }
+
+  notesOf(object: ResourceKey): readonly string[] {
+    const found = this.#find(object);
+    const wanted = found === undefined || problemsIn(found).length > 0 ? [] : requestsOf(found.spec).wanted;
+    if (wanted.length === 0) return [];
+    const values = wanted.map(({ key, property }) => `${property} of ${key}`).join(', ');
+    return [`gets these values where Vault has none, which this command does not read: ${values}`];
+  }
+
+  async status(
+    { inventory }: Parameters<RuleReader['status']>[0],
+    isIncluded: (namespace: string) => boolean,
+  ): Promise<ControllerStatus> {
+    const rules = [...this.#objects.values()]
+      .filter(({ metadata }) => isIncluded(metadata.namespace ?? ''))
+      .map((object) => statusOf(object));
+    const installed = inventory.reaches.get(KIND)?.extent !== 'not installed';
+    return await Promise.resolve({
+      system: GENERATOR,
+      installed,
+      isOptional: true,
+      rules: rules.toSorted(byName),
+      orphans: [],
+    });
+  }
+
+  #find(object: ResourceKey): ExternalSecret | undefined {
+    const { kind, namespace, name } = parseResourceKey(object);
+    return kind === KIND ? this.#objects.get(`${namespace}/${name}`) : undefined;
+  }
+}
+
+/** Why no value would be made, as far as the object shows it. */
+function problemsIn({ metadata, spec }: ExternalSecret): readonly string[] {
+  const annotations = metadata.annotations ?? {};
+  if (optInOf(annotations, false) === 'wrong') return [WRONG_ANNOTATION];
+  try {
+    settingsOf(annotations);
+  } catch (error) {
+    if (!(error instanceof SettingError)) throw error;
+    return [error.message];
+  }
+  return requestsOf(spec).problems.map(({ field, message }) => `${field}: ${message}`);
+}
+
+function statusOf(object: ExternalSecret): RuleStatus {
+  const { metadata, spec, status } = object;
+  const result = parseResult(metadata.annotations?.[RESULT_ANNOTATION]);
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const { kind = 'SecretStore', name: store = '' } = spec?.secretStoreRef ?? {};
+  const keys = new Set(requestsOf(spec).wanted.map(({ key }) => key));
+  const isReady = ready?.status === 'True';
+  const state = isReady ? 'Ready' : ready === undefined ? 'Unknown' : 'Failing';
+  // The words of the generator say more than those of External Secrets Operator, but only while it fails.
+  const said = isReady ? undefined : result;
+  const because = notReady(
+    state,
+    said?.reason ?? ready?.reason ?? 'NotSeen',
+    said?.message ?? ready?.message ?? 'not reconciled yet; check that External Secrets Operator is running',
+  );
+  return {
+    system: GENERATOR,
+    kind: KIND,
+    namespace: metadata.namespace ?? '',
+    name: metadata.name,
+    source: `${kind} ${store}`,
+    destinations: [...keys].map((key) => `vault ${key}`),
+    ...because,
+    ready: isReady,
+    lastSyncTime: null,
+    copies: [],
+    failing: [],
+  };
+}

@@ -1,0 +1,86 @@
+/** `status` and `plan` with ExternalSecrets. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, it } from 'node:test';
+
+import { runProgram } from '../cli/program.ts';
+import type { Json } from '../../support/api.ts';
+import { GeneratorScene } from './support.ts';
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open({ eso: false });
+  await scene.start();
+});
+after(() => scene?.close());
+
+const run = async (...argv: string[]): ReturnType<typeof runProgram> =>
+  await runProgram([...argv, '--kubeconfig', scene.plane.kubeconfigPath]);
+
+it('status has the ExternalSecrets that opted in, with the last result while they fail', async () => {
+  await scene.externalSecret('made', [{ key: 'app/made', property: 'a' }]);
+  await scene.externalSecret('wrong', [{ key: 'app/wrong', property: 'a' }], { annotations: { create: 'yes' } });
+  await scene.externalSecret('other', [{ key: 'app/other', property: 'a' }], { annotations: {} });
+  for (const name of ['made', 'wrong', 'other']) await scene.fail(name);
+  await scene.says('made', 'Success');
+  await scene.says('wrong', 'ErrorAnnotation');
+  await scene.fail('made', 'default', true);
+  const { stdout } = await run('status', '-o', 'json');
+  const report: Json = JSON.parse(stdout);
+  assert.deepEqual(
+    report.rules.map(({ name, ready, state, reason, destinations }: Json) => [
+      name,
+      ready,
+      state,
+      reason,
+      destinations,
+    ]),
+    [
+      ['made', true, 'Ready', 'SecretSynced', ['vault app/made']],
+      ['wrong', false, 'Failing', 'ErrorAnnotation', ['vault app/wrong']],
+    ],
+  );
+  const { stdout: failed } = await run('status', '--failed');
+  assert.match(failed, /wrong .*ErrorAnnotation: The only accepted value/);
+  assert.doesNotMatch(failed, /made/);
+});
+
+it('plan says which values a manifest gets, and what is wrong in it', async () => {
+  const file = path.join(scene.vault.folder, 'manifest.yaml');
+  const manifest = (annotations: string, property: string): string => `
+apiVersion: external-secrets.io/v1
+kind: ExternalSecret
+metadata:
+  name: planned
+  namespace: default
+  annotations: {${annotations}}
+spec:
+  secretStoreRef: {name: vault-backend}
+  target: {name: planned}
+  data:
+    - secretKey: a
+      remoteRef: {key: app/planned${property}}
+`;
+  const plan = async (annotations: string, property = ', property: a'): Promise<[number | null, string]> => {
+    await writeFile(file, manifest(annotations, property));
+    const { code, stdout } = await run('plan', file);
+    return [code, stdout];
+  };
+  const [code, text] = await plan('create: "true"');
+  assert.equal(code, 0);
+  assert.match(text, /ExternalSecret default\/planned: gets these values where Vault has none.*: a of app\/planned/);
+  for (const [annotations, property, problem] of [
+    ['create: "True"', undefined, /The only accepted value for the annotation 'create' is 'true'/],
+    ['create: "true", keyferry.dev/generate-length: "7"', undefined, /keyferry\.dev\/generate-length must be a number/],
+    ['create: "true"', '', /spec\.data\[0\]\.remoteRef\.property: no value is made/],
+  ] as const) {
+    const [refused, words] = await plan(annotations, property);
+    assert.equal(refused, 3);
+    assert.match(words, problem);
+  }
+  const [none, words] = await plan('');
+  assert.equal(none, 0);
+  assert.doesNotMatch(words, /planned/);
+});
