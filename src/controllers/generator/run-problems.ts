@@ -3,6 +3,7 @@ import { missingCredential } from '../../copy/vault/auth-missing.ts';
 import { ApiError, ConnectionError } from '../../kube/errors.ts';
 import { isVaultError, type VaultErrorKind } from '../../vault/errors.ts';
 import type { Problem } from './requests.ts';
+import { StoreError } from './store-spec.ts';
 
 /** What was answered is not shown: the server may be any server that the author named. */
 const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
@@ -11,11 +12,12 @@ const UNSHOWN: Partial<Record<VaultErrorKind, string>> = {
 };
 
 /**
- * A failure as a problem of the store.
- * @returns `undefined` for an error that is not about Vault, the API server or a credential
+ * A failure as a problem.
+ * @param field where it is: a store, or a field of the ExternalSecret
+ * @returns `undefined` for an error that is not about a store, Vault, the API server or a credential
  */
-export function problemOf(error: unknown, store: string): Problem | undefined {
-  const field = store.replace('/', ' ');
+export function problemOf(error: unknown, field: string): Problem | undefined {
+  if (error instanceof StoreError) return { reason: error.reason, field, message: error.message };
   const missing = missingCredential(error);
   if (missing !== undefined) return { reason: 'ErrorCreating', field, message: missing.message };
   if (isVaultError(error)) {

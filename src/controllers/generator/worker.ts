@@ -9,6 +9,8 @@ import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
 import { vaultTargetKey } from '../../copy/vault/locations.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
+import { isVaultError } from '../../vault/errors.ts';
 import type { VaultServerOptions } from '../../vault/client/server.ts';
 import { settingsOf, SettingError } from './annotations.ts';
 import { EntryMaker, type EntryOutcome, type WantedEntry } from './entry-maker.ts';
@@ -55,6 +57,8 @@ export class Worker {
   readonly #maker = new EntryMaker();
   /** The users of Vault for each rule. */
   readonly #users = new Map<RuleKey, Set<string>>();
+  /** The entries that were written and not reported yet, because the report failed: the next one still says `Success`. */
+  readonly #unreported = new Map<RuleKey, Set<string>>();
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -67,8 +71,12 @@ export class Worker {
     const need = rule && needOf(rule, mode());
     if (rule !== undefined && need === 'values') return await this.#make(key, rule, signal);
     this.#release(key);
-    if (rule === undefined) writes.forget(key);
-    else if (need === 'healing') await writes.heal(key, rule, signal);
+    if (rule === undefined) {
+      writes.forget(key);
+      this.#unreported.delete(key);
+    }
+    if (rule === undefined) return undefined;
+    if (need === 'healing') await writes.heal(key, rule, signal);
     else if (need === 'found') await this.#found(key, rule, signal);
     else if (need === 'setting') await this.#refuse(key, rule, WRONG_ANNOTATION, signal);
     return undefined;
@@ -120,13 +128,18 @@ export class Worker {
           work.waits = true;
           continue;
         }
-        const problem = signal.aborted ? undefined : problemOf(error, place.store);
-        if (problem === undefined) throw error;
-        work.problems.push(problem);
-        work.error = error;
+        this.#fail(work, error, place.store.replace('/', ' '), signal);
       }
     }
     return work;
+  }
+
+  /** Notes a failure. @param field where it is @throws the error if it is not about Vault, the API server or a credential */
+  #fail(work: Work, error: unknown, field: string, signal: AbortSignal): void {
+    const problem = signal.aborted ? undefined : problemOf(error, field);
+    if (problem === undefined) throw error;
+    work.problems.push(problem);
+    work.error = error;
   }
 
   async #workIn(
@@ -138,8 +151,7 @@ export class Worker {
   ): Promise<void> {
     const { vault, readCa, metrics, log } = this.#options;
     const user = `${key} ${place.store}`;
-    const users = this.#users.get(key) ?? new Set();
-    this.#users.set(key, users.add(user));
+    getOrCreate(this.#users, key, () => new Set()).add(user);
     const ca = place.ca && (await readCa(place.ca, signal));
     const server = { ...place.login.server, ...(ca !== undefined && { caBundle: ca }) };
     const { entries } = await vault.open(user, { server, auth: place.login.auth }, signal);
@@ -159,14 +171,26 @@ export class Worker {
         });
       }
       const entryKey = vaultTargetKey({ server, path: entry.path });
-      const outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, dryRun, signal });
+      let outcome: EntryOutcome;
+      try {
+        outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, dryRun, signal });
+      } catch (error) {
+        this.#fail(work, error, entry.values[0]?.field ?? place.store, signal);
+        // The server may answer for other entries, unless it does not answer at all.
+        if (isVaultError(error) && error.transient) return;
+        continue;
+      }
       const { decision, version, createdTime, made } = outcome;
+      if (made) {
+        metrics.made(decision.make.length);
+        log.info(`${name}: the Vault secret was created.`, { rule: key, path: entry.path, vault: server.addr });
+        getOrCreate(this.#unreported, key, () => new Set()).add(entry.path);
+      }
       work.outcomes.push({ ...outcome, path: entry.path });
       work.problems.push(...decision.problems);
-      if (decision.problems.length === 0) work.entries.push({ path: entry.path, version, createdTime, made });
-      if (!made) continue;
-      metrics.made(decision.make.length);
-      log.info(`${name}: the Vault secret was created.`, { rule: key, path: entry.path, vault: server.addr });
+      const isNews = this.#unreported.get(key)?.has(entry.path) === true;
+      if (decision.problems.length > 0) continue;
+      work.entries.push({ path: entry.path, version, createdTime, made: isNews });
     }
   }
 
@@ -232,8 +256,9 @@ export class Worker {
 
   async #write(key: RuleKey, rule: ExternalSecretRule, result: Result, signal: AbortSignal): Promise<void> {
     const { writes, mode, metrics } = this.#options;
-    await writes.result(key, rule, result, mode(), signal);
-    metrics.written(result.reason);
+    const isNews = await writes.result(key, rule, result, mode(), signal);
+    this.#unreported.delete(key);
+    if (isNews) metrics.written(result.reason);
   }
 
   #releaseOthers(key: RuleKey, { places }: Places): void {

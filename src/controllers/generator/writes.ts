@@ -25,22 +25,23 @@ export class Writes {
     this.#options = options;
   }
 
-  /** @throws ApiError: a conflict if the object has changed; ConnectionError */
+  /** @returns whether anything was written @throws ApiError: a conflict if the object has changed; ConnectionError */
   async result(
     key: RuleKey,
     rule: ExternalSecretRule,
     result: Result,
     mode: ConditionMode,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<boolean> {
     // Before the writes, because they may be refused.
     this.event(key, rule, result);
     const latest = mode === 'allowed' ? await this.condition(key, rule, result, signal) : rule;
     const text = textOf(result);
-    if (latest.annotations[RESULT_ANNOTATION] === text) return;
+    if (latest.annotations[RESULT_ANNOTATION] === text) return latest !== rule;
     const { uid, resourceVersion } = latest.metadata;
     const patch = { metadata: { uid, resourceVersion, annotations: { [RESULT_ANNOTATION]: text } } };
     await this.#options.client.patch(latest, patch, signal);
+    return true;
   }
 
   /** Writes only the condition. @returns the rule after it */

@@ -1,0 +1,156 @@
+/**
+ * What authors of ExternalSecrets and stores may never do. A listener takes the place of the store's server, and records what it gets.
+ */
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { GeneratorScene, HOME } from './support.ts';
+
+const OTHER = 'other';
+/** The token of the namespace `OTHER`, and of the process. */
+const FOREIGN = 'hvs.foreign-token-of-another-namespace';
+/** Words of the server that must not reach an author. */
+const INTERNAL = 'internal-words-of-another-server';
+
+let scene: GeneratorScene;
+let requests: { readonly path: string; readonly token: string | undefined }[] = [];
+let answer: (request: IncomingMessage, response: ServerResponse) => void;
+
+const listener = createServer((request, response) => {
+  requests.push({ path: request.url ?? '', token: request.headers['x-vault-token'] as string | undefined });
+  request.resume();
+  answer(request, response);
+});
+const addr = (): string => `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+
+before(async () => {
+  scene = await GeneratorScene.open({ eso: false });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  await scene.api.createNamespaces([OTHER]);
+  await scene.token(OTHER, FOREIGN);
+  await scene.token(OTHER, scene.vault.rootToken, 'root');
+  await scene.start({ env: { VAULT_TOKEN: FOREIGN, VAULT_ADDR: scene.vault.addr } });
+});
+after(async () => {
+  listener.close();
+  await scene?.close();
+});
+beforeEach(() => {
+  requests = [];
+  answer = (_, response) => response.writeHead(404).end('{"errors":[]}');
+});
+
+/** An ExternalSecret that fails, and what is said about it. */
+async function fails(name: string, reason: string, options: Json = {}, key = `app/${name}`): Promise<string> {
+  await scene.externalSecret(name, [{ key, property: 'a' }], options);
+  await scene.fail(name);
+  const { message } = await scene.says(name, reason);
+  assert.ok(!message.includes(FOREIGN) && !scene.operator.output.includes(FOREIGN), 'a token was shown');
+  return message;
+}
+
+describe('an author cannot make Keyferry', () => {
+  it('send the token of another namespace or of the process to a server of the author', async () => {
+    const tokenSecretRef = { name: 'vault-token', namespace: OTHER, key: 'vault-token' };
+    await scene.store('steal', { server: addr(), auth: { tokenSecretRef } });
+    await fails('steal', 'ErrorCreating', { store: 'steal' });
+    assert.ok(requests.length > 0);
+    // In a SecretStore the namespace of a reference does not count.
+    const tokens = new Set(requests.map(({ token }) => token));
+    assert.deepEqual(
+      [...tokens].filter((token) => token !== undefined),
+      [scene.vault.rootToken],
+    );
+  });
+
+  it('use a ClusterSecretStore that is not for the namespace', async () => {
+    const tokenSecretRef = { name: 'root', namespace: OTHER, key: 'vault-token' };
+    const conditions = [{ namespaces: [OTHER] }, { namespaceSelector: { matchLabels: { team: 'other' } } }];
+    await scene.store('theirs', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
+    const message = await fails('theirs', 'StoreNotAllowed', { store: 'theirs', storeKind: 'ClusterSecretStore' });
+    assert.match(message, /ClusterSecretStore theirs: spec\.conditions: the namespace default may not use the store/);
+    assert.equal(await scene.entry('secret/data/app/theirs'), undefined);
+    // The same store makes values for its namespace.
+    await scene.externalSecret('allowed', [{ key: 'app/theirs', property: 'a' }], {
+      namespace: OTHER,
+      store: 'theirs',
+      storeKind: 'ClusterSecretStore',
+    });
+    await scene.fail('allowed', OTHER);
+    await scene.says('allowed', 'Success', undefined, OTHER);
+  });
+
+  it('reach a Secret of another namespace through a store of its own', async () => {
+    await scene.store('reach', { auth: { tokenSecretRef: { name: 'root', namespace: OTHER, key: 'vault-token' } } });
+    assert.match(
+      await fails('reach', 'ErrorCreating', { store: 'reach' }),
+      /secret default\/root for vault token not found/,
+    );
+    assert.equal(await scene.entry('secret/data/app/reach'), undefined);
+  });
+
+  it('write outside of KV', async () => {
+    await scene.store('any', { path: undefined, version: 'v1' });
+    for (const [index, key] of [
+      'sys/policy/made',
+      'auth/token/create',
+      'sys/mounts/made',
+      'identity/entity',
+    ].entries()) {
+      const message = await fails(`outside-${index}`, 'ErrorCreating', { store: 'any' }, key);
+      assert.match(message, /is not a KV store|does not say what is mounted/, key);
+    }
+    const { status } = await scene.vault.raw('GET', 'sys/policies/acl/made');
+    assert.equal(status, 404);
+  });
+
+  it('read what a server that is not Vault answers', async () => {
+    const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
+      html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<b>${INTERNAL}</b>`),
+      json: (response) => response.writeHead(200).end(JSON.stringify({ secret: INTERNAL, data: INTERNAL })),
+      failure: (response) => response.writeHead(500).end(INTERNAL),
+      redirect: (response) => response.writeHead(302, { location: `http://127.0.0.1:1/${INTERNAL}` }).end(),
+      forbidden: (response) => response.writeHead(403).end(JSON.stringify({ message: INTERNAL })),
+    };
+    for (const [name, send] of Object.entries(answers)) {
+      answer = (_, response) => send(response);
+      await scene.store(`answers-${name}`, { server: addr() });
+      const message = await fails(`answers-${name}`, 'ErrorCreating', { store: `answers-${name}` });
+      assert.ok(!message.includes(INTERNAL), `${name}: ${message}`);
+    }
+    const events = await scene.api.list(`/api/v1/namespaces/${HOME}/events`);
+    assert.ok(!JSON.stringify(events).includes(INTERNAL));
+    assert.ok(!scene.operator.output.includes(INTERNAL), 'the log has it');
+  });
+
+  it('replace a value that is there, or show it', async () => {
+    const value = 'value-that-must-stay';
+    await scene.vault.request('POST', 'secret/data/app/there', { data: { a: value } });
+    await scene.externalSecret('there', [{ key: 'app/there', property: 'a' }], {
+      annotations: { create: 'true', 'keyferry.dev/generate-when-deleted': 'true' },
+    });
+    await scene.fail('there');
+    await scene.says('there', 'Exists');
+    const { data, metadata } = await scene.entry('secret/data/app/there');
+    assert.deepEqual([data, metadata.version], [{ a: value }, 1]);
+    const object = await scene.api.get(scene.path('there'));
+    assert.ok(!JSON.stringify(object).includes(value) && !scene.operator.output.includes(value));
+  });
+});
+
+it('the token of the environment goes to the address of the environment alone', async () => {
+  await scene.operator.stop();
+  await scene.start({
+    args: ['--credentials=environment'],
+    env: { VAULT_TOKEN: scene.vault.rootToken, VAULT_ADDR: scene.vault.addr },
+  });
+  await scene.store('elsewhere', { server: addr() });
+  await scene.externalSecret('elsewhere', [{ key: 'secret/app/elsewhere', property: 'a' }], { store: 'elsewhere' });
+  await scene.fail('elsewhere');
+  await scene.says('elsewhere', 'Success');
+  assert.ok((await scene.entry('secret/data/app/elsewhere')) !== undefined);
+  assert.deepEqual(requests, []);
+});
