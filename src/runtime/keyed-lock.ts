@@ -2,7 +2,7 @@
 import { orAborted } from './abort.ts';
 
 export class KeyedLock {
-  /** The end of the last work of each key. Never rejects. */
+  /** The end of all work of each key, until it is there. Never rejects. */
   readonly #last = new Map<string, Promise<void>>();
 
   /** @throws the error of the work; AbortedError if the signal is aborted while it waits */
@@ -12,12 +12,15 @@ export class KeyedLock {
     // Work that gives up waiting must still not let the next one start early.
     const own = (before ?? Promise.resolve()).then(async () => await promise);
     this.#last.set(key, own);
+    // Not when this work ends: if it gives up waiting, the work before it still runs.
+    void own.finally(() => {
+      if (this.#last.get(key) === own) this.#last.delete(key);
+    });
     try {
       if (before !== undefined) await orAborted(before, signal, `waiting for ${key}`);
       return await work();
     } finally {
       resolve();
-      if (this.#last.get(key) === own) this.#last.delete(key);
     }
   }
 }

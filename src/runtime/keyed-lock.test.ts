@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { KeyedLock } from './keyed-lock.ts';
+
+const NEVER = new AbortController().signal;
+
+/** Work that ends when the test decides. */
+class Work {
+  started = false;
+  readonly #end = Promise.withResolvers<string>();
+
+  readonly run = async (): Promise<string> => {
+    this.started = true;
+    return await this.#end.promise;
+  };
+
+  end(result = 'done'): void {
+    this.#end.resolve(result);
+  }
+
+  fail(error: Error): void {
+    this.#end.reject(error);
+  }
+}
+
+/** All callbacks of promises that are settled have run. */
+const settled = async (): Promise<void> => await new Promise((resolve) => void setImmediate(resolve));
+
+test('work for one key runs in order, and work for another key does not wait for it', async () => {
+  const lock = new KeyedLock();
+  const [first, second, other] = [new Work(), new Work(), new Work()];
+  const runs = [lock.run('a', first.run, NEVER), lock.run('a', second.run, NEVER), lock.run('b', other.run, NEVER)];
+  await settled();
+  assert.deepEqual([first.started, second.started, other.started], [true, false, true]);
+  first.end('1');
+  await settled();
+  assert.ok(second.started);
+  second.end('2');
+  other.end('3');
+  assert.deepEqual(await Promise.all(runs), ['1', '2', '3']);
+});
+
+test('work that fails lets the next one start, and its error reaches its caller only', async () => {
+  const lock = new KeyedLock();
+  const [first, second] = [new Work(), new Work()];
+  const failed = assert.rejects(lock.run('a', first.run, NEVER), /broken/);
+  const next = lock.run('a', second.run, NEVER);
+  first.fail(new Error('broken'));
+  await failed;
+  second.end();
+  assert.equal(await next, 'done');
+});
+
+test('work that gives up waiting never runs, and lets nobody start beside the work before it', async () => {
+  const lock = new KeyedLock();
+  const [first, second, third] = [new Work(), new Work(), new Work()];
+  const stop = new AbortController();
+  const running = lock.run('a', first.run, NEVER);
+  const waiting = assert.rejects(lock.run('a', second.run, stop.signal), { name: 'AbortError' });
+  stop.abort();
+  await waiting;
+  const next = lock.run('a', third.run, NEVER);
+  await settled();
+  assert.deepEqual([second.started, third.started], [false, false]);
+  first.end();
+  third.end();
+  await Promise.all([running, next]);
+  assert.deepEqual([second.started, third.started], [false, true]);
+});
+
+test('never two at once for one key, in any order of calls, ends and aborts', async () => {
+  const step = fc.record({ key: fc.constantFrom('a', 'b'), turns: fc.nat(3), abort: fc.boolean(), wait: fc.nat(2) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+      const lock = new KeyedLock();
+      const running = new Map<string, number>();
+      const errors: string[] = [];
+      const runs: Promise<unknown>[] = [];
+      for (const { key, turns, abort, wait } of steps) {
+        const stop = new AbortController();
+        const work = async (): Promise<void> => {
+          const now = (running.get(key) ?? 0) + 1;
+          assert.equal(now, 1);
+          running.set(key, now);
+          for (let turn = 0; turn < turns; turn += 1) await settled();
+          running.set(key, 0);
+        };
+        runs.push(lock.run(key, work, stop.signal).catch((error: Error) => errors.push(error.name)));
+        for (let turn = 0; turn < wait; turn += 1) await settled();
+        if (abort) stop.abort();
+      }
+      await Promise.all(runs);
+      assert.deepEqual(
+        errors.filter((name) => name !== 'AbortError'),
+        [],
+      );
+    }),
+  );
+});
