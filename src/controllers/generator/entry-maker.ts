@@ -103,5 +103,9 @@ function placeProblem({ known, mount, dataPath }: EntryPath, { path, version }: 
   if (version === undefined) return undefined;
   const kind = version === 'v1' ? 'kv1' : 'kv2';
   if (mount.kind === kind && dataPath === path) return undefined;
+  if (mount.kind === kind) {
+    const below = JSON.stringify(kind === 'kv2' ? `${mount.path}data/` : mount.path);
+    return `the store reads ${JSON.stringify(path)}, and the entries of this KV store are below ${below}`;
+  }
   return `${mount.path} is a KV store of version ${mount.kind === 'kv1' ? 1 : 2}, and the store says version ${version}`;
 }

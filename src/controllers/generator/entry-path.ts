@@ -11,7 +11,7 @@ export interface StoreMount {
   readonly version: 'v1' | 'v2';
 }
 
-/** The key names no entry. The message quotes it. */
+/** The key names no entry. The message quotes it, or says how long it is. */
 export class EntryPathError extends Error {
   override readonly name = 'EntryPathError';
 }
@@ -19,16 +19,15 @@ export class EntryPathError extends Error {
 /** Longest key, characters. Vault stores each entry under its path, and its storage has limits of this size. */
 const MAX_KEY = 512;
 
-/** @throws EntryPathError for a key that is empty, too long, or has empty or dot segments, which Vault would read as another path */
+/** @throws EntryPathError for a key that is empty, too long, or has dot segments, which Vault would read as another path */
 export function entryPathOf(key: string, { mount, version }: StoreMount): string {
   if (key.length > MAX_KEY)
     throw new EntryPathError(`has ${key.length} characters, and at most ${MAX_KEY} are allowed`);
-  const path = withMount(key, mount, version);
-  // Another spelling would be another entry for ESO, which does not normalize.
-  if (key === '' || normalized(path) !== path) {
-    throw new EntryPathError(`${JSON.stringify(key)} is not the path of an entry`);
-  }
-  const entry = mount === undefined ? path.split('/').slice(1).join('/') : path.slice(mount.length + 1);
+  // The client of Vault that ESO uses removes empty segments, too.
+  const path = normalized(withMount(key, mount, version));
+  if (path === undefined) throw new EntryPathError(`${JSON.stringify(key)} is not the path of an entry`);
+  const root = mount === undefined ? path.split('/', 1)[0] : normalized(mount);
+  const entry = path.slice((root?.length ?? 0) + 1);
   if (entry === '' || (version === 'v2' && entry === 'data')) {
     throw new EntryPathError(`${JSON.stringify(key)} names a mount, not an entry in it`);
   }

@@ -36,7 +36,7 @@ export const MAX_VALUES = 200;
 /** Longest property, characters. */
 const MAX_PROPERTY = 512;
 
-/** Never throws: the objects of an older CRD may have any form. */
+/** Any field may be missing, as in the objects of an older CRD. */
 export function requestsOf(spec: ExternalSecretSpec | undefined): Requests {
   const data = spec?.data ?? [];
   const wanted: WantedValue[] = [];
@@ -83,8 +83,12 @@ function requestOf(
   }
   const decoding = DECODINGS.find((one) => one === (decodingStrategy || 'None'));
   if (decoding === undefined) return problem('remoteRef.decodingStrategy', 'is not a known strategy');
-  const store = storeRefOf(sourceRef?.storeRef?.name ? sourceRef.storeRef : defaultStore);
-  if (store === undefined) return { reason: 'InvalidStore', field: 'spec.secretStoreRef', message: 'names no store' };
+  // ESO does not read the default store where an item has a source, even an empty one.
+  const store = storeRefOf(sourceRef === undefined ? defaultStore : sourceRef.storeRef);
+  if (store === undefined) {
+    const source = sourceRef === undefined ? 'spec.secretStoreRef' : `${field}.sourceRef.storeRef`;
+    return { reason: 'InvalidStore', field: source, message: 'names no store' };
+  }
   return { field, store, key, property, decoding };
 }
 

@@ -75,11 +75,14 @@ export function vaultStoreOf(kind: StoreRef['kind'], spec: StoreSpec | undefined
   // In a SecretStore ESO ignores namespaces of references.
   const home = (namespace: string | undefined): string =>
     (kind === 'ClusterSecretStore' && namespace) || user.namespace;
+  if (vault.path !== undefined && /^\/*$/.test(vault.path)) {
+    throw new StoreError('InvalidStore', `${FIELD}.path must not be empty`);
+  }
   return {
     server: serverOf(vault),
-    ca: caOf(vault, home),
+    ca: caOf(kind, vault, home),
     auth: authOf(vault, home, user.mayGetApiTokens),
-    mount: vault.path || undefined,
+    mount: vault.path,
     version: vault.version === 'v1' ? 'v1' : 'v2',
   };
 }
@@ -93,12 +96,20 @@ function serverOf({ server, namespace, caBundle }: VaultProvider): VaultServerOp
   return { addr, ...(namespace && { namespace }), ...(pem !== undefined && { caBundle: pem }) };
 }
 
-function caOf({ caBundle, caProvider }: VaultProvider, home: (namespace?: string) => string): CaReference | undefined {
+function caOf(
+  kind: StoreRef['kind'],
+  { caBundle, caProvider }: VaultProvider,
+  home: (namespace?: string) => string,
+): CaReference | undefined {
   // ESO prefers the bundle.
   if (caBundle || caProvider === undefined) return undefined;
   const { type, name, namespace, key } = caProvider;
   if ((type !== 'Secret' && type !== 'ConfigMap') || !name || !key) {
     throw new StoreError('InvalidStore', `${FIELD}.caProvider must have type (Secret or ConfigMap), name and key`);
+  }
+  // As in ESO: else the users of the store would choose whom it trusts.
+  if (kind === 'ClusterSecretStore' && !namespace) {
+    throw new StoreError('InvalidStore', `${FIELD}.caProvider.namespace must be specified in a ClusterSecretStore`);
   }
   return { kind: type, namespace: home(namespace), name, key };
 }
@@ -153,7 +164,8 @@ function authOf(
       ...login,
     };
   }
-  const method = Object.keys(auth).find((name) => !NO_LOGIN.has(name)) ?? 'none';
+  const method = Object.keys(auth).find((name) => !NO_LOGIN.has(name));
+  if (method === undefined) throw new StoreError('InvalidStore', `${field} must name a login`);
   throw new StoreError('UnsupportedAuth', `${field}.${method}: this login is not supported, so no value is made`);
 }
 
@@ -170,7 +182,7 @@ function isAllowed(conditions: readonly StoreCondition[], { namespace, labels, m
   );
 }
 
-/** `metav1.LabelSelector`. An empty one selects all; one with an unknown operator selects nothing. */
+/** `metav1.LabelSelector`. An empty one selects all; one that is not valid selects nothing. */
 function isSelected(
   { matchLabels = {}, matchExpressions = [] }: NonNullable<StoreCondition['namespaceSelector']>,
   labels: Readonly<Record<string, string>>,
@@ -179,11 +191,10 @@ function isSelected(
   return (
     Object.entries(matchLabels).every(([key, value]) => has(key) && labels[key] === value) &&
     matchExpressions.every(({ key = '', operator, values = [] }) => {
+      if (operator === 'Exists') return values.length === 0 && has(key);
+      if (operator === 'DoesNotExist') return values.length === 0 && !has(key);
       const isIn = has(key) && values.includes(labels[key] ?? '');
-      if (operator === 'In') return isIn;
-      if (operator === 'NotIn') return !isIn;
-      if (operator === 'Exists') return has(key);
-      return operator === 'DoesNotExist' && !has(key);
+      return values.length > 0 && ((operator === 'In' && isIn) || (operator === 'NotIn' && !isIn));
     })
   );
 }
