@@ -4,7 +4,7 @@ import { keptAnnotations, type OptIn, optInOf, RESULT_ANNOTATION } from './annot
 import { CREATED_CONDITION, type EsoCondition, type ExternalSecret, FAILING_REASON } from './api.ts';
 import { isReason } from './reasons.ts';
 import { type Requests, requestsOf } from './requests.ts';
-import { parseResult, type Result } from './result.ts';
+import { parseResult, type Result, withoutCreated } from './result.ts';
 
 /**
  * What an ExternalSecret needs:
@@ -38,7 +38,7 @@ export interface ExternalSecretRule {
   readonly version: string;
 }
 
-/** More conditions are not the work of ESO. */
+/** More conditions, beside `Created`, are not the work of ESO. */
 const MAX_CONDITIONS = 50;
 
 /**
@@ -67,7 +67,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
     optIn,
     state,
     requests: isFailing && optIn === 'yes' ? requestsOf(spec) : { wanted: [], problems: [] },
-    conditions: conditions.length <= MAX_CONDITIONS ? conditions : undefined,
+    conditions: withoutCreated(conditions).length <= MAX_CONDITIONS ? conditions : undefined,
     created,
     result,
     version: JSON.stringify([uid, generation, settings, state]),

@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 
 import { clipped } from '../../runtime/clipped.ts';
+import { getOrCreate } from '../../runtime/maps.ts';
 import { CREATED_CONDITION, type EsoCondition } from './api.ts';
 import { isReason, type Reason } from './reasons.ts';
 import type { Problem, WantedValue } from './requests.ts';
@@ -138,14 +139,28 @@ function kept(before: Result | undefined): Pick<Result, 'entries' | 'more'> {
 
 function versionsOf(states: readonly EntryState[], before: Result | undefined): Pick<Result, 'entries' | 'more'> {
   if (states.length === 0) return kept(before);
-  const sorted = states.toSorted((a, b) => (a.path < b.path ? -1 : 1));
-  const versions = sorted.slice(0, MAX_ENTRIES).map((state): [string, string] => {
-    const known = Object.hasOwn(before?.entries ?? {}, state.path) ? before?.entries[state.path] : undefined;
-    const writes = Number(/^writes (\d+)$/.exec(known ?? '')?.[1] ?? 0) + (state.made ? 1 : 0);
-    return [state.path, versionOf(state) ?? `writes ${writes}`];
+  // Two stores may have the same path on two servers.
+  const byPath = new Map<string, EntryState[]>();
+  for (const state of states.toSorted(inOrder)) getOrCreate(byPath, state.path, () => []).push(state);
+  const groups = [...byPath];
+  const versions = groups.slice(0, MAX_ENTRIES).map(([path, same]): [string, string] => {
+    const known = Object.hasOwn(before?.entries ?? {}, path) ? before?.entries[path] : undefined;
+    return [path, versionText(same, known)];
   });
-  const rest = sorted.slice(MAX_ENTRIES);
+  const rest = groups.slice(MAX_ENTRIES).flatMap(([, same]) => same);
   return { entries: Object.fromEntries(versions), ...(rest.length > 0 && { more: digestOf(rest, before) }) };
+}
+
+function inOrder(a: EntryState, b: EntryState): number {
+  return a.path === b.path ? 0 : a.path < b.path ? -1 : 1;
+}
+
+/** @param known the text before */
+function versionText(states: readonly EntryState[], known: string | undefined): string {
+  const versions = states.map(versionOf).filter((version) => version !== undefined);
+  if (versions.length === states.length) return versions.join(', ');
+  const writes = states.filter(({ version, made }) => made && version === undefined).length;
+  return [...versions, `writes ${Number(/writes (\d+)$/.exec(known ?? '')?.[1] ?? 0) + writes}`].join(', ');
 }
 
 /** `<digest of the versions>+<number of writes to entries without versions>` */
