@@ -32,8 +32,8 @@ const GREATEST_LENGTH = 4096;
 const DEFAULT_LENGTH = 64;
 /** Length of a UUID in text. */
 const UUID_LENGTH = 36;
-/** Of a password: no quote, backslash, dollar or space, so that it needs no quoting in a shell, in YAML or in a URL's path. */
-const DEFAULT_SYMBOLS = '-_.,:=+@%^~';
+/** Of a password. The only symbols that need no escaping anywhere in a URL (RFC 3986, "unreserved"): many values become a part of one. */
+const DEFAULT_SYMBOLS = '-._~';
 
 /** Whether the author wants values. `wrong`: the annotation has a value that is not accepted. */
 export type OptIn = 'yes' | 'no' | 'wrong';

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { keptAnnotations, optInOf, settingsOf } from './annotations.ts';
+
+const GENERATE = 'keyferry.dev/generate-';
+
+/** Annotations, without the common part of their names. */
+function annotated(settings: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`${GENERATE}${name}`, value]));
+}
+
+test('only "true" opts in; with --all everything is in that does not say "false"', () => {
+  const cases: readonly [create: string | undefined, named: string, all: string][] = [
+    [undefined, 'no', 'yes'],
+    ['true', 'yes', 'yes'],
+    ['false', 'wrong', 'no'],
+    ['True', 'wrong', 'wrong'],
+    ['TRUE', 'wrong', 'wrong'],
+    [' true', 'wrong', 'wrong'],
+    ['yes', 'wrong', 'wrong'],
+    ['1', 'wrong', 'wrong'],
+    ['', 'wrong', 'wrong'],
+  ];
+  for (const [create, named, all] of cases) {
+    const annotations = create === undefined ? {} : { create };
+    assert.equal(optInOf(annotations, false), named, `${create}`);
+    assert.equal(optInOf(annotations, true), all, `${create} with --all`);
+  }
+});
+
+test('without settings a value is 64 hexadecimal characters, and deleted entries stay deleted', () => {
+  const { format, length, whenDeleted } = settingsOf({ create: 'true' });
+  assert.deepEqual({ format, length, whenDeleted }, { format: 'hex', length: 64, whenDeleted: false });
+});
+
+test('settings are read from their annotations', () => {
+  const of = (settings: Readonly<Record<string, string>>): unknown => {
+    const { format, length, whenDeleted } = settingsOf(annotated(settings));
+    return [format, length, whenDeleted];
+  };
+  assert.deepEqual(of({ length: '8' }), ['hex', 8, false]);
+  assert.deepEqual(of({ length: '4096', format: 'base64url' }), ['base64url', 4096, false]);
+  assert.deepEqual(of({ format: 'alphanumeric', 'when-deleted': 'false' }), ['alphanumeric', 64, false]);
+  assert.deepEqual(of({ format: 'uuid', 'when-deleted': 'true' }), ['uuid', 36, true]);
+  assert.equal(settingsOf(annotated({ format: 'password', symbols: '#"\\' })).symbols, '#"\\');
+});
+
+test('the symbols of a password need no escaping in a URL', () => {
+  const { symbols } = settingsOf(annotated({ format: 'password' }));
+  assert.match(symbols, /^[^a-zA-Z\d]+$/);
+  assert.equal(encodeURIComponent(symbols), symbols);
+});
+
+test('a wrong setting names the annotation, and what it may be', () => {
+  const symbols = { format: 'password' };
+  const cases: readonly (readonly [settings: Readonly<Record<string, string>>, annotation: string, says: RegExp])[] = [
+    [{ format: 'Hex' }, 'format', /hex, base64url, alphanumeric, uuid, password, not "Hex"/],
+    [{ format: '' }, 'format', /one of/],
+    [{ format: 'constructor' }, 'format', /one of/],
+    ...['7', '4097', '0', '-64', '64.0', '1e3', '0x40', ' 64', '64 ', '', 'many', '9999999', '٦٤'].map(
+      (length) => [{ length }, 'length', /from 8 to 4096/] as const,
+    ),
+    [{ format: 'uuid', length: '36' }, 'length', /no meaning for the format uuid/],
+    [{ symbols: '#' }, 'symbols', /only for the format password/],
+    ...['', ' ', '# ', 'a#', '#1', '##', 'é', '\u0000', '\u007F', '#'.repeat(65)].map(
+      (value) => [{ ...symbols, symbols: value }, 'symbols', /no letters, digits or spaces, each once/] as const,
+    ),
+    [{ 'when-deleted': 'True' }, 'when-deleted', /"true" or "false", not "True"/],
+    [{ 'when-deleted': '' }, 'when-deleted', /"true" or "false"/],
+  ];
+  for (const [settings, annotation, says] of cases) {
+    assert.throws(
+      () => settingsOf(annotated(settings)),
+      (error: Error) => {
+        assert.equal(error.name, 'SettingError', JSON.stringify(settings));
+        assert.ok(error.message.includes(`the annotation ${GENERATE}${annotation} `), error.message);
+        assert.match(error.message, says);
+        return true;
+      },
+    );
+  }
+});
+
+test('the message of a very long value is short', () => {
+  assert.throws(
+    () => settingsOf(annotated({ format: 'x'.repeat(200_000) })),
+    ({ message }: Error) => message.length < 300,
+  );
+});
+
+test('only the annotations that are read are kept, and of long ones a part', () => {
+  const ours = { create: 'true', ...annotated({ length: '16' }), 'keyferry.dev/generator': '{}' };
+  assert.deepEqual(keptAnnotations({ ...ours, other: 'x', 'force-sync': '1' }), ours);
+  assert.deepEqual(keptAnnotations(undefined), {});
+  assert.ok(keptAnnotations({ create: 'x'.repeat(200_000) })['create']!.length <= 32_768);
+});
