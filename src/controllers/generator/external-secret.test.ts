@@ -61,6 +61,9 @@ test('an ExternalSecret needs what its annotation, its conditions and the last r
     [{ annotations: { create: 'no', [RESULT]: FAILED_TEXT }, conditions: [READY] }, 'found', 'found'],
     [{ annotations: { [RESULT]: FAILED_TEXT }, conditions: [READY] }, undefined, undefined],
     [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [DELETED] }, undefined, undefined],
+    // The condition was written, and the annotation was not.
+    [{ annotations: { ...yes, [RESULT]: FAILED_TEXT }, conditions: [MADE, READY] }, 'healing', 'found'],
+    [{ annotations: { ...yes, [RESULT]: SUCCESS_TEXT }, conditions: [MADE, READY] }, 'healing', undefined],
     // The condition of the original is harmful only where the CRD does not allow it, and there for everybody.
     [{ conditions: [MADE, FAILING] }, 'healing', 'values'],
     [{ conditions: [MADE, READY] }, 'healing', undefined],

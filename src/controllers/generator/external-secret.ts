@@ -32,8 +32,10 @@ export interface ExternalSecretRule {
   readonly conditions: readonly EsoCondition[] | undefined;
   /** The condition of the original, if it is one of its reasons or ours. */
   readonly created: EsoCondition | undefined;
-  /** The last result. */
+  /** The last result: the condition, if there is one. */
   readonly result: Result | undefined;
+  /** The condition or the annotation says that values are missing. One of them may be older, because the other could not be written. */
+  readonly saysFailure: boolean;
   /** @see versionOf */
   readonly version: string;
 }
@@ -53,11 +55,13 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   const optIn = optInOf(metadata.annotations ?? {}, all);
   if (optIn === 'no' && created === undefined) return undefined;
   const annotations = keptAnnotations(metadata.annotations);
-  const result = resultOf(annotations, created);
+  const said = parseResult(annotations[RESULT_ANNOTATION]);
+  const result = resultOf(said, created);
+  const saysFailure = said?.created === false || result?.created === false;
   const ready = conditions.find(({ type }) => type === 'Ready');
   const isFailing = ready?.status === 'False' && ready.reason === FAILING_REASON;
   const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
-  if (!isFailing && created === undefined && result?.created !== false) return undefined;
+  if (!isFailing && created === undefined && !saysFailure) return undefined;
   const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
   // Not our own words: what we write must not cause another run.
   const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
@@ -70,24 +74,23 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
     conditions: withoutCreated(conditions).length <= MAX_CONDITIONS ? conditions : undefined,
     created,
     result,
+    saysFailure,
     version: JSON.stringify([uid, generation, settings, state]),
   };
 }
 
-export function needOf({ optIn, state, created, result }: ExternalSecretRule, mode: ConditionMode): Need | undefined {
+export function needOf(rule: ExternalSecretRule, mode: ConditionMode): Need | undefined {
+  const { optIn, state, created, saysFailure } = rule;
   // First, because ESO can report nothing before.
   if (created !== undefined && mode === 'limited') return 'healing';
   if (optIn === 'no') return undefined;
   if (state === 'failing') return optIn === 'yes' ? 'values' : 'setting';
-  return state === 'ready' && result?.created === false ? 'found' : undefined;
+  return state === 'ready' && saysFailure ? 'found' : undefined;
 }
 
-function resultOf(
-  annotations: Readonly<Record<string, string>>,
-  created: EsoCondition | undefined,
-): Result | undefined {
-  const result = parseResult(annotations[RESULT_ANNOTATION]);
-  if (created === undefined || !isReason(created.reason)) return result;
+/** @param said by the annotation */
+function resultOf(said: Result | undefined, created: EsoCondition | undefined): Result | undefined {
+  if (created === undefined || !isReason(created.reason)) return said;
   const { status, reason, message = '' } = created;
-  return { entries: {}, ...result, created: status === 'True', reason, message };
+  return { entries: {}, ...said, created: status === 'True', reason, message };
 }

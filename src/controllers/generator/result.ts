@@ -88,8 +88,9 @@ export function recreating(before: Result | undefined): Result {
   return { ...kept(before), created: false, reason: 'Recreating', message: RECREATING };
 }
 
-/** ESO has read the values. */
+/** ESO has read the values. A result that says so stays. */
 export function found(before: Result | undefined): Result {
+  if (before?.created === true) return before;
   return { ...kept(before), created: true, reason: 'Exists', message: FOUND };
 }
 
