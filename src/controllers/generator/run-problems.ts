@@ -21,8 +21,10 @@ export function problemOf(error: unknown, field: string): Problem | undefined {
   const missing = missingCredential(error);
   if (missing !== undefined) return { reason: 'ErrorCreating', field, message: missing.message };
   if (isVaultError(error)) {
-    const { kind, reason, addr, path } = error;
-    const message = UNSHOWN[kind] ?? `vault ${addr}: ${path === undefined ? '' : `${path}: `}${reason}`;
+    const { kind, reason, addr, path, transient } = error;
+    // Which call fails first while the server is down differs from try to try, and the message must not.
+    const call = path === undefined || transient ? '' : `${path}: `;
+    const message = UNSHOWN[kind] ?? `vault ${addr}: ${call}${reason}`;
     return { reason: 'ErrorCreating', field, message };
   }
   // The message of the API server names the missing permission and its namespace.

@@ -4,6 +4,7 @@
  */
 import type { ClaimBook } from '../../copy/plan/claim-book.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';
+import { isSkippedCall } from '../../copy/vault/access.ts';
 import { NotKnownYetError } from '../../copy/vault/credentials.ts';
 import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
 import { vaultTargetKey } from '../../copy/vault/locations.ts';
@@ -222,11 +223,13 @@ export class Worker {
   async #report(
     key: RuleKey,
     rule: ExternalSecretRule,
-    { entries, outcomes }: Work,
+    { entries, outcomes, error }: Work,
     problems: readonly Problem[],
     signal: AbortSignal,
   ): Promise<void> {
     const nested = outcomes.flatMap(({ decision }) => decision.nested);
+    // Vault was not called again because of the failure that was reported already.
+    if (isSkippedCall(error) && rule.result?.reason === 'ErrorCreating') return;
     const result = resultOf({ entries, nested, problems }, rule.result);
     if (!result.created && result.message !== rule.result?.message) {
       this.#options.log.warn(`${rule.metadata.name}: vault secret write failed: ${result.message}`, { rule: key });
