@@ -10,7 +10,7 @@ import { startVault, type VaultJson, type VaultServer } from '../../servers/vaul
 export const RESULT = 'keyferry.dev/generator';
 /** The namespace of most objects. */
 export const HOME = 'default';
-/** The one of the stores. */
+/** The store of most objects. */
 export const STORE = 'vault-backend';
 
 export interface SceneOptions {
@@ -209,6 +209,17 @@ export class GeneratorScene {
         return last?.reason === reason && (message === undefined || message.test(last.message)) && last;
       },
       { message: () => `the result ${reason} ${message} of ${name}, not ${JSON.stringify(last)}\n${this.tail()}` },
+    );
+  }
+
+  /** Waits for a result that is a failure. */
+  async saysAny(name: string): Promise<Json> {
+    return await waitFor(
+      async () => {
+        const result = await this.result(name);
+        return result !== undefined && result.reason !== 'Success' && result.reason !== 'Exists' && result;
+      },
+      { message: () => `a failure of ${name}\n${this.tail()}` },
     );
   }
 

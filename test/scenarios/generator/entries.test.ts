@@ -1,0 +1,210 @@
+/** What is written to the entries, as the real External Secrets Operator (ESO) reads it, and what is never written. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { GeneratorScene, type Item, STORE } from './support.ts';
+
+const OPT_IN = { create: 'true' };
+const FORMAT = 'keyferry.dev/generate-format';
+const LENGTH = 'keyferry.dev/generate-length';
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open();
+  await scene.start();
+});
+after(() => scene?.close());
+
+describe('the value that ESO puts into the Secret', () => {
+  for (const [format, annotations, pattern] of [
+    ['hex', { [FORMAT]: 'hex' }, /^[0-9a-f]{64}$/],
+    ['base64url', { [FORMAT]: 'base64url', [LENGTH]: '43' }, /^[-_A-Za-z0-9]{43}$/],
+    ['alphanumeric', { [FORMAT]: 'alphanumeric', [LENGTH]: '8' }, /^[A-Za-z0-9]{8}$/],
+    ['uuid', { [FORMAT]: 'uuid' }, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/],
+    ['password', { [FORMAT]: 'password', 'keyferry.dev/generate-symbols': '!#' }, /^[A-Za-z0-9!#]{64}$/],
+  ] as const) {
+    it(`has the format ${format} with every decoding strategy`, async () => {
+      const name = `format-${format}`;
+      const items = ['None', 'Base64', 'Base64URL', 'Auto'].map((decodingStrategy): Item => {
+        return { key: `app/${name}`, property: decodingStrategy, decodingStrategy };
+      });
+      await scene.externalSecret(name, items, { annotations: { ...OPT_IN, ...annotations } });
+      const values = Object.values(await scene.synced(name));
+      assert.equal(values.length, items.length);
+      for (const value of values) assert.match(value, pattern);
+      assert.equal(new Set(values).size, items.length);
+    });
+  }
+});
+
+describe('an entry', () => {
+  it('of a mount that requires check-and-set is made, and gets a second value', async () => {
+    await scene.vault.request('POST', 'sys/mounts/strict', { type: 'kv', options: { version: '2' } });
+    await scene.vault.request('POST', 'strict/config', { cas_required: true });
+    await scene.store('strict', { path: 'strict' });
+    await scene.externalSecret('strict-0', [{ key: 'app', property: 'a' }], { store: 'strict' });
+    await scene.synced('strict-0');
+    await scene.externalSecret('strict-1', [{ key: 'strict/app', property: 'b' }], { store: 'strict' });
+    await scene.synced('strict-1');
+    const { data, metadata } = await scene.entry('strict/data/app');
+    assert.deepEqual([Object.keys(data).toSorted((a, b) => (a < b ? -1 : 1)), metadata.version], [['a', 'b'], 2]);
+  });
+
+  for (const state of ['deleted', 'destroyed'] as const) {
+    it(`whose latest version is ${state} is made only on request`, async () => {
+      const path = `app/${state}`;
+      await scene.vault.request('POST', `secret/data/${path}`, { data: { a: 'old' } });
+      if (state === 'deleted') await scene.vault.request('DELETE', `secret/data/${path}`);
+      else await scene.vault.request('PUT', `secret/destroy/${path}`, { versions: [1] });
+      await scene.externalSecret(state, [{ key: path, property: 'a' }]);
+      const { message } = await scene.says(state, 'Deleted');
+      assert.match(message, new RegExp(`the latest version in Vault is ${state}; .*generate-when-deleted: "true"`));
+      const annotations = { 'keyferry.dev/generate-when-deleted': 'true' };
+      await scene.api.patch(scene.path(state), { metadata: { annotations } });
+      await scene.synced(state);
+      assert.equal((await scene.entry(`secret/data/${path}`)).metadata.version, 2);
+    });
+  }
+
+  it('is left alone where ESO finds the property inside another one', async () => {
+    await scene.vault.request('POST', 'secret/data/app/nested', { data: { a: { b: 'inside' } } });
+    await scene.externalSecret('nested', [
+      { key: 'app/nested', property: 'a.b' },
+      { key: 'app/nested-missing', property: 'c' },
+    ]);
+    const { 'key-0': inside } = await scene.synced('nested');
+    assert.equal(inside, 'inside');
+    assert.equal((await scene.entry('secret/data/app/nested')).metadata.version, 1);
+  });
+
+  it('is found with the store of the item', async () => {
+    await scene.vault.request('POST', 'sys/mounts/second', { type: 'kv', options: { version: '2' } });
+    await scene.store('second', { path: 'second' });
+    const sourceRef = { storeRef: { name: 'second', kind: 'SecretStore' } };
+    await scene.externalSecret('two-stores', [
+      { key: 'app/two', property: 'a' },
+      { key: 'app/two', property: 'a', sourceRef },
+    ]);
+    const values = await scene.synced('two-stores');
+    const [first, second] = [await scene.entry('secret/data/app/two'), await scene.entry('second/data/app/two')];
+    assert.deepEqual(Object.values(values), [first.data.a, second.data.a]);
+    assert.notEqual(first.data.a, second.data.a);
+  });
+});
+
+describe('bad input', () => {
+  const long = 'x'.repeat(2000);
+  const rows: readonly (readonly [string, readonly Item[], RegExp, Json?])[] = [
+    ['no-store', [{ key: 'app/a', property: 'a' }], /^SecretStore nowhere: does not exist/, { store: 'nowhere' }],
+    ['long-key', [{ key: long, property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: has 2000 characters/],
+    ['dots', [{ key: 'app/../a', property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: "app\/\.\.\/a" is not the path/],
+    ['mount', [{ key: 'secret/', property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: "secret\/" /],
+    ['no-property', [{ key: 'app/no-property' }], /spec\.data\[0\]\.remoteRef\.property: no value is made/],
+    [
+      'gjson',
+      [{ key: 'app/gjson', property: 'a.#(b=="c")' }],
+      /spec\.data\[0\]\.remoteRef\.property: no value is made/,
+    ],
+    ['version', [{ key: 'app/version', property: 'a', version: '3' }], /spec\.data\[0\]\.remoteRef\.version/],
+    [
+      'wrong-format',
+      [{ key: 'app/w', property: 'a' }],
+      /keyferry\.dev\/generate-format must be one of/,
+      { annotations: { ...OPT_IN, [FORMAT]: 'hexa' } },
+    ],
+    [
+      'too-short',
+      [{ key: 'app/w', property: 'a' }],
+      /keyferry\.dev\/generate-length must be .* 8 to 4096/,
+      { annotations: { ...OPT_IN, [LENGTH]: '7' } },
+    ],
+    [
+      'not-vault',
+      [{ key: 'app/w', property: 'a' }],
+      /^SecretStore not-vault: spec\.provider: values are made in Vault only/,
+      { store: 'not-vault' },
+    ],
+    [
+      'no-scheme',
+      [{ key: 'app/w', property: 'a' }],
+      /spec\.provider\.vault\.server must begin with http/,
+      { store: 'no-scheme' },
+    ],
+    [
+      'no-token',
+      [{ key: 'app/w', property: 'a' }],
+      /secret default\/nothing for vault token not found/,
+      { store: 'no-token' },
+    ],
+    [
+      'no-key',
+      [{ key: 'app/w', property: 'a' }],
+      /cannot find token under secret default\/vault-token and key nothing/,
+      { store: 'no-key' },
+    ],
+    [
+      'ldap',
+      [{ key: 'app/w', property: 'a' }],
+      /spec\.provider\.vault\.auth\.ldap: this login is not supported/,
+      { store: 'ldap' },
+    ],
+    [
+      'kv1-store',
+      [{ key: 'app/w', property: 'a' }],
+      /is a KV store of version 2, and the store says version v1/,
+      { store: 'kv1-store' },
+    ],
+  ];
+
+  before(async () => {
+    const apiVersion = 'external-secrets.io/v1';
+    const metadata = { name: 'not-vault', namespace: 'default' };
+    await scene.api.create({ apiVersion, kind: 'SecretStore', metadata, spec: { provider: { fake: { data: [] } } } });
+    await scene.store('no-scheme', { server: 'vault:8200' });
+    await scene.store('no-token', { auth: { tokenSecretRef: { name: 'nothing', key: 'a' } } });
+    await scene.store('no-key', { auth: { tokenSecretRef: { name: 'vault-token', key: 'nothing' } } });
+    const secretRef = { name: 'vault-token', key: 'vault-token' };
+    await scene.store('ldap', { auth: { ldap: { path: 'ldap', username: 'a', secretRef } } });
+    await scene.store('kv1-store', { version: 'v1' });
+  });
+
+  for (const [name, items, message, options = {}] of rows) {
+    it(`${name}: the message names the field`, async () => {
+      await scene.externalSecret(name, items, { store: STORE, ...options });
+      if (options.store !== undefined) await failAgain(name);
+      const said = await saysOf(name);
+      assert.match(said, message);
+    });
+  }
+
+  it('writes nothing, and does not hold up others', async () => {
+    for (const path of ['app/w', 'app/no-property', 'app/gjson', 'app/version', 'a']) {
+      assert.equal(await scene.entry(`secret/data/${path}`), undefined, path);
+    }
+    await scene.externalSecret('fine', [{ key: 'app/with space#%', property: 'a' }]);
+    await scene.synced('fine');
+  });
+
+  it('200 values of one entry and 100 entries are made', async () => {
+    const many = Array.from({ length: 200 }, (_, index): Item => ({ key: 'app/many', property: `p${index}` }));
+    await scene.externalSecret('many', many);
+    await scene.synced('many');
+    const { data, metadata } = await scene.entry('secret/data/app/many');
+    assert.deepEqual([Object.keys(data).length, metadata.version], [200, 1]);
+    const paths = Array.from({ length: 100 }, (_, index): Item => ({ key: `app/path-${index}`, property: 'a' }));
+    await scene.externalSecret('paths', paths);
+    assert.equal(Object.keys(await scene.synced('paths')).length, 100);
+  });
+});
+
+/** ESO reports a broken store in another way than a missing value: the test plays its part. */
+async function failAgain(name: string): Promise<void> {
+  if ((await scene.condition(name))?.status !== 'False') await scene.fail(name);
+}
+
+async function saysOf(name: string): Promise<string> {
+  const { message } = await scene.saysAny(name);
+  return message;
+}
