@@ -95,7 +95,18 @@ export class Worker {
     }
     const { namespace = '' } = rule.metadata;
     const { wanted, problems } = rule.requests;
-    const places = placesOf(wanted, storesOf(namespace), await userOf(namespace, wanted, signal));
+    const failed = newWork();
+    let user: StoreUser | undefined;
+    try {
+      user = await userOf(namespace, wanted, signal);
+    } catch (error) {
+      this.#fail(failed, error, `namespace ${namespace}`, signal);
+    }
+    if (user === undefined) {
+      await this.#report(key, rule, failed, failed.problems, signal);
+      throw failed.error;
+    }
+    const places = placesOf(wanted, storesOf(namespace), user);
     this.#releaseOthers(key, places);
     // A value that was made before and is missing now was deleted: the user reads that before it is made again.
     const dryRun = isMade(rule.result);
@@ -120,7 +131,7 @@ export class Worker {
     settings: Settings,
     { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
   ): Promise<Work> {
-    const work: Work = { entries: [], outcomes: [], problems: [], error: undefined, waits: false };
+    const work = newWork();
     for (const place of places) {
       try {
         await this.#workIn(key, place, settings, work, { dryRun, signal });
@@ -277,6 +288,10 @@ export class Worker {
     for (const user of this.#users.get(key) ?? []) this.#options.vault.close(user);
     this.#users.delete(key);
   }
+}
+
+function newWork(): Work {
+  return { entries: [], outcomes: [], problems: [], error: undefined, waits: false };
 }
 
 /** A value was made before. If it is missing now, somebody deleted it. */

@@ -2,7 +2,6 @@
 import type { ResourceKey } from '../model/keys.ts';
 import type { VaultAccess, VaultConnection, VaultLogin } from './access.ts';
 import type { VaultCredentials } from './credentials.ts';
-import type { VaultAuthRef } from './locations.ts';
 
 /** The credential of a user has changed. @param user as it was given to `open` */
 export type OnCredential = (user: string) => void;
@@ -12,7 +11,7 @@ export class VaultDirectAccess {
   readonly #credentials: VaultCredentials;
   readonly #onCredential: OnCredential;
   /** The followed login of each user. */
-  readonly #users = new Map<ResourceKey, VaultAuthRef>();
+  readonly #users = new Map<ResourceKey, VaultLogin>();
 
   constructor(access: VaultAccess, credentials: VaultCredentials, onCredential: OnCredential) {
     this.#access = access;
@@ -27,19 +26,21 @@ export class VaultDirectAccess {
    */
   async open(user: string, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const before = this.#users.get(user);
-    if (before === undefined || JSON.stringify(before) !== JSON.stringify(login.auth)) {
+    if (before === undefined || JSON.stringify(before) !== JSON.stringify(login)) {
       this.#credentials.follow(user, login.auth);
-      if (before !== undefined) this.#credentials.unfollow(user, before);
-      this.#users.set(user, login.auth);
+      if (before !== undefined) this.#credentials.unfollow(user, before.auth);
+      // A connection is kept for its user, whatever the server of the next login is.
+      this.#access.close(user);
+      this.#users.set(user, login);
     }
     return await this.#access.open(user, login, signal);
   }
 
   close(user: string): void {
-    const auth = this.#users.get(user);
-    if (auth === undefined) return;
+    const login = this.#users.get(user);
+    if (login === undefined) return;
     this.#users.delete(user);
-    this.#credentials.unfollow(user, auth);
+    this.#credentials.unfollow(user, login.auth);
     this.#access.close(user);
   }
 

@@ -1,0 +1,124 @@
+/** The logins of stores: AppRole and Kubernetes, and a Vault with a certificate of its own authority. */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import { startVault, type VaultServer } from '../../servers/vault.ts';
+import type { Json } from '../../support/api.ts';
+import { GeneratorScene, HOME } from './support.ts';
+
+const POLICY = 'path "secret/data/app/*" { capabilities = ["create", "read", "update"] }';
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open({ eso: false });
+  await scene.vault.request('PUT', 'sys/policies/acl/maker', { policy: POLICY });
+  await scene.start();
+});
+after(() => scene?.close());
+
+async function makes(name: string, store: string): Promise<void> {
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }], { store });
+  await scene.fail(name);
+  await scene.says(name, 'Success');
+}
+
+async function secret(name: string, data: Readonly<Record<string, string>>, kind = 'Secret'): Promise<void> {
+  const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
+  const content: Json = kind === 'Secret' ? Object.fromEntries(encoded) : data;
+  await scene.api.create({ apiVersion: 'v1', kind, metadata: { name, namespace: HOME }, data: content });
+}
+
+it('an AppRole whose ids are in the store, in one Secret, or in two', async () => {
+  const { vault } = scene;
+  await vault.request('POST', 'sys/auth/team', { type: 'approle' });
+  await vault.request('POST', 'auth/team/role/maker', { token_policies: ['maker'] });
+  const { role_id: role } = (await vault.request('GET', 'auth/team/role/maker/role-id')).data;
+  const { secret_id: id } = (await vault.request('POST', 'auth/team/role/maker/secret-id', {})).data;
+  await secret('approle', { role, id });
+  await secret('approle-role', { role });
+  const secretRef = { name: 'approle', key: 'id' };
+  for (const [name, ids] of [
+    ['text', { roleId: ` ${role} ` }],
+    ['one', { roleRef: { name: 'approle', key: 'role' } }],
+    ['two', { roleRef: { name: 'approle-role', key: 'role' } }],
+  ] as const) {
+    await scene.store(`approle-${name}`, { auth: { appRole: { path: 'team', secretRef, ...ids } } });
+    await makes(`approle-${name}`, `approle-${name}`);
+  }
+});
+
+it('a ServiceAccount with an audience; without one its token is not sent', async () => {
+  const { vault, plane } = scene;
+  await scene.api.apply([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reviewer', namespace: HOME } },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'reviewer' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:auth-delegator' },
+      subjects: [{ kind: 'ServiceAccount', name: 'reviewer', namespace: HOME }],
+    },
+  ]);
+  const { status } = await scene.api.call('POST', `/api/v1/namespaces/${HOME}/serviceaccounts/reviewer/token`, {
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+  });
+  await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
+  await vault.request('POST', 'auth/kubernetes/config', {
+    kubernetes_host: plane.url,
+    kubernetes_ca_cert: plane.caPem,
+    token_reviewer_jwt: status.token,
+    disable_local_ca_jwt: true,
+  });
+  await vault.request('POST', 'auth/kubernetes/role/maker', {
+    bound_service_account_names: ['maker'],
+    bound_service_account_namespaces: [HOME],
+    token_policies: ['maker'],
+    audience: 'vault',
+  });
+  const kubernetes = (serviceAccountRef: Json): Json => ({
+    auth: { kubernetes: { mountPath: 'kubernetes', role: 'maker', serviceAccountRef } },
+  });
+  await scene.store('kubernetes', kubernetes({ name: 'maker', audiences: ['vault'] }));
+  await makes('kubernetes', 'kubernetes');
+  await scene.store('no-audience', kubernetes({ name: 'maker' }));
+  await scene.externalSecret('no-audience', [{ key: 'app/no-audience', property: 'a' }], { store: 'no-audience' });
+  await scene.fail('no-audience');
+  const { message } = await scene.says('no-audience', 'InvalidStore');
+  assert.match(message, /serviceAccountRef\.audiences must be specified.*--vault-addresses/);
+});
+
+it('a certificate of an own authority: in the store, in a Secret, or in a ConfigMap', async () => {
+  await using vault: VaultServer = await startVault({ tls: true });
+  await scene.token(HOME, vault.rootToken, 'tls-token');
+  await secret('ca', { 'ca.crt': vault.caPem });
+  await secret('ca', { 'ca.crt': vault.caPem }, 'ConfigMap');
+  const auth = { tokenSecretRef: { name: 'tls-token', key: 'vault-token' } };
+  for (const [name, ca] of [
+    ['bundle', { caBundle: Buffer.from(vault.caPem).toString('base64') }],
+    ['secret', { caProvider: { type: 'Secret', name: 'ca', key: 'ca.crt' } }],
+    ['configmap', { caProvider: { type: 'ConfigMap', name: 'ca', key: 'ca.crt' } }],
+  ] as const) {
+    await scene.store(`ca-${name}`, { server: vault.addr, auth, ...ca });
+    await makes(`ca-${name}`, `ca-${name}`);
+  }
+  await scene.store('no-ca', { server: vault.addr, auth });
+  await scene.externalSecret('no-ca', [{ key: 'app/no-ca', property: 'a' }], { store: 'no-ca' });
+  await scene.fail('no-ca');
+  await scene.says('no-ca', 'ErrorCreating', /certificate/);
+  await scene.store('ca-missing', { server: vault.addr, auth, caProvider: { type: 'Secret', name: 'ca', key: 'x' } });
+  await scene.externalSecret('ca-missing', [{ key: 'app/x', property: 'a' }], { store: 'ca-missing' });
+  await scene.fail('ca-missing');
+  await scene.says('ca-missing', 'InvalidStore', /caProvider: the Secret default\/ca has no key x/);
+});
+
+it('a changed store is used at once', async () => {
+  await scene.store('changed', { server: 'http://127.0.0.1:1' });
+  await scene.externalSecret('changed', [{ key: 'app/changed', property: 'a' }], { store: 'changed' });
+  await scene.fail('changed');
+  await scene.says('changed', 'ErrorCreating');
+  const provider = { vault: { server: scene.vault.addr } };
+  await scene.api.patch(`/apis/external-secrets.io/v1/namespaces/${HOME}/secretstores/changed`, { spec: { provider } });
+  await scene.says('changed', 'Success');
+});
