@@ -63,7 +63,7 @@ export type OnObjectChange = (
 /** The events of all objects in clusters. */
 export interface ObjectEvents {
   readonly objectChanged: OnObjectChange;
-  /** A list or GET has shown whether the object exists. */
+  /** A list or GET has shown whether the object exists, or the server refuses both. */
   readonly objectKnown: (key: ResourceKey) => void;
 }
 
@@ -92,6 +92,6 @@ export interface QueueFigures {
 export interface BackendWatch extends WatchHealth {
   /** How the user can fix its failure. */
   readonly advice?: string | undefined;
-  /** The process is ready without this watch, because its API is not installed. */
+  /** The process is ready without this watch: its API is not installed, or it concerns only rules that report the failure. */
   readonly isExcused?: boolean;
 }

@@ -8,7 +8,7 @@ import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
 import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
-import { retryAfterMs } from '../../kube/errors.ts';
+import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
@@ -95,7 +95,9 @@ class Generator implements Controller {
       retryMaxMs: LONGEST_WAIT_MS,
       retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
       onError: (rule, error, retryInMs) => {
-        log.debug('generating a value failed, retrying', { rule, error, retryInMs });
+        // Other failures are reported to the author.
+        const level = isForbidden(error) && error.call.method === 'PATCH' ? 'warn' : 'debug';
+        log[level]('generating a value failed, retrying', { rule, error, retryInMs });
       },
     });
     const kind = {

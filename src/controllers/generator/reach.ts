@@ -54,10 +54,10 @@ export async function reachOf(options: ReachOptions, signal: AbortSignal): Promi
     const advice = 'to use the stores, permit to list and watch secretstores';
     log.warn('cannot list SecretStores, using $VAULT_ADDR and $VAULT_TOKEN for all', { advice });
   }
-  return {
-    namespaces,
-    stores,
-    clusterStores: stores && (await mayList(`${groupPath}/clustersecretstores`)),
-    crd: await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`),
-  };
+  const crd = await mayList(`${CRD_COLLECTION}/${EXTERNAL_SECRET_CRD}`);
+  if (!crd) {
+    const advice = `to use the condition, permit to get, list and watch customresourcedefinitions ${EXTERNAL_SECRET_CRD}`;
+    log.warn('cannot read the CRD of ExternalSecrets, neither writing nor removing the condition Created', { advice });
+  }
+  return { namespaces, stores, clusterStores: stores && (await mayList(`${groupPath}/clustersecretstores`)), crd };
 }

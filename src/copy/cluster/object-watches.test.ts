@@ -137,12 +137,13 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
   await using narrow = createKubeApi(await loadKubeconfig({ path, env: {} }));
   const index = new ObjectIndex('local', 'Secret', () => undefined);
   const refused: unknown[] = [];
+  const reported: string[] = [];
   const objectWatches = new ObjectWatches({
     api: narrow,
     kind: SECRET,
     index,
     singlesLimit: LIMIT,
-    onKnown: () => undefined,
+    onKnown: (key) => reported.push(key),
     watcher: { onTrouble: (error) => refused.push(error) },
   });
   const keys = Array.from({ length: LIMIT + 4 }, (_, n) => `local:Secret/${home}/narrow-${n}`);
@@ -159,6 +160,19 @@ test('a Role of one namespace forbids the wide watch, and keeps single ones', as
     objectWatches.follow(`local:Secret/${home}/narrow-late`);
     await waitFor(() => objectWatches.isKnown(`local:Secret/${home}/narrow-late`), { message: 'another to be known' });
     assert.equal(isWide(), false);
+    // Nothing is permitted in another namespace.
+    const foreign = 'local:Secret/kube-system/foreign';
+    objectWatches.follow(foreign);
+    const words =
+      /^secrets "foreign" is forbidden: .* cannot (?:list|watch) resource "secrets" .* in the namespace "kube-system"$/;
+    await waitFor(() => reported.includes(foreign), { message: 'the refusal to be reported' });
+    assert.match(objectWatches.refusalOf(foreign) ?? '', words);
+    assert.equal(objectWatches.isKnown(foreign), false);
+    const isForeign = ({ name }: { readonly name: string }): boolean => name === 'secrets/kube-system/foreign';
+    assert.equal(objectWatches.health.find(isForeign)?.isExcused, true);
+    objectWatches.unfollow(foreign);
+    assert.equal(objectWatches.refusalOf(foreign), undefined);
+    assert.equal(reported.filter((key) => key === foreign).length, 1);
   } finally {
     await objectWatches.stop();
     index.stop();

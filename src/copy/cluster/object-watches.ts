@@ -20,7 +20,8 @@ import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts'
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
-import { Watcher, type WatchHealth, type WatcherOptions } from '../../kube/watch/watcher.ts';
+import { Watcher, type WatcherOptions } from '../../kube/watch/watcher.ts';
+import type { BackendWatch } from '../backend.ts';
 import { collectionPath, type Kind } from '../model/kind.ts';
 import { getObject } from './get-object.ts';
 import type { ObjectFeed, ObjectIndex } from './object-index.ts';
@@ -35,7 +36,7 @@ export interface ObjectWatchesOptions {
   readonly watcher?:
     | Pick<WatcherOptions, 'clock' | 'random' | 'reconnect' | 'idleLimitMs' | 'onTrouble' | 'onRollback'>
     | undefined;
-  /** An object is now known to exist or not. */
+  /** An object is now known to exist or not, or the server refuses to say (`refusalOf`). */
   readonly onKnown: (key: ResourceKey) => void;
 }
 
@@ -47,6 +48,8 @@ export class ObjectWatches {
   /** Followed since this turn of the event loop. */
   readonly #followedNow = new Set<ResourceKey>();
   readonly #known = new Set<ResourceKey>();
+  /** Why objects are not known: the words of the server. The first ones, because they would name list and watch in turns. */
+  readonly #refusals = new Map<ResourceKey, string>();
   readonly #singles = new Map<ResourceKey, Watcher>();
   /** Work that a stop waits for. */
   readonly #running = new Set<Promise<void>>();
@@ -92,6 +95,7 @@ export class ObjectWatches {
     }
     if (!this.#followed.delete(key)) return;
     this.#known.delete(key);
+    this.#refusals.delete(key);
     this.#closeSingle(key);
     const { namespace, name } = parseResourceKey(key);
     const record = this.#options.index.find(key);
@@ -105,10 +109,18 @@ export class ObjectWatches {
     return this.#known.has(key);
   }
 
-  get health(): readonly WatchHealth[] {
-    const watchers = [...this.#singles.values()];
-    if (this.#wide !== undefined) watchers.push(this.#wide);
-    return watchers.map((watcher) => watcher.health);
+  /** The words of the server, if the permissions of the process do not allow to know the object. */
+  refusalOf(key: ResourceKey): string | undefined {
+    return this.#refusals.get(key);
+  }
+
+  get health(): readonly BackendWatch[] {
+    const singles = Array.from(this.#singles, ([key, { health }]): BackendWatch => {
+      // Any author can name an object that the process may not read. It concerns only the rules that do, and they report it.
+      if (health.connected || !this.#refusals.has(key)) return health;
+      return { ...health, advice: `${health.name}: no permission to watch it`, isExcused: true };
+    });
+    return this.#wide === undefined ? singles : [...singles, this.#wide.health];
   }
 
   /** Opens watches without events for `silentMs` again. */
@@ -144,6 +156,10 @@ export class ObjectWatches {
     const { sink } = this.#feed;
     const single = new Watcher({
       ...watcher,
+      onTrouble: (error, retryInMs) => {
+        watcher?.onTrouble?.(error, retryInMs);
+        this.#noteRefusal(key, error);
+      },
       api,
       target: {
         name: `${kind.plural}/${namespace}/${name}`,
@@ -168,8 +184,15 @@ export class ObjectWatches {
     if (!this.#followed.has(key)) return;
     const isNew = !this.#known.has(key);
     this.#known.add(key);
+    this.#refusals.delete(key);
     if (this.#wide?.health.synced === true) this.#closeSingle(key);
     if (isNew) this.#options.onKnown(key);
+  }
+
+  #noteRefusal(key: ResourceKey, error: unknown): void {
+    if (!isForbidden(error) || !this.#followed.has(key) || this.#known.has(key) || this.#refusals.has(key)) return;
+    this.#refusals.set(key, error.statusMessage);
+    this.#options.onKnown(key);
   }
 
   #accepts(meta: ObjectMeta): boolean {
@@ -223,6 +246,7 @@ export class ObjectWatches {
           signal.throwIfAborted();
           const retryInMs = backoff.next(retryAfterMs(error));
           watcher?.onTrouble?.(error, retryInMs);
+          this.#noteRefusal(key, error);
           await sleep(retryInMs, signal);
         }
       }

@@ -32,6 +32,7 @@ export interface KubeStoreOptions {
   readonly api: KubeApi;
   readonly kind: Kind;
   readonly onChange: OnObjectChange;
+  /** @see ObjectWatchesOptions.onKnown */
   readonly onKnown: (key: ResourceKey) => void;
   readonly watcher?: ObjectWatchesOptions['watcher'];
   /** @see ObjectIndexOptions.onLate */
@@ -122,7 +123,9 @@ export class KubeStore implements SourceProvider {
 
   /** The view of a source, without reading it. */
   view(key: ResourceKey): SourceView {
-    return sourceView(key, this.index.find(key), () => this.isKnown(key));
+    const view = sourceView(key, this.index.find(key), () => this.isKnown(key));
+    const refusal = view.state === 'unknown' ? this.watches.refusalOf(key) : undefined;
+    return refusal === undefined ? view : { state: 'failed', reason: 'Forbidden', message: refusal };
   }
 
   /** The content of an object as its last event showed it, if the object is as observed. */

@@ -109,6 +109,7 @@ export class VaultCredentials {
     const view = this.#users.has(key) ? this.#store.view(key) : undefined;
     if (view?.state === 'unknown') throw new NotKnownYetError(`not read yet: ${key}`);
     if (view?.state === 'missing') throw missingSecret(secret, auth);
+    if (view?.state === 'failed') throw new VaultAuthMissingError(view.message);
     return view?.state === 'present' ? view.version : '';
   }
 
