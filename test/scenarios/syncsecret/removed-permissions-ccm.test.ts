@@ -5,10 +5,11 @@ import { after, afterEach, before, it } from 'node:test';
 import { kubernetesFault } from '../../servers/fault-rules.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../support/permission-trial.ts';
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { counted, NO_STREAMED_LISTS, type Role, roleOf, Trial } from './removed-permissions.ts';
+import { counted } from './counted.ts';
 import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 const FILE = 'rbac-syncsecret-ccm.yaml';

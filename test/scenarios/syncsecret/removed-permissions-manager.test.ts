@@ -4,8 +4,9 @@ import { after, afterEach, before, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
+import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../support/permission-trial.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
-import { counted, NO_STREAMED_LISTS, type Role, roleOf, Trial } from './removed-permissions.ts';
+import { counted } from './counted.ts';
 import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 const FILE = 'rbac-syncsecret-manager.yaml';

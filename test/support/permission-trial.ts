@@ -5,18 +5,16 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
-import type { ControlPlane } from '../../servers/control-plane.ts';
-import type { FaultRule } from '../../servers/fault-rules.ts';
-import type { Json, TestApi } from '../../support/api.ts';
-import { readAuditLog } from '../../support/audit-log.ts';
-import type { AuditEntry } from '../../support/audit-log.ts';
-import type { Keyferry } from '../../support/keyferry.ts';
-import { callsOf, rolesIn } from '../../support/permissions.ts';
-import { type BoundRole, removePermission } from '../../support/removed-permission.ts';
-import { waitFor } from '../../support/wait-for.ts';
-import type { SyncSecretScene } from './support.ts';
+import type { ControlPlane } from '../servers/control-plane.ts';
+import type { FaultRule } from '../servers/fault-rules.ts';
+import { readAuditLog } from './audit-log.ts';
+import type { AuditEntry } from './audit-log.ts';
+import type { Keyferry } from './keyferry.ts';
+import { callsOf, rolesIn } from './permissions.ts';
+import { type BoundRole, removePermission } from './removed-permission.ts';
+import { waitFor } from './wait-for.ts';
 
-const DEPLOY = new URL('../../../deploy/', import.meta.url);
+const DEPLOY = new URL('../../deploy/', import.meta.url);
 /** Refused calls while one permission is missing: with pauses, a few for each object and watch. */
 const MOST_REFUSALS = 30;
 /** As servers before Kubernetes 1.34 answer: they are asked for lists. */
@@ -163,11 +161,4 @@ class Missing {
     const requests = await readAuditLog(plane, user);
     return requests.filter(({ code, resource, verb }) => code === 403 && `${resource} ${verb}` === this.#call);
   }
-}
-
-/** Waits until the event about an object counts at least this many occurrences. */
-export async function counted(scene: SyncSecretScene, object: Json, count: number, api: TestApi): Promise<void> {
-  await waitFor(async () => (await scene.event(object, 'SyncFailed', undefined, api)).count >= count, {
-    message: `${count} events`,
-  });
 }
