@@ -2,7 +2,7 @@
 import type { Json } from '../../support/api.ts';
 import { Keyferry, type KeyferryOptions } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '../../servers/control-plane.ts';
 import { type EsoVersion, installEsoCrds, startExternalSecrets } from '../../servers/external-secrets.ts';
 import type { ServerProcess } from '../../servers/server-process.ts';
 import { startVault, type VaultJson, type VaultServer } from '../../servers/vault.ts';
@@ -20,7 +20,9 @@ export interface SceneOptions {
   readonly crds?: (yaml: string) => string;
   /** Of the API that the test uses. Default `v1`. */
   readonly version?: EsoVersion;
+  /** Of Vault. */
   readonly auditLog?: boolean;
+  readonly plane?: ControlPlaneOptions;
 }
 
 /** One item of `spec.data`. */
@@ -58,7 +60,7 @@ export class GeneratorScene {
   static async open(options: SceneOptions = {}): Promise<GeneratorScene> {
     await using resources = new AsyncDisposableStack();
     const { eso = true, crds, version = 'v1', auditLog = false } = options;
-    const [plane, vault] = await Promise.all([startControlPlane(), startVault({ auditLog })]);
+    const [plane, vault] = await Promise.all([startControlPlane(options.plane), startVault({ auditLog })]);
     resources.defer(() => plane.stop());
     resources.use(vault);
     await installEsoCrds(plane, crds, version);
@@ -88,11 +90,17 @@ export class GeneratorScene {
   }
 
   async start(options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
+    const operator = await this.launch(options);
+    await operator.ready();
+    return operator;
+  }
+
+  /** Starts an operator, and does not wait until it is ready. */
+  async launch(options: Partial<KeyferryOptions> = {}): Promise<Keyferry> {
     const args = ['--log-level=debug', ...(options.args ?? [])];
     const kubeconfig = this.plane.kubeconfigPath;
     const operator = await Keyferry.start({ kubeconfig, command: 'generator', ...options, args });
     this.#operators.push(operator);
-    await operator.ready();
     return operator;
   }
 

@@ -1,0 +1,108 @@
+/** The permissions in deploy/ for the generator are sufficient. Credentials are permitted in one namespace alone. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import { callsOf, rolesIn, waitForRights } from '../../support/permissions.ts';
+import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { GeneratorScene, HOME, STORE } from './support.ts';
+
+const DEPLOY = new URL('../../../deploy/', import.meta.url);
+const FILE = 'rbac-generator.yaml';
+const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
+const ACCOUNT = 'keyferry-generator';
+/** The namespace of the program. */
+const OWN = 'keyferry';
+const USER = serviceAccountUser(OWN, ACCOUNT);
+/** The one where credentials are permitted. */
+const APPS = 'apps';
+const manifest = (file: string): string => readFileSync(new URL(file, DEPLOY), 'utf8');
+
+const GOLDEN: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  [FILE]: {
+    'ClusterRole keyferry-generator': [
+      'external-secrets.io/externalsecrets: list watch patch',
+      'external-secrets.io/externalsecrets/status: patch',
+      'external-secrets.io/secretstores: list watch',
+      'external-secrets.io/clustersecretstores: list watch',
+      'apiextensions.k8s.io/customresourcedefinitions externalsecrets.external-secrets.io: get list watch',
+      'core/namespaces: get',
+      'core/events: create patch',
+    ],
+    'Role keyferry-generator': ['coordination.k8s.io/leases: get create update'],
+  },
+  [CREDENTIALS_FILE]: {
+    'Role keyferry-generator': [
+      'core/secrets vault-token: get list watch',
+      'core/serviceaccounts/token vault: create',
+      'core/configmaps vault-ca: get',
+    ],
+  },
+};
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open({ eso: false, plane: { audit: true, controllerManager: false } });
+  const { api, plane } = scene;
+  await api.createNamespaces([APPS]);
+  await api.apply(manifest(FILE));
+  await api.apply(manifest(CREDENTIALS_FILE));
+  await scene.token(APPS, scene.vault.rootToken);
+  await scene.store(STORE, {}, { namespace: APPS });
+  for (const [namespace, role] of [
+    [OWN, FILE],
+    [APPS, CREDENTIALS_FILE],
+  ] as const) {
+    const rights = Object.values(rolesIn(manifest(role))).flat();
+    await waitForRights(api, { user: USER, groups: [] }, namespace, rights);
+  }
+  const token = await requestToken(api, OWN, ACCOUNT);
+  const kubeconfig = await plane.writeKubeconfig({ token, namespace: OWN });
+  await scene.start({ kubeconfig, args: ['--leader-elect'] });
+});
+after(() => scene?.close());
+
+/** An ExternalSecret that ESO reports as failing. */
+async function fails(name: string, options: Json = {}): Promise<void> {
+  const namespace = options.namespace ?? APPS;
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }], { namespace, ...options });
+  await scene.fail(name, namespace);
+}
+
+/** It fails, and gets its value. */
+async function makes(name: string, options: Json = {}): Promise<void> {
+  await fails(name, options);
+  await scene.says(name, 'Success', undefined, options.namespace ?? APPS);
+}
+
+it('the manifests grant these permissions and no other', () => {
+  for (const [file, golden] of Object.entries(GOLDEN)) assert.deepEqual(rolesIn(manifest(file)), golden);
+});
+
+it('with these permissions a value is made, and nothing is refused', async () => {
+  await makes('story');
+  const requests = await readAuditLog(scene.plane, USER);
+  const refused = requests.filter(({ code }) => code === 403);
+  assert.deepEqual(refused, []);
+  const granted = callsOf([FILE, CREDENTIALS_FILE].flatMap((file) => Object.values(rolesIn(manifest(file))).flat()));
+  const used = new Set(
+    requests.filter(({ resource }) => resource !== '').map(({ resource, verb }) => `${resource} ${verb}`),
+  );
+  assert.deepEqual(
+    [...used].filter((call) => !granted.has(call)),
+    [],
+  );
+});
+
+it('credentials in another namespace: the author reads which permission is missing, and the program stays ready', async () => {
+  await fails('foreign', { namespace: HOME });
+  const words =
+    /SecretStore vault-backend: secrets "vault-token" is forbidden: .* resource "secrets" .* in the namespace "default"/;
+  const { message } = await scene.says('foreign', 'ErrorCreating', words, HOME);
+  assert.ok(message.startsWith('While putting the random value: '), message);
+  await makes('beside');
+  assert.equal(await scene.operator.isReady(), true);
+});
