@@ -16,8 +16,8 @@ export const STORE = 'vault-backend';
 export interface SceneOptions {
   /** Runs the real ESO. Default true. Otherwise `fail` plays its part. */
   readonly eso?: boolean;
-  /** Edits the CRDs. */
-  readonly crds?: (yaml: string) => string;
+  /** Edits the CRDs. `later`: they are not installed yet (`installCrds`), and there is no store. */
+  readonly crds?: ((yaml: string) => string) | 'later';
   /** Of the API that the test uses. Default `v1`. */
   readonly version?: EsoVersion;
   /** Of Vault. */
@@ -45,14 +45,14 @@ export interface ExternalSecretOptions {
 export class GeneratorScene {
   readonly plane: ControlPlane;
   readonly vault: VaultServer;
-  readonly version: EsoVersion;
+  #version: EsoVersion;
   readonly #eso: ServerProcess | undefined;
   readonly #operators: Keyferry[] = [];
 
   private constructor(plane: ControlPlane, vault: VaultServer, version: EsoVersion, eso: ServerProcess | undefined) {
     this.plane = plane;
     this.vault = vault;
-    this.version = version;
+    this.#version = version;
     this.#eso = eso;
   }
 
@@ -63,12 +63,18 @@ export class GeneratorScene {
     const [plane, vault] = await Promise.all([startControlPlane(options.plane), startVault({ auditLog })]);
     resources.defer(() => plane.stop());
     resources.use(vault);
-    await installEsoCrds(plane, crds, version);
+    if (crds !== 'later') await installEsoCrds(plane, crds, version);
     const scene = new GeneratorScene(plane, vault, version, eso ? await startExternalSecrets(plane) : undefined);
     await scene.token(HOME, vault.rootToken);
-    await scene.store(STORE, {});
+    if (crds !== 'later') await scene.store(STORE, {});
     resources.move();
     return scene;
+  }
+
+  /** Installs the CRDs, or replaces them. From now on the test uses this version. */
+  async installCrds(change: (yaml: string) => string, version: EsoVersion): Promise<void> {
+    await installEsoCrds(this.plane, change, version);
+    this.#version = version;
   }
 
   async close(): Promise<void> {
@@ -76,6 +82,11 @@ export class GeneratorScene {
     await this.#eso?.stop();
     await this.vault.stop();
     await this.plane.stop();
+  }
+
+  /** Of the API that the test uses. */
+  get version(): EsoVersion {
+    return this.#version;
   }
 
   get api(): ControlPlane['api'] {

@@ -1,0 +1,57 @@
+/**
+ * The CRDs of External Secrets Operator (ESO) come when Keyferry runs already, with v1beta1 alone; then they serve v1 in its place. A stand-in
+ * plays ESO, of which no release works with all of them.
+ */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import { waitFor } from '../../support/wait-for.ts';
+import { GeneratorScene, STORE } from './support.ts';
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open({ eso: false, crds: 'later', plane: { controllerManager: false } });
+  await scene.launch();
+});
+after(() => scene?.close());
+
+/** Serves v1beta1 in the place of v1. */
+function onlyV1beta1(yaml: string): string {
+  const served = { true: 'false', false: 'true' };
+  return yaml.replaceAll(/^ {4}served: (true|false)$/gm, (_, is: 'true' | 'false') => `    served: ${served[is]}`);
+}
+
+async function makes(name: string): Promise<void> {
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }]);
+  await scene.fail(name);
+  await scene.says(name, 'Success');
+  assert.equal((await scene.entry(`secret/data/app/${name}`)).metadata.version, 1);
+}
+
+it('CRDs that come later are used, also with v1beta1 alone', async () => {
+  await waitFor(() => scene.operator.output.includes('API is not installed, waiting for it'), {
+    message: () => `the missing API to be logged\n${scene.tail()}`,
+  });
+  await scene.installCrds(onlyV1beta1, 'v1beta1');
+  assert.equal((await scene.api.raw('GET', '/apis/external-secrets.io/v1')).status, 404);
+  await scene.store(STORE, {});
+  await makes('old');
+  await scene.operator.ready();
+});
+
+it('v1 takes the place of v1beta1: values are made without a restart, and old ones are left alone', async () => {
+  const before = await scene.result('old');
+  await scene.installCrds((yaml) => yaml, 'v1');
+  assert.equal((await scene.api.raw('GET', '/apis/external-secrets.io/v1beta1')).status, 404);
+  await makes('new');
+  assert.deepEqual(await scene.result('old'), before);
+  assert.equal((await scene.entry('secret/data/app/old')).metadata.version, 1);
+  await scene.operator.ready();
+  assert.ok(scene.operator.running);
+});
+
+it('and v1beta1 that of v1, as after a downgrade', async () => {
+  await scene.installCrds(onlyV1beta1, 'v1beta1');
+  await makes('again');
+});
