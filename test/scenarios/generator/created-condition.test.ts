@@ -1,0 +1,77 @@
+/**
+ * v1 and v1beta1 are served together, as ESO 0.16 to 0.20 can. Only v1 limits the types of conditions, so a condition `Created` can be stored
+ * through v1beta1. From then on the API server refuses every status of the External Secrets Operator (ESO).
+ */
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+
+import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { GeneratorScene, HOME } from './support.ts';
+
+const CREATED = { type: 'Created', status: 'True', reason: 'Success', message: 'A random value was put into Vault.' };
+
+let scene: GeneratorScene;
+
+before(async () => {
+  scene = await GeneratorScene.open({ crds: withBothVersions, plane: { audit: true } });
+});
+after(() => scene?.close());
+
+/** v1beta1 is served, and v1 is stored. */
+function withBothVersions(yaml: string): string {
+  const changed = yaml.replaceAll(/served: false\n/g, 'served: true\n');
+  assert.notEqual(changed, yaml);
+  return changed;
+}
+
+/** As the original does it. */
+async function setCreated(name: string): Promise<void> {
+  const path = `${scene.path(name).replace('/v1/', '/v1beta1/')}/status`;
+  const { status } = await scene.api.get(scene.path(name));
+  await scene.api.patch(path, { status: { conditions: [...(status?.conditions ?? []), CREATED] } });
+}
+
+/** How often the API server found the status of ESO, which uses the account of the test, not valid. */
+async function refusals(name: string): Promise<number> {
+  const requests = await readAuditLog(scene.plane, 'admin');
+  return requests.filter((one) => one.resource === 'externalsecrets/status' && one.name === name && one.code === 422)
+    .length;
+}
+
+async function secret(name: string): Promise<Json> {
+  return await scene.api.find(`/api/v1/namespaces/${HOME}/secrets/${name}`);
+}
+
+it('ESO is frozen by a condition Created, and works when Keyferry has removed it', async () => {
+  const name = 'frozen';
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
+  await waitFor(async () => (await scene.condition(name))?.status === 'False', { message: 'ESO to fail' });
+  await setCreated(name);
+  // With the value ESO makes the Secret, and cannot say so.
+  await scene.vault.request('POST', `secret/data/app/${name}`, { data: { password: 'by hand' } });
+  await scene.api.patch(scene.path(name), { metadata: { annotations: { 'force-sync': 'now' } } });
+  await waitFor(async () => (await secret(name)) !== undefined, { message: 'the Secret of ESO' });
+  await waitFor(async () => (await refusals(name)) > 0, { message: 'a status of ESO to be refused' });
+  assert.equal((await scene.condition(name)).status, 'False');
+
+  await scene.start();
+  await scene.synced(name);
+  assert.equal(await scene.condition(name, 'Created'), undefined);
+  assert.deepEqual((await scene.entry(`secret/data/app/${name}`)).data, { password: 'by hand' });
+});
+
+it('neither does Keyferry write the condition, nor leave one that comes later', async () => {
+  const name = 'later';
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
+  const { 'key-0': value } = await scene.synced(name);
+  await scene.says(name, 'Success');
+  assert.equal(await scene.condition(name, 'Created'), undefined);
+  await setCreated(name);
+  await waitFor(async () => (await scene.condition(name, 'Created')) === undefined, {
+    message: () => `the condition to be removed\n${scene.tail()}`,
+  });
+  assert.equal((await scene.condition(name)).status, 'True');
+  assert.deepEqual((await scene.entry(`secret/data/app/${name}`)).data, { password: value });
+});
