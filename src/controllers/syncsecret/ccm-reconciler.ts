@@ -28,11 +28,15 @@ export interface CcmReconcilerOptions extends SyncSecretReconcilerOptions {
   readonly copyOf: (name: string) => CopyStatus | undefined;
   /** Why the management cluster cannot be used. */
   readonly unreachable: () => Cause | undefined;
+  /** A SyncSecret has the mark of another management namespace again, after it had ours: another CCM copies it, too. */
+  readonly onOtherCcm: (object: SyncSecretRule) => void;
 }
 
 export class CcmReconciler extends SyncSecretReconciler {
   readonly name = CCM_CONTROLLER;
   readonly #options: CcmReconcilerOptions;
+  /** Whose mark named another namespace, and was replaced: the uids. */
+  readonly #remarked = new Map<RuleKey, string>();
 
   constructor(options: CcmReconcilerOptions) {
     super(options, {
@@ -50,8 +54,25 @@ export class CcmReconciler extends SyncSecretReconciler {
     await orAborted(synced(), signal, 'waiting for the list of SyncSecrets');
     const object = syncSecrets.store.get(rule);
     if (object === undefined || !this.isActive(object)) return;
-    const isPrepared = object.metadata.finalizers.includes(SYNC_SECRET_FINALIZER) && object.propagated === namespace;
-    if (!isPrepared) await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
+    const { propagated, metadata } = object;
+    const hasFinalizer = metadata.finalizers.includes(SYNC_SECRET_FINALIZER);
+    if (hasFinalizer && propagated === namespace) return;
+    // A tenant may have been renamed. If the other name comes back, it is that of a CCM that runs: without an end, each would replace the mark.
+    const isForeign = propagated !== undefined && propagated !== namespace;
+    if (hasFinalizer && isForeign && this.#remarked.get(rule) === metadata.uid) {
+      this.#options.onOtherCcm(object);
+      return;
+    }
+    await syncSecrets.addFinalizer(rule, { [PROPAGATED_ANNOTATION]: namespace }, signal);
+    if (isForeign) this.#remarked.set(rule, metadata.uid);
+  }
+
+  override async updateStatus(
+    ...args: Parameters<SyncSecretReconciler['updateStatus']>
+  ): Promise<RunResult | undefined> {
+    const [rule] = args;
+    if (this.#options.syncSecrets.store.get(rule) === undefined) this.#remarked.delete(rule);
+    return await super.updateStatus(...args);
   }
 
   ownerOf({ annotations, labels }: Observed, target: ResourceKey): RuleKey | undefined {

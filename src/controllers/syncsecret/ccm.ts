@@ -41,6 +41,8 @@ class SyncSecretCcm implements Controller {
   readonly #stop = new AbortController();
   readonly #namespace: string;
   #clusterUid: string | undefined;
+  /** It has been logged. */
+  #knowsOtherCcm = false;
   #synced: Promise<unknown> | undefined;
   #watch: Watcher | undefined;
 
@@ -105,6 +107,17 @@ class SyncSecretCcm implements Controller {
         return known !== undefined && copy?.version === contentVersion(known) ? copy : undefined;
       },
       unreachable: () => management.unreachable,
+      onOtherCcm: ({ metadata: { namespace, name }, propagated }) => {
+        if (this.#knowsOtherCcm) return;
+        this.#knowsOtherCcm = true;
+        const advice = 'if that is not intended, stop one of them, or give both the same --cluster-name';
+        context.log.warn('another CCM copies the SyncSecrets of this cluster to another namespace, too', {
+          namespace,
+          name,
+          target: propagated,
+          advice,
+        });
+      },
       metrics: own,
       synced: async () => await this.#synced,
       deletionTimeoutMs: config.deletionTimeoutMs,

@@ -112,6 +112,39 @@ describe('a settled state', () => {
   });
 });
 
+describe('two CCMs of different names in one cluster', () => {
+  it('both copy, do not replace the marks of each other without an end, and leave nothing of a deleted SyncSecret', async () => {
+    const [one, two] = [await scene.tenant(), await scene.tenant()];
+    const [ccm, other] = await Promise.all([scene.ccm(one), scene.ccm(two), scene.manager()]);
+    const object = await scene.create('settled', 'shared', VALUES);
+    const { copy } = await scene.arrived(one, object, VALUES);
+    const { copy: otherCopy } = await scene.arrived(two, object, VALUES);
+    const requests = scene.requests(one);
+    await requests.settled();
+    await requests.assertNone(async () => await scene.phase(object, 'Synced'));
+    const told = /another CCM copies the SyncSecrets of this cluster/g;
+    assert.equal([...`${ccm.output}${other.output}`.matchAll(told)].length, 1, scene.tail());
+
+    await scene.tenantApi.delete(syncSecretPath('settled', 'shared'));
+    await scene.gone(scene.tenantApi, object);
+    await scene.gone(scene.managementApi, copy, otherCopy);
+  });
+
+  it('a CCM that gets another name replaces the mark of the former one', async () => {
+    const { tenant, ccm } = await scene.running();
+    const object = await scene.create('settled', 'renamed', VALUES);
+    await scene.arrived(tenant, object, VALUES);
+    await ccm.stop();
+    const renamed = await scene.tenant();
+    await scene.ccm(renamed);
+    await scene.arrived(renamed, object, VALUES);
+    const path = syncSecretPath('settled', 'renamed');
+    const mark = async (): Promise<boolean> =>
+      (await scene.tenantApi.get(path)).metadata.annotations['keyferry.dev/propagated'] === renamed.namespace;
+    await waitFor(mark, { message: () => `the mark of the new name\n${scene.tail()}` });
+  });
+});
+
 describe('the writes for one SyncSecret', () => {
   /** Writes with one of these names, without those of another kind of object. */
   const writesOf = (requests: readonly AuditEntry[], ...names: readonly string[]): string[] =>
