@@ -13,6 +13,8 @@ const PATHS: Readonly<Record<string, string>> = {
   Secret: '/api/v1/namespaces/{namespace}/secrets',
   SecretMirror: '/apis/mirrors.kts.studio/v1alpha2/namespaces/{namespace}/secretmirrors',
   SyncSecret: '/apis/kubelb.k8c.io/v1alpha1/namespaces/{namespace}/syncsecrets',
+  SecretStore: '/apis/external-secrets.io/v1/namespaces/{namespace}/secretstores',
+  ExternalSecret: '/apis/external-secrets.io/v1/namespaces/{namespace}/externalsecrets',
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
 };
 

@@ -16,12 +16,13 @@ import { givenGround, type Ground, installCrds, ownGround } from './ground.ts';
 import { OperatorProcess } from './operator.ts';
 import { Screen, took } from './screen.ts';
 import type { Stage, Walk } from './walk.ts';
+import { generatorWalk } from './walks/generator.ts';
 import { mirrorsWalk } from './walks/mirrors.ts';
 import { replicatorWalk } from './walks/replicator.ts';
 import { syncSecretWalk } from './walks/syncsecret.ts';
 import { vaultWalk } from './walks/vault.ts';
 
-const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk, syncSecretWalk];
+const WALKS: readonly Walk[] = [mirrorsWalk, replicatorWalk, vaultWalk, syncSecretWalk, generatorWalk];
 /** Timeout of one step of a walk, ms. */
 const STEP_TIMEOUT_MS = 15_000;
 const POLL_MS = 10;

@@ -36,6 +36,19 @@ export class DemoVault {
     return { version: body.data.metadata.version, keys: Object.keys(body.data.data).toSorted() };
   }
 
+  /** RFC 3339, of the latest version; `undefined` if there is no such entry at `secret/`. */
+  async createdTime(name: string): Promise<string | undefined> {
+    const { status, body } = await this.server.raw('GET', `secret/data/${name}`);
+    return status === 200 ? body.data.metadata.created_time : undefined;
+  }
+
+  /** Creates a token with its own policy. */
+  async token(name: string, policy: string): Promise<string> {
+    await this.server.request('PUT', `sys/policies/acl/${name}`, { policy });
+    const { auth } = await this.server.request('POST', 'auth/token/create-orphan', { policies: [name] });
+    return auth.client_token;
+  }
+
   /** Creates an AppRole with its own policy. @returns its IDs, as in the Secret for a SecretMirror */
   async approle(name: string, policy: string): Promise<Readonly<Record<string, string>>> {
     await this.server.request('POST', 'sys/auth/approle', { type: 'approle' });

@@ -132,6 +132,9 @@ describe('keyferry demo', { skip: process.platform === 'linux' ? false : 'looks 
             /✓ the lease is renewed, the credentials are unchanged/,
             /✓ the lease is revoked, the database user is deleted/,
           ]),
+      /✓ External Secrets Operator v\d+\.\d+\.\d+ and Vault/,
+      /postgres .*SecretSynced +True[^\n]*\n[^]*?\[1,\["password"\]\]\n\n +✓ Secret postgres +there .+ after the ExternalSecret\n/,
+      /vault kv metadata delete secret\/dev-1\/postgres\n[^]*?✓ secret\/dev-1\/postgres +made again[^\n]*\n +✓ Secret postgres +has the new value/,
     ];
     let rest = output;
     for (const step of steps) {

@@ -47,7 +47,7 @@ export async function esoCrds(): Promise<string> {
 
 /** Starts ESO. The CRDs must be installed. */
 export async function startExternalSecrets(
-  plane: ControlPlane,
+  plane: Pick<ControlPlane, 'kubeconfigPath'>,
   { storeIntervalMs = 300_000 }: ExternalSecretsOptions = {},
 ): Promise<ServerProcess> {
   const command = await ensureServer('external-secrets');

@@ -67,6 +67,13 @@ export class GeneratorScene {
     const scene = new GeneratorScene(plane, vault, version, eso ? await startExternalSecrets(plane) : undefined);
     await scene.token(HOME, vault.rootToken);
     if (crds !== 'later') await scene.store(STORE, {});
+    // ESO does not try again for a while where the store was not ready.
+    if (eso && crds !== 'later') {
+      const path = `/apis/external-secrets.io/${version}/namespaces/${HOME}/secretstores/${STORE}`;
+      await waitFor(async () => (await scene.api.get(path)).status?.conditions?.[0]?.status === 'True', {
+        message: 'the store to be ready',
+      });
+    }
     resources.move();
     return scene;
   }
