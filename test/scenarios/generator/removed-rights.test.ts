@@ -1,0 +1,172 @@
+/** The generator without permissions of its files: something stays undone, and the author or the log says why. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, afterEach, before, it } from 'node:test';
+
+import { type FaultProxy, startFaultProxy } from '../../servers/fault-proxy.ts';
+import { type Role, roleOf, Trial } from '../../support/permission-trial.ts';
+import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { GeneratorScene, STORE } from './support.ts';
+
+const DEPLOY = new URL('../../../deploy/', import.meta.url);
+const FILE = 'rbac-generator.yaml';
+const CREDENTIALS_FILE = 'rbac-generator-credentials.yaml';
+const ACCOUNT = 'keyferry-generator';
+/** The namespace of the program. */
+const OWN = 'keyferry';
+/** The one where credentials are permitted. */
+const APPS = 'apps';
+
+const trial = new Trial();
+let scene: GeneratorScene;
+let proxy: FaultProxy;
+let kubeconfig: string;
+let role: Role;
+let own: Role;
+let credentials: Role;
+
+before(async () => {
+  scene = await GeneratorScene.open({ eso: false, plane: { audit: true, controllerManager: false } });
+  const { api, plane } = scene;
+  await api.createNamespaces([APPS]);
+  for (const file of [FILE, CREDENTIALS_FILE]) await api.apply(readFileSync(new URL(file, DEPLOY), 'utf8'));
+  await scene.token(APPS, scene.vault.rootToken);
+  await scene.store(STORE, {}, { namespace: APPS });
+  const user = serviceAccountUser(OWN, ACCOUNT);
+  role = roleOf(FILE, ACCOUNT, plane, user);
+  own = roleOf(FILE, ACCOUNT, plane, user, OWN);
+  credentials = roleOf(CREDENTIALS_FILE, ACCOUNT, plane, user, APPS);
+  proxy = await startFaultProxy({ upstream: plane.url, upstreamCaPem: plane.caPem });
+  const token = await requestToken(api, OWN, ACCOUNT);
+  kubeconfig = await plane.writeKubeconfig({ server: proxy.url, caPem: proxy.caPem, token, namespace: OWN });
+});
+afterEach(() => trial.restoreAll());
+after(async () => {
+  await scene?.close();
+  await proxy?.stop();
+});
+
+async function start(args: readonly string[] = []): Promise<void> {
+  await trial.start(scene.launch({ kubeconfig, args }));
+}
+
+async function fails(
+  name: string,
+  options: { readonly store?: string; readonly storeKind?: string } = {},
+): Promise<void> {
+  await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }], { namespace: APPS, ...options });
+  await scene.fail(name, APPS);
+}
+
+async function says(name: string, reason: string, message?: RegExp): Promise<void> {
+  await scene.says(name, reason, message, APPS);
+}
+
+async function logs(text: string): Promise<void> {
+  await waitFor(() => trial.program.output.includes(text), { message: () => `${text}\n${scene.tail()}` });
+}
+
+it('at the start: what cannot be listed is logged with the permission, and the Lease is waited for', async () => {
+  let missing = await trial.take(own, 'leases get');
+  await start(['--leader-elect']);
+  await missing.isNamed();
+  missing = await missing.next(own, 'leases create');
+  await missing.isNamed();
+  await missing.giveBack();
+  await trial.program.ready();
+  await trial.program.stop();
+  missing = await trial.take(own, 'leases update');
+  await start(['--leader-elect']);
+  await missing.isNamed();
+  await missing.giveBack();
+  await trial.program.ready();
+  for (const [call, text] of [
+    ['externalsecrets list', 'permit to list and watch externalsecrets in all namespaces'],
+    ['secretstores list', 'permit to list and watch secretstores'],
+    ['customresourcedefinitions get', 'permit to get, list and watch customresourcedefinitions'],
+  ] as const) {
+    await trial.program.stop();
+    missing = await trial.take(role, call);
+    await start();
+    await logs(text);
+    await missing.giveBack();
+  }
+  await trial.program.stop();
+  missing = await trial.take(role, 'clustersecretstores list');
+  await scene.store('shared', {}, { kind: 'ClusterSecretStore' });
+  await start();
+  await fails('unlisted', { store: 'shared', storeKind: 'ClusterSecretStore' });
+  await says('unlisted', 'StoreNotFound', /no permission to list clustersecretstores/);
+  await missing.giveBack();
+});
+
+it('watches: it is not ready, and the log names the permission', async () => {
+  await trial.program.stop();
+  const lost = [];
+  for (const resource of ['externalsecrets', 'secretstores', 'clustersecretstores', 'customresourcedefinitions']) {
+    lost.push(await trial.take(role, `${resource} watch`));
+  }
+  await start();
+  for (const missing of lost) await missing.isNamed();
+  await trial.isUnready();
+  for (const missing of lost) await missing.giveBack();
+  await trial.program.ready();
+});
+
+it('externalsecrets patch: the value is made, and cannot be reported', async () => {
+  const use = async (): Promise<void> => {
+    await fails('unpatched');
+    await waitFor(() => scene.entry('secret/data/app/unpatched'), { message: 'the entry' });
+  };
+  await trial.without(role, 'externalsecrets patch', use, () => scene.says('unpatched', 'Success', undefined, APPS));
+  assert.equal((await scene.entry('secret/data/app/unpatched')).metadata.version, 1);
+});
+
+it('events create: the event is missing', async () => {
+  const missing = await trial.take(role, 'events create');
+  await fails('unseen');
+  await says('unseen', 'Success');
+  await missing.isNamed();
+  await missing.giveBack();
+});
+
+it('namespaces get: a store that selects namespaces by labels is not used', async () => {
+  const tokenSecretRef = { name: 'vault-token', namespace: APPS, key: 'vault-token' };
+  const conditions = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': APPS } } }];
+  await scene.store('labels', { auth: { tokenSecretRef } }, { kind: 'ClusterSecretStore', spec: { conditions } });
+  const missing = await trial.take(role, 'namespaces get');
+  await fails('labels', { store: 'labels', storeKind: 'ClusterSecretStore' });
+  await says('labels', 'ErrorCreating', /cannot get resource "namespaces" .* "apps"/);
+  await missing.giveBack();
+  await says('labels', 'Success');
+});
+
+it('secrets watch, secrets get, and serviceaccounts/token create: the author reads it', async () => {
+  for (const verb of ['watch', 'get'] as const) {
+    await trial.program.kill9();
+    const missing = await trial.take(credentials, `secrets ${verb}`);
+    await start();
+    await fails(`secret-${verb}`);
+    await says(`secret-${verb}`, 'ErrorCreating', new RegExp(`cannot ${verb} resource "secrets" .* "apps"`));
+    await missing.giveBack();
+    await says(`secret-${verb}`, 'Success');
+  }
+  const serviceAccountRef = { name: 'vault', audiences: ['vault'] };
+  await scene.store('account', { auth: { kubernetes: { role: 'x', serviceAccountRef } } }, { namespace: APPS });
+  const missing = await trial.take(credentials, 'serviceaccounts/token create');
+  await fails('account', { store: 'account' });
+  await says('account', 'ErrorCreating', /cannot create resource "serviceaccounts\/token" .* "apps"/);
+  await missing.giveBack();
+});
+
+it('configmaps get: the author reads it', async () => {
+  const caProvider = { type: 'ConfigMap', name: 'vault-ca', key: 'ca.crt' };
+  await scene.store('ca', { caProvider }, { namespace: APPS });
+  const missing = await trial.take(credentials, 'configmaps get');
+  await fails('ca', { store: 'ca' });
+  await says('ca', 'ErrorCreating', /cannot get resource "configmaps" .* "apps"/);
+  await missing.giveBack();
+  await scene.api.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'vault-ca', namespace: APPS } });
+  await says('ca', 'InvalidStore', /apps\/vault-ca has no key ca.crt/);
+});
