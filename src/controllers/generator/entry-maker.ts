@@ -33,6 +33,8 @@ export interface MakeOptions {
   readonly settings: Settings;
   /** Of the entry in its server, for the lock. */
   readonly key: string;
+  /** Who else writes the entry. @param paths all spellings of its path */
+  readonly writerOf: (paths: readonly string[]) => string | undefined;
   /** Only looks: `decision.make` has the values that are missing. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal;
@@ -48,20 +50,27 @@ export class EntryMaker {
    * @throws VaultError: nothing is known, and nothing was written, unless the answer to the write was lost
    */
   async make(entries: VaultEntries, entry: WantedEntry, options: MakeOptions): Promise<EntryOutcome> {
-    const { key, signal } = options;
-    const problem = placeProblem(await entries.resolve(entry.path, signal), entry);
-    if (problem !== undefined) {
-      const problems = entry.values.map(({ field }): Problem => ({ reason: 'ErrorCreating', field, message: problem }));
-      return {
-        decision: { make: [], nested: [], problems },
-        version: undefined,
-        createdTime: undefined,
-        existed: false,
-        made: false,
-      };
-    }
+    const { key, writerOf, signal } = options;
+    const resolved = await entries.resolve(entry.path, signal);
+    const problem = placeProblem(resolved, entry);
+    if (problem !== undefined) return refused(entry, { reason: 'ErrorCreating', message: problem });
+    const writer = writerOf(spellingsOf(resolved, entry.path));
+    if (writer !== undefined) return refused(entry, { reason: 'Conflict', message: `${writer} writes this entry` });
     return await this.#writers.run(key, async () => await update(entries, entry, options), signal);
   }
+}
+
+function refused({ values }: WantedEntry, why: Pick<Problem, 'reason' | 'message'>): EntryOutcome {
+  const problems = values.map(({ field }): Problem => ({ ...why, field }));
+  const decision: EntryDecision = { make: [], nested: [], problems };
+  return { decision, version: undefined, createdTime: undefined, existed: false, made: false };
+}
+
+/** The paths by which rules may name an entry: in KV 2 with `data/` after the mount, or without it. */
+function spellingsOf({ mount, dataPath }: EntryPath, path: string): readonly string[] {
+  const inData = `${mount.path}data/`;
+  const short = mount.kind === 'kv2' && dataPath.startsWith(inData) ? mount.path + dataPath.slice(inData.length) : path;
+  return [...new Set([path, dataPath, short])];
 }
 
 async function update(

@@ -14,7 +14,7 @@ import { getOrCreate } from '../../runtime/maps.ts';
 import { isVaultError } from '../../vault/errors.ts';
 import type { VaultServerOptions } from '../../vault/client/server.ts';
 import { settingsOf, SettingError } from './annotations.ts';
-import { EntryMaker, type EntryOutcome, type WantedEntry } from './entry-maker.ts';
+import { EntryMaker, type EntryOutcome } from './entry-maker.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf } from './external-secret.ts';
 import type { Settings } from './format.ts';
 import type { GeneratorMetrics } from './metrics.ts';
@@ -168,13 +168,8 @@ export class Worker {
     const server = { ...place.login.server, ...(ca !== undefined && { caBundle: ca }) };
     const { entries } = await vault.open(user, { server, auth: place.login.auth }, signal);
     const name = key.slice(key.lastIndexOf('/') + 1);
+    const writerOf = (paths: readonly string[]): string | undefined => this.#writerOf(server, paths);
     for (const entry of place.entries) {
-      const writer = this.#writerOf(server, entry);
-      if (writer !== undefined) {
-        const message = `${writer} writes this entry`;
-        work.problems.push(...entry.values.map(({ field }): Problem => ({ reason: 'Conflict', field, message })));
-        continue;
-      }
       // Once, and not again for each try.
       if (!dryRun && this.#options.rule(key)?.result === undefined) {
         log.info(`${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`, {
@@ -185,7 +180,7 @@ export class Worker {
       const entryKey = vaultTargetKey({ server, path: entry.path });
       let outcome: EntryOutcome;
       try {
-        outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, dryRun, signal });
+        outcome = await this.#maker.make(entries, entry, { settings, key: entryKey, writerOf, dryRun, signal });
       } catch (error) {
         this.#fail(work, error, entry.values[0]?.field ?? place.store, signal);
         // The server may answer for other entries, unless it does not answer at all.
@@ -206,12 +201,10 @@ export class Worker {
     }
   }
 
-  /** The rule that copies to this entry. */
-  #writerOf(server: VaultServerOptions, { path, version }: WantedEntry): string | undefined {
-    const paths = version === 'v1' ? [path] : [path, path.replace('/data/', '/')];
-    for (const spelling of paths) {
-      for (const { claim } of this.#options.book.on(vaultTargetKey({ server, path: spelling })))
-        return claim.owner.title;
+  /** The rule that copies to one of these paths. */
+  #writerOf(server: VaultServerOptions, paths: readonly string[]): string | undefined {
+    for (const path of paths) {
+      for (const { claim } of this.#options.book.on(vaultTargetKey({ server, path }))) return claim.owner.title;
     }
     return undefined;
   }
