@@ -54,6 +54,8 @@ const CONCURRENCY = 8;
 const LONGEST_WAIT_MS = 12_000;
 /** Between two tries to find out what the API server serves and permits, ms. */
 const DISCOVERY_RETRY_MS = 2000;
+/** Between two looks whether ExternalSecrets may be listed, ms. */
+const PERMISSION_RETRY_MS = 15_000;
 
 class Generator implements Controller {
   readonly #context: ControllerContext;
@@ -126,25 +128,33 @@ class Generator implements Controller {
     });
   }
 
-  /** Waits for the CRDs of ESO, and finds out what the permissions allow. */
+  /**
+   * Waits for the CRDs of ESO and for permission to list ExternalSecrets. Under `run` most operators have neither, and must be ready without
+   * the generator.
+   */
   async installed(signal: AbortSignal): Promise<void> {
     const { cluster, config, log, namespace: ownNamespace } = this.#context;
     const { api } = cluster;
     const path = `/apis/${ESO_GROUP}`;
     const awaited = { api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, log };
-    for (;;) {
+    for (let isTold = false; ;) {
       await apiInstalled(awaited, signal);
+      let waitMs = DISCOVERY_RETRY_MS;
       try {
         if (await this.#versions.refresh()) {
           const { groupPath } = this.#versions;
           this.#reach = await reachOf({ api, groupPath, config: config.generator, ownNamespace, log }, signal);
-          return;
+          if (this.#reach !== undefined) return;
+          const advice = 'apply deploy/rbac-generator.yaml, or leave the generator out of --controllers';
+          if (!isTold) log.warn('no permission to list ExternalSecrets, the generator waits for it', { advice });
+          isTold = true;
+          waitMs = PERMISSION_RETRY_MS;
         }
       } catch (error) {
         signal.throwIfAborted();
         log.warn('API discovery failed, retrying', { controller: GENERATOR, error });
       }
-      await sleep(DISCOVERY_RETRY_MS, signal);
+      await sleep(waitMs, signal);
     }
   }
 

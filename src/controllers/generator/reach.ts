@@ -27,8 +27,11 @@ export interface ReachOptions {
   readonly log: Log;
 }
 
-/** Tries one small list of each kind. @throws ApiError, ConnectionError */
-export async function reachOf(options: ReachOptions, signal: AbortSignal): Promise<Reach> {
+/**
+ * Tries one small list of each kind.
+ * @returns `undefined` if no ExternalSecret can be listed @throws ApiError, ConnectionError
+ */
+export async function reachOf(options: ReachOptions, signal: AbortSignal): Promise<Reach | undefined> {
   const { api, groupPath, config, ownNamespace, log } = options;
   const mayList = async (path: string): Promise<boolean> => {
     try {
@@ -43,6 +46,7 @@ export async function reachOf(options: ReachOptions, signal: AbortSignal): Promi
   const mayListAll = listed === undefined && (await mayList(`${groupPath}/externalsecrets`));
   const namespaces = mayListAll ? undefined : (listed ?? [ownNamespace]);
   if (listed === undefined && !mayListAll) {
+    if (!(await mayList(`${groupPath}/namespaces/${ownNamespace}/externalsecrets`))) return undefined;
     const advice = 'to serve all, permit to list and watch externalsecrets in all namespaces';
     log.warn('cannot list ExternalSecrets in all namespaces, serving one', { namespace: ownNamespace, advice });
   }

@@ -82,7 +82,7 @@ it('at the start: what cannot be listed is logged with the permission, and the L
   await missing.giveBack();
   await trial.program.ready();
   for (const [call, text] of [
-    ['externalsecrets list', 'permit to list and watch externalsecrets in all namespaces'],
+    ['externalsecrets list', 'no permission to list ExternalSecrets, the generator waits for it'],
     ['secretstores list', 'permit to list and watch secretstores'],
     ['customresourcedefinitions get', 'permit to get, list and watch customresourcedefinitions'],
   ] as const) {

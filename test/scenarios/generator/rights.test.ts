@@ -7,6 +7,7 @@ import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
 import { callsOf, rolesIn, waitForRights } from '../../support/permissions.ts';
 import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME, STORE } from './support.ts';
 
 const DEPLOY = new URL('../../../deploy/', import.meta.url);
@@ -105,4 +106,18 @@ it('credentials in another namespace: the author reads which permission is missi
   assert.ok(message.startsWith('While putting the random value: '), message);
   await makes('beside');
   assert.equal(await scene.operator.isReady(), true);
+});
+
+it('keyferry run with the permissions of deploy/rbac.yaml alone is ready, and says what the generator lacks', async () => {
+  const { api, plane } = scene;
+  await api.apply(manifest('rbac.yaml'));
+  const user = serviceAccountUser(OWN, 'keyferry');
+  await waitForRights(api, { user, groups: [] }, OWN, ['core/secrets: list']);
+  const token = await requestToken(api, OWN, 'keyferry');
+  const kubeconfig = await plane.writeKubeconfig({ token, namespace: OWN });
+  const operator = await scene.start({ kubeconfig, command: 'run' });
+  await waitFor(() => operator.output.includes('no permission to list ExternalSecrets, the generator waits for it'), {
+    message: () => operator.output,
+  });
+  assert.equal(await operator.isReady(), true);
 });
