@@ -59,6 +59,7 @@ export async function planFiles(
   const unused = [...affected.objects].filter((key) => {
     return parseResourceKey(key).kind === 'ConfigMap' && !affected.used.has(key) && !affected.targets.has(key);
   });
+  const elsewhere = given.flatMap((one) => notesOf(snapshot, one));
   const report: PlanReport = {
     apiVersion: 'keyferry.dev/v1',
     kind: 'Plan',
@@ -67,14 +68,14 @@ export async function planFiles(
     notes: [
       ...lacking.map(({ notInstalled }) => ({ rule: 'cluster', note: notInstalled })),
       ...reachNotes(snapshot.inventory).map((note) => ({ rule: 'rights', note })),
-      ...given.flatMap((one) => notesOf(snapshot, one)),
+      ...elsewhere,
       ...notesOn(snapshot, affected),
     ],
     unchanged: rows.length - changed.length,
     ignored: manifests.length - given.length + unused.length,
   };
   const code = hasLossOrRefusal({ targets: changed, problems }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
-  if (options.output === 'table') return { text: tables(report, options.all), code };
+  if (options.output === 'table') return { text: tables(report, options.all, elsewhere.length > 0), code };
   return { text: options.output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report), code };
 }
 
@@ -110,12 +111,15 @@ function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[
   return notes;
 }
 
-function tables({ targets, problems, notes, unchanged, ignored }: PlanReport, all: boolean): string {
+/** @param hasElsewhere notes say what happens outside of this cluster */
+function tables(report: PlanReport, all: boolean, hasElsewhere: boolean): string {
+  const { targets, problems, notes, unchanged, ignored } = report;
   const lines: string[] = problems.map(({ rule, problem }) => `${rule}: ${problem}`);
   lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
   if (lines.length > 0) lines.push('');
   if (targets.length === 0) {
-    lines.push('No copy would be created, updated or deleted.');
+    const place = hasElsewhere ? ' in this cluster' : '';
+    lines.push(`No copy${place} would be created, updated or deleted.`);
   } else {
     const rows = targets.map(({ action, kind, namespace, name, rule, reason }) => {
       return [action, kind, namespace, name, rule, reason];

@@ -11,7 +11,7 @@ import {
 } from '../controllers/common/snapshot/status-report.ts';
 import { controllerReaders } from '../controllers/list.ts';
 import type { StatusOptions } from './actions.ts';
-import { reachNotes, requireReach } from './reach-notes.ts';
+import { reachNotes, requireSomeReach } from './reach-notes.ts';
 import { textTable } from './text-table.ts';
 
 /**
@@ -46,7 +46,8 @@ export async function status(
   const controllers = await controllerReaders();
   const snapshot = await Snapshot.at({ api, config, controllers, namespace, now, signal });
   const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
-  requireReach(snapshot.inventory, (kind) => kind === 'Secret', hint);
+  const kinds = controllers.flatMap(({ collection }) => collection?.kind ?? []);
+  requireSomeReach(snapshot.inventory, kinds, hint);
   const readers = [...snapshot.readers].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, reader]) => reader);
   const isIncluded = (place: string): boolean => namespace === undefined || place === namespace;
   const found: ControllerStatus[] = [];
@@ -68,16 +69,22 @@ export async function status(
     rules: failed ? rules.filter(({ ready, reason }) => !ready && reason !== LIMITED) : rules,
     orphans: failed ? [] : orphans.toSorted(byName),
   };
-  if (output === 'table') return tables(report, options, readers.map(({ ruleNames }) => ruleNames).join(' and no '));
+  if (output === 'table') {
+    const hasCounts = ({ kind }: RuleStatus): boolean =>
+      kind === 'ConfigMap' || !snapshot.inventory.isRefused('Secret');
+    return tables(report, { ...options, hasCounts, ruleNames: readers.map((one) => one.ruleNames).join(' and no ') });
+  }
   return output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report);
 }
 
-/** @param ruleNames of all controllers */
-function tables(
-  report: StatusReport,
-  { failed, namespace }: Pick<StatusOptions, 'failed' | 'namespace'>,
-  ruleNames: string,
-): string {
+interface TableOptions extends Pick<StatusOptions, 'failed' | 'namespace'> {
+  /** Of all controllers. */
+  readonly ruleNames: string;
+  /** Whether the copies of a rule could be listed. */
+  readonly hasCounts: (rule: RuleStatus) => boolean;
+}
+
+function tables(report: StatusReport, { failed, namespace, ruleNames, hasCounts }: TableOptions): string {
   const { rules, orphans, systems, notes } = report;
   const parts: string[][] = [];
   const addTable = (header: readonly string[], rows: readonly (readonly string[])[]): void => {
@@ -93,7 +100,7 @@ function tables(
       rule.source,
       rule.state,
       rule.ready ? 'True' : 'False',
-      String(rule.copies.length),
+      hasCounts(rule) ? String(rule.copies.length) : '?',
       rule.lastSyncTime ?? 'never',
       `${rule.reason}: ${rule.message}`,
     ]),

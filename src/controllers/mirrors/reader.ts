@@ -123,8 +123,9 @@ class MirrorReader implements RuleReader {
 
   async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
     const mirrors = [...this.#mirrors.all()].filter(([, { metadata }]) => isIncluded(metadata.namespace ?? ''));
-    // Mirrors that are ready have no failing targets; those of the others are decided.
-    await snapshot.settle(mirrors.filter(([, mirror]) => !stateOf(mirror).ready).map(([rule]) => rule));
+    // Mirrors that are ready have no failing targets; those of the others are decided, unless no Secret may be read.
+    const isDecided = ([, mirror]: [RuleKey, SecretMirror]): boolean => isFailing(snapshot, mirror);
+    await snapshot.settle(mirrors.filter(isDecided).map(([rule]) => rule));
     return {
       system: MIRRORS_CONTROLLER,
       installed: snapshot.inventory.reaches.get(SECRET_MIRROR_KIND)?.extent !== 'not installed',
@@ -153,7 +154,7 @@ class MirrorReader implements RuleReader {
       ...state,
       lastSyncTime: lastSyncTime === undefined || lastSyncTime === NEVER_SYNCED ? null : lastSyncTime,
       copies: copies.map((key) => copyOf(snapshot, key)).toSorted(byName),
-      failing: state.ready ? [] : failingOf(snapshot, rule),
+      failing: isFailing(snapshot, mirror) ? failingOf(snapshot, rule) : [],
     };
   }
 
@@ -210,6 +211,11 @@ function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {
 
 function stateOf(mirror: SecretMirror): RuleState {
   return stateByCondition(mirror, 'Ready', mirror.status?.mirrorStatus ?? 'Unknown');
+}
+
+/** Whether the targets of a mirror are decided. */
+function isFailing({ inventory }: Snapshot, mirror: SecretMirror): boolean {
+  return !stateOf(mirror).ready && !inventory.isRefused(SECRET.kind);
 }
 
 /** Without a user and password in the address. */

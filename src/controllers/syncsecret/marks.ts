@@ -62,6 +62,28 @@ export function originLabels(namespace: string, name: string): Record<string, st
   };
 }
 
+/** What the API server accepts as namespace and name, with a `/` between them. A tenant can write any text into an annotation. */
+const PLACE = /^[a-z0-9][a-z0-9.-]*\/[a-z0-9][a-z0-9.-]*$/;
+
+/**
+ * `<namespace>/<name>` of the tenant's SyncSecret that an object in the management cluster comes from, for people. Without the annotation
+ * (on Secrets, and on copies of KubeLB) long names are shortened, as in the labels.
+ */
+export function originPlace({
+  labels,
+  annotations,
+}: {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}): string | undefined {
+  const mark = annotations[ORIGIN_ANNOTATION] ?? '';
+  const marked = mark.slice(mark.indexOf('/') + 1);
+  if (PLACE.test(marked)) return marked;
+  const namespace = labels[ORIGIN_LABELS.namespace] ?? labels[ORIGIN_LABELS.documentedNamespace];
+  const labelled = `${namespace ?? ''}/${labels[ORIGIN_LABELS.name] ?? ''}`;
+  return PLACE.test(labelled) ? labelled : undefined;
+}
+
 /** Which object the marks of a SyncSecret name. */
 export type Origin = 'none' | 'itself' | 'another';
 

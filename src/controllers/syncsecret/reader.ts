@@ -35,7 +35,7 @@ import {
 } from './api.ts';
 import { SYNC_SECRET } from './kind.ts';
 import { MANAGER_CONTROLLER, ManagerReconciler } from './manager-reconciler.ts';
-import { COPY_LABEL, COPY_OF_SYNC_SECRET, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
+import { COPY_LABEL, COPY_OF_SYNC_SECRET, originPlace, SECRET_ANNOTATION, SOURCE_VERSION_ANNOTATION } from './marks.ts';
 import { ruleOf, type SyncSecretRule } from './rule.ts';
 import { SyncSecrets } from './sync-secrets.ts';
 
@@ -59,12 +59,15 @@ class SyncSecretReader implements RuleReader {
   readonly ruleNames = 'SyncSecrets';
   readonly reconciler: ManagerReconciler;
   readonly #cluster: string;
+  /** A manager serves SyncSecrets of this cluster. */
+  #hasManager = false;
   readonly #lists = new KeyLists();
   /** Rules of the manager. */
   readonly #managed: SyncSecrets;
   /** All, by `<namespace>/<name>`. */
   readonly #all = new Map<string, SyncSecretRule>();
-  #hasTenant = false;
+  /** The namespaces of the management cluster that the SyncSecrets of this one are copied to. */
+  readonly #propagatedTo = new Set<string>();
 
   constructor({ api, inventory, now }: ReaderContext) {
     this.#cluster = api.cluster;
@@ -96,7 +99,8 @@ class SyncSecretReader implements RuleReader {
   #put(item: KubeObject): void {
     const rule = ruleOf(item, this.#lists);
     this.#all.set(`${rule.metadata.namespace}/${rule.metadata.name}`, rule);
-    this.#hasTenant ||= rule.propagated !== undefined;
+    if (rule.propagated !== undefined) this.#propagatedTo.add(rule.propagated);
+    this.#hasManager ||= isManaged(rule);
     this.#managed.store.put(item);
   }
 
@@ -117,22 +121,34 @@ class SyncSecretReader implements RuleReader {
     return [];
   }
 
-  /** Of a SyncSecret whose Secret is not in this cluster, or has no name yet. */
+  /** What becomes of a SyncSecret whose Secret is not in this cluster, or has no name yet. */
   notesOf(object: ResourceKey): readonly string[] {
     const { kind, namespace, name } = parseResourceKey(object);
     const rule = kind === SYNC_SECRET_KIND ? this.#all.get(`${namespace}/${name}`) : undefined;
     if (rule === undefined || isManaged(rule)) return [];
-    const place = rule.propagated ?? (this.#hasTenant ? 'the tenant’s namespace' : undefined);
-    if (place !== undefined)
-      return [`is copied to ${place} of the management cluster, which this command does not read`];
-    return [
-      'gets a Secret named by its uid when it is created: in this cluster, or in the management cluster if this is a tenant cluster',
-    ];
+    const { propagated } = rule;
+    if (propagated !== undefined)
+      return [
+        `is copied to namespace ${propagated} of the management cluster, and the Secret there gets its content; this command does not read that cluster`,
+      ];
+    return [this.#fateOf(namespace)];
+  }
+
+  /** What becomes of a SyncSecret that no program has served. The others show what this cluster is. */
+  #fateOf(namespace: string): string {
+    const here = `becomes a Secret in namespace ${namespace} of this cluster; its name is the uid that the SyncSecret gets when it is created`;
+    // With both programs in one cluster, the manager has the namespaces of the copies.
+    if (this.#hasManager && (this.#propagatedTo.size === 0 || this.#propagatedTo.has(namespace))) return here;
+    const [place, ...others] = this.#propagatedTo;
+    if (place === undefined)
+      return `${here}. If this is a tenant cluster, it is copied to the management cluster instead, and becomes a Secret there`;
+    const where = others.length === 0 ? `namespace ${place}` : 'the tenant’s namespace';
+    return `is copied to ${where} of the management cluster, and becomes a Secret there; this command does not read that cluster`;
   }
 
   async status(snapshot: Snapshot, isIncluded: (namespace: string) => boolean): Promise<ControllerStatus> {
     const included = [...this.#all.values()].filter(({ metadata }) => isIncluded(metadata.namespace ?? ''));
-    const failing = included.filter((rule) => isManaged(rule) && !stateOf(rule).ready);
+    const failing = included.filter((rule) => isFailing(snapshot, rule));
     await snapshot.settle(failing.map((rule) => this.#keyOf(rule)));
     return {
       system: SYSTEM,
@@ -156,7 +172,7 @@ class SyncSecretReader implements RuleReader {
       kind: SYNC_SECRET_KIND,
       namespace,
       name,
-      source: `syncsecret ${namespace}/${name}`,
+      source: this.#sourceOf(snapshot, rule),
       destinations: [
         rule.propagated === undefined
           ? `secret ${namespace}/${uid}`
@@ -165,8 +181,16 @@ class SyncSecretReader implements RuleReader {
       ...state,
       lastSyncTime: state.ready ? (rule.status.conditions?.[0]?.lastTransitionTime ?? null) : null,
       copies: hasSecret ? [copyOf(snapshot, secret)] : [],
-      failing: state.ready || !isHere ? [] : failingOf(snapshot, key),
+      failing: isFailing(snapshot, rule) ? failingOf(snapshot, key) : [],
     };
+  }
+
+  /** The SyncSecret of the user: for a copy, that of the tenant. */
+  #sourceOf({ inventory }: Snapshot, { metadata, origin }: SyncSecretRule): string {
+    const { namespace = '', name } = metadata;
+    const observed = inventory.objects.get(resourceKey(this.#cluster, SYNC_SECRET_KIND, namespace, name));
+    const tenants = origin === 'another' && observed !== undefined ? originPlace(observed) : undefined;
+    return tenants === undefined ? `syncsecret ${namespace}/${name}` : `syncsecret ${tenants} in tenant`;
   }
 
   /** Secrets without their SyncSecret, and SyncSecrets of the synchronizer without their Secret. */
@@ -194,7 +218,11 @@ class SyncSecretReader implements RuleReader {
     }
     await snapshot.decide(unclaimed.map(({ key }) => key));
     for (const { key, owner } of unclaimed) {
-      const why = this.#all.has(ruleName(owner)) ? 'its SyncSecret was created again' : 'its SyncSecret does not exist';
+      const observed = inventory.objects.get(key);
+      const tenants = observed === undefined ? undefined : originPlace(observed);
+      const whose = tenants === undefined ? '' : ` (of ${tenants} in tenant)`;
+      const what = this.#all.has(ruleName(owner)) ? 'was created again' : 'does not exist';
+      const why = `its SyncSecret${whose} ${what}`;
       const reason = `${why}; ${orphanNote(snapshot, key)}`;
       orphans.push({ system: SYSTEM, ...copyOf(snapshot, key), owner: ruleName(owner), reason });
     }
@@ -214,6 +242,11 @@ function isManaged({ metadata, origin, propagated, status }: SyncSecretRule): bo
   if (origin === 'another') return true;
   if (propagated !== undefined || metadata.uid.startsWith('new ')) return false;
   return metadata.finalizers.includes(SYNC_SECRET_FINALIZER) || status.phase !== undefined;
+}
+
+/** Whether the Secret of a SyncSecret is decided, to say what is wrong. */
+function isFailing({ inventory }: Snapshot, rule: SyncSecretRule): boolean {
+  return isManaged(rule) && !stateOf(rule).ready && !inventory.isRefused(SECRET.kind);
 }
 
 function copyOf(snapshot: Snapshot, key: ResourceKey): CopyStatus {

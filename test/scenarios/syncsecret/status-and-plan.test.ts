@@ -4,9 +4,10 @@ import { after, afterEach, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
+import { requestToken } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { runProgram } from '../cli/program.ts';
-import { OFFERED, secretPath, SyncSecretScene, syncSecretPath } from './support.ts';
+import { OFFERED, pathOf, secretPath, SyncSecretScene, syncSecretPath } from './support.ts';
 
 let scene: SyncSecretScene;
 before(async () => (scene = await SyncSecretScene.open()));
@@ -26,6 +27,34 @@ async function report(plane: ControlPlane, ...args: readonly string[]): Promise<
   return JSON.parse(stdout);
 }
 
+/** The kubeconfig of somebody who may list nothing but SyncSecrets. */
+async function onlySyncSecrets(plane: ControlPlane): Promise<string> {
+  const account = { namespace: 'default', name: 'only-syncsecrets' };
+  const { name } = account;
+  const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name } };
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name };
+  await plane.api.apply([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: account },
+    {
+      ...rbac,
+      kind: 'ClusterRole',
+      rules: [{ apiGroups: ['kubelb.k8c.io'], resources: ['syncsecrets'], verbs: ['list'] }],
+    },
+    {
+      ...rbac,
+      kind: 'ClusterRoleBinding',
+      roleRef,
+      subjects: [{ kind: 'ServiceAccount', ...account }],
+    },
+  ]);
+  const token = await requestToken(plane.api, account.namespace, name);
+  using client = plane.client({ token });
+  const list = async (): Promise<boolean> =>
+    (await client.raw('GET', '/apis/kubelb.k8c.io/v1alpha1/syncsecrets?limit=1')).status === 200;
+  await waitFor(list, { message: 'the permissions to be in force' });
+  return await plane.writeKubeconfig({ token });
+}
+
 const ruleOf = ({ rules }: Json, name: string): Json => rules.find((rule: Json) => rule.name === name);
 
 describe('status', () => {
@@ -43,13 +72,70 @@ describe('status', () => {
     const own = ruleOf(here, 'seen');
     assert.deepEqual(own.destinations, [`syncsecret ${place} in management`]);
     assert.deepEqual([own.system, own.state, own.ready, own.reason], ['syncsecret', 'Synced', true, 'Synced']);
+    assert.equal(own.source, 'syncsecret default/seen');
     const remote = ruleOf(there, object.metadata.uid);
+    assert.equal(remote.source, 'syncsecret default/seen in tenant');
     assert.deepEqual([remote.state, remote.ready], ['Synced', true]);
     assert.deepEqual(
       remote.copies.map(({ kind, name }: Json) => [kind, name]),
       [['Secret', secret.metadata.name]],
     );
     assert.deepEqual([here.orphans, there.orphans], [[], []]);
+  });
+
+  it('names the SyncSecret of the tenant: in full, for a copy of KubeLB as in its labels, and for an orphan', async () => {
+    const { tenant, ccm, manager } = await scene.running();
+    const api = scene.managementApi;
+    const long = `long-${'n'.repeat(80)}`;
+    const named = await scene.create('default', long, { a: 'one' });
+    const lost = await scene.create('default', 'lost', { a: 'one' });
+    const { copy } = await scene.arrived(tenant, named, { a: 'one' });
+    const left = await scene.arrived(tenant, lost, { a: 'one' });
+    await scene.phase(copy, 'Synced', { api });
+    const seen = (): Promise<Json> => report(scene.clusters.managementPlane, '-n', tenant.namespace);
+    assert.equal(ruleOf(await seen(), copy.metadata.name).source, `syncsecret default/${long} in tenant`);
+    await Promise.all([ccm.kill9(), manager.kill9()]);
+    await api.patch(pathOf(copy), { metadata: { annotations: { 'keyferry.dev/origin': null } } });
+    // Without its owner reference, so that the garbage collector leaves it.
+    await api.patch(pathOf(left.secret), { metadata: { ownerReferences: null } });
+    await api.patch(pathOf(left.copy), { metadata: { finalizers: null } });
+    await api.delete(pathOf(left.copy));
+    await waitFor(async () => (await api.find(pathOf(left.copy))) === undefined, { message: 'the copy to be gone' });
+    const { rules, orphans } = await seen();
+    const label = copy.metadata.labels['kubelb.k8c.io/origin-name'];
+    assert.equal(ruleOf({ rules }, copy.metadata.name).source, `syncsecret default/${label} in tenant`);
+    assert.deepEqual(
+      orphans.map(({ name, reason }: Json) => [name, reason]),
+      [
+        [
+          left.secret.metadata.name,
+          'its SyncSecret (of default/lost in tenant) does not exist; Keyferry will delete it',
+        ],
+      ],
+    );
+  });
+
+  it('shows without the permission to list Secrets what the SyncSecrets say, and what is missing', async () => {
+    const { tenant } = await scene.running();
+    const unfit = await scene.create('default', 'unfit', { 'tls.crt': 'x' }, { type: 'kubernetes.io/tls' });
+    await scene.phase(unfit, 'Failed');
+    const copy = await scene.findCopy(tenant, unfit);
+    for (const plane of [scene.clusters.tenantPlane, scene.clusters.managementPlane]) {
+      const kubeconfig = await onlySyncSecrets(plane);
+      const { code, stdout, stderr } = await runProgram(['status', '--kubeconfig', kubeconfig]);
+      assert.equal(code, 0, stderr);
+      const name = plane === scene.clusters.tenantPlane ? 'unfit' : copy.metadata.name;
+      const line = stdout.split('\n').find((one) => one.startsWith('syncsecret ') && one.includes(name));
+      assert.match(line ?? stdout, / Failed +False +\? +never +SyncFailed: .*data\[tls\.key\]/);
+      assert.match(
+        stdout,
+        /^Secrets are not included, so neither copies nor problems of single copies are shown: .*403/m,
+      );
+      assert.doesNotMatch(stdout, /^ORPHAN/m);
+      const json = await runProgram(['status', '-n', 'default', '-o', 'json', '--kubeconfig', kubeconfig]);
+      assert.equal(json.code, 0, json.stderr);
+      for (const { copies, failing } of JSON.parse(json.stdout).rules) assert.deepEqual([copies, failing], [[], []]);
+    }
   });
 
   it('has a Secret whose SyncSecret is gone as an orphan', async () => {
@@ -146,8 +232,19 @@ describe('plan', () => {
     return JSON.parse(stdout);
   };
 
+  const planned = async (plane: ControlPlane, text: string): Promise<string> =>
+    (await runProgram(['plan', '-', '--kubeconfig', plane.kubeconfigPath], text)).stdout;
+
+  it('says of the first SyncSecret of a cluster what becomes of it in either kind of cluster', async () => {
+    const text = await planned(scene.clusters.tenantPlane, manifest('first', { stringData: { a: 'x' } }));
+    assert.match(
+      text,
+      /becomes a Secret in namespace default of this cluster; .* If this is a tenant cluster, it is copied/,
+    );
+  });
+
   it('shows the change of a Secret, and what becomes of a new SyncSecret and of one of a tenant', async () => {
-    await scene.running();
+    const { tenant } = await scene.running();
     const api = scene.managementApi;
     const object = await scene.create('default', 'planned', { a: 'one' }, {}, api);
     await scene.made(object, { a: 'one' });
@@ -166,10 +263,17 @@ describe('plan', () => {
       ['replace'],
     );
     const added = await plan(managementPlane, manifest('new', { stringData: { a: 'x' } }));
-    assert.match(added.notes[0].note, /named by its uid/);
+    assert.match(added.notes[0].note, /^becomes a Secret in namespace default of this cluster; its name is the uid/);
     const propagated = await scene.create('default', 'propagated', { a: 'one' });
     await scene.phase(propagated, 'Synced');
     const tenants = await plan(tenantPlane, manifest('propagated', { data: scene.data({ a: 'two' }) }));
-    assert.match(tenants.notes[0].note, /is copied to tenant-\S+ of the management cluster/);
+    const { namespace } = tenant;
+    assert.match(tenants.notes[0].note, new RegExp(`^is copied to namespace ${namespace} of the management cluster, `));
+    const next = await planned(tenantPlane, manifest('next', { stringData: { a: 'x' } }));
+    assert.equal(
+      next,
+      `SyncSecret default/next: is copied to namespace ${namespace} of the management cluster, and becomes a Secret there; this command does not read that cluster\n\n` +
+        'No copy in this cluster would be created, updated or deleted.\n',
+    );
   });
 });

@@ -59,8 +59,8 @@ export function factsFrom(
   return { source, reader };
 }
 
-/** Whether the rule would be listed if it existed. */
+/** Whether the rule would be listed if it existed. Where its own kind cannot be listed, its reader reports no orphans. */
 function wouldBeListed(inventory: Inventory, rule: RuleKey): boolean {
   const kinds = [...inventory.reaches.keys()].filter((kind) => kind !== 'Namespace');
-  return kinds.every((kind) => inventory.isListed(kind, namespaceOf(rule)));
+  return kinds.every((kind) => inventory.isRefused(kind) || inventory.isListed(kind, namespaceOf(rule)));
 }

@@ -85,9 +85,14 @@ export class Inventory {
     return extent === 'cluster' || extent === 'not installed';
   }
 
+  /** Whether the permissions of the caller allow no list of a kind. */
+  isRefused(kind: string): boolean {
+    return this.reaches.get(kind)?.extent === 'refused';
+  }
+
   /** Whether all objects of a kind in a namespace are known. */
   isListed(kind: string, namespace: string): boolean {
-    return this.isWhole(kind) || namespace === this.#home;
+    return this.isWhole(kind) || (namespace === this.#home && !this.isRefused(kind));
   }
 
   /** Whether a namespace exists, or may exist without being listed. */
