@@ -7,6 +7,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 
+import { findControllerCommand } from '../../../src/config/commands.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
@@ -33,6 +34,7 @@ const POLICY = ['secret/*', 'mongodb/creds/*', 'sys/leases/revoke']
 
 const postgres = findPostgres();
 const resources = new AsyncDisposableStack();
+const PROCESS = { env: {}, hostname: 'host', uniqueId: 'u1' };
 /** Values that a reader replaces: addresses and credentials. */
 const replacements: Record<string, string> = {};
 let plane: ControlPlane;
@@ -187,28 +189,44 @@ for (const page of PAGES) {
   });
 }
 
-it('the Pod of the Deployment meets the Pod Security Standard `restricted`', async () => {
-  const page = readFileSync(new URL('docs/operations.md', ROOT), 'utf8');
-  const block = codeBlocks(page).find(({ text }) => text.includes('kind: Deployment'));
-  const { metadata, spec } = parse(block?.text ?? '').spec.template;
+it('the Pods of the Deployments meet the Pod Security Standard `restricted`, with arguments and ServiceAccounts that exist', async () => {
+  const deployments = PAGES.flatMap((page) => codeBlocks(readFileSync(new URL(page, ROOT), 'utf8')))
+    .filter(({ text }) => text.includes('kind: Deployment'))
+    .map(({ text }) => parse(text));
+  const objects = globSync('deploy/*.yaml', { cwd: ROOT.pathname }).flatMap((file) =>
+    parseAllDocuments(readFileSync(new URL(file, ROOT), 'utf8')).map((document) => document.toJS()),
+  );
+  const places = objects
+    .filter(({ kind }) => kind === 'ServiceAccount')
+    .map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
+  const accounts = new Set(places);
   const namespace = 'restricted';
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   await plane.api.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } });
-  await plane.api.create({
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: { name: spec.serviceAccountName, namespace },
-  });
-  const pod = (podSpec: object) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { ...metadata, name: 'keyferry', namespace },
-    spec: podSpec,
-  });
-  const [container] = spec.containers;
-  const unsafe = { ...spec, containers: [{ ...container, securityContext: {} }] };
-  await assert.rejects(plane.api.create(pod(unsafe)), /PodSecurity/);
-  await plane.api.create(pod(spec));
+  assert.deepEqual(
+    deployments.map(({ metadata }) => metadata.name),
+    ['keyferry', 'keyferry-syncsecret-manager', 'keyferry-syncsecret-ccm'],
+  );
+  for (const deployment of deployments) {
+    const { metadata, spec } = deployment.spec.template;
+    const { name } = deployment.metadata;
+    assert.ok(accounts.has(`${deployment.metadata.namespace}/${spec.serviceAccountName}`), name);
+    const account = { name: spec.serviceAccountName, namespace };
+    await plane.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: account });
+    const pod = (podSpec: object) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { ...metadata, name, namespace },
+      spec: podSpec,
+    });
+    const [container] = spec.containers;
+    const unsafe = { ...spec, containers: [{ ...container, securityContext: {} }] };
+    await assert.rejects(plane.api.create(pod(unsafe)), /PodSecurity/, name);
+    await plane.api.create(pod(spec));
+    const [command, ...flags] = container.args;
+    assert.doesNotThrow(() => findControllerCommand(command)?.configure(flags, PROCESS), name);
+    assert.ok(findControllerCommand(command), name);
+  }
 });
 
 failOnLeaks();
