@@ -51,9 +51,8 @@ const LACKS: Readonly<Record<string, Lack>> = {
       }),
   },
   namespace: {
-    // As for one that is being deleted.
-    phase: 'Failed',
-    reason: 'NamespaceTerminating',
+    phase: 'Pending',
+    reason: 'NamespaceNotFound',
     take: () => Promise.resolve(),
     give: ({ namespace }) => scene.managementApi.createNamespaces([namespace]),
   },

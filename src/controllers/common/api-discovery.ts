@@ -18,12 +18,14 @@ export interface AwaitedApi {
   readonly controller: string;
   /** For the log: how to install the API. */
   readonly notInstalled: string;
+  /** Most clusters do not have it. */
+  readonly isOptional?: boolean;
   readonly log: Log;
 }
 
 /** Settles when the API is served. @throws the reason of `signal` */
 export async function apiInstalled(
-  { api, path, controller, notInstalled, log }: AwaitedApi,
+  { api, path, controller, notInstalled, isOptional = false, log }: AwaitedApi,
   signal: AbortSignal,
 ): Promise<void> {
   const backoff = new KeyedBackoff({ baseMs: RETRY_MS, maxMs: INTERVAL_MS });
@@ -37,7 +39,8 @@ export async function apiInstalled(
       const problem = missing ? 'missing' : String(error);
       if (logged !== problem) {
         const fields = { controller, path, ...(missing ? { advice: notInstalled } : { error }) };
-        log.warn(missing ? 'API is not installed, waiting for it' : 'API discovery failed, retrying', fields);
+        const level = missing && isOptional ? 'info' : 'warn';
+        log[level](missing ? 'API is not installed, waiting for it' : 'API discovery failed, retrying', fields);
         logged = problem;
       }
       if (missing) backoff.reset(path);

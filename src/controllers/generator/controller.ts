@@ -136,7 +136,7 @@ class Generator implements Controller {
     const { cluster, config, log, namespace: ownNamespace } = this.#context;
     const { api } = cluster;
     const path = `/apis/${ESO_GROUP}`;
-    const awaited = { api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, log };
+    const awaited = { api, path, controller: GENERATOR, notInstalled: ESO_ADVICE, isOptional: true, log };
     for (let isTold = false; ;) {
       await apiInstalled(awaited, signal);
       let waitMs = DISCOVERY_RETRY_MS;

@@ -111,7 +111,8 @@ for (const [title, fault] of [
       /kubectl patch crd secretmirrors\.mirrors\.kts\.studio --type json -p '.*"path":"\/spec\/conversion"/;
     await waitFor(async () => command.test((await keyferry.probe('/readyz')).text), { message: () => keyferry.output });
     assert.equal(await keyferry.isReady(), false);
-    const advised = await waitFor(() => keyferry.logs().find(({ advice }) => advice !== undefined), {
+    const isAdvice = ({ advice, watch }: Json): boolean => advice !== undefined && watch !== undefined;
+    const advised = await waitFor(() => keyferry.logs().find((line) => isAdvice(line)), {
       message: () => keyferry.output,
     });
     assert.match(advised?.advice, command);
