@@ -71,7 +71,9 @@ it('an operator that starts without the CRD logs once how to install it', async 
   await waitFor(async () => (await scene.api.find(DEFINITION)) === undefined, { message: () => scene.tail() });
   await using keyferry = await Keyferry.start({ kubeconfig: scene.plane.kubeconfigPath });
   const waits = (): ReturnType<typeof keyferry.logs> =>
-    keyferry.logs().filter(({ msg }) => msg === 'API is not installed, waiting for it');
+    keyferry
+      .logs()
+      .filter(({ msg, controller }) => msg === 'API is not installed, waiting for it' && controller === 'mirrors');
   await waitFor(() => waits().length > 0, { message: () => keyferry.output });
   await keyferry.ready();
   await replicates('started-without');
