@@ -103,7 +103,8 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     metrics,
     onRollback,
   });
-  using until = anySignal(signal, rollback.signal);
+  const ended = new AbortController();
+  using until = anySignal(signal, rollback.signal, ended.signal);
   await using server = new StatusServer(log);
   await listen(server, config, metrics, operator);
   try {
@@ -111,6 +112,8 @@ async function runUntil(config: Config, env: NodeJS.ProcessEnv, log: Log, signal
     if (elector !== undefined) await lead(elector, operator, until.signal);
     else await workUntil(operator, until.signal);
   } finally {
+    // A controller that waits for its API would keep the process alive.
+    ended.abort(new Error('the operator has stopped'));
     await operator.stop();
     log.info('stopped');
   }

@@ -51,7 +51,7 @@ const LACKS: Readonly<Record<string, Lack>> = {
       }),
   },
   namespace: {
-    phase: 'Pending',
+    phase: 'Failed',
     reason: 'NamespaceNotFound',
     take: () => Promise.resolve(),
     give: ({ namespace }) => scene.managementApi.createNamespaces([namespace]),

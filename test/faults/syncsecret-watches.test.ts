@@ -36,6 +36,7 @@ beforeEach(async () => {
   object = await scene.create(NAMESPACE, 'one', { a: 'first' });
   chain = await scene.arrived(tenant, object, { a: 'first' });
   await scene.phase(object, 'Synced');
+  await waitFor(() => proxies.every((proxy) => proxy.live(WATCHES).length > 0), { message: 'the watches' });
 });
 afterEach(() => scene.clear());
 after(() => scene.close());

@@ -115,7 +115,7 @@ export function tenantState({ outcome, failure, unreachable, copy }: ChainFacts)
   }
   if (outcome.state === 'waiting') {
     const { reason } = outcome;
-    return reason === 'NamespaceTerminating'
+    return reason === 'NamespaceTerminating' || reason === 'NamespaceNotFound'
       ? { phase: 'Failed', status: 'False', reason, message: publicWait(outcome) }
       : pending({ reason, message: publicWait(outcome) });
   }
