@@ -38,7 +38,10 @@ const rule = z.strictObject({
   kind: z.string().meta({ description: 'Kind of the rule: SecretMirror, Secret or ConfigMap.' }),
   namespace: z.string(),
   name: z.string(),
-  source: z.string().meta({ description: 'secret NAMESPACE/NAME, configmap NAMESPACE/NAME or vault HOST/PATH.' }),
+  source: z.string().meta({
+    description:
+      'secret NAMESPACE/NAME, configmap NAMESPACE/NAME, syncsecret NAMESPACE/NAME, vault HOST/PATH, or the kind and name of the store of an ExternalSecret. “in tenant” after it: an object of the tenant cluster, for a copy in the management cluster.',
+  }),
   destinations: z.array(z.string()).meta({ description: 'As in the rule: patterns, names, or a location in Vault.' }),
   state: z.string().meta({
     description:
