@@ -4,19 +4,14 @@
  */
 import type { Controller } from '../../copy/controller.ts';
 import type { NamedQueue } from '../../copy/engine.ts';
-import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';
 import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
-import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
-import { parseJson } from '../../kube/json.ts';
-import type { KubeObject } from '../../kube/api.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
 import { sleep } from '../../runtime/abort.ts';
 import type { Priority } from '../../runtime/queue/keyed-queue-options.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
-import { PatternCache } from '../common/namespace-patterns.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { RuleStore } from '../common/rule-store.ts';
 import { ESO_ADVICE, ESO_GROUP } from './api.ts';
@@ -26,12 +21,11 @@ import { Lanes } from './lanes.ts';
 import { GeneratorMetrics } from './metrics.ts';
 import { GENERATOR } from './name.ts';
 import { NamespacedSinks } from './namespaced-sink.ts';
-import type { StoreSource } from './places.ts';
 import { type Reach, reachOf } from './reach.ts';
-import type { StoreRef, WantedValue } from './requests.ts';
+import type { StoreRef } from './requests.ts';
 import type { Result } from './result.ts';
 import { ServedVersions } from './served-versions.ts';
-import { type CaReference, StoreError, type StoreUser } from './store-spec.ts';
+import { StoreAccess } from './store-access.ts';
 import { Stores } from './stores.ts';
 import { VersionDiagnosis } from './version-diagnosis.ts';
 import { Worker } from './worker.ts';
@@ -62,10 +56,8 @@ class Generator implements Controller {
   readonly #versions: ServedVersions;
   readonly #rules: RuleStore<ExternalSecretRule>;
   readonly #stores: Stores;
-  readonly #vault: VaultDirectAccess;
   readonly #lanes: Lanes;
   readonly #worker: Worker;
-  readonly #patterns = new PatternCache('search');
   #reach: Reach | undefined;
   #mode: ConditionMode = 'unknown';
 
@@ -84,9 +76,6 @@ class Generator implements Controller {
     }));
     this.#stores = new Stores((ref, namespace) => {
       this.#storeChanged(ref, namespace);
-    });
-    this.#vault = vault.directAccess((user) => {
-      this.#enqueue(user.slice(0, user.indexOf(' ')));
     });
     this.#lanes = new Lanes({
       laneOf: (rule) => this.#laneOf(rule),
@@ -111,10 +100,16 @@ class Generator implements Controller {
     this.#worker = new Worker({
       rule: (key) => rules.get(key),
       mode: () => this.#mode,
-      storesOf: (namespace) => this.#storesOf(namespace),
-      userOf: async (namespace, wanted, signal) => await this.#userOf(namespace, wanted, signal),
-      readCa: async (ca, signal) => await this.#readCa(ca, signal),
-      vault: this.#vault,
+      stores: new StoreAccess({
+        cluster,
+        stores: this.#stores,
+        reach: () => this.#reach,
+        environment: config.vault.environment,
+        addresses: vault.addresses,
+      }),
+      vault: vault.directAccess((user) => {
+        this.#enqueue(user.slice(0, user.indexOf(' ')));
+      }),
       book: engine.book,
       writes: new Writes({
         client: new RuleClient({ api: cluster.api, kind, store: rules }),
@@ -250,62 +245,6 @@ class Generator implements Controller {
       if (namespace !== undefined && metadata.namespace !== namespace) continue;
       if (requests.wanted.some(({ store }) => store.kind === kind && store.name === name)) this.#enqueue(key);
     }
-  }
-
-  #storesOf(namespace: string): StoreSource {
-    const { config } = this.#context;
-    if (this.#reach?.stores === true) {
-      return { from: 'stores', get: (ref) => this.#storeOf(ref, namespace) };
-    }
-    const { address: addr, caBundle, tlsServerName, insecureSkipVerify, ...rest } = config.vault.environment;
-    const options = { caBundle, tlsServerName, insecureSkipVerify, namespace: rest.namespace };
-    return { from: 'environment', server: addr === undefined ? undefined : { addr, ...options } };
-  }
-
-  #storeOf(ref: StoreRef, namespace: string): ReturnType<Stores['get']> {
-    if (ref.kind === 'ClusterSecretStore' && this.#reach?.clusterStores !== true) {
-      throw new StoreError('StoreNotFound', 'Keyferry has no permission to list clustersecretstores');
-    }
-    return this.#stores.get(ref, namespace);
-  }
-
-  async #userOf(namespace: string, wanted: readonly WantedValue[], signal: AbortSignal): Promise<StoreUser> {
-    const { cluster, vault } = this.#context;
-    const hasSelector = wanted.some(({ store }) => {
-      const { conditions = [] } = (store.kind === 'ClusterSecretStore' && this.#stores.get(store, namespace)) || {};
-      return conditions.some(({ namespaceSelector }) => namespaceSelector !== undefined);
-    });
-    let labels: StoreUser['labels'] = {};
-    if (hasSelector) {
-      const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
-      const { body } = await cluster.api.request({ method: 'GET', path, signal });
-      labels = (parseJson(body, `the answer to GET ${path}`) as KubeObject).metadata.labels ?? {};
-    }
-    return {
-      namespace,
-      labels,
-      matches: (expression, text) => {
-        const pattern = this.#patterns.get(expression);
-        // ESO refuses such a store.
-        return !('error' in pattern) && pattern.matchesName(text);
-      },
-      mayGetApiTokens: (addr) => {
-        const url = URL.parse(addr);
-        return url !== null && vault.addresses.isNamed(url);
-      },
-    };
-  }
-
-  async #readCa({ kind, namespace, name, key }: CaReference, signal: AbortSignal): Promise<string> {
-    const source = kind === 'Secret' ? SECRET : CONFIG_MAP;
-    const store = this.#context.cluster.store(source);
-    const read = await store.read(store.key(namespace, name), signal);
-    const pem = read?.content.values(source).get(key);
-    if (pem === undefined) {
-      const message = `spec.provider.vault.caProvider: the ${kind} ${namespace}/${name} has no key ${key}`;
-      throw new StoreError('InvalidStore', message);
-    }
-    return pem.utf8();
   }
 
   #recordEvent({ metadata }: ExternalSecretRule, { created, reason, message }: Result): void {

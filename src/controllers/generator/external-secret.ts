@@ -36,7 +36,7 @@ export interface ExternalSecretRule {
   readonly result: Result | undefined;
   /** The condition or the annotation says that values are missing. One of them may be older, because the other could not be written. */
   readonly saysFailure: boolean;
-  /** @see versionOf */
+  /** @see RuleStoreOptions.versionOf */
   readonly version: string;
 }
 
@@ -63,7 +63,7 @@ export function ruleOf(object: KubeObject, all: boolean): ExternalSecretRule | u
   const state = isFailing ? 'failing' : ready?.status === 'True' ? 'ready' : 'other';
   if (!isFailing && created === undefined && !saysFailure) return undefined;
   const { name, namespace, uid, resourceVersion, creationTimestamp, generation } = metadata;
-  // Not our own words: what we write must not cause another run.
+  // Without our own annotation: a write of it must not cause another run.
   const { [RESULT_ANNOTATION]: _, ...settings } = annotations;
   return {
     metadata: { name, ...(namespace !== undefined && { namespace }), uid, resourceVersion, creationTimestamp },

@@ -1,6 +1,6 @@
 /**
  * Finds a property as ESO does: the exact key first, then a path of gjson (github.com/tidwall/gjson) into the JSON of the entry.
- * Only plain paths are followed; what other paths of gjson find is not known.
+ * Only plain paths are followed. The results of other paths of gjson are not known.
  */
 import { isJsonObject, type JsonValue } from '../../vault/json.ts';
 import type { VaultValues } from '../../vault/kv/values.ts';

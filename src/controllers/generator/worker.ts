@@ -18,21 +18,18 @@ import { EntryMaker, type EntryOutcome } from './entry-maker.ts';
 import { type ConditionMode, type ExternalSecretRule, needOf } from './external-secret.ts';
 import type { Settings } from './format.ts';
 import type { GeneratorMetrics } from './metrics.ts';
-import { type Place, type Places, placesOf, type StoreSource } from './places.ts';
-import type { Problem, WantedValue } from './requests.ts';
+import { type Place, type Places, placesOf } from './places.ts';
+import type { Problem } from './requests.ts';
 import { type EntryState, found, recreating, type Result, resultOf, WRONG_ANNOTATION, wrongSetting } from './result.ts';
 import { problemOf } from './run-problems.ts';
-import type { CaReference, StoreUser } from './store-spec.ts';
+import type { StoreAccess } from './store-access.ts';
+import type { StoreUser } from './store-spec.ts';
 import type { Writes } from './writes.ts';
 
 export interface WorkerOptions {
   readonly rule: (key: RuleKey) => ExternalSecretRule | undefined;
   readonly mode: () => ConditionMode;
-  readonly storesOf: (namespace: string) => StoreSource;
-  /** @throws ApiError, ConnectionError */
-  readonly userOf: (namespace: string, wanted: readonly WantedValue[], signal: AbortSignal) => Promise<StoreUser>;
-  /** PEM. @throws ApiError; StoreError if there is no such key */
-  readonly readCa: (ca: CaReference, signal: AbortSignal) => Promise<string>;
+  readonly stores: StoreAccess;
   readonly vault: VaultDirectAccess;
   readonly book: Pick<ClaimBook, 'on'>;
   readonly writes: Writes;
@@ -84,7 +81,7 @@ export class Worker {
   }
 
   async #make(key: RuleKey, rule: ExternalSecretRule, signal: AbortSignal): Promise<RunResult | undefined> {
-    const { storesOf, userOf } = this.#options;
+    const { stores } = this.#options;
     let settings: Settings;
     try {
       settings = settingsOf(rule.annotations);
@@ -98,7 +95,7 @@ export class Worker {
     const failed = newWork();
     let user: StoreUser | undefined;
     try {
-      user = await userOf(namespace, wanted, signal);
+      user = await stores.userOf(namespace, wanted, signal);
     } catch (error) {
       this.#fail(failed, error, `namespace ${namespace}`, signal);
     }
@@ -106,7 +103,7 @@ export class Worker {
       await this.#report(key, rule, failed, failed.problems, signal);
       throw failed.error;
     }
-    const places = placesOf(wanted, storesOf(namespace), user);
+    const places = placesOf(wanted, stores.sourceFor(namespace), user);
     this.#releaseOthers(key, places);
     // A value that was made before and is missing now was deleted: the user reads that before it is made again.
     const dryRun = isMade(rule.result);
@@ -161,10 +158,10 @@ export class Worker {
     work: Work,
     { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
   ): Promise<void> {
-    const { vault, readCa, metrics, log } = this.#options;
+    const { vault, stores, metrics, log } = this.#options;
     const user = `${key} ${place.store}`;
     getOrCreate(this.#users, key, () => new Set()).add(user);
-    const ca = place.ca && (await readCa(place.ca, signal));
+    const ca = place.ca && (await stores.readCa(place.ca, signal));
     const server = { ...place.login.server, ...(ca !== undefined && { caBundle: ca }) };
     const { entries } = await vault.open(user, { server, auth: place.login.auth }, signal);
     const name = key.slice(key.lastIndexOf('/') + 1);

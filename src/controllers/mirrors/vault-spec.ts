@@ -142,9 +142,7 @@ function authOf(block: VaultBlock, context: BlockContext, problems: string[]): V
 
 /** Whether the server may get a token that the API server accepts. */
 function mayGetApiTokens({ addr = '' }: VaultBlock, { vaultAddresses }: BlockContext): boolean {
-  if (vaultAddresses === undefined) return true;
-  const url = URL.parse(addr.trim());
-  return url !== null && vaultAddresses.isNamed(url);
+  return vaultAddresses === undefined || vaultAddresses.isNamedAddress(addr);
 }
 
 function secretRefOf(

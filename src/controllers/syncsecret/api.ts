@@ -20,6 +20,8 @@ export const SYNC_SECRET_CRD_ADVICE = crdAdvice(`${SYNC_SECRET_PLURAL}.${SYNC_SE
 export const SYNC_SECRET_FINALIZER = 'kubelb.k8c.io/lb-finalizer';
 /** The finalizer of KubeLB's program, which Keyferry removes. It differs from the one in KubeLB's documentation. */
 export const ORIGINAL_FINALIZER = 'kubelb.k8c.io/cleanup';
+/** Both: Keyferry removes either when a SyncSecret may go. */
+export const OWN_FINALIZERS: ReadonlySet<string> = new Set([SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER]);
 
 /** Labels on the copies in the management cluster: where the tenant's SyncSecret is. */
 export const ORIGIN_LABELS = {

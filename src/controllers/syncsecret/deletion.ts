@@ -7,7 +7,7 @@ import type { RuleKey } from '../../copy/model/keys.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import { deletionStep } from '../common/deletion.ts';
-import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
+import { OWN_FINALIZERS } from './api.ts';
 import type { Pending } from './pending.ts';
 import type { SyncSecretRule } from './rule.ts';
 import { publicWait, terminatingState } from './status.ts';
@@ -33,8 +33,6 @@ export interface DeletionsOptions {
 const FIRST_TRY_MS = 10_000;
 /** Until the next attempt to write a status, ms. */
 const STATUS_RETRY_MS = 5000;
-
-const OWN_FINALIZERS: ReadonlySet<string> = new Set([SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER]);
 
 export class Deletions {
   readonly #options: DeletionsOptions;

@@ -9,7 +9,7 @@
  * Each program learns from the SyncSecrets alone whether the other one is there.
  */
 import type { RuleKey } from '../../copy/model/keys.ts';
-import { ORIGINAL_FINALIZER, SYNC_SECRET_FINALIZER } from './api.ts';
+import { ORIGINAL_FINALIZER, OWN_FINALIZERS, SYNC_SECRET_FINALIZER } from './api.ts';
 import type { SyncSecretRule } from './rule.ts';
 
 /** The prefix of the tenants' namespaces in a management cluster. In a tenant's cluster the same name has no meaning. */
@@ -114,7 +114,7 @@ export class CcmWait {
     if (object === undefined || object.origin === 'another') return 0;
     const { namespace = '', finalizers, deletionTimestamp } = object.metadata;
     if (object.propagated !== undefined) {
-      const isHeld = finalizers.includes(SYNC_SECRET_FINALIZER) || finalizers.includes(ORIGINAL_FINALIZER);
+      const isHeld = finalizers.some((one) => OWN_FINALIZERS.has(one));
       return deletionTimestamp === undefined || this.#hasCcm || !isHeld ? Infinity : CCM_DELETION_MS;
     }
     if (namespace.startsWith(TENANT_PREFIX) || finalizers.includes(SYNC_SECRET_FINALIZER)) return 0;

@@ -3,13 +3,7 @@ import type { KubeObject, ObjectMeta } from '../../kube/api.ts';
 import { flatText } from '../../runtime/flat-text.ts';
 import { clipped } from '../../runtime/clipped.ts';
 import type { KeyLists } from '../../copy/model/key-lists.ts';
-import {
-  ORIGINAL_FINALIZER,
-  SYNC_SECRET_FINALIZER,
-  type SyncSecret,
-  SYNCED_CONDITION,
-  type SyncSecretStatus,
-} from './api.ts';
+import { OWN_FINALIZERS, type SyncSecret, SYNCED_CONDITION, type SyncSecretStatus } from './api.ts';
 import { type Origin, originOf, PROPAGATED_ANNOTATION } from './marks.ts';
 
 export interface SyncSecretRule {
@@ -40,7 +34,7 @@ export const MORE_FINALIZERS = '…';
 /** Our finalizers are always kept. */
 function keptFinalizers(finalizers: readonly string[]): readonly string[] {
   if (finalizers.reduce((length, one) => length + one.length, 0) <= MAX_FINALIZERS) return finalizers;
-  return [...finalizers.filter((one) => one === SYNC_SECRET_FINALIZER || one === ORIGINAL_FINALIZER), MORE_FINALIZERS];
+  return [...finalizers.filter((one) => OWN_FINALIZERS.has(one)), MORE_FINALIZERS];
 }
 
 export function ruleOf(object: KubeObject, lists: KeyLists): SyncSecretRule {

@@ -9,6 +9,7 @@ import { type RuleEvent, RuleStatuses } from '../common/rule-statuses.ts';
 import { ruleName, RuleStore } from '../common/rule-store.ts';
 import {
   ORIGINAL_FINALIZER,
+  OWN_FINALIZERS,
   SYNC_SECRET_API_VERSION,
   SYNC_SECRET_FINALIZER,
   SYNC_SECRET_KIND,
@@ -107,9 +108,8 @@ export class SyncSecrets {
     const object = this.store.get(rule);
     if (object === undefined) return;
     const removed = annotations.length === 0 ? undefined : Object.fromEntries(annotations.map((key) => [key, null]));
-    const finalizers = [SYNC_SECRET_FINALIZER, ORIGINAL_FINALIZER];
     const whole = await this.#withFinalizers(rule, object, signal);
-    await this.#client.removeFinalizers(whole, finalizers, { annotations: removed }, signal);
+    await this.#client.removeFinalizers(whole, [...OWN_FINALIZERS], { annotations: removed }, signal);
   }
 
   /** The object with all its finalizers, which are replaced as one list. @throws ApiError */

@@ -46,6 +46,12 @@ export class VaultAddresses {
     return this.#patterns.some((pattern) => pattern.matches(url));
   }
 
+  /** As `isNamed`, for the address as a user wrote it. */
+  isNamedAddress(addr: string): boolean {
+    const url = URL.parse(addr.trim());
+    return url !== null && this.isNamed(url);
+  }
+
   /** Why the server may not be called; does not resolve names. */
   problem(url: URL): string | undefined {
     if (this.#patterns.length > 0 && !this.isNamed(url)) {
