@@ -13,6 +13,7 @@ import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import { findPostgres, startPostgres } from '../../servers/postgres.ts';
 import { databaseRole, mountDatabase } from '../../servers/vault-database.ts';
+import { enableKubernetesAuth } from '../../servers/vault-kubernetes.ts';
 import { startVault } from '../../servers/vault.ts';
 import type { VaultServer } from '../../servers/vault.ts';
 import { Keyferry } from '../../support/keyferry.ts';
@@ -95,26 +96,7 @@ async function approle(vault: VaultServer): Promise<Record<'role-id' | 'secret-i
 }
 
 async function kubernetesAuth(vault: VaultServer): Promise<void> {
-  await plane.api.apply([
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'vault', namespace: 'default' } },
-    {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name: 'vault' },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:auth-delegator' },
-      subjects: [{ kind: 'ServiceAccount', name: 'vault', namespace: 'default' }],
-    },
-  ]);
-  const { status } = await plane.api.call('POST', '/api/v1/namespaces/default/serviceaccounts/vault/token', {
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-  });
-  await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
-  await vault.request('POST', 'auth/kubernetes/config', {
-    kubernetes_host: plane.url,
-    kubernetes_ca_cert: plane.caPem,
-    token_reviewer_jwt: status.token,
-    disable_local_ca_jwt: true,
-  });
+  await enableKubernetesAuth(vault, 'kubernetes', plane);
   await vault.request('POST', 'auth/kubernetes/role/vault-reader', {
     bound_service_account_names: ['vault-reader'],
     bound_service_account_namespaces: ['default'],

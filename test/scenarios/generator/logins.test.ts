@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
 import { startVault, type VaultServer } from '../../servers/vault.ts';
+import { enableKubernetesAuth } from '../../servers/vault-kubernetes.ts';
 import type { Json } from '../../support/api.ts';
 import { GeneratorScene, HOME } from './support.ts';
 
@@ -50,27 +51,8 @@ it('an AppRole whose ids are in the store, in one Secret, or in two', async () =
 
 it('a ServiceAccount with an audience; without one its token is not sent', async () => {
   const { vault, plane } = scene;
-  await scene.api.apply([
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } },
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reviewer', namespace: HOME } },
-    {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name: 'reviewer' },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:auth-delegator' },
-      subjects: [{ kind: 'ServiceAccount', name: 'reviewer', namespace: HOME }],
-    },
-  ]);
-  const { status } = await scene.api.call('POST', `/api/v1/namespaces/${HOME}/serviceaccounts/reviewer/token`, {
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-  });
-  await vault.request('POST', 'sys/auth/kubernetes', { type: 'kubernetes' });
-  await vault.request('POST', 'auth/kubernetes/config', {
-    kubernetes_host: plane.url,
-    kubernetes_ca_cert: plane.caPem,
-    token_reviewer_jwt: status.token,
-    disable_local_ca_jwt: true,
-  });
+  await scene.api.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'maker', namespace: HOME } });
+  await enableKubernetesAuth(vault, 'kubernetes', plane);
   await vault.request('POST', 'auth/kubernetes/role/maker', {
     bound_service_account_names: ['maker'],
     bound_service_account_namespaces: [HOME],

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 
+import { enableKubernetesAuth } from '../../servers/vault-kubernetes.ts';
 import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -53,27 +54,7 @@ describe('logins by a ServiceAccount', () => {
         { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader', namespace } },
       ]),
     );
-    const reviewer = { kind: 'ServiceAccount', name: 'vault', namespace: HOME };
-    await mirrors.api.apply([
-      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'vault', namespace: HOME } },
-      {
-        apiVersion: 'rbac.authorization.k8s.io/v1',
-        kind: 'ClusterRoleBinding',
-        metadata: { name: 'vault' },
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:auth-delegator' },
-        subjects: [reviewer],
-      },
-    ]);
-    const { body } = await mirrors.api.raw('POST', `/api/v1/namespaces/${HOME}/serviceaccounts/vault/token`, {
-      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-    });
-    await vault.request('POST', 'sys/auth/team-kube', { type: 'kubernetes' });
-    await vault.request('POST', 'auth/team-kube/config', {
-      kubernetes_host: mirrors.plane.url,
-      kubernetes_ca_cert: mirrors.plane.caPem,
-      token_reviewer_jwt: body.status.token,
-      disable_local_ca_jwt: true,
-    });
+    await enableKubernetesAuth(vault, 'team-kube', mirrors.plane);
     const read = policy({ 'secret/data/app': ['read'], 'secret/metadata/app': ['read'] });
     await vault.request('PUT', 'sys/policies/acl/reader', { policy: read });
     await role('reader', HOME, { audience: 'vault' });

@@ -9,7 +9,7 @@ import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../support/permi
 import type { Tenant } from '../../support/sync-secret-clusters.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { counted } from './counted.ts';
+import { withoutEvents } from './event-permissions.ts';
 import { OFFERED, ORIGINAL_FINALIZER, secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 const FILE = 'rbac-syncsecret-ccm.yaml';
@@ -164,25 +164,7 @@ it('events create, events patch: an event is missing, or its count', async () =>
   const { tenantApi } = scene;
   const object = await create('first');
   await scene.phase(object, 'Synced');
-  const fail = async (): Promise<void> => {
-    await tenantApi.patch(at('first'), { type: 'kubernetes.io/tls' });
-    await scene.phase(object, 'Failed', { message: /tls/ });
-  };
-  const succeed = async (): Promise<void> => {
-    await tenantApi.patch(at('first'), { type: null });
-    await scene.phase(object, 'Synced');
-  };
-  await trial.without(roles.role, 'events create', fail, succeed);
-  await fail();
-  await counted(scene, object, 1, tenantApi);
-  const missing = await trial.take(roles.role, 'events patch');
-  await succeed();
-  await fail();
-  await missing.isRefused();
-  await missing.giveBack();
-  await succeed();
-  await fail();
-  await counted(scene, object, 3, tenantApi);
+  await withoutEvents(trial, roles.role, scene, object, tenantApi);
 });
 
 it('in the management cluster: the tenant reads which one', async () => {

@@ -6,7 +6,7 @@ import type { Json } from '../../support/api.ts';
 import type { Keyferry } from '../../support/keyferry.ts';
 import { NO_STREAMED_LISTS, type Role, roleOf, Trial } from '../../support/permission-trial.ts';
 import { HOME } from '../../support/sync-secret-install.ts';
-import { counted } from './counted.ts';
+import { withoutEvents } from './event-permissions.ts';
 import { secretPath, syncSecretPath, SyncSecretScene } from './support.ts';
 
 const FILE = 'rbac-syncsecret-manager.yaml';
@@ -147,25 +147,7 @@ it('secrets delete: the SyncSecret stays until its Secret can go', async () => {
 it('events create, events patch: an event is missing, or its count', async () => {
   const { managementApi: api } = scene;
   const object = await create('first');
-  const fail = async (): Promise<void> => {
-    await api.patch(at('first'), { type: 'kubernetes.io/tls' });
-    await scene.phase(object, 'Failed', { api, message: /tls/ });
-  };
-  const succeed = async (): Promise<void> => {
-    await api.patch(at('first'), { type: null });
-    await scene.phase(object, 'Synced', { api });
-  };
-  await trial.without(role, 'events create', fail, succeed);
-  await fail();
-  await counted(scene, object, 1, api);
-  const missing = await trial.take(role, 'events patch');
-  await succeed();
-  await fail();
-  await missing.isRefused();
-  await missing.giveBack();
-  await succeed();
-  await fail();
-  await counted(scene, object, 3, api);
+  await withoutEvents(trial, role, scene, object, api);
 });
 
 it('watches: changes are not seen, and it is not ready', async () => {

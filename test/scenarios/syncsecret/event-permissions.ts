@@ -1,0 +1,42 @@
+import type { Json, TestApi } from '../../support/api.ts';
+import type { Role, Trial } from '../../support/permission-trial.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { type SyncSecretScene, syncSecretPath } from './support.ts';
+
+/**
+ * Takes away the permissions for events. Without `create` an event is missing, without `patch` its count.
+ * @param object a synced SyncSecret in the cluster of `api`, where the program writes its events
+ */
+export async function withoutEvents(
+  trial: Trial,
+  role: Role,
+  scene: SyncSecretScene,
+  object: Json,
+  api: TestApi,
+): Promise<void> {
+  const path = syncSecretPath(object.metadata.namespace, object.metadata.name);
+  const fail = async (): Promise<void> => {
+    await api.patch(path, { type: 'kubernetes.io/tls' });
+    await scene.phase(object, 'Failed', { api, message: /tls/ });
+  };
+  const succeed = async (): Promise<void> => {
+    await api.patch(path, { type: null });
+    await scene.phase(object, 'Synced', { api });
+  };
+  const counted = async (count: number): Promise<void> => {
+    await waitFor(async () => (await scene.event(object, 'SyncFailed', undefined, api)).count >= count, {
+      message: `${count} events`,
+    });
+  };
+  await trial.without(role, 'events create', fail, succeed);
+  await fail();
+  await counted(1);
+  const missing = await trial.take(role, 'events patch');
+  await succeed();
+  await fail();
+  await missing.isRefused();
+  await missing.giveBack();
+  await succeed();
+  await fail();
+  await counted(3);
+}
