@@ -1,19 +1,23 @@
 /**
- * The minimum that any program needs for the same writes: plain node:https, 16 kept connections, in a process of its own,
+ * The minimum that any program needs for the same calls: plain node:https or node:http, 16 kept connections, in a process of its own,
  * without watches and decisions. The ratio to it makes figures of two machines comparable.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
 export interface BareCall {
-  readonly method: 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: string;
+  /** An answer with status 404 is expected as well. */
+  readonly maybeAbsent?: boolean;
 }
 
 export interface BareJob {
   readonly url: string;
+  /** Not used for a URL with `http:`. */
   readonly caPem: string;
+  /** Kubernetes and Vault take it as a bearer token. */
   readonly token: string;
   readonly calls: readonly BareCall[];
 }

@@ -1,13 +1,15 @@
 /** The process of the bare client (bare-client.ts). Sends the given calls over 16 kept connections, and reports how long that took. */
-import { Agent, request } from 'node:https';
+import http from 'node:http';
+import https from 'node:https';
 
 import type { BareCall, BareJob, BareResult } from './bare-client.ts';
 
 const SOCKETS = 16;
 
-function send(agent: Agent, job: BareJob, { method, path, body }: BareCall): Promise<void> {
+function send(agent: http.Agent, job: BareJob, { method, path, body, maybeAbsent }: BareCall): Promise<void> {
   return new Promise((resolve, reject) => {
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const { request } = isPlain(job) ? http : https;
     const outgoing = request(
       new URL(path, job.url),
       {
@@ -22,8 +24,9 @@ function send(agent: Agent, job: BareJob, { method, path, body }: BareCall): Pro
       (response) => {
         response.on('error', reject);
         response.on('end', () => {
-          if ((response.statusCode ?? 0) < 300) resolve();
-          else reject(new Error(`bare client: ${method} ${path}: ${response.statusCode}`));
+          const { statusCode = 0 } = response;
+          if (statusCode < 300 || (statusCode === 404 && maybeAbsent === true)) resolve();
+          else reject(new Error(`bare client: ${method} ${path}: ${statusCode}`));
         });
         response.resume();
       },
@@ -33,7 +36,7 @@ function send(agent: Agent, job: BareJob, { method, path, body }: BareCall): Pro
   });
 }
 
-async function run(agent: Agent, job: BareJob): Promise<number> {
+async function run(agent: http.Agent, job: BareJob): Promise<number> {
   const started = performance.now();
   const waiting = job.calls.values();
   const worker = async (): Promise<void> => {
@@ -43,7 +46,7 @@ async function run(agent: Agent, job: BareJob): Promise<number> {
   return performance.now() - started;
 }
 
-async function answer(agent: Agent, job: BareJob): Promise<BareResult> {
+async function answer(agent: http.Agent, job: BareJob): Promise<BareResult> {
   const before = process.cpuUsage();
   try {
     const ms = await run(agent, job);
@@ -54,8 +57,17 @@ async function answer(agent: Agent, job: BareJob): Promise<BareResult> {
   }
 }
 
-let agent: Agent | undefined;
+function isPlain({ url }: BareJob): boolean {
+  return url.startsWith('http:');
+}
+
+function newAgent(job: BareJob): http.Agent {
+  const options = { keepAlive: true, maxSockets: SOCKETS };
+  return isPlain(job) ? new http.Agent(options) : new https.Agent({ ...options, ca: job.caPem });
+}
+
+let agent: http.Agent | undefined;
 process.on('message', (job: BareJob) => {
-  agent ??= new Agent({ keepAlive: true, maxSockets: SOCKETS, ca: job.caPem });
+  agent ??= newAgent(job);
   void answer(agent, job).then((result) => process.send?.(result));
 });

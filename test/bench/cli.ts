@@ -61,6 +61,7 @@ function rowsOf(name: SystemName): string[] {
 }
 
 const ROW_IDS: Readonly<Record<SystemName, readonly string[]>> = {
+  generator: rowsOf('generator'),
   mirrors: rowsOf('mirrors'),
   replicator: rowsOf('replicator'),
   syncsecret: rowsOf('syncsecret'),

@@ -10,6 +10,7 @@ import type { BenchOptions } from './options.ts';
 import { RequestLog } from './request-log.ts';
 import { Subject } from './subject.ts';
 import type { BenchSystem, SystemName } from './system.ts';
+import { generatorSystem } from './systems/generator.ts';
 import { mirrorsSystem } from './systems/mirrors.ts';
 import { replicatorSystem } from './systems/replicator.ts';
 import { syncSecretSystem } from './systems/syncsecret.ts';
@@ -23,6 +24,7 @@ const POLL_MS = 50;
 
 /** A new one for each run, because it may have its own servers. */
 export const SYSTEMS: Readonly<Record<SystemName, () => BenchSystem>> = {
+  generator: generatorSystem,
   mirrors: mirrorsSystem,
   replicator: replicatorSystem,
   syncsecret: syncSecretSystem,

@@ -89,6 +89,23 @@ const RECORDED: Readonly<Record<string, Recorded>> = {
 
 /** The limit depends on the system: the server cannot select the replicator's sources. */
 const MUST_BY_SYSTEM: Readonly<Record<BenchOptions['system'], Readonly<Record<string, Steps<number>>>>> = {
+  generator: {
+    'generate.values': { 0: 5 },
+    'generate.touched': { 0: 2 },
+    'generate.reads': { 0: 1 },
+    'generate.vault-writes': { 0: 1 },
+    'generate.writes': { 0: 2 },
+    'generate.rss': { 0: 85 },
+    'generate.private': { 0: 40 },
+    'generate-ready.each': { 0: 2 },
+    'generate-healed.writes': { 0: 0 },
+    'generate-healed.vault': { 0: 0 },
+    'generate-restart.writes': { 0: 0 },
+    'generate-restart.vault': { 0: 0 },
+    'generate-login.values': { 0: 5 },
+    'generate-login.logins': { 0: 1 },
+    'generate-v1beta1.writes': { 0: 3 },
+  },
   mirrors: { 'nothing.read': { 0: 4 }, 'restart.read': { 0: 2, 100_000: 4 } },
   replicator: { 'nothing.read': { 0: 8, 100_000: 60 }, 'restart.read': { 0: 6, 100_000: 60 } },
   syncsecret: {},

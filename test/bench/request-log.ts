@@ -12,14 +12,22 @@ interface AuditEvent {
   readonly stage: string;
   readonly verb: string;
   readonly user?: { readonly username?: string };
-  readonly objectRef?: { readonly resource?: string; readonly subresource?: string };
+  readonly objectRef?: {
+    readonly resource?: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+  };
   readonly requestURI: string;
+  readonly stageTimestamp: string;
 }
 
 export class RequestLog {
   readonly #lines: GrownLines;
   readonly #user: string;
   #counts = new Map<string, number>();
+  /** By `verb resource[/subresource]`, then by object. */
+  #times = new Map<string, Map<string, number>>();
   #lastCallAt = 0;
 
   /** @param user whose requests count */
@@ -32,11 +40,18 @@ export class RequestLog {
   reset(): void {
     this.#read();
     this.#counts = new Map();
+    this.#times = new Map();
   }
 
   counts(): RequestCounts {
     this.#read();
     return this.#counts;
+  }
+
+  /** The time of the last such request about each object: wall clock, ms, by `namespace/name`. */
+  timesOf(what: string): ReadonlyMap<string, number> {
+    this.#read();
+    return this.#times.get(what) ?? new Map();
   }
 
   /** `performance.now()` of the last request that is not a watch. */
@@ -52,15 +67,19 @@ export class RequestLog {
   #take(line: string): void {
     // Most lines belong to other users. This test is cheaper than parsing them.
     if (!line.includes(`"username":"${this.#user}"`)) return;
-    const { stage, verb, user, objectRef, requestURI } = JSON.parse(line) as AuditEvent;
+    const { stage, verb, user, objectRef, requestURI, stageTimestamp } = JSON.parse(line) as AuditEvent;
     if (user?.username !== this.#user) return;
     // A watch is counted when it opens, because it may never end.
     if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return;
-    const { resource, subresource } = objectRef ?? {};
+    const { resource, subresource, namespace, name } = objectRef ?? {};
     const what =
       resource === undefined ? (requestURI.split('?')[0] ?? '') : [resource, subresource].filter(Boolean).join('/');
     const key = `${verb} ${what}`;
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+    if (namespace !== undefined && name !== undefined) {
+      const times = this.#times.get(key) ?? new Map<string, number>();
+      this.#times.set(key, times.set(`${namespace}/${name}`, Date.parse(stageTimestamp)));
+    }
     if (verb !== 'watch' && resource !== LEASES) this.#lastCallAt = performance.now();
   }
 }

@@ -6,7 +6,7 @@ import type { BenchOptions } from './options.ts';
 import type { Row } from './rows.ts';
 import type { Fleet } from './workload.ts';
 
-export type SystemName = 'mirrors' | 'replicator' | 'syncsecret' | 'vault';
+export type SystemName = 'generator' | 'mirrors' | 'replicator' | 'syncsecret' | 'vault';
 
 /** What a system is installed on. */
 export interface Ground {

@@ -58,6 +58,11 @@ export class VaultLog {
     return this.#matching(({ operation, path }) => operation !== 'read' && !path.startsWith('auth/'));
   }
 
+  /** Of all calls. */
+  get count(): number {
+    return this.#matching(() => true).length;
+  }
+
   /** All calls as `count operation mount/kind`, the most frequent first. */
   describe(): string {
     const counts = new Map<string, number>();

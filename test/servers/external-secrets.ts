@@ -45,6 +45,12 @@ export async function esoCrds(): Promise<string> {
   return stdout;
 }
 
+/** Edits the CRDs: they serve v1beta1 in the place of v1. */
+export function onlyV1beta1(yaml: string): string {
+  const served = { true: 'false', false: 'true' };
+  return yaml.replaceAll(/^ {4}served: (true|false)$/gm, (_, is: 'true' | 'false') => `    served: ${served[is]}`);
+}
+
 /** Starts ESO. The CRDs must be installed. */
 export async function startExternalSecrets(
   plane: Pick<ControlPlane, 'kubeconfigPath'>,

@@ -213,6 +213,8 @@ describe('another start', () => {
       spec: { target: { name: 'stuck', ...FAILING } },
     });
     await created('stuck', SUCCESS);
+    // The annotation is the last write.
+    await scene.says('stuck', 'Success');
     await scene.operator.stop();
     const { [RESULT]: text } = (await scene.api.get(scene.path('stuck'))).metadata.annotations;
     await scene.externalSecret('meanwhile', [{ key: 'app/meanwhile', property: 'password' }]);

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 
+import { onlyV1beta1 } from '../../servers/external-secrets.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, STORE } from './support.ts';
 
@@ -15,12 +16,6 @@ before(async () => {
   await scene.launch();
 });
 after(() => scene?.close());
-
-/** Serves v1beta1 in the place of v1. */
-function onlyV1beta1(yaml: string): string {
-  const served = { true: 'false', false: 'true' };
-  return yaml.replaceAll(/^ {4}served: (true|false)$/gm, (_, is: 'true' | 'false') => `    served: ${served[is]}`);
-}
 
 async function makes(name: string): Promise<void> {
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }]);

@@ -1,0 +1,232 @@
+/**
+ * The rows of the generator, in the order of measurement. Values are timed from the last status that says "failing" to the last write in
+ * Vault's audit log; the annotation that makes ESO look again, from the write of its value to the audit log of the API server.
+ */
+import { OverdueError } from './copy-tracker.ts';
+import type { Environment } from './environment.ts';
+import { entryOf, FAILING, failingPlaces, keyOf, type Login } from './generator-load.ts';
+import { BY_SCRIPT, type GeneratorWork } from './generator-work.ts';
+import { writesIn } from './request-log.ts';
+import { describe, type Figure, type Row, seconds } from './rows.ts';
+import { mostOfOnePath } from './vault-log.ts';
+import { targetNamespaces } from './workload.ts';
+
+const LOOK_MS = 20;
+const KIB_PER_MIB = 1024;
+/** The same ones in all rows about tokens. */
+const TOKEN = 'token';
+
+export function generatorRows(work: GeneratorWork): Row[] {
+  return [
+    { id: 'generate-ready', always: true, measure: async (environment) => await ready(work, environment) },
+    { id: 'generate', always: true, measure: async (environment) => await generate(work, environment) },
+    { id: 'generate-healed', always: true, measure: async (environment) => await healed(work, environment) },
+    { id: 'generate-restart', measure: async (environment) => await restart(work, environment) },
+    { id: 'generate-login', measure: async (environment) => await login(work, environment) },
+    { id: 'generate-v1beta1', measure: async (environment) => await v1beta1(work, environment) },
+  ];
+}
+
+/** Private memory after a start beside a tenth of the ready ExternalSecrets, and beside all. */
+async function ready(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
+  const { unrelated } = environment.options;
+  const few = Math.floor(unrelated / 10);
+  await work.createReady(0, few);
+  const before = await startedMiB(environment);
+  await environment.stop();
+  await work.createReady(few, unrelated);
+  const after = await startedMiB(environment);
+  return [
+    {
+      id: 'generate-ready.private',
+      title: `start beside ${unrelated} ready ExternalSecrets: peak private memory`,
+      value: after,
+      unit: 'MiB',
+    },
+    {
+      id: 'generate-ready.each',
+      title: '… each of them',
+      value: ((after - before) * KIB_PER_MIB) / (unrelated - few),
+      unit: 'kB',
+      note: `${before.toFixed(1)} MiB beside ${few}, ${after.toFixed(1)} MiB beside ${unrelated}`,
+    },
+  ];
+}
+
+async function startedMiB(environment: Environment): Promise<number> {
+  const subject = await environment.start();
+  await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
+  return subject.meter.peak().privateMiB;
+}
+
+async function generate(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
+  const { log } = work;
+  await environment.stop();
+  const bareMs = await work.bareMs();
+  const scriptMs = await work.scriptMs();
+  const subject = await environment.start();
+  await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
+  await work.createFailing(TOKEN);
+  await environment.settled();
+  environment.requests.reset();
+  log.reset();
+  const cpuBefore = subject.meter.cpuSeconds();
+  const { failedMs, valuesMs, touchedMs } = await made(work, environment, TOKEN);
+  const counts = environment.requests.counts();
+  const peak = subject.meter.peak();
+  return [
+    {
+      id: 'generate.values',
+      title: `${FAILING} ExternalSecrets begin to fail → all values in Vault, after the last`,
+      value: seconds(valuesMs),
+      unit: 's',
+      bare: seconds(bareMs),
+      note: `all had begun to fail after ${seconds(failedMs).toFixed(2)} s; ${describe(counts)}`,
+    },
+    {
+      id: 'generate.touched',
+      title: '… each touched after its write, at most',
+      value: seconds(touchedMs),
+      unit: 's',
+    },
+    { id: 'generate.reads', title: '… reads of a path, at most', value: mostOfOnePath(log.valueReads), unit: '' },
+    {
+      id: 'generate.vault-writes',
+      title: '… writes of a path, at most',
+      value: mostOfOnePath(log.writes),
+      unit: '',
+      note: log.describe(),
+    },
+    { id: 'generate.writes', title: '… writes to Kubernetes, each', value: writesIn(counts) / FAILING, unit: '' },
+    { id: 'generate.cpu', title: '… CPU', value: subject.meter.cpuSeconds() - cpuBefore, unit: 's' },
+    { id: 'generate.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
+    { id: 'generate.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
+    {
+      id: 'generate.script',
+      title: `vault kv put ${BY_SCRIPT} times, as a script`,
+      value: seconds(scriptMs),
+      unit: 's',
+    },
+  ];
+}
+
+/** ESO reports that it has read the values. */
+async function healed(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
+  environment.requests.reset();
+  work.log.reset();
+  await work.heal(TOKEN);
+  await environment.settled();
+  return nothing(work, environment, 'generate-healed', `${FAILING} become ready`);
+}
+
+async function restart(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
+  work.log.reset();
+  const subject = await environment.start();
+  const readyMs = await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
+  const peak = subject.meter.peak();
+  return [
+    ...nothing(work, environment, 'generate-restart', 'restart where nothing fails'),
+    ...(readyMs === undefined
+      ? []
+      : [{ id: 'generate-restart.ready', title: '… until ready', value: seconds(readyMs), unit: 's' as const }]),
+    { id: 'generate-restart.rss', title: '… peak RSS', value: peak.rssMiB, unit: 'MiB' },
+    { id: 'generate-restart.private', title: '… peak private memory', value: peak.privateMiB, unit: 'MiB' },
+  ];
+}
+
+async function login(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
+  const { valuesMs, logins } = await again(work, environment, 'approle', 'approle');
+  return [
+    {
+      id: 'generate-login.values',
+      title: `the same with an AppRole in each namespace: all values`,
+      value: seconds(valuesMs),
+      unit: 's',
+    },
+    {
+      id: 'generate-login.logins',
+      title: '… logins of each identity',
+      value: logins / targetNamespaces().length,
+      unit: '',
+      note: work.log.describe(),
+    },
+  ];
+}
+
+async function v1beta1(work: GeneratorWork, environment: Environment): Promise<Figure[]> {
+  await environment.stop();
+  await work.useV1beta1();
+  const subject = await environment.start();
+  await subject.ready(environment.options.timeoutMs);
+  await environment.settled();
+  const { valuesMs } = await again(work, environment, 'v1beta1', TOKEN);
+  const counts = environment.requests.counts();
+  return [
+    {
+      id: 'generate-v1beta1.writes',
+      title: 'the same on v1beta1: writes to Kubernetes, each',
+      value: writesIn(counts) / FAILING,
+      unit: '',
+      note: `all values after ${seconds(valuesMs).toFixed(2)} s; ${describe(counts)}`,
+    },
+  ];
+}
+
+/** Another 500 in the cluster as it is. */
+async function again(
+  work: GeneratorWork,
+  environment: Environment,
+  prefix: string,
+  store: Login,
+): Promise<{ readonly valuesMs: number; readonly logins: number }> {
+  await work.createFailing(prefix, store);
+  await environment.settled();
+  environment.requests.reset();
+  work.log.reset();
+  const { valuesMs } = await made(work, environment, prefix);
+  return { valuesMs, logins: work.log.logins };
+}
+
+/** No write, and no call to Vault. */
+function nothing(work: GeneratorWork, environment: Environment, id: string, title: string): Figure[] {
+  const counts = environment.requests.counts();
+  return [
+    { id: `${id}.writes`, title: `${title}: writes`, value: writesIn(counts), unit: '', note: describe(counts) },
+    { id: `${id}.vault`, title: '… calls to Vault', value: work.log.count, unit: '', note: work.log.describe() },
+  ];
+}
+
+interface Made {
+  /** From the first to the last status that says "failing", ms. */
+  readonly failedMs: number;
+  /** From the last of these to the last write to Vault, ms. */
+  readonly valuesMs: number;
+  /** From the write of a value to the annotation of its ExternalSecret, at most, ms. */
+  readonly touchedMs: number;
+}
+
+/** Lets 500 ExternalSecrets fail, and waits for their values and annotations. @throws OverdueError */
+async function made(work: GeneratorWork, environment: Environment, prefix: string): Promise<Made> {
+  const places = failingPlaces(prefix);
+  const { at, ms: failedMs } = await work.fail(prefix);
+  for (;;) {
+    const written = new Map(work.log.writes.map(({ path, at: time }) => [path, time]));
+    const touched = environment.requests.timesOf('patch externalsecrets');
+    const missing = places.filter((place) => !touched.has(keyOf(place)));
+    if (missing.length === 0) {
+      const writeOf = places.map((place) => written.get(`secret/data/${entryOf(place)}`) ?? Number.NaN);
+      await environment.settled();
+      const delays = places.map((place, n) => (touched.get(keyOf(place)) ?? Number.NaN) - (writeOf[n] ?? Number.NaN));
+      return { failedMs, valuesMs: Math.max(...writeOf) - at, touchedMs: Math.max(...delays) };
+    }
+    if (Date.now() - at > environment.options.timeoutMs) {
+      throw new OverdueError(`${missing.length} of ${places.length} ExternalSecrets were not touched`);
+    }
+    // Throws the reason if the program has exited.
+    void environment.subject;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
