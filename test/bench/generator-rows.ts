@@ -170,7 +170,7 @@ async function v1beta1(work: GeneratorWork, environment: Environment): Promise<F
       title: 'the same on v1beta1: writes to Kubernetes, each',
       value: writesIn(counts) / FAILING,
       unit: '',
-      note: `all values after ${seconds(valuesMs).toFixed(2)} s; ${describe(counts)}`,
+      note: `all values after ${seconds(valuesMs).toFixed(2)} s; ${describe(counts)}; ${work.log.describe()}`,
     },
   ];
 }

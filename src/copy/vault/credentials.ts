@@ -78,6 +78,19 @@ export class VaultCredentials {
     return this.#users.get(secret)?.keys() ?? [];
   }
 
+  /** The versions of the Secrets of a login, as they are known now. @returns `undefined` if it has none, or one is not known or missing */
+  versionOf(auth: VaultAuthRef): string | undefined {
+    if (!hasSecrets(auth)) return undefined;
+    const versions: string[] = [];
+    for (const { namespace, name } of secretsOf(auth)) {
+      const key = this.#store.key(namespace, name);
+      const view = this.#users.has(key) ? this.#store.view(key) : undefined;
+      if (view?.state !== 'present') return undefined;
+      versions.push(view.version);
+    }
+    return versions.join(' ');
+  }
+
   /**
    * The present identity. If it is followed, the same object until it changes.
    * @throws VaultAuthMissingError, NotKnownYetError, ApiError, ConnectionError

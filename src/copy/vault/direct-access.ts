@@ -6,12 +6,18 @@ import type { VaultCredentials } from './credentials.ts';
 /** The credential of a user has changed. @param user as it was given to `open` */
 export type OnCredential = (user: string) => void;
 
+interface FollowedLogin {
+  readonly login: VaultLogin;
+  /** Of its Secrets, as the user last opened it with. `undefined`: they were not known. */
+  version: string | undefined;
+}
+
 export class VaultDirectAccess {
   readonly #access: VaultAccess;
   readonly #credentials: VaultCredentials;
   readonly #onCredential: OnCredential;
   /** The followed login of each user. */
-  readonly #users = new Map<ResourceKey, VaultLogin>();
+  readonly #users = new Map<ResourceKey, FollowedLogin>();
 
   constructor(access: VaultAccess, credentials: VaultCredentials, onCredential: OnCredential) {
     this.#access = access;
@@ -26,26 +32,34 @@ export class VaultDirectAccess {
    */
   async open(user: string, login: VaultLogin, signal: AbortSignal): Promise<VaultConnection> {
     const before = this.#users.get(user);
-    if (before === undefined || JSON.stringify(before) !== JSON.stringify(login)) {
+    if (before === undefined || JSON.stringify(before.login) !== JSON.stringify(login)) {
       this.#credentials.follow(user, login.auth);
-      if (before !== undefined) this.#credentials.unfollow(user, before.auth);
+      if (before !== undefined) this.#credentials.unfollow(user, before.login.auth);
       // A connection is kept for its user, whatever the server of the next login is.
       this.#access.close(user);
-      this.#users.set(user, login);
+      this.#users.set(user, { login, version: undefined });
     }
+    // Before the Secrets are read: a change after that calls the user again.
+    const followed = this.#users.get(user);
+    if (followed !== undefined) followed.version = this.#credentials.versionOf(login.auth);
     return await this.#access.open(user, login, signal);
   }
 
   close(user: string): void {
-    const login = this.#users.get(user);
-    if (login === undefined) return;
+    const followed = this.#users.get(user);
+    if (followed === undefined) return;
     this.#users.delete(user);
-    this.#credentials.unfollow(user, login.auth);
+    this.#credentials.unfollow(user, followed.login.auth);
     this.#access.close(user);
   }
 
-  /** A Secret is known, or has changed. */
+  /** A Secret is known, or has changed. A user that opened with this version already is not called. */
   objectKnown(object: ResourceKey): void {
-    for (const user of this.#credentials.usersOf(object)) if (this.#users.has(user)) this.#onCredential(user);
+    for (const user of this.#credentials.usersOf(object)) {
+      const followed = this.#users.get(user);
+      if (followed === undefined) continue;
+      const version = this.#credentials.versionOf(followed.login.auth);
+      if (version === undefined || version !== followed.version) this.#onCredential(user);
+    }
   }
 }
