@@ -17,7 +17,13 @@ export interface TargetQueuesOptions extends Required<
   readonly onError: (backend: Backend, ...failure: Parameters<KeyedQueueOptions['onError']>) => void;
 }
 
-type TargetWorker = (backend: Backend, target: ResourceKey, signal: AbortSignal) => Promise<RunResult | undefined>;
+/** @param since see `Worker` in `runtime/queue/keyed-queue-options.ts` */
+type TargetWorker = (
+  backend: Backend,
+  target: ResourceKey,
+  signal: AbortSignal,
+  since: number,
+) => Promise<RunResult | undefined>;
 
 interface BackendQueues {
   readonly backend: Backend;
@@ -76,7 +82,7 @@ export class TargetQueues {
         if (this.#stopped) return;
         throw error;
       }
-      lanes.start((key, signal) => worker(backend, key, signal));
+      lanes.start((key, ...run) => worker(backend, key, ...run));
     };
     for (const queues of this.#backends.values()) void startOne(queues);
   }

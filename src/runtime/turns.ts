@@ -53,8 +53,8 @@ export class Turns {
     if (group.size === 0) this.#groups.delete(name);
   }
 
-  /** Removes and returns the oldest key of the group whose turn it is. */
-  shift(): string | undefined {
+  /** Removes and returns the oldest key of the group whose turn it is, with its value. */
+  shift(): [string, number] | undefined {
     const turn = this.#groups.shift();
     if (turn === undefined) return undefined;
     const [name, group] = turn;
@@ -63,7 +63,7 @@ export class Turns {
     if (group.size > 0) this.#groups.set(name, group);
     this.#remembered?.delete(first[0]);
     this.#size -= 1;
-    return first[0];
+    return first;
   }
 
   /** The least of the groups' oldest values, for metrics. */

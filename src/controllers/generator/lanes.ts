@@ -38,12 +38,12 @@ export class Lanes {
   }
 
   start(worker: Worker): void {
-    this.#lanes.start(async (key, signal) => {
+    this.#lanes.start(async (key, ...run) => {
       // In the lane before. It is not awaited here: a server that does not answer would take a place in this lane.
       if (this.#running.has(key)) return { requeueAfterMs: STILL_RUNNING_MS };
       this.#running.add(key);
       try {
-        return await worker(key, signal);
+        return await worker(key, ...run);
       } finally {
         this.#running.delete(key);
       }

@@ -15,8 +15,9 @@ export interface AddOptions {
 /**
  * Reconciles the key. A rejection is a failure and is repeated with back-off; `requeueAfterMs` schedules one more run. The
  * worker should end soon after the signal is aborted.
+ * @param since when the run was requested, monotonic ms; after failures, when the first of the failed runs was
  */
-export type Worker = (key: string, signal: AbortSignal) => Promise<RunResult | undefined | void>;
+export type Worker = (key: string, signal: AbortSignal, since: number) => Promise<RunResult | undefined | void>;
 
 export interface RunResult {
   readonly requeueAfterMs?: number | undefined;

@@ -289,3 +289,36 @@ test('aborting idle does not affect the queue', async () => {
   await queue.idle();
   await queue.stop();
 });
+
+test('a run is told when it was requested, and after failures when the first of them was', async () => {
+  const { clock, queue } = makeQueue({ onError: () => undefined });
+  const told: [string, number][] = [];
+  let fails = 2;
+  const start = clock.monotonic();
+  queue.add('a');
+  await clock.advance(40);
+  queue.add('a');
+  queue.start(async (key, _signal, since) => {
+    told.push([key, since - start]);
+    if (fails-- > 0) throw new Error('not yet');
+  });
+  await clock.advance(5000);
+  assert.deepEqual(told, [
+    ['a', 0],
+    ['a', 0],
+    ['a', 0],
+  ]);
+  const later = clock.monotonic() - start;
+  queue.add('a');
+  await queue.idle();
+  assert.deepEqual(told.at(-1), ['a', later], 'after a success the time starts again');
+  fails = 1;
+  queue.add('a');
+  await queue.idle();
+  queue.forget('a');
+  await clock.advance(700);
+  queue.add('a');
+  await queue.idle();
+  assert.deepEqual(told.at(-1), ['a', later + 700], 'and when the key was forgotten');
+  await queue.stop();
+});

@@ -30,6 +30,8 @@ import { WaitingKeys } from './waiting-keys.ts';
 
 interface Run {
   readonly startedAt: number;
+  /** @see Worker */
+  readonly since: number;
   readonly low: boolean;
   /** Added while it ran: as `normal`, or only as `low`. */
   dirty: 'no' | 'low' | 'normal';
@@ -50,6 +52,8 @@ export class KeyedQueue {
   readonly #delayed = new DelayHeap();
   readonly #running = new Map<string, Run>();
   readonly #holds: Holds;
+  /** `Run.since` of the first failed run of each key that has not succeeded since. */
+  readonly #failingSince = new Map<string, number>();
   #worker: Worker | undefined;
   #concurrency = 1;
   #stopped: Promise<readonly string[]> | undefined;
@@ -101,6 +105,7 @@ export class KeyedQueue {
     this.#waiting.delete(key);
     this.#delayed.delete(key);
     this.#backoff.reset(key);
+    this.#failingSince.delete(key);
     this.#holds.delete(key);
     const run = this.#running.get(key);
     if (run !== undefined) {
@@ -230,7 +235,8 @@ export class KeyedQueue {
       if (next === undefined) return;
       const { key, low } = next;
       const startedAt = this.#clock.monotonic();
-      const run: Run = { startedAt, low, dirty: 'no', forgotten: false };
+      const since = this.#failingSince.get(key) ?? next.since;
+      const run: Run = { startedAt, since, low, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
       if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
       void this.#run(key, run, worker);
@@ -239,7 +245,7 @@ export class KeyedQueue {
 
   async #run(key: string, run: Run, worker: Worker): Promise<void> {
     try {
-      const requeueAfterMs = (await worker(key, this.#abort.signal))?.requeueAfterMs;
+      const requeueAfterMs = (await worker(key, this.#abort.signal, run.since))?.requeueAfterMs;
       if (requeueAfterMs !== undefined) nonNegative('requeueAfterMs', requeueAfterMs);
       this.#succeeded(key, run, requeueAfterMs);
     } catch (error) {
@@ -254,6 +260,7 @@ export class KeyedQueue {
   #succeeded(key: string, run: Run, requeueAfterMs: number | undefined): void {
     this.#running.delete(key);
     this.#backoff.reset(key);
+    this.#failingSince.delete(key);
     const now = this.#clock.monotonic();
     if (this.#stopped !== undefined) return;
     if (run.dirty !== 'no') this.#enqueue(key, now, run.dirty === 'low', now);
@@ -272,6 +279,7 @@ export class KeyedQueue {
       const wait = Math.max(floorMs, Math.min(next, this.#options.retryMaxMsOf?.(error) ?? Infinity));
       const hold = Math.min(wait, Math.max(floorMs, this.#retryBaseMs));
       attempt = this.#backoff.attempts(key);
+      this.#failingSince.set(key, run.since);
       retryInMs = run.dirty === 'no' ? wait : hold;
       this.#holds.extend(key, now + hold);
       this.#retries++;

@@ -35,11 +35,12 @@ export class WaitingKeys {
     }
   }
 
-  shift(): { readonly key: string; readonly low: boolean } | undefined {
+  /** @returns `since`: when the key began to wait, ms */
+  shift(): { readonly key: string; readonly low: boolean; readonly since: number } | undefined {
     const normal = this.#normal.shift();
-    if (normal !== undefined) return { key: normal, low: false };
+    if (normal !== undefined) return { key: normal[0], low: false, since: normal[1] };
     const low = this.#low.shift();
-    return low === undefined ? undefined : { key: low, low: true };
+    return low === undefined ? undefined : { key: low[0], low: true, since: low[1] };
   }
 
   delete(key: string): void {
