@@ -7,17 +7,21 @@
  */
 import type { Config } from '../config/config.ts';
 import type { ControllerContext } from '../controllers/common/context.ts';
+import { faultOf } from '../controllers/common/fault.ts';
 import { CONTROLLER_LIST } from '../controllers/list.ts';
 import type { ClusterBackend } from '../copy/cluster/backend.ts';
 import type { Controller } from '../copy/controller.ts';
 import { Manager } from '../copy/manager.ts';
+import { controllerOf, namespaceOf } from '../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../copy/model/kind.ts';
+import type { RuleReadiness } from '../copy/rule-reconciler.ts';
 import { VaultBackend } from '../copy/vault/backend.ts';
 import { environmentToken } from '../copy/vault/environment-token.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { CheckResult } from '../observe/checks.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { RuleSnapshot } from '../observe/rule-metrics.ts';
 import { parseAddressPattern } from '../runtime/address-patterns.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { VaultAddresses } from '../vault/client/addresses.ts';
@@ -65,6 +69,9 @@ export class Operator {
       onError: (queue, key, error, retryInMs) => {
         const subject = queue === 'targets' ? { target: key } : { rule: key };
         log.warn('reconcile failed, retrying', { queue, ...subject, error, retryInMs });
+      },
+      onWritten: (rule, ms) => {
+        metrics.copySeconds.observe({ system: controllerOf(rule) }, ms / 1000);
       },
     });
     const { engine } = this.#manager;
@@ -115,6 +122,7 @@ export class Operator {
     };
     for (const entry of entries) this.#manager.addController(entry.create(context));
     this.#addMetrics();
+    metrics.leases.add(() => vault.leases.figures());
   }
 
   /** Opens the watches. Settles when they are listed: a warm standby. */
@@ -170,9 +178,11 @@ export class Operator {
     });
     metrics.watches.add(() =>
       engine.backends.flatMap((backend) =>
-        backend.watches.map(({ name, synced, silentMs }) => {
+        backend.watches.map(({ name, synced, connected, isExcused, silentMs }) => {
           const [kind = name, ...rest] = name.split('/');
-          return { cluster: backend.name, kind, watch: rest.join('/') || 'all', synced, idleSeconds: silentMs / 1000 };
+          const place = { cluster: backend.name, kind, watch: rest.join('/') || 'all' };
+          const isNeeded = connected || isExcused !== true;
+          return { ...place, synced, connected: isNeeded ? connected : undefined, idleSeconds: silentMs / 1000 };
         }),
       ),
     );
@@ -182,10 +192,17 @@ export class Operator {
         return { system, state, count };
       }),
     );
+    metrics.rules.add(() => Array.from(this.#manager.ruleReadiness(), ruleSnapshot));
     metrics.payloadCacheBytes.add(() =>
       engine.backends.map(({ cachedBytes }) => {
         return { labels: {}, value: cachedBytes };
       }),
     );
   }
+}
+
+function ruleSnapshot({ rule, cause }: RuleReadiness): RuleSnapshot {
+  const system = controllerOf(rule);
+  const problem = cause && { reason: cause.reason, fault: faultOf(cause) };
+  return { system, rule: rule.slice(system.length + 1), namespace: namespaceOf(rule), problem };
 }

@@ -5,7 +5,7 @@
 import type { Reply } from '../observe/routes.ts';
 import type { OnObjectChange } from './backend.ts';
 import type { NamedQueue } from './engine.ts';
-import type { RuleReconciler } from './rule-reconciler.ts';
+import type { RuleReadiness, RuleReconciler } from './rule-reconciler.ts';
 
 export interface Controller {
   /** `undefined`: the controller does not copy. It has no rules and claims, and queues of its own. */
@@ -18,6 +18,8 @@ export interface Controller {
   start?(): void;
   /** Ends the work of its own queues within `drainMs`. */
   drain?(drainMs: number): Promise<void>;
+  /** Of its rules, if it has no reconciler. Those that are ready may be missing. */
+  readonly readiness?: () => Iterable<RuleReadiness>;
   /** Its own queues. */
   readonly queues?: readonly NamedQueue[];
   /** Objects of all clusters: the key has the cluster. */

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { ManualClock } from '../../test/support/manual-clock.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { stubBackend } from '../../test/support/stub-backend.ts';
 import { Engine } from './engine.ts';
+import type { Cause } from './model/claim.ts';
 import { LeaveShape } from './model/leave-shape.ts';
 import { observe } from './model/observed.ts';
 import type { RuleReconciler } from './rule-reconciler.ts';
@@ -276,6 +278,89 @@ test('the failure of a rule is reported until a run of it succeeds', async () =>
     engine.enqueueRule(RULE);
     await waitFor(() => reported.length > 1, { message: 'the report of the success' });
     assert.deepEqual(reported, ['refused', undefined]);
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('a rule is ready when it was evaluated and nothing is wrong; a failure, a problem of the rule, and its claims say what is', async () => {
+  const problems = new Map<string, Cause>();
+  let isRefused = true;
+  const reconciler: RuleReconciler = {
+    name: 'rules',
+    prepare: async (rule) => {
+      await Promise.resolve();
+      if (isRefused && rule === RULE) throw new Error('refused');
+    },
+    // oxlint-disable-next-line require-yield -- one step is enough
+    *evaluate(rule) {
+      const owner = { key: rule, title: rule, rank: '' };
+      const claim = {
+        owner,
+        target: TARGET,
+        mode: 'own',
+        source: undefined,
+        shape: new LeaveShape('Left', ''),
+      } as const;
+      return { owner, version: '1', claims: rule === 'rules:a/claims' ? [claim] : [], sources: [] };
+    },
+    problemOf: (rule) => problems.get(rule),
+    ownerOf: () => undefined,
+    getLive: async () => await Promise.resolve({ state: 'there', version: '1' }),
+    orphanPolicy: () => 'keep',
+    updateStatus: async () => await Promise.resolve(undefined),
+  };
+  const engine = new Engine({ onError: () => undefined });
+  engine.claims.add(reconciler);
+  engine.addBackend(stubBackend('c'));
+  for (const rule of [RULE, 'rules:a/claims', 'rules:a/empty']) engine.enqueueRule(rule);
+  const state = (): Record<string, string | undefined> =>
+    Object.fromEntries(Array.from(engine.readiness(), ({ rule, cause }) => [rule, cause?.reason]));
+  try {
+    await engine.start(new AbortController().signal);
+    assert.deepEqual(state(), { [RULE]: 'ConnectionError', 'rules:a/claims': 'Pending', 'rules:a/empty': undefined });
+    isRefused = false;
+    problems.set('rules:a/claims', { reason: 'InvalidSpec', message: '' });
+    await waitFor(() => state()[RULE] === undefined, { message: 'the rule to be ready after its failure' });
+    assert.deepEqual(state(), { [RULE]: undefined, 'rules:a/claims': 'InvalidSpec', 'rules:a/empty': undefined });
+  } finally {
+    await engine.stop();
+  }
+});
+
+test('the latency of a write counts from the request, also over failed runs', async () => {
+  const clock = new ManualClock();
+  const written: [string, number][] = [];
+  const owner = { key: RULE, title: RULE, rank: '' };
+  const claim = { owner, target: TARGET, mode: 'own', source: undefined, shape: new LeaveShape('Left', '') } as const;
+  let fails = 1;
+  const backend = stubBackend('c');
+  const writer = backend.targetsOf(TARGET);
+  const engine = new Engine({ clock, onError: () => undefined, onWritten: (...args) => written.push(args) });
+  engine.addBackend({
+    ...backend,
+    targetsOf: () => ({
+      ...writer,
+      reconcile: async () => {
+        await Promise.resolve();
+        if (fails-- > 0) throw new Error('refused');
+        const [entry] = engine.book.on(TARGET);
+        if (entry !== undefined) engine.outcomeChanged(entry, true);
+        return undefined;
+      },
+    }),
+  });
+  engine.claims.put(RULE, { owner, version: '1', claims: [claim], sources: [] });
+  engine.enqueueTarget(TARGET);
+  try {
+    await engine.start(new AbortController().signal);
+    for (let ms = 0; ms < 1000 && written.length === 0; ms += 10) await clock.advance(10);
+    assert.equal(written[0]?.[0], RULE);
+    const ms = written[0]?.[1] ?? 0;
+    assert.ok(ms >= 50 && ms <= 200, `the first back-off is part of it: ${ms} ms`);
+    const [entry] = engine.book.on(TARGET);
+    if (entry !== undefined) engine.outcomeChanged(entry, true);
+    assert.equal(written.length, 1, 'without a run there is no latency');
   } finally {
     await engine.stop();
   }

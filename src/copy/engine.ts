@@ -21,7 +21,8 @@ import type { Cause } from './model/claim.ts';
 import { namespaceOf, type ResourceKey, type RuleKey } from './model/keys.ts';
 import { failureOf, isPassing } from './model/failure.ts';
 import type { FactSource } from './plan/decide.ts';
-import type { RuleReconciler } from './rule-reconciler.ts';
+import type { RuleReadiness, RuleReconciler } from './rule-reconciler.ts';
+import { worstOutcome } from './plan/worst-outcome.ts';
 import { SourceRouter } from './sources.ts';
 import { TargetQueues } from './target-queues.ts';
 
@@ -34,6 +35,8 @@ export interface EngineOptions {
     error: unknown,
     retryInMs: number | undefined,
   ) => void;
+  /** A target was written for a rule. @param ms since the event that made the write necessary */
+  readonly onWritten?: ((rule: RuleKey, ms: number) => void) | undefined;
 }
 
 /** Transient errors are reported to users only after this many failed attempts in a row (about 5 s). */
@@ -85,11 +88,15 @@ export class Engine {
   readonly #writes = new Map<RuleKey, number>();
   /** The failure of each rule that fails, for its status. */
   readonly #failures = new Map<RuleKey, Cause>();
+  /** The targets that are reconciled now, and the start of their latency, monotonic ms. */
+  readonly #running = new Map<ResourceKey, number>();
+  readonly #onWritten: EngineOptions['onWritten'];
   #started = false;
 
   constructor(options: EngineOptions) {
     const clock = (this.#clock = options.clock ?? systemClock);
     this.slices = new Slices(clock);
+    this.#onWritten = options.onWritten;
     const common = { clock, retryAfterMs, retryMaxMsOf: passingWaitMs };
     const rules: KeyedQueueOptions = {
       ...common,
@@ -218,9 +225,21 @@ export class Engine {
 
   /** The outcome of a claim changed, or a target was written for it. */
   outcomeChanged(entry: Entry, wrote: boolean): void {
-    const { key } = entry.claim.owner;
-    if (wrote) this.#writes.set(key, (this.#writes.get(key) ?? 0) + 1);
-    this.enqueueStatus(key);
+    const { owner, target } = entry.claim;
+    this.enqueueStatus(owner.key);
+    if (!wrote) return;
+    this.#writes.set(owner.key, (this.#writes.get(owner.key) ?? 0) + 1);
+    const since = this.#running.get(target);
+    if (since !== undefined) this.#onWritten?.(owner.key, this.#clock.monotonic() - since);
+  }
+
+  /** Every rule that was evaluated or failed before, for metrics. */
+  *readiness(): Iterable<RuleReadiness> {
+    for (const [rule, cause] of this.#failures) yield { rule, cause };
+    for (const rule of this.claims.rules) {
+      if (this.#failures.has(rule)) continue;
+      yield { rule, cause: this.claims.reconcilerOf(rule).problemOf?.(rule) ?? worstOutcome(this.book.of(rule)) };
+    }
   }
 
   /**
@@ -295,11 +314,21 @@ export class Engine {
     for (const source of droppedSources) this.sources.unfollow(source);
   }
 
-  async #runTarget(backend: Backend, target: ResourceKey, signal: AbortSignal): Promise<RunResult | undefined> {
+  async #runTarget(
+    backend: Backend,
+    target: ResourceKey,
+    signal: AbortSignal,
+    since: number,
+  ): Promise<RunResult | undefined> {
     // A change that closes or opens a cycle touches one of its targets; this touches the others.
     this.cycles.refresh();
     await this.slices.pause();
-    return await backend.targetsOf(target).reconcile(target, signal);
+    this.#running.set(target, since);
+    try {
+      return await backend.targetsOf(target).reconcile(target, signal);
+    } finally {
+      this.#running.delete(target);
+    }
   }
 
   async #runStatus(rule: RuleKey, signal: AbortSignal): Promise<RunResult | undefined> {

@@ -14,11 +14,13 @@ import type { Backend, BackendWatch, ObjectEvents, OnObjectChange } from './back
 import type { Controller } from './controller.ts';
 import { Engine, type EngineOptions, type NamedQueue } from './engine.ts';
 import type { ResourceKey } from './model/keys.ts';
+import type { RuleReadiness } from './rule-reconciler.ts';
 
 export interface ManagerOptions {
   /** Name of the home cluster's backend. */
   readonly home: string;
   readonly onError: EngineOptions['onError'];
+  readonly onWritten?: EngineOptions['onWritten'];
 }
 
 /** How long the start waits for the APIs of the other controllers once one is open, ms. */
@@ -35,9 +37,9 @@ export class Manager implements ObjectEvents {
   readonly #open: Controller[] = [];
   #started = false;
 
-  constructor({ home, onError }: ManagerOptions) {
+  constructor({ home, ...options }: ManagerOptions) {
     this.#home = home;
-    this.engine = new Engine({ onError });
+    this.engine = new Engine(options);
   }
 
   addBackend<B extends Backend>(backend: B): B {
@@ -119,6 +121,13 @@ export class Manager implements ObjectEvents {
   /** Those of the engine and of controllers with their own. */
   get queues(): readonly NamedQueue[] {
     return [...this.engine.queues, ...this.#open.flatMap(({ queues = [] }) => queues)];
+  }
+
+  /** Whether the rules of all controllers are ready; none before the start. */
+  *ruleReadiness(): Iterable<RuleReadiness> {
+    if (!this.#started) return;
+    yield* this.engine.readiness();
+    for (const controller of this.#open) yield* controller.readiness?.() ?? [];
   }
 
   /** Whether no worker is stuck. */

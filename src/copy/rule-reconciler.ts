@@ -24,6 +24,13 @@ export interface Evaluation {
 /** A rule on the server. */
 export type RuleState = { readonly state: 'gone' } | { readonly state: 'there'; readonly version: string };
 
+/** Whether a rule is ready: all that it asks for is done. */
+export interface RuleReadiness {
+  readonly rule: RuleKey;
+  /** Why it is not ready; `undefined`: it is. */
+  readonly cause: Cause | undefined;
+}
+
 export interface RuleReconciler {
   /** First part of the rule keys: `mirrors`. */
   readonly name: string;
@@ -48,6 +55,8 @@ export interface RuleReconciler {
   getLive(rule: RuleKey, signal: AbortSignal): Promise<RuleState>;
   /** Whether a target that its rule does not claim is deleted. `ruleThere`: the rule still exists. */
   orphanPolicy(rule: RuleKey, observed: Observed, ruleThere: boolean): 'delete' | 'keep';
+  /** Why the rule is not ready, where the outcomes of its claims do not show it: a mistake in it, or a source that cannot be read. */
+  problemOf?(rule: RuleKey): Cause | undefined;
   /**
    * Writes the outcome of the rule's claims to its status or annotations. Called after a change, at most once a second.
    * @param entries the rule's claims

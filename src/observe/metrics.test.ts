@@ -39,13 +39,17 @@ describe('metrics', () => {
     let depth = 3;
     const remove = metrics.queues.add(() => [{ queue: 'rules', depth, oldestAgeSeconds: 0.5, retries: 2 }]);
     metrics.watches.add(() => [
-      { cluster: 'local', kind: 'Secret', watch: 'copies', synced: true, idleSeconds: 12.5 },
-      { cluster: 'local', kind: 'Namespace', watch: 'all', synced: false, idleSeconds: 0 },
+      { cluster: 'local', kind: 'Secret', watch: 'copies', synced: true, connected: true, idleSeconds: 12.5 },
+      { cluster: 'local', kind: 'Namespace', watch: 'all', synced: false, connected: false, idleSeconds: 0 },
+      { cluster: 'local', kind: 'Gadget', watch: 'all', synced: false, connected: undefined, idleSeconds: 0 },
     ]);
     metrics.claims.add(() => [
       { system: 'mirrors', state: 'synced', count: 10 },
       { system: 'mirrors', state: 'conflict', count: 2 },
     ]);
+    metrics.leases.add(() =>
+      ['fresh', 'fresh', 'overdue'].map((age) => ({ vault: 'https://vault', state: 'live', age })),
+    );
     metrics.payloadCacheBytes.add(() => [{ labels: {}, value: 1000 }]);
     metrics.payloadCacheBytes.add(() => [{ labels: {}, value: 24 }]);
     metrics.leader.set({}, 1);
@@ -57,6 +61,10 @@ describe('metrics', () => {
       'keyferry_watch_last_activity_seconds{cluster="local",kind="Secret",watch="copies"} 12.5',
       'keyferry_watch_synced{cluster="local",kind="Secret",watch="copies"} 1',
       'keyferry_watch_synced{cluster="local",kind="Namespace",watch="all"} 0',
+      'keyferry_watch_connected{cluster="local",kind="Secret",watch="copies"} 1',
+      'keyferry_watch_connected{cluster="local",kind="Namespace",watch="all"} 0',
+      'keyferry_vault_leases{vault="https://vault",state="live",age="fresh"} 2',
+      'keyferry_vault_leases{vault="https://vault",state="live",age="overdue"} 1',
       'keyferry_claims{system="mirrors",state="synced"} 10',
       'keyferry_claims{system="mirrors",state="conflict"} 2',
       'keyferry_conflicts{system="mirrors"} 2',
@@ -65,6 +73,7 @@ describe('metrics', () => {
     ]) {
       assert.ok(text.includes(`${expected}\n`), `${expected} is missing in\n${text}`);
     }
+    assert.equal(samples(text, 'keyferry_watch_connected').length, 2, 'a watch that need not be open has no series');
     depth = 0;
     text = await metrics.text();
     assert.ok(text.includes('keyferry_queue_depth{queue="rules"} 0\n'));

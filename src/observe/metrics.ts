@@ -1,4 +1,5 @@
 /** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
+import { BoundedLabel } from './bounded-label.ts';
 import {
   type Counter,
   type Gauge,
@@ -8,6 +9,7 @@ import {
   type Sample,
 } from './metric-registry.ts';
 import { addProcessMetrics } from './process-metrics.ts';
+import { addRuleMetrics, type RuleSnapshot } from './rule-metrics.ts';
 import { SourceSet } from './source-set.ts';
 
 /** A work queue as it stands. */
@@ -29,6 +31,8 @@ export interface WatchSnapshot {
   readonly watch: string;
   /** Whether the first list is complete. */
   readonly synced: boolean;
+  /** A stream is open, and the list before it is complete; `undefined`: it need not be. */
+  readonly connected: boolean | undefined;
   /** Time since the server last sent something, a bookmark included. */
   readonly idleSeconds: number;
 }
@@ -38,6 +42,16 @@ export interface ClaimSnapshot {
   readonly system: string;
   readonly state: string;
   readonly count: number;
+}
+
+/** A Vault lease of dynamic credentials as it stands. */
+export interface LeaseSnapshot {
+  /** Address of the server. */
+  readonly vault: string;
+  /** `live`: copies have its credentials, and it is kept alive. Others end by themselves or are being revoked. */
+  readonly state: string;
+  /** `fresh`, `old`: in the last third of its life; `overdue`: it should have been renewed or replaced. */
+  readonly age: string;
 }
 
 export interface VaultMetrics {
@@ -50,14 +64,18 @@ export interface VaultMetrics {
 export interface Metrics {
   /** Where a system adds its own. */
   readonly registry: MetricRegistry;
-  /** Read at each scrape, as the next three. */
+  /** Read at each scrape, as the next five. */
   readonly queues: SourceSet<QueueSnapshot>;
   readonly watches: SourceSet<WatchSnapshot>;
   readonly claims: SourceSet<ClaimSnapshot>;
+  readonly rules: SourceSet<RuleSnapshot>;
+  readonly leases: SourceSet<LeaseSnapshot>;
   readonly payloadCacheBytes: SourceSet<Sample<never>>;
   readonly watchRestarts: Counter<'cluster' | 'kind' | 'reason'>;
   /** Writes of copies; `verb` is create, update, …; `result` is `ok` or the API server's reason. */
   readonly writes: Counter<'cluster' | 'kind' | 'verb' | 'result'>;
+  /** From the event that made the write of a copy necessary to its end. */
+  readonly copySeconds: Histogram<'system'>;
   /** `code` is the HTTP status, or `error` where there was no answer. */
   readonly kubeRequests: Counter<'cluster' | 'method' | 'code'>;
   readonly kubeRequestSeconds: Histogram<'cluster' | 'method'>;
@@ -75,10 +93,14 @@ export function createMetrics(version: string): Metrics {
   const queues = new SourceSet<QueueSnapshot>();
   const watches = new SourceSet<WatchSnapshot>();
   const claims = new SourceSet<ClaimSnapshot>();
+  const rules = new SourceSet<RuleSnapshot>();
+  const leases = new SourceSet<LeaseSnapshot>();
   addProcessMetrics(registry);
   addQueueMetrics(registry, queues);
   addWatchMetrics(registry, watches);
   addClaimMetrics(registry, claims);
+  addRuleMetrics(registry, rules);
+  addLeaseMetrics(registry, leases);
   const build = registry.gauge('keyferry_build_info', 'Always 1; the labels are the version of Keyferry and of Node.', [
     'version',
     'node',
@@ -89,6 +111,8 @@ export function createMetrics(version: string): Metrics {
     queues,
     watches,
     claims,
+    rules,
+    leases,
     payloadCacheBytes: registry.sampled('keyferry_payload_cache_bytes', 'Size of the cached payloads for writes.', []),
     watchRestarts: registry.counter('keyferry_watch_restarts_total', 'Watches that were reopened, by reason.', [
       'cluster',
@@ -101,6 +125,12 @@ export function createMetrics(version: string): Metrics {
       'verb',
       'result',
     ]),
+    copySeconds: registry.histogram(
+      'keyferry_copy_duration_seconds',
+      'Time from the event that made the write of a copy necessary to the end of the write, retries included.',
+      ['system'],
+      [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+    ),
     kubeRequests: registry.counter('keyferry_kube_requests_total', 'Requests to API servers, by HTTP status.', [
       'cluster',
       'method',
@@ -139,7 +169,7 @@ export function createMetrics(version: string): Metrics {
 /** Adds metrics with one value for each item of a source, read at each scrape. The items have the labels as fields. */
 function itemMetrics<const L extends string, T extends Readonly<Record<L, string>>>(
   registry: MetricRegistry,
-  source: SourceSet<T>,
+  source: Pick<SourceSet<T>, 'read'>,
   labelNames: readonly L[],
 ) {
   const labelsOf = (item: T): LabelValues<L> =>
@@ -170,6 +200,13 @@ function addWatchMetrics(registry: MetricRegistry, watches: SourceSet<WatchSnaps
   const add = itemMetrics(registry, watches, ['cluster', 'kind', 'watch']);
   const lastActivity = 'Seconds since the API server last sent something on a watch.';
   add('keyferry_watch_last_activity_seconds', lastActivity, ({ idleSeconds }) => idleSeconds);
+  const state = itemMetrics(
+    registry,
+    { read: () => watches.read().filter(({ connected }) => connected !== undefined) },
+    ['cluster', 'kind', 'watch'],
+  );
+  const connected = '1 while a watch is open; watches that need not be are missing.';
+  state('keyferry_watch_connected', connected, (watch) => (watch.connected === true ? 1 : 0));
   add('keyferry_watch_synced', '1 once the first list of a watch is complete.', ({ synced }) => (synced ? 1 : 0));
 }
 
@@ -178,4 +215,17 @@ function addClaimMetrics(registry: MetricRegistry, claims: SourceSet<ClaimSnapsh
   const conflicts = 'Claims on a target that Keyferry does not manage, or that another rule claims.';
   const add = itemMetrics(registry, claims, ['system']);
   add('keyferry_conflicts', conflicts, ({ state, count }) => (state === 'conflict' ? count : 0));
+}
+
+/** Users name the servers. */
+const MAX_VAULTS = 100;
+
+function addLeaseMetrics(registry: MetricRegistry, leases: SourceSet<LeaseSnapshot>): void {
+  const names = ['vault', 'state', 'age'] as const;
+  registry.derived('keyferry_vault_leases', 'Vault leases of dynamic credentials, by age.', names, () => {
+    const servers = new BoundedLabel(MAX_VAULTS);
+    return leases
+      .read()
+      .map(({ vault, state, age }) => ({ labels: { vault: servers.of(vault), state, age }, value: 1 }));
+  });
 }

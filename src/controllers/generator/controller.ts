@@ -4,7 +4,9 @@
  */
 import type { Controller } from '../../copy/controller.ts';
 import type { NamedQueue } from '../../copy/engine.ts';
+import { type Cause, PENDING } from '../../copy/model/claim.ts';
 import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
+import type { RuleReadiness } from '../../copy/rule-reconciler.ts';
 import { vaultRetryAfterMs } from '../../copy/vault/access.ts';
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import type { WatchSink } from '../../kube/watch/watcher.ts';
@@ -23,7 +25,7 @@ import { GENERATOR } from './name.ts';
 import { NamespacedSinks } from './namespaced-sink.ts';
 import { type Reach, reachOf } from './reach.ts';
 import type { StoreRef } from './requests.ts';
-import type { Result } from './result.ts';
+import { type Result, WRONG_ANNOTATION } from './result.ts';
 import { ServedVersions } from './served-versions.ts';
 import { StoreAccess } from './store-access.ts';
 import { Stores } from './stores.ts';
@@ -258,4 +260,16 @@ class Generator implements Controller {
   #failing(): number {
     return [...this.#rules.all()].filter(([, rule]) => needOf(rule, this.#mode) === 'values').length;
   }
+
+  /** An ExternalSecret that is ready and was not helped before is no rule. */
+  *readiness(): Iterable<RuleReadiness> {
+    for (const [rule, object] of this.#rules.all()) yield { rule, cause: causeOf(object, this.#mode) };
+  }
+}
+
+/** Why ESO cannot read the values of an ExternalSecret, as far as the generator knows. */
+function causeOf(rule: ExternalSecretRule, mode: ConditionMode): Cause | undefined {
+  const need = needOf(rule, mode);
+  if (need === 'setting') return { reason: 'ErrorAnnotation', message: WRONG_ANNOTATION };
+  return need === 'values' ? (rule.result ?? PENDING) : undefined;
 }

@@ -5,6 +5,7 @@
 import type { KubeApi } from '../../kube/api.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
 import type { Steps } from '../../runtime/slices.ts';
+import type { Cause } from '../../copy/model/claim.ts';
 import type { Entry } from '../../copy/plan/claim-book.ts';
 import { type ResourceKey, parseResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
@@ -126,6 +127,19 @@ export class MirrorReconciler implements RuleReconciler {
     const { problems, deletePolicy } = this.#specs.get(mirror);
     if (this.refusalOf(rule) !== undefined || problems.length > 0) return 'keep';
     return deletePolicy === 'retain' ? 'keep' : 'delete';
+  }
+
+  problemOf(rule: RuleKey): Cause | undefined {
+    const { mirrors, viewOf, vault } = this.#options;
+    const mirror = mirrors.get(rule);
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) return undefined;
+    const spec = this.#specs.get(mirror);
+    const problem = this.refusalOf(rule) ?? spec.problems[0];
+    if (problem !== undefined) return { reason: 'InvalidSpec', message: problem };
+    const source = this.#evaluation.sourceOf(rule, mirror, spec);
+    const view = viewOf(source);
+    if (view.state === 'failed' || view.state === 'missing') return view;
+    return source === undefined ? undefined : vault?.trouble(source);
   }
 
   async updateStatus(

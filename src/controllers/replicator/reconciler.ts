@@ -251,6 +251,10 @@ export class ReplicatorReconciler implements RuleReconciler {
     return ruleThere && this.#refusals.has(rule) ? 'keep' : 'delete';
   }
 
+  problemOf(rule: RuleKey): Refusal | undefined {
+    return this.#refusals.get(rule);
+  }
+
   // oxlint-disable-next-line typescript/require-await -- other controllers write a status here
   async updateStatus(rule: RuleKey, entries: Iterable<Entry>, _progress: RuleProgress): Promise<RunResult | undefined> {
     const { observed: getObserved, recordEvent } = this.#options;

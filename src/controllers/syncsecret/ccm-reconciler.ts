@@ -1,5 +1,5 @@
 /** Turns the SyncSecrets of a tenant cluster into claims on copies in the management cluster, and writes the status of the whole chain. */
-import type { Cause } from '../../copy/model/claim.ts';
+import { type Cause, SYNCED } from '../../copy/model/claim.ts';
 import { parseResourceKey, resourceKey, type ResourceKey, type RuleKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import { isMarkedElsewhere } from '../../copy/plan/marks.ts';
@@ -47,6 +47,17 @@ export class CcmReconciler extends SyncSecretReconciler {
       unreachable: options.unreachable,
     });
     this.#options = options;
+  }
+
+  /** What the management cluster has made of the copy. */
+  problemOf(rule: RuleKey): Cause | undefined {
+    const object = this.#options.syncSecrets.store.get(rule);
+    if (object === undefined || !this.isActive(object)) return undefined;
+    const copy = this.#options.copyOf(object.metadata.uid);
+    // Before there is a copy, the outcome of the claim says more.
+    if (copy === undefined) return undefined;
+    const state = tenantState({ outcome: SYNCED, failure: undefined, unreachable: undefined, copy });
+    return state.phase === 'Synced' ? undefined : state;
   }
 
   async prepare(rule: RuleKey, signal: AbortSignal): Promise<undefined> {

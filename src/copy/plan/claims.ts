@@ -56,6 +56,11 @@ export class Claims {
     return this.#versions.get(rule);
   }
 
+  /** The rules that were evaluated and exist. */
+  get rules(): Iterable<RuleKey> {
+    return this.#versions.keys();
+  }
+
   /** Records the marks on an object. @returns the rules whose mark it had before, and has now */
   objectChanged(
     key: ResourceKey,

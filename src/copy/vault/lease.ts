@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../runtime/clock.ts';
 import { isVaultError } from '../../vault/errors.ts';
-import { leasePlan } from './lease-plan.ts';
+import { type LeasePlan, leasePlan } from './lease-plan.ts';
 import { lookupLease, renewalVerdict, renewLease } from '../../vault/lease-calls.ts';
 import type { SessionHold } from '../../vault/session/sessions.ts';
 import type { Content } from '../model/content.ts';
@@ -75,16 +75,13 @@ export async function maintainLease(
   signal: AbortSignal,
 ): Promise<number | 'replace'> {
   const { clock } = options;
-  const { session } = lease.hold;
   const { tokenId } = lease;
   const unsure = tokenId === undefined && lease.tokenExpiresAt === undefined;
   const everyMs = unsure ? Math.min(pollMs, UNSURE_POLL_MS) : pollMs;
   for (;;) {
     updateTokenEnd(lease);
     const now = clock.monotonic();
-    const deadline = tokenId === undefined ? lease.tokenExpiresAt : session.tokenDeadline(tokenId);
-    const tokenDeadline = deadline === undefined ? undefined : deadline - clock.now() + now;
-    const plan = leasePlan({ ...lease, tokenDeadline }, now, lease.jitter);
+    const plan = planOf(lease, clock);
     if (plan.action === 'replace') return 'replace';
     if (plan.action === 'renew') {
       if (!(await renew(lease, options, signal))) return 'replace';
@@ -98,6 +95,22 @@ export async function maintainLease(
     const tokenLookMs = Math.max(SHORTEST_TOKEN_LOOK_MS, tokenLeftMs * TOKEN_LOOK);
     return Math.max(0, Math.min(plan.at - clock.monotonic(), everyMs, tokenLookMs));
   }
+}
+
+/** What is to be done with the lease now. */
+function planOf(lease: Lease, clock: Clock): LeasePlan {
+  const { tokenId, hold, jitter } = lease;
+  const now = clock.monotonic();
+  const deadline = tokenId === undefined ? lease.tokenExpiresAt : hold.session.tokenDeadline(tokenId);
+  const tokenDeadline = deadline === undefined ? undefined : deadline - clock.now() + now;
+  return leasePlan({ ...lease, tokenDeadline }, now, jitter);
+}
+
+/** For metrics: `old` in the last third of its life, `overdue` if it should have been renewed or replaced. */
+export function ageOf(lease: Lease, clock: Clock): 'fresh' | 'old' | 'overdue' {
+  if (lease.state === 'live' && planOf(lease, clock).action !== 'wait') return 'overdue';
+  const { issuedAt, expiresAt } = lease;
+  return clock.monotonic() - issuedAt > ((expiresAt - issuedAt) * 2) / 3 ? 'old' : 'fresh';
 }
 
 /** Reads when the token of the lease expires. For a token from before a restart the recorded time stays. */

@@ -128,6 +128,23 @@ describe('a lease of an hour', () => {
     assert.equal(lease.expiresAt - scene.clock.monotonic(), 10_000);
   });
 
+  it('is overdue in the metrics from when it should have been renewed until it is; one that was replaced only grows old', async () => {
+    const scene = new Scene();
+    const lease = scene.granted();
+    const ages = (): string[] => scene.leases.figures().map(({ state, age }) => `${state} ${age}`);
+    await scene.clock.advance(HOUR_MS * 0.6);
+    assert.deepEqual(ages(), ['live fresh']);
+    await scene.clock.advance(HOUR_MS * 0.1);
+    assert.deepEqual(ages(), ['live overdue']);
+    await scene.leases.maintain(lease, 10 * HOUR_MS, signal);
+    assert.deepEqual(ages(), ['live fresh']);
+    scene.leases.replaced(lease);
+    await scene.clock.advance(HOUR_MS * 0.7);
+    assert.deepEqual(ages(), ['replaced old']);
+    await scene.clock.advance(HOUR_MS);
+    assert.deepEqual(ages(), []);
+  });
+
   it('starts again when its renewal was requested', async () => {
     const scene = new Scene();
     const lease = scene.granted();

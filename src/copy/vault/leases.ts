@@ -25,7 +25,7 @@ import { Content } from '../model/content.ts';
 import type { ResourceKey, RuleKey } from '../model/keys.ts';
 import { SECRET } from '../model/kind.ts';
 import type { VaultConnection } from './access.ts';
-import { type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
+import { ageOf, type Lease, type LeaseUser, maintainLease, updateTokenEnd, type UpkeepOptions } from './lease.ts';
 
 /** The record of a lease in the status of its rule and on its copies. */
 export interface LeaseRecord {
@@ -176,6 +176,13 @@ export class VaultLeases {
   /** All leases of a rule that have not ended. */
   *of(rule: RuleKey): Iterable<Lease> {
     for (const lease of this.#known.values()) if (lease.rule === rule) yield lease;
+  }
+
+  /** Those that have not ended, for metrics. */
+  figures(): { readonly vault: string; readonly state: Lease['state']; readonly age: string }[] {
+    return Array.from(this.#known.values(), (lease) => {
+      return { vault: lease.hold.session.addr, state: lease.state, age: ageOf(lease, this.#options.clock) };
+    });
   }
 
   /** Whether another rule uses it. */

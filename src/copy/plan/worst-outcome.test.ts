@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+
+import { LeaveShape } from '../model/leave-shape.ts';
+import { type Outcome, PENDING, RELEASED, SYNCED } from '../model/claim.ts';
+import type { Entry } from './claim-book.ts';
+import { worstOutcome } from './worst-outcome.ts';
+
+const claim: Entry['claim'] = {
+  owner: { key: 'rules:a/b', title: '', rank: '' },
+  target: 'c:Secret/a/b',
+  mode: 'own',
+  source: undefined,
+  shape: new LeaveShape('', ''),
+};
+const worst = (...outcomes: Outcome[]): string | undefined =>
+  worstOutcome(outcomes.map((outcome) => ({ claim, outcome })))?.reason;
+
+const FAILED: Outcome = { state: 'error', reason: 'Forbidden', message: '' };
+const CONFLICT: Outcome = { state: 'conflict', reason: 'Conflict', message: '' };
+const WAITS: Outcome = { state: 'waiting', for: 'source', reason: 'NoSecret', message: '' };
+const LOOKS: Outcome = { state: 'waiting', for: 'watch', reason: 'Unknown', message: '' };
+
+it('a failure counts more than a conflict, than waiting, than work under way', () => {
+  assert.equal(worst(SYNCED, LOOKS, WAITS, CONFLICT, FAILED), 'Forbidden');
+  assert.equal(worst(FAILED, CONFLICT, WAITS, LOOKS, SYNCED), 'Forbidden');
+  assert.equal(worst(SYNCED, WAITS, CONFLICT), 'Conflict');
+  assert.equal(worst(LOOKS, WAITS, SYNCED), 'NoSecret');
+  assert.equal(worst(SYNCED, LOOKS), 'Pending');
+  assert.equal(worst(PENDING, SYNCED), 'Pending');
+});
+
+it('a rule without claims, or with all of them done, is ready', () => {
+  assert.equal(worst(), undefined);
+  assert.equal(worst(SYNCED, RELEASED), undefined);
+});
