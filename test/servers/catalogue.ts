@@ -8,7 +8,15 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-export type ServerName = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'vault' | 'helm' | 'external-secrets';
+export type ServerName =
+  | 'etcd'
+  | 'kube-apiserver'
+  | 'kube-controller-manager'
+  | 'vault'
+  | 'helm'
+  | 'external-secrets'
+  | 'prometheus'
+  | 'promtool';
 
 /** In the order of use: a caller can start the first two while the others are built. */
 export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
@@ -44,6 +52,8 @@ interface Source {
   readonly module: string;
   readonly pkg: string;
   readonly ldflags: (version: string) => string;
+  /** Build tags. */
+  readonly tags?: string;
   /** @see ModuleChanges.files */
   readonly changes?: Readonly<Record<string, string>>;
 }
@@ -55,6 +65,12 @@ function kubernetesVersion(version: string): string {
   const [major, minor] = version.replace(/^v/, '').split('.');
   const set = (field: string, value: string): string => `-X k8s.io/component-base/version.${field}=${value}`;
   return ['-s -w', set('gitVersion', version), set('gitMajor', major ?? ''), set('gitMinor', minor ?? '')].join(' ');
+}
+
+/** Without service discovery, which is most of the program: a test names its targets. */
+function prometheusSource(program: string): Source {
+  const module = 'github.com/prometheus/prometheus';
+  return { dir: 'prometheus', module, pkg: `${module}/cmd/${program}`, ldflags: strip, tags: 'remove_all_sd' };
 }
 
 const SOURCES: Readonly<Record<ServerName, Source>> = {
@@ -90,6 +106,8 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
       'config/crds/bases/embed.go': 'package bases\n\nimport "embed"\n\n//go:embed *.yaml\nvar Files embed.FS\n',
     },
   },
+  prometheus: prometheusSource('prometheus'),
+  promtool: prometheusSource('promtool'),
   helm: { dir: 'helm', module: 'helm.sh/helm/v3', pkg: 'helm.sh/helm/v3/cmd/helm', ldflags: strip },
 };
 
@@ -110,7 +128,8 @@ export function serverRecipe(name: ServerName): ServerRecipe {
   if (version === undefined || goVersion === undefined) {
     throw new Error(`${moduleDir}/go.mod pins no version of ${version === undefined ? source.module : 'Go'}`);
   }
-  const buildArgs = ['-trimpath', '-ldflags', source.ldflags(version), source.pkg];
+  const tags = source.tags === undefined ? [] : ['-tags', source.tags];
+  const buildArgs = ['-trimpath', ...tags, '-ldflags', source.ldflags(version), source.pkg];
   const buildEnv = { CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false -mod=readonly' };
   const changes = source.changes && { module: `${source.module}@${version}`, files: source.changes };
   const programs = readdirSync(moduleDir).filter((file) => file.endsWith('.go'));
