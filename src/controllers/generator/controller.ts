@@ -121,6 +121,7 @@ class Generator implements Controller {
         },
       }),
       metrics: new GeneratorMetrics(metrics.registry, () => this.#failing()),
+      clock,
       log,
     });
   }
@@ -233,13 +234,18 @@ class Generator implements Controller {
     this.#lanes.add(key, priority);
   }
 
-  /** The server of the first value. */
+  /** The server of the values. Those of several servers share a lane of their namespace, so that a server without answers delays no other one. */
   #laneOf(key: RuleKey): string {
     const rule = this.#rules.get(key);
-    const [first] = rule?.requests.wanted ?? [];
-    if (rule === undefined || first === undefined || this.#reach?.stores !== true) return '';
-    const spec = this.#stores.get(first.store, rule.metadata.namespace ?? '');
-    return URL.parse(spec?.provider?.vault?.server ?? '')?.origin ?? '';
+    if (rule === undefined || this.#reach?.stores !== true) return '';
+    const { namespace = '' } = rule.metadata;
+    const servers = new Set<string>();
+    for (const { store } of rule.requests.wanted) {
+      const { origin } = URL.parse(this.#stores.get(store, namespace)?.provider?.vault?.server ?? '') ?? {};
+      if (origin !== undefined) servers.add(origin);
+    }
+    const [first = '', ...others] = servers;
+    return others.length === 0 ? first : `several servers of ${namespace}`;
   }
 
   #storeChanged({ kind, name }: StoreRef, namespace: string | undefined): void {

@@ -1,5 +1,5 @@
 /**
- * The queues of the generator: a lane for each Vault server. An ExternalSecret changes its lane when its store names another server, or when it
+ * The queues of the generator: a lane for each Vault server, and for each namespace with values of several servers. An ExternalSecret changes its lane when its store names another server, or when it
  * needs no more work. It is in one lane, and never runs twice at the same time.
  */
 import type { NamedQueue } from '../../copy/engine.ts';

@@ -2,6 +2,7 @@
 import { missingCredential } from '../../copy/vault/auth-missing.ts';
 import { ApiError, ConnectionError } from '../../kube/errors.ts';
 import { isVaultError, type VaultErrorKind } from '../../vault/errors.ts';
+import { TimeLimitError } from '../../runtime/abort.ts';
 import type { Problem } from './requests.ts';
 import { StoreError } from './store-spec.ts';
 
@@ -29,6 +30,7 @@ export function problemOf(error: unknown, field: string): Problem | undefined {
   }
   // The message of the API server names the missing permission and its namespace.
   if (error instanceof ApiError) return { reason: 'ErrorCreating', field, message: error.statusMessage };
-  if (error instanceof ConnectionError) return { reason: 'ErrorCreating', field, message: error.message };
+  if (error instanceof ConnectionError || error instanceof TimeLimitError)
+    return { reason: 'ErrorCreating', field, message: error.message };
   return undefined;
 }

@@ -10,6 +10,8 @@ import type { VaultDirectAccess } from '../../copy/vault/direct-access.ts';
 import { vaultTargetKey } from '../../copy/vault/locations.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RunResult } from '../../runtime/queue/keyed-queue-options.ts';
+import { TimeLimitError } from '../../runtime/abort.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { getOrCreate } from '../../runtime/maps.ts';
 import { isVaultError } from '../../vault/errors.ts';
 import type { VaultServerOptions } from '../../vault/client/server.ts';
@@ -29,11 +31,12 @@ import type { Writes } from './writes.ts';
 export interface WorkerOptions {
   readonly rule: (key: RuleKey) => ExternalSecretRule | undefined;
   readonly mode: () => ConditionMode;
-  readonly stores: StoreAccess;
-  readonly vault: VaultDirectAccess;
+  readonly stores: Pick<StoreAccess, 'userOf' | 'sourceFor' | 'readCa'>;
+  readonly vault: Pick<VaultDirectAccess, 'open' | 'close'>;
   readonly book: Pick<ClaimBook, 'on'>;
-  readonly writes: Writes;
+  readonly writes: Pick<Writes, 'result' | 'condition' | 'heal' | 'event' | 'forget'>;
   readonly metrics: GeneratorMetrics;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
 }
 
@@ -47,6 +50,18 @@ interface Work {
   waits: boolean;
 }
 
+interface Pass {
+  readonly dryRun: boolean;
+  /** No more calls are begun after this time, monotonic ms. */
+  readonly until: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A run that takes longer is repeated, ms. An author may name 200 servers that do not answer, or that answer each call just in time, and
+ * the process is not healthy while a worker is busy for minutes.
+ */
+const RUN_LIMIT_MS = 120_000;
 /** Between two looks at values that Vault has and ESO does not see, ms: somebody may have deleted them since. */
 const LOOK_AGAIN_MS = 60_000;
 
@@ -81,7 +96,7 @@ export class Worker {
   }
 
   async #make(key: RuleKey, rule: ExternalSecretRule, signal: AbortSignal): Promise<RunResult | undefined> {
-    const { stores } = this.#options;
+    const { stores, clock } = this.#options;
     let settings: Settings;
     try {
       settings = settingsOf(rule.annotations);
@@ -107,10 +122,11 @@ export class Worker {
     this.#releaseOthers(key, places);
     // A value that was made before and is missing now was deleted: the user reads that before it is made again.
     const dryRun = isMade(rule.result);
-    let work = await this.#workAt(key, places, settings, { dryRun, signal });
+    const until = clock.monotonic() + RUN_LIMIT_MS;
+    let work = await this.#workAt(key, places, settings, { dryRun, until, signal });
     if (dryRun && work.outcomes.some(({ decision }) => decision.make.length > 0)) {
       await this.#announce(key, rule, work, signal);
-      work = await this.#workAt(key, places, settings, { dryRun: false, signal });
+      work = await this.#workAt(key, places, settings, { dryRun: false, until, signal });
     }
     if (work.waits) return undefined;
     const latest = this.#options.rule(key);
@@ -122,22 +138,21 @@ export class Worker {
   }
 
   /** Makes the values in all places. One that fails does not hold up the others. */
-  async #workAt(
-    key: RuleKey,
-    { places }: Places,
-    settings: Settings,
-    { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
-  ): Promise<Work> {
+  async #workAt(key: RuleKey, { places }: Places, settings: Settings, pass: Pass): Promise<Work> {
     const work = newWork();
     for (const place of places) {
       try {
-        await this.#workIn(key, place, settings, work, { dryRun, signal });
+        await this.#workIn(key, place, settings, work, pass);
       } catch (error) {
+        if (error instanceof TimeLimitError) {
+          this.#fail(work, error, 'spec.data', pass.signal);
+          break;
+        }
         if (error instanceof NotKnownYetError) {
           work.waits = true;
           continue;
         }
-        this.#fail(work, error, place.store.replace('/', ' '), signal);
+        this.#fail(work, error, place.store.replace('/', ' '), pass.signal);
       }
     }
     return work;
@@ -156,9 +171,13 @@ export class Worker {
     place: Place,
     settings: Settings,
     work: Work,
-    { dryRun, signal }: { readonly dryRun: boolean; readonly signal: AbortSignal },
+    { dryRun, until, signal }: Pass,
   ): Promise<void> {
-    const { vault, stores, metrics, log } = this.#options;
+    const { vault, stores, metrics, clock, log } = this.#options;
+    const checkTime = (): void => {
+      if (clock.monotonic() > until) throw new TimeLimitError('reading and writing the entries', RUN_LIMIT_MS);
+    };
+    checkTime();
     const user = `${key} ${place.store}`;
     getOrCreate(this.#users, key, () => new Set()).add(user);
     const ca = place.ca && (await stores.readCa(place.ca, signal));
@@ -167,6 +186,7 @@ export class Worker {
     const name = key.slice(key.lastIndexOf('/') + 1);
     const writerOf = (paths: readonly string[]): string | undefined => this.#writerOf(server, paths);
     for (const entry of place.entries) {
+      checkTime();
       // Once, and not again for each try.
       if (!dryRun && this.#options.rule(key)?.result === undefined) {
         log.info(`${name}: the ExternalSecret is Ready=False, let us create a random password and put it in Vault.`, {

@@ -7,9 +7,11 @@ import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, HOME } from './support.ts';
 
 const OTHER = 'other';
+const THIRD = 'third';
 /** The token of the namespace `OTHER`, and of the process. */
 const FOREIGN = 'hvs.foreign-token-of-another-namespace';
 /** Words of the server that must not reach an author. */
@@ -29,7 +31,7 @@ const addr = (): string => `http://127.0.0.1:${(listener.address() as AddressInf
 before(async () => {
   scene = await GeneratorScene.open({ eso: false });
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  await scene.api.createNamespaces([OTHER]);
+  await scene.api.createNamespaces([OTHER, THIRD]);
   await scene.token(OTHER, FOREIGN);
   await scene.token(OTHER, scene.vault.rootToken, 'root');
   await scene.start({ env: { VAULT_TOKEN: FOREIGN, VAULT_ADDR: scene.vault.addr } });
@@ -124,6 +126,37 @@ describe('an author cannot make Keyferry', () => {
     const events = await scene.api.list(`/api/v1/namespaces/${HOME}/events`);
     assert.ok(!JSON.stringify(events).includes(INTERNAL));
     assert.ok(!scene.operator.output.includes(INTERNAL), 'the log has it');
+  });
+
+  it('wait for servers without an answer in the place of others', async () => {
+    let ended = 0;
+    answer = (_, response) => response.once('close', () => (ended += 1));
+    await scene.store('good', {});
+    const stores = ['silent-0', 'silent-1'];
+    for (const name of stores) await scene.store(name, { server: `${addr()}/${name}` });
+    const items = stores.map((name) => ({ key: 'app/a', property: 'a', sourceRef: { storeRef: { name } } }));
+    // More than there are workers for one server, beside the server of the others and beside a store that does not exist.
+    for (let index = 0; index < 9; index += 1) {
+      for (const store of ['good', 'missing']) {
+        const name = `${store}-${index}`;
+        await scene.externalSecret(name, [{ key: `app/${name}`, property: 'a' }, ...items], { store });
+        await scene.fail(name);
+      }
+    }
+    await waitFor(() => requests.length > 0, { message: () => `a call to the silent server\n${scene.tail()}` });
+    await scene.token(THIRD, scene.vault.rootToken);
+    await scene.store('theirs', {}, { namespace: THIRD });
+    for (const [name, create, reason] of [
+      ['fine', 'true', 'Success'],
+      ['wrong', 'yes', 'ErrorAnnotation'],
+    ] as const) {
+      const options = { namespace: THIRD, store: 'theirs', annotations: { create } };
+      await scene.externalSecret(name, [{ key: 'app/third', property: 'a' }], options);
+      await scene.fail(name, THIRD);
+      await scene.says(name, reason, undefined, THIRD);
+    }
+    assert.equal(ended, 0);
+    listener.closeAllConnections();
   });
 
   it('replace a value that is there, or show it', async () => {
