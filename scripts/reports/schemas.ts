@@ -1,5 +1,5 @@
 /**
- * Schemas of the output of `keyferry status` and `keyferry plan` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
+ * Schemas of the output of `keyferry status`, `plan` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
  * generated from them, and tests validate real output against them.
  *
  * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
@@ -109,9 +109,21 @@ export const planSchema = z.strictObject({
   ignored: z.int().meta({ description: 'Number of objects in the manifests that Keyferry does not use.' }),
 });
 
+export const versionSchema = z.strictObject({
+  apiVersion,
+  kind: z.literal('Version'),
+  version: z.string().meta({ description: 'Version of Keyferry; dev if it is not built.' }),
+  commit: z.string().meta({
+    description:
+      'Git commit that it was built from, with -dirty if files differed from it; unknown without a checkout.',
+  }),
+  node: z.string().meta({ description: 'Version of Node that runs it.' }),
+  platform: z.string().meta({ description: 'Operating system and architecture, in the words of Node: linux/x64.' }),
+});
+
 /** Text of each JSON Schema by path from the project root. */
 export function reportSchemas(): ReadonlyMap<string, string> {
-  const reports = { status: statusSchema, plan: planSchema };
+  const reports = { status: statusSchema, plan: planSchema, version: versionSchema };
   return new Map(
     Object.entries(reports).map(([name, schema]) => {
       const title = `Output of \`keyferry ${name} -o json\``;

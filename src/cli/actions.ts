@@ -1,5 +1,6 @@
 /** The actions of the commands. They are passed in, so that tests can replace them. */
 import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
+import type { Build } from './version.ts';
 
 /** The cluster of a command. @see Config */
 export interface ClusterOptions {
@@ -9,10 +10,11 @@ export interface ClusterOptions {
 
 export interface ReadingOptions {
   readonly config: ReadingConfig;
-  readonly output: 'table' | 'json' | 'yaml';
 }
 
 export interface StatusOptions extends ClusterOptions, ReadingOptions {
+  /** `wide`: a table with more columns, and all failing targets. */
+  readonly output: 'table' | 'wide' | 'json' | 'yaml';
   /** `undefined`: all. */
   readonly namespace: string | undefined;
   /** Show only rules with problems. */
@@ -20,6 +22,7 @@ export interface StatusOptions extends ClusterOptions, ReadingOptions {
 }
 
 export interface PlanOptions extends ClusterOptions, ReadingOptions {
+  readonly output: 'table' | 'json' | 'yaml';
   /** Paths of manifests and folders; `-` is standard input. */
   readonly files: readonly string[];
   /** Read folders recursively. */
@@ -50,7 +53,7 @@ export interface CliContext {
   /** The names of the script (perhaps a link) and of the process, with or without a folder. */
   readonly startedAs: readonly string[];
   readonly processInfo: ProcessInfo;
-  readonly version: string;
+  readonly build: Build;
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
 }

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { runCli } from './dispatch.ts';
 import { writerTo } from './pipes.ts';
-import { VERSION } from './version.ts';
+import { paintFor } from './styles.ts';
+import { BUILD } from './version.ts';
 
 // Node 24 cuts small buffers from slabs of 64 KiB, and one that is still used keeps its whole slab. Requests, and lines of watches, that
 // outlive a collection of the young generation held 1.5 MiB more in that way while 500 SyncSecrets were copied.
@@ -33,7 +34,7 @@ void runCli(
         const [{ withCluster }, { status }] = await Promise.all([import('./with-cluster.ts'), import('./status.ts')]);
         stdout(
           await withCluster(options, process.env, async (api, { server }) => {
-            return await status(api, server.host, options, Date.now());
+            return await status(api, server.host, options, { paint: paintFor(process.stdout), now: Date.now() });
           }),
         );
         return 0;
@@ -41,7 +42,8 @@ void runCli(
       plan: async (options) => {
         const [{ withCluster }, { planFiles }] = await Promise.all([import('./with-cluster.ts'), import('./plan.ts')]);
         const { text, code } = await withCluster(options, process.env, async (api, { namespace }) => {
-          return await planFiles({ api, namespace, stdin: readStdin, now: Date.now() }, options);
+          const context = { api, namespace, stdin: readStdin, paint: paintFor(process.stdout), now: Date.now() };
+          return await planFiles(context, options);
         });
         stdout(text);
         return code;
@@ -53,7 +55,7 @@ void runCli(
     },
     startedAs: [process.argv[1] ?? '', process.argv0],
     processInfo: { env: process.env, hostname: hostname(), uniqueId: randomUUID() },
-    version: VERSION,
+    build: BUILD,
     stdout,
     stderr,
   },

@@ -1,5 +1,4 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
-import { stringify } from 'yaml';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { controllerReaders } from '../controllers/list.ts';
@@ -18,6 +17,8 @@ import {
   type PlanReport,
 } from './plan/report.ts';
 import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
+import { reportText } from './report-text.ts';
+import type { Cell, Paint } from './styles.ts';
 import { textTable } from './text-table.ts';
 
 export interface PlanContext {
@@ -25,6 +26,7 @@ export interface PlanContext {
   /** Namespace of objects that name none. */
   readonly namespace: string;
   readonly stdin: () => Promise<string>;
+  readonly paint: Paint;
   /** Wall clock, ms. */
   readonly now: number;
   readonly signal?: AbortSignal;
@@ -38,7 +40,7 @@ export async function planFiles(
   context: PlanContext,
   options: Omit<PlanOptions, 'kubeconfig' | 'context'>,
 ): Promise<{ readonly text: string; readonly code: number }> {
-  const { api, namespace: home, stdin, now, signal } = context;
+  const { api, namespace: home, stdin, paint, now, signal } = context;
   const controllers = await controllerReaders();
   const collections = controllers.flatMap(({ collection }) => collection ?? []);
   const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
@@ -75,8 +77,9 @@ export async function planFiles(
     ignored: manifests.length - given.length + unused.length,
   };
   const code = hasLossOrRefusal({ targets: changed, problems }) ? EXIT_LOSS_OR_REFUSAL : EXIT_DONE;
-  if (options.output === 'table') return { text: tables(report, options.all, elsewhere.length > 0), code };
-  return { text: options.output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : stringify(report), code };
+  const { all, output } = options;
+  const text = output === 'table' ? tables(report, all, elsewhere.length > 0, paint) : reportText(report, output);
+  return { text, code };
 }
 
 /** Why the server or Keyferry would refuse a manifest. */
@@ -112,7 +115,7 @@ function notesOn(snapshot: Snapshot, { rules, objects }: Affected): PlannedNote[
 }
 
 /** @param hasElsewhere notes say what happens outside of this cluster */
-function tables(report: PlanReport, all: boolean, hasElsewhere: boolean): string {
+function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: Paint): string {
   const { targets, problems, notes, unchanged, ignored } = report;
   const lines: string[] = problems.map(({ rule, problem }) => `${rule}: ${problem}`);
   lines.push(...notes.map(({ rule, note }) => `${rule}: ${note}`));
@@ -121,10 +124,11 @@ function tables(report: PlanReport, all: boolean, hasElsewhere: boolean): string
     const place = hasElsewhere ? ' in this cluster' : '';
     lines.push(`No copy${place} would be created, updated or deleted.`);
   } else {
-    const rows = targets.map(({ action, kind, namespace, name, rule, reason }) => {
-      return [action, kind, namespace, name, rule, reason];
+    const rows = targets.map((target) => {
+      const { kind, namespace, name, rule, reason } = target;
+      return [actionCell(target), kind, namespace, name, rule, reason];
     });
-    lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows), '', summary(targets));
+    lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows, paint), '', summary(targets));
   }
   if (unchanged > 0 && !all) {
     const text = unchanged === 1 ? '1 copy is unchanged' : `${unchanged} copies are unchanged`;
@@ -132,6 +136,12 @@ function tables(report: PlanReport, all: boolean, hasElsewhere: boolean): string
   }
   if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} not used by Keyferry.`);
   return `${lines.join('\n')}\n`;
+}
+
+function actionCell(target: PlannedTarget): Cell {
+  const { action: text } = target;
+  if (hasLossOrRefusal({ targets: [target], problems: [] })) return { text, style: 'bad' };
+  return text === 'nothing' ? text : { text, style: text === 'wait' ? 'waiting' : 'good' };
 }
 
 function summary(targets: readonly PlannedTarget[]): string {

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { parse } from 'yaml';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
 import type { Config } from '../config/config.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Actions, CliContext, Outcome } from './actions.ts';
 import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
+
+const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64' };
+const COMMANDS = ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'version', 'completion', 'demo'];
 
 interface Result {
   readonly code: number;
@@ -55,7 +59,7 @@ async function cli(
   const context: CliContext = {
     actions,
     startedAs,
-    version: '1.2.3',
+    build: BUILD,
     processInfo: { env: {}, hostname: 'host', uniqueId: 'u1' },
     stdout: (text) => void (written.stdout += text),
     stderr: (text) => void (written.stderr += text),
@@ -71,16 +75,33 @@ describe('help and version', () => {
     }
   });
 
+  it('prints version, commit and Node, also for programs', async () => {
+    const table = await cli(['version']);
+    assert.equal(table.stdout, 'Keyferry 1.2.3\ncommit   c0ffee\nNode     24.0.0\nplatform linux/x64\n');
+    const { code, stdout } = await cli(['version', '-o', 'json']);
+    const expected = { apiVersion: 'keyferry.dev/v1', kind: 'Version', ...BUILD };
+    assert.deepEqual([code, JSON.parse(stdout)], [0, expected]);
+    assert.deepEqual(parse((await cli(['version', '-o', 'yaml'])).stdout), expected);
+  });
+
   it('lists the commands', async () => {
     const all = await cli(['--help']);
     assert.equal(all.code, 0);
-    for (const name of ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'demo']) {
+    for (const name of COMMANDS) {
       assert.match(all.stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
     }
     assert.match(
       all.stdout,
       /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan only\) a copy would be lost or refused\./,
     );
+  });
+
+  it('has examples for every command', async () => {
+    for (const argv of [[], ...COMMANDS.map((name) => [name])]) {
+      const { code, stdout } = await cli([...argv, '--help']);
+      assert.equal(code, 0);
+      assert.match(stdout, new RegExp(`\\nExamples:\\n  .*${['keyferry', ...argv].join(' ')}`));
+    }
   });
 
   it('lists flags, defaults and examples of each command that runs controllers', async () => {
@@ -131,7 +152,7 @@ describe('help and version', () => {
   it('describes the short commands', async () => {
     for (const [name, text] of [
       ['crds', /keyferry crds \| kubectl apply --server-side -f -/],
-      ['status', /-o, --output <format>[^-]*\(choices: "table", "json", "yaml", default:\s+"table"\)/],
+      ['status', /-o, --output <format>[^-]*\(choices: "table", "wide", "json", "yaml",\s+default:\s+"table"\)/],
       ['plan', /Usage: keyferry plan \[options\] <files\.\.\.>/],
       ['demo', /--once/],
     ] as const) {
@@ -158,7 +179,9 @@ describe('exit codes', () => {
       [['statos'], /Did you mean status\?/],
       [['--nope'], /unknown option '--nope'/],
       [['status', '--nope'], /unknown option '--nope'/],
-      [['status', '-o', 'xml'], /argument 'xml' is invalid\. Allowed choices are table, json, yaml/],
+      [['status', '-o', 'xml'], /argument 'xml' is invalid\. Allowed choices are table, wide, json, yaml/],
+      [['plan', '-o', 'wide', 'a'], /Allowed choices are table, json, yaml/],
+      [['completion', 'csh'], /Allowed choices are bash, zsh, fish/],
       [['status', 'x'], /too many arguments/],
       [['plan'], /missing required argument 'files'/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],

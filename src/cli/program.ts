@@ -1,35 +1,12 @@
 /** The command line for the library: commands, options, help. */
-import { Command, CommanderError, InvalidArgumentError, Option, type ParseOptionsResult } from 'commander';
+import { Command, CommanderError, Option, type ParseOptionsResult } from 'commander';
 import type { ControllerCommand } from '../config/command.ts';
 import { CONTROLLER_COMMANDS } from '../config/commands.ts';
-import type { Flag } from '../config/flags.ts';
-import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/reading-flags.ts';
-import type { CliContext, ClusterOptions, DemoOptions, Outcome, StatusOptions } from './actions.ts';
+import type { CliContext, Outcome } from './actions.ts';
 import { EXIT_DONE, EXIT_USAGE } from './exit-codes.ts';
+import { addShortCommands, describe } from './short-commands.ts';
 
-const STATUS_EXAMPLES = [
-  'keyferry status',
-  'keyferry status --failed',
-  'keyferry status -n default',
-  'keyferry status -A -o yaml',
-  "keyferry status -o json | jq '.rules[].failing[]'",
-  'keyferry status --mirrors-regex=search',
-  'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
-  'keyferry status --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
-  'keyferry status --kubeconfig ~/.kube/prod --context admin@prod',
-];
-
-const PLAN_EXAMPLES = [
-  'keyferry plan mirror.yaml',
-  'keyferry plan --all mirror.yaml',
-  'keyferry plan -R manifests/',
-  'kustomize build . | keyferry plan -',
-  'keyferry plan mirror.yaml -o json',
-  'keyferry plan mirror.yaml --mirrors-regex=search',
-  'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
-  'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
-  'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
-];
+const EXAMPLES = ['keyferry run', 'keyferry status --failed', 'keyferry plan mirror.yaml'];
 
 /**
  * Parses and runs one command line.
@@ -53,118 +30,26 @@ export async function runProgram(context: CliContext, argv: readonly string[]): 
 
 /** @param onExitCode receives the exit code of the action */
 function buildProgram(context: CliContext, onExitCode: (code: number) => void): Command {
-  const { actions } = context;
   const program = new Command('keyferry')
-    .description(
-      'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
-    )
-    .version(context.version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print help')
+    .version(context.build.version, '-V, --version', 'print the version')
     // Arguments after a command belong to it: commands that run controllers parse their flags themselves.
     .enablePositionalOptions()
-    .showSuggestionAfterError()
-    .addHelpText(
-      'after',
-      '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan only) a copy would be lost or refused.',
-    );
+    .showSuggestionAfterError();
+  describe(
+    program,
+    'Copies Secrets and ConfigMaps between namespaces, and Secrets to and from Vault, and keeps every copy up to date.',
+    EXAMPLES,
+  ).addHelpText(
+    'after',
+    '\nExit codes: 0 success, 1 failure, 2 usage error, 3 (plan only) a copy would be lost or refused.',
+  );
   quiet(program, context);
   const finish = async (outcome: Outcome): Promise<void> => onExitCode(await outcome);
   for (const controllerCommand of CONTROLLER_COMMANDS) {
     program.addCommand(runnerCommand(controllerCommand, context, finish));
   }
-  command(program, 'crds', 'print all CustomResourceDefinitions as YAML', [
-    'keyferry crds | kubectl apply --server-side -f -',
-  ]).action(() => finish(actions.crds()));
-  withReading(
-    withCluster(command(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES)),
-  )
-    .option(
-      '-n, --namespace <name>',
-      'only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
-    )
-    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
-    .option('--failed', 'only objects with problems, with every failing namespace', false)
-    .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
-      finish(
-        actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
-      ),
-    );
-  withReading(
-    withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
-  )
-    .argument('<files...>', 'manifests or folders of manifests; - for standard input')
-    .option('-R, --recursive', 'read folders recursively', false)
-    .option('--all', 'show unchanged objects, too', false)
-    .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
-    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
-  withCluster(
-    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
-      'keyferry demo --once',
-      'keyferry demo --once --kubeconfig ~/.kube/config',
-    ]),
-    'use this cluster (default: local servers that the demo starts)',
-  )
-    .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
-    .action((options: DemoOptions) => finish(actions.demo(options)));
+  addShortCommands(program, context, finish);
   return program;
-}
-
-interface OutputFlags extends ClusterOptions, ReadingFlags {
-  readonly output: StatusOptions['output'];
-}
-
-interface PlanFlags extends OutputFlags {
-  readonly recursive: boolean;
-  readonly all: boolean;
-}
-
-interface StatusFlags extends OutputFlags {
-  readonly namespace?: string;
-  readonly allNamespaces?: boolean;
-  readonly failed: boolean;
-}
-
-/** The options that define how rules are read, and the output format. */
-function withReading(target: Command): Command {
-  for (const flag of Object.values(readingFlags)) target.addOption(readingOption(flag));
-  return target.addOption(
-    new Option('-o, --output <format>', 'output format').choices(['table', 'json', 'yaml']).default('table'),
-  );
-}
-
-function readingOption({ name, isBool, hint, help, initial, choices, parse }: Flag<unknown>): Option {
-  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, help);
-  option.default(initial, Array.isArray(initial) ? 'all' : undefined);
-  if (isBool) return option;
-  if (choices !== undefined) return option.choices(choices);
-  return option.argParser((text: string) => {
-    try {
-      return parse(text);
-    } catch (error) {
-      throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
-    }
-  });
-}
-
-function withCluster(
-  target: Command,
-  which = 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)',
-): Command {
-  return target
-    .option('--kubeconfig <path>', which)
-    .option('--context <name>', 'context of the kubeconfig (default: its current context)');
-}
-
-function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {
-  return describe(program.command(name), summary, examples);
-}
-
-function describe(target: Command, summary: string, examples: readonly string[]): Command {
-  const lines = examples.map((example) => `  ${example}`).join('\n');
-  return target
-    .description(summary)
-    .helpOption('-h, --help', 'print help')
-    .addHelpText('after', `\nExamples:\n${lines}`);
 }
 
 /** Keeps the library from ending the process and from writing to the console. */

@@ -14,6 +14,15 @@ describe('textTable', () => {
     assert.deepEqual(textTable(['MESSAGE'], [['first\nsecond']]), ['MESSAGE', 'first...']);
   });
 
+  it('paints the header and cells with a style, without their padding', () => {
+    const rows = [['a', { text: 'Error\n', style: 'bad' }, 'x']] as const;
+    const paint = (text: string, style: string): string => `<${style} ${text}>`;
+    assert.deepEqual(textTable(['NAME', 'STATE', 'WHY'], rows, paint), [
+      '<title NAME>   <title STATE>      <title WHY>',
+      'a      <bad Error...>   x',
+    ]);
+  });
+
   it('shows a missing cell as an empty one', () => {
     assert.deepEqual(textTable(['A', 'B', 'C'], [['1']]), ['A     B     C', '1           ']);
   });

@@ -1,10 +1,11 @@
-/** `keyferry status`: copies of the original, few permissions, output for programs, a closed pipe, and no server. */
+/** `keyferry status`: copies of the original, few permissions, output for programs and on a terminal, a closed pipe, and no server. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
+import { stripVTControlCharacters } from 'node:util';
 import { parse, stringify } from 'yaml';
 
 import { statusSchema } from '../../../scripts/reports/schemas.ts';
@@ -20,6 +21,8 @@ const OWNED_BY = 'mirrors.kts.studio/owned-by';
 const TENANT = 'tenant';
 const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
 const NOWHERE = 12;
+/** The first character of every code for a terminal. */
+const ESCAPE = '\u001B';
 
 describe('keyferry status', () => {
   let plane: ControlPlane;
@@ -169,6 +172,31 @@ describe('keyferry status', () => {
     const elsewhere = await runProgram(['status', '--kubeconfig', kubeconfig, '-n', 'team-b']);
     assert.equal(elsewhere.code, 1);
     assert.match(elsewhere.stderr, /namespaces\/team-b\/secrets: 403 Forbidden/);
+  });
+
+  it('shows destinations and failing targets with -o wide', async () => {
+    const { stdout } = await run('-o', 'wide', '-n', 'default');
+    assert.match(stdout, /^SYSTEM +NAMESPACE +NAME +SOURCE +DESTINATIONS +STATE .*\n/);
+    assert.match(stdout, /\nmirrors +default +old +secret default\/one +team-\.\+ +Unknown +False /);
+    assert.match(stdout, /\nFAILING .*\nSecret +full-00 +one +SecretMirror default\/full +Conflict: /);
+    assert.match(stdout, /\nCOPY .*\nORPHAN /s);
+  });
+
+  it('has colours on a terminal only, and none with NO_COLOR', async () => {
+    const onTerminal = async (environment: string): Promise<string> => {
+      const command = `${environment} ${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
+      const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null']);
+      child.stdin.end();
+      return await text(child.stdout);
+    };
+    const { stdout } = await run();
+    assert.ok(!stdout.includes(ESCAPE));
+    const colourful = await onTerminal('TERM=xterm NO_COLOR=');
+    assert.ok(colourful.includes(ESCAPE));
+    assert.equal(stripVTControlCharacters(colourful).replaceAll('\r\n', '\n'), stdout);
+    for (const environment of ['TERM=xterm NO_COLOR=1', 'TERM=dumb NO_COLOR=']) {
+      assert.equal((await onTerminal(environment)).replaceAll('\r\n', '\n'), stdout, environment);
+    }
   });
 
   it('exits quietly when its pipe is closed', async () => {

@@ -1,4 +1,4 @@
-/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status.ts`). */
+/** The status of rules and copies, as `keyferry status` prints it. The fields are those of the report (`cli/status/report.ts`). */
 import type { Outcome } from '../../../copy/model/claim.ts';
 import { parseResourceKey, type ResourceKey, type RuleKey } from '../../../copy/model/keys.ts';
 import type { Observed } from '../../../copy/model/observed.ts';

@@ -1,0 +1,161 @@
+/** The commands that end by themselves: their options, help and examples. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Flag } from '../config/flags.ts';
+import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/reading-flags.ts';
+import type { CliContext, ClusterOptions, DemoOptions, Outcome, PlanOptions, StatusOptions } from './actions.ts';
+import { completionScript, SHELLS, type Shell } from './completion/scripts.ts';
+import { commandTree } from './completion/tree.ts';
+import { EXIT_DONE } from './exit-codes.ts';
+import { versionText } from './version-report.ts';
+
+const STATUS_EXAMPLES = [
+  'keyferry status',
+  'keyferry status --failed',
+  'keyferry status -n default -o wide',
+  'keyferry status -A -o yaml',
+  "keyferry status -o json | jq '.rules[].failing[]'",
+  'keyferry status --mirrors-regex=search',
+  'keyferry status --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry status --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry status --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const PLAN_EXAMPLES = [
+  'keyferry plan mirror.yaml',
+  'keyferry plan --all mirror.yaml',
+  'keyferry plan -R manifests/',
+  'kustomize build . | keyferry plan -',
+  'keyferry plan mirror.yaml -o json',
+  'keyferry plan mirror.yaml --mirrors-regex=search',
+  'keyferry plan source.yaml --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry plan source.yaml --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const COMPLETION_EXAMPLES = [
+  'source <(keyferry completion bash)',
+  'keyferry completion zsh > "${fpath[1]}/_keyferry"',
+  'keyferry completion fish > ~/.config/fish/completions/keyferry.fish',
+];
+
+/** @param finish takes the exit code of the action */
+export function addShortCommands(
+  program: Command,
+  { actions, build, stdout }: Pick<CliContext, 'actions' | 'build' | 'stdout'>,
+  finish: (outcome: Outcome) => Promise<void>,
+): void {
+  /** An action without a cluster. */
+  const print = async (text: string): Promise<void> => {
+    stdout(text);
+    await finish(Promise.resolve(EXIT_DONE));
+  };
+  command(program, 'crds', 'print all CustomResourceDefinitions as YAML', [
+    'keyferry crds | kubectl apply --server-side -f -',
+  ]).action(() => finish(actions.crds()));
+  withOutput(
+    withReading(
+      withCluster(command(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES)),
+    ),
+    ['table', 'wide', 'json', 'yaml'],
+  )
+    .option(
+      '-n, --namespace <name>',
+      'only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
+    )
+    .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
+    .option('--failed', 'only objects with problems, with every failing namespace', false)
+    .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
+      finish(
+        actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
+      ),
+    );
+  withOutput(
+    withReading(
+      withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
+    ),
+  )
+    .argument('<files...>', 'manifests or folders of manifests; - for standard input')
+    .option('-R, --recursive', 'read folders recursively', false)
+    .option('--all', 'show unchanged objects, too', false)
+    .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
+    .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
+  withOutput(
+    command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
+      'keyferry version',
+      'keyferry version -o json',
+    ]),
+  ).action(({ output }: Pick<OutputFlags, 'output'>) => print(versionText(build, output)));
+  command(program, 'completion', 'print a script that completes command lines in a shell', COMPLETION_EXAMPLES)
+    .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
+    .action((shell: Shell) => print(completionScript(commandTree(program), shell)));
+  withCluster(
+    command(program, 'demo', 'run the examples on real servers on this machine, or on a test cluster', [
+      'keyferry demo --once',
+      'keyferry demo --once --kubeconfig ~/.kube/config',
+    ]),
+    'use this cluster (default: local servers that the demo starts)',
+  )
+    .option('--once', 'exit after the last example instead of running until Ctrl-C', false)
+    .action((options: DemoOptions) => finish(actions.demo(options)));
+}
+
+interface OutputFlags<Output = PlanOptions['output']> extends ClusterOptions, ReadingFlags {
+  readonly output: Output;
+}
+
+interface PlanFlags extends OutputFlags {
+  readonly recursive: boolean;
+  readonly all: boolean;
+}
+
+interface StatusFlags extends OutputFlags<StatusOptions['output']> {
+  readonly namespace?: string;
+  readonly allNamespaces?: boolean;
+  readonly failed: boolean;
+}
+
+function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {
+  return target.addOption(new Option('-o, --output <format>', 'output format').choices(formats).default('table'));
+}
+
+/** The options that define how rules are read. */
+function withReading(target: Command): Command {
+  for (const flag of Object.values(readingFlags)) target.addOption(readingOption(flag));
+  return target;
+}
+
+function readingOption({ name, isBool, hint, help, initial, choices, parse }: Flag<unknown>): Option {
+  const option = new Option(isBool ? `--${name}` : `--${name} <${hint}>`, help);
+  option.default(initial, Array.isArray(initial) ? 'all' : undefined);
+  if (isBool) return option;
+  if (choices !== undefined) return option.choices(choices);
+  return option.argParser((text: string) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    }
+  });
+}
+
+function withCluster(
+  target: Command,
+  which = 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, in-cluster)',
+): Command {
+  return target
+    .option('--kubeconfig <path>', which)
+    .option('--context <name>', 'context of the kubeconfig (default: its current context)');
+}
+
+function command(program: Command, name: string, summary: string, examples: readonly string[]): Command {
+  return describe(program.command(name), summary, examples);
+}
+
+/** Adds the description, and examples in the help. */
+export function describe(target: Command, summary: string, examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  ${example}`).join('\n');
+  return target
+    .description(summary)
+    .helpOption('-h, --help', 'print help')
+    .addHelpText('after', `\nExamples:\n${lines}`);
+}

@@ -1,0 +1,86 @@
+/** The tables of `keyferry status`. */
+import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
+import type { StatusOptions } from '../actions.ts';
+import type { Cell, Paint } from '../styles.ts';
+import { textTable } from '../text-table.ts';
+import { type Found, hasProblem, titleOf } from './report.ts';
+
+interface TableOptions extends Pick<StatusOptions, 'failed' | 'namespace'> {
+  /** More columns, and all failing targets. */
+  readonly isWide: boolean;
+  readonly paint: Paint;
+}
+
+/** The report for people, with a line end. */
+export function statusTables(
+  { report, ruleNames, hasCounts }: Found,
+  { failed, namespace, isWide, paint }: TableOptions,
+): string {
+  const { rules, orphans, systems, notes } = report;
+  const parts: string[][] = [];
+  const addTable = (header: readonly string[], rows: readonly (readonly Cell[])[]): void => {
+    if (rows.length > 0) parts.push(textTable(header, rows, paint));
+  };
+  const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
+  const destinations = isWide ? ['DESTINATIONS'] : [];
+  addTable(
+    ['SYSTEM', 'NAMESPACE', 'NAME', 'SOURCE', ...destinations, 'STATE', 'READY', 'COPIES', 'LAST SYNC', 'WHY'],
+    rules.map((rule) => [
+      rule.system,
+      rule.namespace,
+      rule.name,
+      rule.source,
+      ...(isWide ? [rule.destinations.join(',') || 'none'] : []),
+      stateCell(rule),
+      rule.ready ? 'True' : 'False',
+      hasCounts(rule) ? String(rule.copies.length) : '?',
+      rule.lastSyncTime ?? 'never',
+      `${rule.reason}: ${rule.message}`,
+    ]),
+  );
+  if (rules.length === 0 && missing.length < systems.length) {
+    const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
+    parts.push([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
+  }
+  if (failed || isWide) {
+    const failing = rules.flatMap((rule) => rule.failing.map((target) => ({ rule, target })));
+    addTable(
+      ['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
+      failing.map(({ rule, target }) => [
+        target.kind,
+        target.namespace,
+        target.name,
+        titleOf(rule),
+        failureCell(target),
+      ]),
+    );
+  }
+  const copies = rules.flatMap((rule) =>
+    rule.copies.map(({ kind, namespace, name, sourceVersion }) => {
+      return [kind, namespace, name, titleOf(rule), rule.source, sourceVersion];
+    }),
+  );
+  if (!failed) addTable(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies);
+  addTable(
+    ['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'],
+    orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]),
+  );
+  if (notes.length > 0) parts.push([...notes]);
+  for (const system of missing) {
+    parts.push([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);
+  }
+  return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+/** States that end by themselves. */
+const PASSING: ReadonlySet<string> = new Set(['Pending', 'Waiting', 'Outdated', 'Unknown', 'Deleting']);
+
+export function stateCell(rule: RuleStatus): Cell {
+  const { state, ready } = rule;
+  if (ready) return { text: state, style: 'good' };
+  return { text: state, style: PASSING.has(state) || !hasProblem(rule) ? 'waiting' : 'bad' };
+}
+
+export function failureCell({ state, reason, message }: FailingTarget): Cell {
+  return { text: `${reason}: ${message}`, style: state === 'pending' || state === 'waiting' ? 'waiting' : 'bad' };
+}
