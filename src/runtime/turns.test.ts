@@ -13,6 +13,18 @@ test('beside a group with thousands of keys each other group gets every second t
   assert.equal(turns.oldest(), 4);
 });
 
+test('a group that may not take a key misses its turn, and keeps its keys', () => {
+  const turns = new Turns((key) => key.split('/')[0] ?? '');
+  for (const [index, key] of ['a/0', 'a/1', 'b/0'].entries()) turns.add(key, index);
+  assert.equal(turns.shift((group) => group !== 'a')?.[0], 'b/0');
+  assert.equal(
+    turns.shift((group) => group !== 'a'),
+    undefined,
+  );
+  assert.equal(turns.size, 2);
+  assert.deepEqual([turns.shift()?.[0], turns.shift()?.[0]], ['a/0', 'a/1']);
+});
+
 test('a key whose group changes while it waits stays in its place, and is neither lost nor returned twice', () => {
   let group = 'a';
   const turns = new Turns(() => group, true);

@@ -53,17 +53,23 @@ export class Turns {
     if (group.size === 0) this.#groups.delete(name);
   }
 
-  /** Removes and returns the oldest key of the group whose turn it is, with its value. */
-  shift(): [string, number] | undefined {
-    const turn = this.#groups.shift();
-    if (turn === undefined) return undefined;
-    const [name, group] = turn;
-    const first = group.shift();
-    if (first === undefined) return undefined;
-    if (group.size > 0) this.#groups.set(name, group);
-    this.#remembered?.delete(first[0]);
-    this.#size -= 1;
-    return first;
+  /**
+   * Removes and returns the oldest key of the group whose turn it is, with its value.
+   * @param mayTake a group for which it is false misses its turn
+   */
+  shift(mayTake?: (group: string) => boolean): [string, number] | undefined {
+    for (let left = this.#groups.size; left > 0; left -= 1) {
+      const turn = this.#groups.shift();
+      if (turn === undefined) return undefined;
+      const [name, group] = turn;
+      const first = mayTake?.(name) === false ? undefined : group.shift();
+      if (group.size > 0) this.#groups.set(name, group);
+      if (first === undefined) continue;
+      this.#remembered?.delete(first[0]);
+      this.#size -= 1;
+      return first;
+    }
+    return undefined;
   }
 
   /** The least of the groups' oldest values, for metrics. */

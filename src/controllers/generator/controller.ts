@@ -46,6 +46,8 @@ const EVENT_COMPONENT = 'keyferry-generator';
 const EXTERNAL_SECRETS = 'externalsecrets';
 /** ExternalSecrets that are worked on at once for each server. */
 const CONCURRENCY = 8;
+/** Of these, in one namespace: 200 entries of a Vault that is far away take seconds. */
+const MOST_OF_NAMESPACE = 3;
 /** Longest wait between two tries, ms: a value is written within 20 s after Vault is back. */
 const LONGEST_WAIT_MS = 12_000;
 /** Between two tries to find out what the API server serves and permits, ms. */
@@ -85,6 +87,7 @@ class Generator implements Controller {
       concurrency: CONCURRENCY,
       clock,
       groupOf: namespaceOf,
+      mostOfGroup: MOST_OF_NAMESPACE,
       retryMaxMs: LONGEST_WAIT_MS,
       retryAfterMs: (error) => retryAfterMs(error) ?? vaultRetryAfterMs(error),
       onError: (rule, error, retryInMs) => {

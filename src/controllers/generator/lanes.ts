@@ -1,6 +1,7 @@
 /**
- * The queues of the generator: a lane for each Vault server, and for each namespace with values of several servers. An ExternalSecret changes its lane when its store names another server, or when it
- * needs no more work. It is in one lane, and never runs twice at the same time.
+ * The queues of the generator: a lane for each Vault server, and one for each namespace with values of several servers. An ExternalSecret
+ * changes its lane when its store names another server, or when it needs no more work. It is in one lane, and never runs twice at the same
+ * time.
  */
 import type { NamedQueue } from '../../copy/engine.ts';
 import type { RuleKey } from '../../copy/model/keys.ts';

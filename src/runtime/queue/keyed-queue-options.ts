@@ -47,6 +47,11 @@ export interface KeyedQueueOptions {
   readonly minIntervalMs?: number;
   /** Groups of keys (of one user) take turns, so that many keys of one group hold up no other. Default: all are one. */
   readonly groupOf?: GroupOf | undefined;
+  /**
+   * Runs of one group at once, less than the concurrency: else many long runs of one group hold up the others until one of them ends.
+   * Default: no limit. Not together with `groupsChange`.
+   */
+  readonly mostOfGroup?: number | undefined;
   /** `groupOf` may give another group later. A key that waits stays in its group; this costs memory for each key. */
   readonly groupsChange?: boolean;
   readonly clock?: Clock;

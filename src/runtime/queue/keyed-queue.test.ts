@@ -33,6 +33,29 @@ test('a key that is added while it runs, runs again afterwards', async () => {
   await queue.stop();
 });
 
+test('one group does not take all workers, and its next key runs when one of its runs has ended', async () => {
+  const { clock, queue } = makeQueue({ groupOf: (key) => key.slice(0, 1), mostOfGroup: 2, onError: () => undefined });
+  const stage = new ManualWorker();
+  queue.start(stage.worker, { concurrency: 4 });
+  for (const key of ['a1', 'a2', 'a3', 'a4']) queue.add(key);
+  queue.add('a5', { priority: 'low' });
+  await clock.advance(0);
+  assert.deepEqual(stage.ran, ['a1', 'a2']);
+  for (const key of ['b1', 'c1']) queue.add(key, { priority: 'low' });
+  await clock.advance(0);
+  assert.deepEqual(stage.ran.splice(0), ['a1', 'a2', 'b1', 'c1']);
+  stage.end('b1');
+  stage.end('a1');
+  stage.fail('a2', new Error('failed'));
+  await clock.advance(0);
+  assert.deepEqual(stage.ran, ['a3', 'a4']);
+  stage.end('a3');
+  stage.end('a4');
+  await clock.advance(0);
+  assert.deepEqual(stage.ran.slice(2), ['a5']);
+  await queue.stop();
+});
+
 test('normal goes before low, and adding as normal promotes a key', async () => {
   const { queue } = makeQueue();
   const ran: string[] = [];

@@ -24,6 +24,7 @@ import { KeyedBackoff } from '../backoff.ts';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { Holds } from '../holds.ts';
+import { GroupRuns } from './group-runs.ts';
 import { type AddOptions, type KeyedQueueOptions, nonNegative, positiveInteger } from './keyed-queue-options.ts';
 import type { QueueMetrics, StopOptions, Worker } from './keyed-queue-options.ts';
 import { WaitingKeys } from './waiting-keys.ts';
@@ -51,6 +52,8 @@ export class KeyedQueue {
   readonly #waiting: WaitingKeys;
   readonly #delayed = new DelayHeap();
   readonly #running = new Map<string, Run>();
+  /** `undefined`: the runs of a group are not limited. */
+  readonly #groupRuns: GroupRuns | undefined;
   readonly #holds: Holds;
   /** `Run.since` of the first failed run of each key that has not succeeded since. */
   readonly #failingSince = new Map<string, number>();
@@ -69,6 +72,8 @@ export class KeyedQueue {
     const { clock = systemClock, random, minIntervalMs = 0, retryBaseMs = 100, retryMaxMs = 60_000 } = options;
     this.#options = options;
     this.#waiting = new WaitingKeys(options.groupOf, options.groupsChange);
+    const { groupOf, mostOfGroup } = options;
+    if (groupOf !== undefined && mostOfGroup !== undefined) this.#groupRuns = new GroupRuns(groupOf, mostOfGroup);
     this.#clock = clock;
     this.#minIntervalMs = nonNegative('minIntervalMs', minIntervalMs);
     this.#holds = new Holds(Math.max(SWEEP_MS, minIntervalMs));
@@ -231,13 +236,14 @@ export class KeyedQueue {
     const worker = this.#worker;
     if (worker === undefined) return;
     while (this.#running.size < this.#concurrency) {
-      const next = this.#waiting.shift();
+      const next = this.#waiting.shift(this.#groupRuns?.mayStart);
       if (next === undefined) return;
       const { key, low } = next;
       const startedAt = this.#clock.monotonic();
       const since = this.#failingSince.get(key) ?? next.since;
       const run: Run = { startedAt, since, low, dirty: 'no', forgotten: false };
       this.#running.set(key, run);
+      this.#groupRuns?.started(key);
       if (this.#minIntervalMs > 0) this.#holds.extend(key, startedAt + this.#minIntervalMs);
       void this.#run(key, run, worker);
     }
@@ -252,6 +258,7 @@ export class KeyedQueue {
       if (this.#abort.signal.aborted) this.#running.delete(key);
       else this.#failed(key, run, error);
     } finally {
+      this.#groupRuns?.ended(key);
       this.#schedulePump();
       this.#checkIdle();
     }

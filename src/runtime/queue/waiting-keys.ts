@@ -35,11 +35,16 @@ export class WaitingKeys {
     }
   }
 
-  /** @returns `since`: when the key began to wait, ms */
-  shift(): { readonly key: string; readonly low: boolean; readonly since: number } | undefined {
-    const normal = this.#normal.shift();
+  /**
+   * @param mayTake a group for which it is false misses its turn
+   * @returns `since`: when the key began to wait, ms
+   */
+  shift(
+    mayTake?: (group: string) => boolean,
+  ): { readonly key: string; readonly low: boolean; readonly since: number } | undefined {
+    const normal = this.#normal.shift(mayTake);
     if (normal !== undefined) return { key: normal[0], low: false, since: normal[1] };
-    const low = this.#low.shift();
+    const low = this.#low.shift(mayTake);
     return low === undefined ? undefined : { key: low[0], low: true, since: low[1] };
   }
 
