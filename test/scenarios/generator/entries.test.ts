@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import type { Json } from '../../support/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { GeneratorScene, type Item, STORE } from './support.ts';
 
 const OPT_IN = { create: 'true' };
@@ -99,6 +100,17 @@ describe('bad input', () => {
   const rows: readonly (readonly [string, readonly Item[], RegExp, Json?])[] = [
     ['no-store', [{ key: 'app/a', property: 'a' }], /^SecretStore nowhere: does not exist/, { store: 'nowhere' }],
     ['long-key', [{ key: long, property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: has 2000 characters/],
+    ['empty-key', [{ key: '', property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: is empty/],
+    [
+      'two-strategies',
+      ['None', 'Base64'].map((decodingStrategy) => ({ key: 'app/w', property: 'a', decodingStrategy })),
+      /spec\.data\[1\]\.remoteRef\.decodingStrategy: spec\.data\[0\] reads the same property with another strategy/,
+    ],
+    [
+      'too-large',
+      [{ key: 'app/large', property: 'a' }],
+      /spec\.data\[0\]: vault .*: secret\/data\/app\/large: the entry has \d+ bytes as JSON, and at most \d+ are written/,
+    ],
     ['dots', [{ key: 'app/../a', property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: "app\/\.\.\/a" is not the path/],
     ['mount', [{ key: 'secret/', property: 'a' }], /spec\.data\[0\]\.remoteRef\.key: "secret\/" /],
     ['no-property', [{ key: 'app/no-property' }], /spec\.data\[0\]\.remoteRef\.property: no value is made/],
@@ -168,6 +180,8 @@ describe('bad input', () => {
     const secretRef = { name: 'vault-token', key: 'vault-token' };
     await scene.store('ldap', { auth: { ldap: { path: 'ldap', username: 'a', secretRef } } });
     await scene.store('kv1-store', { version: 'v1' });
+    // The rest of 1 MiB is for the body around it.
+    await scene.vault.request('POST', 'secret/data/app/large', { data: { other: 'x'.repeat(1024 * 1024 - 512) } });
   });
 
   for (const [name, items, message, options = {}] of rows) {
@@ -183,8 +197,26 @@ describe('bad input', () => {
     for (const path of ['app/w', 'app/no-property', 'app/gjson', 'app/version', 'a']) {
       assert.equal(await scene.entry(`secret/data/${path}`), undefined, path);
     }
+    assert.equal((await scene.entry('secret/data/app/large')).metadata.version, 1);
     await scene.externalSecret('fine', [{ key: 'app/with space#%', property: 'a' }]);
     await scene.synced('fine');
+  });
+
+  it('an ExternalSecret in a terminating namespace gets its value, and no other one waits for its event', async () => {
+    const namespace = 'terminating';
+    await scene.api.createNamespaces([namespace]);
+    await scene.token(namespace, scene.vault.rootToken);
+    await scene.store(STORE, {}, { namespace });
+    await scene.externalSecret('last', [{ key: 'app/last', property: 'a' }], { namespace, annotations: {} });
+    // No controller of namespaces runs here, so it stays.
+    await scene.api.delete(`/api/v1/namespaces/${namespace}`);
+    await scene.api.patch(scene.path('last', namespace), { metadata: { annotations: OPT_IN } });
+    await scene.fail('last', namespace);
+    await scene.says('last', 'Success', undefined, namespace);
+    await scene.externalSecret('beside', [{ key: 'app/beside', property: 'a' }]);
+    await scene.synced('beside');
+    await waitFor(async () => (await scene.events('beside')).length > 0, { message: 'the event of the other one' });
+    assert.deepEqual(await scene.events('last', namespace), []);
   });
 
   it('200 values of one entry and 100 entries are made', async () => {
