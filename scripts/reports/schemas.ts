@@ -1,5 +1,5 @@
 /**
- * Schemas of the output of `keyferry status`, `plan` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
+ * Schemas of the output of `keyferry status`, `plan`, `explain` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
  * generated from them, and tests validate real output against them.
  *
  * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
@@ -84,6 +84,8 @@ export const statusSchema = z.strictObject({
     .meta({ description: 'Copies without a rule.' }),
 });
 
+const plannedAction = z.enum(['create', 'update', 'replace', 'delete', 'nothing', 'conflict', 'wait', 'fail']);
+
 export const planSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Plan'),
@@ -91,7 +93,7 @@ export const planSchema = z.strictObject({
     .array(
       z.strictObject({
         system: z.string().meta({ description: 'mirrors or replicator.' }),
-        action: z.enum(['create', 'update', 'replace', 'delete', 'nothing', 'conflict', 'wait', 'fail']),
+        action: plannedAction,
         ...place,
         rule: z.string().meta({
           description: 'Kind, namespace and name of the rule that has the target, or whose claim is in conflict.',
@@ -109,6 +111,69 @@ export const planSchema = z.strictObject({
   ignored: z.int().meta({ description: 'Number of objects in the manifests that Keyferry does not use.' }),
 });
 
+const claimant = {
+  system: z.string(),
+  rule: z.string().meta({ description: 'Kind, namespace and name of the rule.' }),
+  source: z.string().nullable().meta({ description: 'As in the rules of status; null if it is not known.' }),
+  destinations: z.array(z.string()),
+};
+
+export const explainSchema = z.strictObject({
+  apiVersion,
+  kind: z.literal('Explanation'),
+  cluster: z.string().meta({ description: 'Host of the API server.' }),
+  object: z.strictObject({
+    ...place,
+    kind: z.string().meta({ description: 'Secret, ConfigMap, or the kind of a rule.' }),
+    exists: z.boolean().nullable().meta({ description: 'null: the user has no right to read it.' }),
+    created: z.string().nullable().meta({ description: 'RFC 3339.' }),
+    deleting: z.boolean(),
+  }),
+  verdict: z
+    .enum(['copy', 'filled', 'conflict', 'missing', 'orphan', 'rule', 'source', 'unrelated', 'absent', 'unknown'])
+    .meta({
+      description:
+        'copy: a rule claims it, and it has the mark of that rule. filled: an object of a user, and a rule fills its data. conflict: a rule claims it, but it is another’s. missing: a rule claims it, but it does not exist. orphan: it has the mark of a rule that does not claim it. rule: a rule, and no copy. source: no copy, and a rule makes copies of it. unrelated: it exists, and no rule concerns it. absent: it does not exist, and no rule claims it. unknown: the user has no right to read it.',
+    }),
+  summary: z.string().meta({ description: 'The verdict in one sentence.' }),
+  owner: z.string().nullable().meta({ description: 'The rule that has the object, or would get it.' }),
+  source: z.string().nullable().meta({ description: 'The source of the owner.' }),
+  heldVersion: z.string().nullable().meta({ description: 'Version of the source in the object; null if it has none.' }),
+  sourceVersion: z.string().nullable().meta({ description: 'Present version of the source; null if it is not known.' }),
+  next: z
+    .strictObject({ action: plannedAction, reason: z.string() })
+    .nullable()
+    .meta({ description: 'What Keyferry would do with the object now; null if no rule concerns it.' }),
+  lastWritten: z.string().nullable().meta({ description: 'When Keyferry last wrote it, RFC 3339; null: never.' }),
+  writers: z
+    .array(
+      z.strictObject({
+        manager: z.string().meta({ description: 'Name of the client in metadata.managedFields.' }),
+        time: z.string().nullable().meta({ description: 'Of its last write, RFC 3339.' }),
+        wrote: z.enum(['content', 'metadata', 'status']),
+      }),
+    )
+    .meta({ description: 'The last write of each client, the newest first.' }),
+  claims: z
+    .array(
+      z.strictObject({
+        ...claimant,
+        state: z.enum(['pending', 'synced', 'waiting', 'conflict', 'error', 'released']),
+        reason: z.string(),
+        message: z.string(),
+      }),
+    )
+    .meta({ description: 'The rules that claim the object.' }),
+  others: z
+    .array(z.strictObject({ ...claimant, why: z.string() }))
+    .meta({ description: 'Rules that make objects of this kind and name, but not this one.' }),
+  rule: rule.nullable().meta({ description: 'The object as a rule, as in status; null if it is none.' }),
+  sourceOf: z
+    .array(z.strictObject({ rule: z.string(), copies: z.int() }))
+    .meta({ description: 'The rules that make copies of the object.' }),
+  notes: z.array(z.string()).meta({ description: 'What could not be read, and remarks on the rule.' }),
+});
+
 export const versionSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Version'),
@@ -123,7 +188,7 @@ export const versionSchema = z.strictObject({
 
 /** Text of each JSON Schema by path from the project root. */
 export function reportSchemas(): ReadonlyMap<string, string> {
-  const reports = { status: statusSchema, plan: planSchema, version: versionSchema };
+  const reports = { status: statusSchema, plan: planSchema, explain: explainSchema, version: versionSchema };
   return new Map(
     Object.entries(reports).map(([name, schema]) => {
       const title = `Output of \`keyferry ${name} -o json\``;

@@ -31,6 +31,14 @@ export interface PlanOptions extends ClusterOptions, ReadingOptions {
   readonly all: boolean;
 }
 
+export interface ExplainOptions extends ClusterOptions, ReadingOptions {
+  readonly output: 'table' | 'json' | 'yaml';
+  /** As the user gave it: `secret`, `Secrets`. */
+  readonly kind: string;
+  /** `NAMESPACE/NAME` */
+  readonly place: string;
+}
+
 export interface DemoOptions extends ClusterOptions {
   /** Exit after the last step instead of running until Ctrl-C. */
   readonly once: boolean;
@@ -45,6 +53,7 @@ export interface Actions {
   readonly crds: () => Outcome;
   readonly status: (options: StatusOptions) => Outcome;
   readonly plan: (options: PlanOptions) => Outcome;
+  readonly explain: (options: ExplainOptions) => Outcome;
   readonly demo: (options: DemoOptions) => Outcome;
 }
 

@@ -48,6 +48,15 @@ void runCli(
         stdout(text);
         return code;
       },
+      explain: async (options) => {
+        const [{ withCluster }, { explain }] = await Promise.all([import('./with-cluster.ts'), import('./explain.ts')]);
+        stdout(
+          await withCluster(options, process.env, async (api, { server }) => {
+            return await explain(api, server.host, options, { paint: paintFor(process.stdout), now: Date.now() });
+          }),
+        );
+        return 0;
+      },
       demo: async (options) => {
         const { runDemo } = await import('./demo.ts');
         return await runDemo(options);

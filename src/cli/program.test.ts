@@ -9,7 +9,7 @@ import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 
 const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64' };
-const COMMANDS = ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'version', 'completion', 'demo'];
+const COMMANDS = ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'explain', 'version', 'completion', 'demo'];
 
 interface Result {
   readonly code: number;
@@ -38,6 +38,7 @@ function recorder(code = 0): Recorder {
     crds: record('crds'),
     status: record('status'),
     plan: record('plan'),
+    explain: record('explain'),
     demo: record('demo'),
   };
   return { actions, called };
@@ -136,12 +137,12 @@ describe('help and version', () => {
     assert.match(stdout, /--generator-all/);
   });
 
-  it('has an example for every option of status and plan', async () => {
-    for (const name of ['status', 'plan']) {
+  it('has an example for every option of status, plan and explain', async () => {
+    for (const name of ['status', 'plan', 'explain']) {
       const { stdout } = await cli([name, '--help']);
       const [options = '', examples = ''] = stdout.split('Examples:');
       const names = [...options.matchAll(/^ {2}(?:(-\w), )?(--[\w-]+)/gm)].filter(([, , long]) => long !== '--help');
-      assert.ok(names.length > 8);
+      assert.ok(names.length > 7);
       for (const [, short, long] of names) {
         const isShown = [short, long].some((flag) => flag !== undefined && examples.includes(` ${flag}`));
         assert.ok(isShown, `${long} of ${name}`);
@@ -184,6 +185,7 @@ describe('exit codes', () => {
       [['completion', 'csh'], /Allowed choices are bash, zsh, fish/],
       [['status', 'x'], /too many arguments/],
       [['plan'], /missing required argument 'files'/],
+      [['explain', 'secret'], /missing required argument 'place'/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],
       [['run', 'x'], /^keyferry run: unexpected argument "x"\n/],
       [['mirrors', '-metrics-bind-address', 'x'], /^keyferry mirrors: --metrics-bind-address: bad value "x": must be/],
@@ -274,6 +276,10 @@ describe('the argument of the actions', () => {
       [
         ['status', '-n', 'a', '-A', '--failed', '--mirrors-regex', 'search'],
         ['status', { ...everything, output: 'table', config: search, failed: true }],
+      ],
+      [
+        ['explain', 'Secret', 'a/b', '-ojson', '--context=c'],
+        ['explain', { context: 'c', kind: 'Secret', place: 'a/b', output: 'json', config }],
       ],
       [['demo'], ['demo', { once: false }]],
       [

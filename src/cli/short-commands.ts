@@ -32,6 +32,16 @@ const PLAN_EXAMPLES = [
   'keyferry plan mirror.yaml --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
+const EXPLAIN_EXAMPLES = [
+  'keyferry explain secret team-a/mysecret',
+  'keyferry explain secretmirror default/mysecret-mirror',
+  'keyferry explain externalsecret default/app -o yaml',
+  'keyferry explain secret team-a/mysecret --mirrors-regex=search',
+  'keyferry explain configmap team-a/settings --replicator-allow-all --replicator-run-replicators=configmap',
+  'keyferry explain secret team-a/tls --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry explain syncsecret default/app --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
 const COMPLETION_EXAMPLES = [
   'source <(keyferry completion bash)',
   'keyferry completion zsh > "${fpath[1]}/_keyferry"',
@@ -79,6 +89,23 @@ export function addShortCommands(
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
     .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
+  withOutput(
+    withReading(
+      withCluster(
+        command(
+          program,
+          'explain',
+          'show why an object exists, whose it is and when it was written, or why it does not exist',
+          EXPLAIN_EXAMPLES,
+        ),
+      ),
+    ),
+  )
+    .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
+    .argument('<place>', 'NAMESPACE/NAME')
+    .action((kind: string, place: string, flags: OutputFlags) =>
+      finish(actions.explain({ ...withReadingConfig(flags), kind, place })),
+    );
   withOutput(
     command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
       'keyferry version',

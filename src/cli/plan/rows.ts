@@ -57,43 +57,57 @@ export async function rowsOf(
   { targets, rules }: Affected,
 ): Promise<readonly { readonly row: PlannedTarget; readonly isChange: boolean }[]> {
   await snapshot.decide(targets);
-  const rows = [...targets].toSorted().flatMap((target) => rowsOn(target));
-  return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
-
-  function rowsOn(target: ResourceKey): { row: PlannedTarget; isChange: boolean }[] {
-    const { kind, namespace, name } = parseResourceKey(target);
-    const { facts, plan } = snapshot.decisionOn(target);
-    const { entries, markedBy } = facts;
-    const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
-    const whyUnwanted = isReleased(facts)
-      ? `${marker} is being deleted`
-      : markedBy !== undefined && !snapshot.rules.has(markedBy)
-        ? `${marker} does not exist or has no copies`
-        : `no longer selected by ${marker}`;
-    const outcomes = [...snapshot.outcomesOn(target)];
-    const decides = 'claim' in plan ? plan.claim.owner : undefined;
-    const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
-    const rule = winner?.claim.owner.title ?? marker;
-    const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
-    const place = { kind, namespace, name };
-    const system = controllerOf(winner?.claim.owner.key ?? markedBy ?? '');
-    const main: PlannedTarget = { system, ...place, rule, ...plannedAction(plan, whyUnwanted), ...remark };
-    const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
-    return [
-      { row: main, isChange: main.action !== 'nothing' },
-      ...losers.map(([{ claim }, { message }]) => ({
-        row: {
-          ...place,
-          system: controllerOf(claim.owner.key),
-          action: 'conflict' as const,
-          rule: claim.owner.title,
-          reason: message,
-          lost: false,
-        },
-        isChange: rules.has(claim.owner.key),
-      })),
-    ];
+  const rows: { row: PlannedTarget; isChange: boolean }[] = [];
+  for (const target of [...targets].toSorted()) {
+    const { main, losers } = rowsOn(snapshot, target);
+    rows.push({ row: main, isChange: main.action !== 'nothing' });
+    for (const { owner, row } of losers) rows.push({ row, isChange: rules.has(owner) });
   }
+  return rows.toSorted((a, b) => (a.row.system < b.row.system ? -1 : Number(a.row.system > b.row.system)));
+}
+
+/**
+ * What happens to a target, and the rules that do not get it.
+ * @param snapshot with the decision on the target
+ */
+export function rowsOn(
+  snapshot: Snapshot,
+  target: ResourceKey,
+): {
+  readonly main: PlannedTarget;
+  readonly losers: readonly { readonly owner: RuleKey; readonly row: PlannedTarget }[];
+} {
+  const { kind, namespace, name } = parseResourceKey(target);
+  const { facts, plan } = snapshot.decisionOn(target);
+  const { entries, markedBy } = facts;
+  const marker = markedBy === undefined ? '' : snapshot.titleOf(markedBy);
+  const whyUnwanted = isReleased(facts)
+    ? `${marker} is being deleted`
+    : markedBy !== undefined && !snapshot.rules.has(markedBy)
+      ? `${marker} does not exist or has no copies`
+      : `no longer selected by ${marker}`;
+  const outcomes = [...snapshot.outcomesOn(target)];
+  const decides = 'claim' in plan ? plan.claim.owner : undefined;
+  const winner = entries.find(({ claim }) => claim.owner === decides) ?? winnerOf(facts) ?? entries[0];
+  const rule = winner?.claim.owner.title ?? marker;
+  const remark = plan.do === 'nothing' ? remarkOf(outcomes, winner) : undefined;
+  const place = { kind, namespace, name };
+  const system = controllerOf(winner?.claim.owner.key ?? markedBy ?? '');
+  const losers = outcomes.filter(([entry, { state }]) => entry !== winner && state === 'conflict');
+  return {
+    main: { system, ...place, rule, ...plannedAction(plan, whyUnwanted), ...remark },
+    losers: losers.map(([{ claim }, { message }]) => ({
+      owner: claim.owner.key,
+      row: {
+        ...place,
+        system: controllerOf(claim.owner.key),
+        action: 'conflict',
+        rule: claim.owner.title,
+        reason: message,
+        lost: false,
+      },
+    })),
+  };
 }
 
 /** Why nothing is done, unless the target is up to date. */

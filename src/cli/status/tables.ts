@@ -1,7 +1,7 @@
 /** The tables of `keyferry status`. */
 import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
 import type { StatusOptions } from '../actions.ts';
-import type { Cell, Paint } from '../styles.ts';
+import type { Cell, Paint, Style } from '../styles.ts';
 import { textTable } from '../text-table.ts';
 import { type Found, hasProblem, titleOf } from './report.ts';
 
@@ -75,12 +75,16 @@ export function statusTables(
 /** States that end by themselves. */
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'Waiting', 'Outdated', 'Unknown', 'Deleting']);
 
-export function stateCell(rule: RuleStatus): Cell {
+function stateCell(rule: RuleStatus): Cell {
   const { state, ready } = rule;
   if (ready) return { text: state, style: 'good' };
   return { text: state, style: PASSING.has(state) || !hasProblem(rule) ? 'waiting' : 'bad' };
 }
 
-export function failureCell({ state, reason, message }: FailingTarget): Cell {
+/** The cell for why a target is not up to date. */
+export function failureCell({ state, reason, message }: Pick<FailingTarget, 'state' | 'reason' | 'message'>): {
+  readonly text: string;
+  readonly style: Style;
+} {
   return { text: `${reason}: ${message}`, style: state === 'pending' || state === 'waiting' ? 'waiting' : 'bad' };
 }

@@ -1,4 +1,4 @@
-/** `keyferry status` and `keyferry plan` on a real control plane, with and without the operator. */
+/** `keyferry status`, `plan` and `explain` on a real control plane, with and without the operator. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,6 +6,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 
+import { explainSchema } from '../../../scripts/reports/schemas.ts';
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -16,7 +17,7 @@ import { type ProgramResult, runProgram } from './program.ts';
 const CANARY = 'canary-9d41c3';
 const CANARY_BASE64 = Buffer.from(CANARY).toString('base64');
 
-describe('keyferry status and plan', () => {
+describe('keyferry status, plan and explain', () => {
   let plane: ControlPlane;
   let folder: string;
   before(async () => {
@@ -44,6 +45,11 @@ describe('keyferry status and plan', () => {
     const alarming = targets.some(({ action }) => ['delete', 'conflict', 'fail'].includes(action));
     assert.equal(code, alarming ? 3 : 0);
     return targets.map(({ action, namespace, name }) => `${action} ${namespace}/${name}`);
+  };
+  const explained = async (kind: string, place: string) => {
+    const { code, stdout, stderr } = await run(['explain', kind, place, '-o', 'json']);
+    assert.equal(code, 0, stderr);
+    return explainSchema.parse(JSON.parse(stdout));
   };
   const settled = async (name: string): Promise<void> => {
     const where = `/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/${name}`;
@@ -129,7 +135,70 @@ describe('keyferry status and plan', () => {
     assert.match((await run(['status', '-n', 'to-a'])).stdout, /^No ExternalSecrets [^\n]* in namespace to-a\.\n$/);
   });
 
-  it('list orphans', async () => {
+  it('explain a copy, a conflict, a source, a rule, and why there is no copy', async () => {
+    const copy = await explained('secret', 'to-a/one');
+    const { resourceVersion } = (await plane.api.get('/api/v1/namespaces/default/secrets/one')).metadata;
+    assert.equal(
+      copy.summary,
+      'Secret to-a/one is a copy of secret default/one, which SecretMirror default/first makes.',
+    );
+    assert.deepEqual([copy.verdict, copy.owner, copy.next?.action], ['copy', 'SecretMirror default/first', 'nothing']);
+    assert.deepEqual([copy.heldVersion, copy.sourceVersion], [resourceVersion, resourceVersion]);
+    assert.deepEqual(
+      copy.claims.map(({ rule, destinations, state }) => [rule, destinations, state]),
+      [['SecretMirror default/first', ['to-.+'], 'synced']],
+    );
+    assert.match(copy.lastWritten ?? '', /^20\S+Z$/);
+    assert.deepEqual(
+      copy.writers.map(({ manager, wrote }) => [manager, wrote]),
+      [['keyferry', 'content']],
+    );
+    const taken = await explained('Secrets', 'to-b/two');
+    assert.equal(taken.verdict, 'conflict');
+    assert.match(
+      taken.summary,
+      /is not the copy that SecretMirror default\/second asks for: .* is not managed by Keyferry/,
+    );
+    assert.equal(taken.lastWritten, null);
+    const source = await explained('secret', 'default/one');
+    assert.deepEqual(
+      [source.verdict, source.sourceOf],
+      ['source', [{ rule: 'SecretMirror default/first', copies: 2 }]],
+    );
+    const rule = await explained('secretmirror', 'default/second');
+    assert.deepEqual([rule.verdict, rule.rule?.reason, rule.rule?.copies.length], ['rule', 'Conflict', 1]);
+    const none = await explained('secret', 'not-to/one');
+    assert.deepEqual(
+      [none.verdict, none.object.exists, none.others.map(({ rule, why }) => `${rule}: ${why}`)],
+      ['absent', false, ['SecretMirror default/first: does not select namespace not-to']],
+    );
+    assert.deepEqual((await explained('secret', 'nowhere/one')).notes, [
+      'namespace nowhere does not exist, or is being deleted',
+    ]);
+    const { stdout } = await run(['explain', 'secret', 'to-a/one']);
+    assert.match(
+      stdout,
+      /^Secret to-a\/one is a copy of .*\n\nOwner +SecretMirror default\/first\nSource +secret default\/one\n/,
+    );
+    assert.match(
+      stdout,
+      /\nVersion +that of the source, \d+\nNext +nothing: up to date\nCreated +20\S+Z\nWritten +20\S+Z\n/,
+    );
+    assert.match(stdout, /\nCLAIMED BY .*\nSecretMirror default\/first +secret default\/one +to-\.\+ +synced/);
+  });
+
+  it('explain refuses an unknown kind and a name without a namespace', async () => {
+    for (const [args, message] of [
+      [['pod', 'a/b'], /^keyferry explain: unknown kind "pod": must be one of secret, configmap, .*secretmirror/],
+      [['secret', 'one'], /^keyferry explain: bad name "one": must be NAMESPACE\/NAME\n/],
+    ] as const) {
+      const { code, stderr } = await run(['explain', ...args]);
+      assert.equal(code, 2);
+      assert.match(stderr, message);
+    }
+  });
+
+  it('list and explain orphans', async () => {
     const where = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/second';
     await plane.api.patch(where, { metadata: { finalizers: null } });
     await plane.api.delete(where);
@@ -137,6 +206,14 @@ describe('keyferry status and plan', () => {
     assert.match(
       stdout,
       /\nORPHAN +NAMESPACE +NAME +MARKED BY +WHY\nSecret +to-a +two +default\/second +its SecretMirror does not exist; Keyferry will delete it/,
+    );
+    const { verdict, summary } = await explained('secret', 'to-a/two');
+    assert.deepEqual(
+      [verdict, summary],
+      [
+        'orphan',
+        'Secret to-a/two was a copy of SecretMirror default/second: its SecretMirror does not exist; Keyferry will delete it.',
+      ],
     );
   });
 

@@ -1,7 +1,8 @@
-/** `keyferry status` of annotated objects: copies, and failures with reasons, before the operator starts, with it and after it. */
+/** `keyferry status` and `explain` of annotated objects: copies, and failures with reasons, before the operator starts, with it and after it. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
+import { explainSchema } from '../../../scripts/reports/schemas.ts';
 import { KINDS, type KindScene, ReplicatorScene } from '../replicator/support.ts';
 import { runProgram } from './program.ts';
 
@@ -42,6 +43,13 @@ describe('keyferry status of the replicator', () => {
   };
   const report = async (...args: readonly string[]): Promise<Report> =>
     JSON.parse(await run('-o', 'json', ...args)) as Report;
+  const explained = async (kind: string, place: string) => {
+    const args = ['explain', kind, place, '-o', 'json', '--kubeconfig', scene.plane.kubeconfigPath];
+    const { code, stdout, stderr } = await runProgram(args);
+    assert.equal(code, 0, stderr);
+    assert.ok(!stdout.includes(scene.canary), 'a value was printed');
+    return explainSchema.parse(JSON.parse(stdout));
+  };
   const rule = ({ rules }: Report, name: string): Rule => {
     const found = rules.find((one) => `${one.namespace}/${one.name}` === name);
     assert.ok(found, `${name} in ${JSON.stringify(rules)}`);
@@ -117,6 +125,35 @@ describe('keyferry status of the replicator', () => {
     assert.match(table, /\nreplicator +team-a +pull +secret source\/open +Active +True +1 +20\S+Z +Synced: /);
     assert.match(table, /\nreplicator +team-a +denied +secret source\/closed +Error +False +0 +never +Denied: /);
     assert.doesNotMatch(table, /\nreplicator +source /);
+  });
+
+  it('explains copies, filled objects, and rules', async () => {
+    const copy = await explained('secret', 'team-a/push');
+    assert.deepEqual(
+      [copy.verdict, copy.owner, copy.source, copy.next],
+      ['copy', 'Secret source/push', 'secret source/push', { action: 'nothing', reason: 'up to date' }],
+    );
+    assert.equal(copy.heldVersion, await users.version('source/push'));
+    const filled = await explained('secret', 'team-a/pull');
+    assert.equal(
+      filled.summary,
+      'Secret team-a/pull belongs to its user, and Secret team-a/pull fills its data from secret source/open.',
+    );
+    assert.deepEqual([filled.rule?.state, filled.claims[0]?.state], ['Active', 'synced']);
+    assert.match(filled.lastWritten ?? '', /^20\S+Z$/);
+    const denied = await explained('secret', 'team-b/pull');
+    assert.deepEqual([denied.verdict, denied.claims[0]?.reason], ['filled', 'Denied']);
+    const taken = await explained('secret', 'team-b/theirs');
+    assert.deepEqual([taken.verdict, taken.owner], ['conflict', 'Secret source/taken']);
+    const broken = await explained('secret', 'source/broken');
+    assert.deepEqual([broken.verdict, broken.rule?.reason], ['rule', 'IllFormed']);
+    const map = await explained('configmap', 'team-b/map');
+    assert.deepEqual([map.verdict, map.owner], ['copy', 'ConfigMap source/map']);
+    const absent = await explained('configmap', 'default/map');
+    assert.deepEqual(
+      absent.others.map(({ rule, destinations, why }) => [rule, destinations, why]),
+      [['ConfigMap source/map', ['team-.*'], 'does not select namespace default']],
+    );
   });
 
   it('shows drift, changes and orphans after the operator has stopped', async () => {

@@ -166,6 +166,9 @@ describe('keyferry status', () => {
       statusSchema.parse(JSON.parse(failed.stdout)).rules.map(({ name }) => name),
       ['mine', 'here'],
     );
+    const explained = await runProgram(['explain', 'secret', 'team-a/one', '--kubeconfig', kubeconfig]);
+    assert.equal(explained.code, 0, explained.stderr);
+    assert.match(explained.stdout, /in other namespaces are not included: no permission to list them\n$/);
     const everywhere = await runProgram(['status', '--kubeconfig', kubeconfig]);
     assert.equal(everywhere.code, 1);
     assert.match(everywhere.stderr, /403 Forbidden.*; use -n NAMESPACE for one namespace\n/);

@@ -1,9 +1,10 @@
-/** `status` and `plan` with ExternalSecrets. */
+/** `status`, `explain` and `plan` with ExternalSecrets. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, it } from 'node:test';
 
+import { explainSchema } from '../../../scripts/reports/schemas.ts';
 import { runProgram } from '../cli/program.ts';
 import type { Json } from '../../support/api.ts';
 import { GeneratorScene } from './support.ts';
@@ -45,6 +46,24 @@ it('status has the ExternalSecrets that opted in, with the last result while the
   const { stdout: failed } = await run('status', '--failed');
   assert.match(failed, /wrong .*ErrorAnnotation: The only accepted value/);
   assert.doesNotMatch(failed, /made/);
+});
+
+it('explain says what an ExternalSecret waits for, and that one is not served', async () => {
+  const explain = async (name: string): Promise<Json> => {
+    const { code, stdout, stderr } = await run('explain', 'externalsecret', `default/${name}`, '-o', 'json');
+    assert.equal(code, 0, stderr);
+    return explainSchema.parse(JSON.parse(stdout));
+  };
+  const made = await explain('made');
+  assert.deepEqual([made.verdict, made.rule.state], ['rule', 'Ready']);
+  assert.match(made.lastWritten, /^20\S+Z$/);
+  const wrong = await explain('wrong');
+  assert.match(wrong.summary, /^ExternalSecret default\/wrong is a rule: Failing, ErrorAnnotation\.$/);
+  assert.match(wrong.notes.join(), /The only accepted value/);
+  const other = await explain('other');
+  assert.deepEqual([other.verdict, other.rule], ['unrelated', null]);
+  assert.match(other.notes.join(), /Keyferry serves ExternalSecrets with the annotation create$/);
+  assert.equal((await explain('never')).verdict, 'absent');
 });
 
 it('plan says which values a manifest gets, and what is wrong in it', async () => {

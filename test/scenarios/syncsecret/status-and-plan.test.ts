@@ -1,7 +1,8 @@
-/** `keyferry status` and `keyferry plan` in both kinds of cluster. */
+/** `keyferry status`, `plan` and `explain` in both kinds of cluster. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 
+import { explainSchema } from '../../../scripts/reports/schemas.ts';
 import type { Json } from '../../support/api.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import { requestToken } from '../../support/service-account.ts';
@@ -25,6 +26,12 @@ async function report(plane: ControlPlane, ...args: readonly string[]): Promise<
   ]);
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout);
+}
+
+async function explained({ kubeconfigPath }: ControlPlane, kind: string, place: string): Promise<Json> {
+  const { code, stdout, stderr } = await runProgram(['explain', kind, place, '-ojson', '--kubeconfig', kubeconfigPath]);
+  assert.equal(code, 0, stderr);
+  return explainSchema.parse(JSON.parse(stdout));
 }
 
 /** The kubeconfig of somebody who may list nothing but SyncSecrets. */
@@ -81,6 +88,16 @@ describe('status', () => {
       [['Secret', secret.metadata.name]],
     );
     assert.deepEqual([here.orphans, there.orphans], [[], []]);
+    const [rule, made] = await Promise.all([
+      explained(scene.clusters.tenantPlane, 'syncsecret', 'default/seen'),
+      explained(scene.clusters.managementPlane, 'secret', `${tenant.namespace}/${secret.metadata.name}`),
+    ]);
+    assert.deepEqual([rule.verdict, rule.rule.destinations], ['rule', own.destinations]);
+    assert.equal(
+      made.summary,
+      `Secret ${tenant.namespace}/${secret.metadata.name} is a copy of syncsecret default/seen in tenant, which SyncSecret ${place} makes.`,
+    );
+    assert.equal(made.heldVersion, made.sourceVersion);
   });
 
   it('names the SyncSecret of the tenant: in full, for a copy of KubeLB as in its labels, and for an orphan', async () => {

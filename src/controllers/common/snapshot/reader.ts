@@ -1,4 +1,4 @@
-/** The interface by which `status` and `plan` read the rules of a controller. */
+/** The interface by which the short commands read the rules of a controller. */
 import type { Kind } from '../../../copy/model/kind.ts';
 import type { ResourceKey, RuleKey } from '../../../copy/model/keys.ts';
 import type { RuleReconciler } from '../../../copy/rule-reconciler.ts';

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Findings, summaryOf, verdictOf } from './verdict.ts';
+
+const NONE: Findings = { exists: true, markedBy: undefined, claims: [], isRule: false, isSource: false };
+const own = (rule: string) => ({ rule, mode: 'own' }) as const;
+const fill = (rule: string) => ({ rule, mode: 'fill' }) as const;
+const release = (rule: string) => ({ rule, mode: 'release' }) as const;
+
+describe('the verdict', () => {
+  const cases: readonly (readonly [Partial<Findings>, string])[] = [
+    [{ markedBy: 'a', claims: [own('a')] }, 'copy'],
+    [{ markedBy: 'a', claims: [own('b'), own('a')] }, 'copy'],
+    [{ markedBy: 'a', claims: [own('a'), fill('c')], isRule: true }, 'copy'],
+    [{ markedBy: 'a', claims: [release('a')] }, 'copy'],
+    [{ claims: [own('a')] }, 'conflict'],
+    [{ claims: [release('a')] }, 'unrelated'],
+    [{ exists: false, claims: [release('a')] }, 'absent'],
+    [{ markedBy: 'b', claims: [own('a')] }, 'conflict'],
+    [{ markedBy: 'a' }, 'orphan'],
+    [{ markedBy: 'a', isSource: true, isRule: true }, 'orphan'],
+    [{ claims: [fill('a')], isRule: true }, 'filled'],
+    [{ isRule: true, isSource: true }, 'rule'],
+    [{ isSource: true }, 'source'],
+    [{}, 'unrelated'],
+    [{ exists: false, claims: [own('a')] }, 'missing'],
+    [{ exists: false }, 'absent'],
+    // An object that does not exist cannot be filled.
+    [{ exists: false, claims: [fill('a')] }, 'absent'],
+    [{ exists: undefined }, 'unknown'],
+    [{ exists: undefined, claims: [own('a')] }, 'unknown'],
+    [{ exists: undefined, isRule: true }, 'rule'],
+  ];
+  for (const [findings, expected] of cases) {
+    it(`${JSON.stringify(findings)} is ${expected}`, () => {
+      assert.equal(verdictOf({ ...NONE, ...findings }), expected);
+    });
+  }
+});
+
+describe('the summary', () => {
+  const told = {
+    object: { kind: 'Secret', namespace: 'a', name: 'x' },
+    owner: 'SecretMirror b/m',
+    source: 'secret b/x',
+    next: null,
+    rule: null,
+    sourceOf: [],
+    others: [],
+  };
+
+  it('of a missing copy has the action, or why there is none', () => {
+    const missing = { ...told, verdict: 'missing' } as const;
+    assert.equal(
+      summaryOf({ ...missing, next: { action: 'create', reason: 'copy of b/x' } }),
+      'Secret a/x does not exist, although SecretMirror b/m asks for it as a copy of secret b/x: Keyferry will create it (copy of b/x).',
+    );
+    assert.match(summaryOf({ ...missing, next: { action: 'wait', reason: 'NoSecret: gone' } }), /: NoSecret: gone\.$/);
+  });
+
+  it('of an absent object points to rules that make others', () => {
+    const absent = { ...told, owner: null, source: null, verdict: 'absent' } as const;
+    assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
+    const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
+    assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
+  });
+
+  it('of a copy whose source is not known says so', () => {
+    assert.equal(
+      summaryOf({ ...told, verdict: 'copy', source: null }),
+      'Secret a/x is a copy of its source, which SecretMirror b/m makes.',
+    );
+  });
+});
