@@ -14,7 +14,7 @@ import { Readable } from 'node:stream';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
-import { DEFAULT_SERVERS } from '../test/servers/catalogue.ts';
+import { DEFAULT_SERVERS, type ServerName } from '../test/servers/catalogue.ts';
 import { ensureAll, serversFolder } from '../test/servers/ensure.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
@@ -59,11 +59,14 @@ function needsServers(file: string): boolean {
   return /\/test\/servers\/(?!certificates)/.test(readFileSync(path.join(ROOT, file), 'utf8'));
 }
 
-/** The tests that start External Secrets Operator, which takes minutes to build. */
-const USES_EXTERNAL_SECRETS = /\/(generator|demo)\b/;
+/** The servers that few tests start, and the files of these tests. They take minutes to build. */
+const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
+  [/\/(generator|demo)\b/, ['external-secrets']],
+  [/\/monitoring\//, ['prometheus', 'promtool']],
+];
 
 async function getServers(files: readonly string[]): Promise<void> {
-  const more = files.some((file) => USES_EXTERNAL_SECRETS.test(file)) ? (['external-secrets'] as const) : [];
+  const more = MORE_SERVERS.flatMap(([users, names]) => (files.some((file) => users.test(file)) ? names : []));
   const paths = await ensureAll([...DEFAULT_SERVERS, ...more], {
     onProgress: (line) => void process.stderr.write(`servers: ${line}\n`),
   });

@@ -49,7 +49,7 @@ function missingMembers(page: string): string[] {
 }
 
 describe('the documentation', () => {
-  for (const page of globSync(['*.md', 'docs/*.md'], { cwd: ROOT })) {
+  for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT })) {
     it(`${page} names only files and headings that exist`, () => {
       const missing = pathsIn(page).filter((name) => !BASES.some((base) => existsSync(path.join(ROOT, base, name))));
       const broken = linksIn(page).filter((link) => isBroken(page, link));

@@ -1,0 +1,123 @@
+/** A real Prometheus that scrapes given targets each second, and promtool. */
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { stringify } from 'yaml';
+
+import { HttpClient } from '../support/http.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { ensureServer } from './ensure.ts';
+import { freePort } from './ports.ts';
+import { Reaper } from './reaper.ts';
+import { ServerProcess } from './server-process.ts';
+
+export interface PrometheusOptions {
+  /** The scraped processes by job, each `host:port`. */
+  readonly targets: Readonly<Record<string, string>>;
+  /** Files of rules that it loads. */
+  readonly ruleFiles?: readonly string[];
+}
+
+/** One series of an answer. */
+export interface QueryResult {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export class Prometheus {
+  readonly #process: ServerProcess;
+  readonly #http: HttpClient;
+
+  private constructor(server: ServerProcess, address: string) {
+    this.#process = server;
+    this.#http = new HttpClient(`http://${address}`);
+  }
+
+  /** Settles when each target was scraped. */
+  static async start({ targets, ruleFiles = [] }: PrometheusOptions): Promise<Prometheus> {
+    const command = await ensureServer('prometheus');
+    const folder = await Reaper.shared().temporaryFolder('keyferry-prometheus-');
+    const config = path.join(folder, 'prometheus.yml');
+    const scrapes = Object.entries(targets).map(([job, target]) => {
+      return { job_name: job, static_configs: [{ targets: [target] }] };
+    });
+    const global = { scrape_interval: '1s', evaluation_interval: '1s' };
+    await writeFile(config, stringify({ global, rule_files: ruleFiles, scrape_configs: scrapes }));
+    const address = `127.0.0.1:${await freePort()}`;
+    const args = [
+      `--config.file=${config}`,
+      `--storage.tsdb.path=${path.join(folder, 'data')}`,
+      `--web.listen-address=${address}`,
+    ];
+    const server = new ServerProcess({
+      name: 'prometheus',
+      command,
+      args,
+      cwd: folder,
+      logFile: path.join(folder, 'log'),
+    });
+    const prometheus = new Prometheus(server, address);
+    for (const job of Object.keys(targets)) {
+      const isScraped = async (): Promise<boolean> => {
+        if (!server.running) throw new Error(`Prometheus ended: ${server.logTail()}`);
+        return (await prometheus.#up(job)) === 1;
+      };
+      await waitFor(isScraped, { message: () => `the scrape of ${job}: ${server.logTail()}` });
+    }
+    return prometheus;
+  }
+
+  /** An instant query. @throws Error with its message if it refuses the query */
+  async query(expression: string): Promise<QueryResult[]> {
+    const { result } = await this.#get(`/api/v1/query?query=${encodeURIComponent(expression)}`);
+    return result.map(({ metric, value }: { metric: QueryResult['metric']; value: [number, string] }) => {
+      return { metric, value: Number(value[1]) };
+    });
+  }
+
+  /** The labels of all series that match. */
+  async series(match: string): Promise<Readonly<Record<string, string>>[]> {
+    return await this.#get(`/api/v1/series?match[]=${encodeURIComponent(match)}`);
+  }
+
+  /** The health of each loaded rule: `ok` after its first evaluation without an error. */
+  async ruleHealth(): Promise<Readonly<Record<string, string>>> {
+    const { groups } = await this.#get('/api/v1/rules');
+    const rules = groups.flatMap((group: { rules: { name: string; health: string }[] }) => group.rules);
+    return Object.fromEntries(rules.map(({ name, health }: { name: string; health: string }) => [name, health]));
+  }
+
+  async stop(): Promise<void> {
+    this.#http.close();
+    await this.#process.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #up(job: string): Promise<number | undefined> {
+    try {
+      return (await this.query(`up{job="${job}"}`))[0]?.value;
+    } catch (error) {
+      // It does not listen yet.
+      void error;
+      return undefined;
+    }
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any -- the answers of several calls
+  async #get(url: string): Promise<any> {
+    const { text } = await this.#http.send(url);
+    const { status, data, error } = JSON.parse(text);
+    if (status !== 'success') throw new Error(`Prometheus: ${error}`);
+    return data;
+  }
+}
+
+/** Runs promtool. @returns its output @throws Error with its output if it finds a mistake */
+export async function promtool(...args: readonly string[]): Promise<string> {
+  const { stdout, stderr } = await promisify(execFile)(await ensureServer('promtool'), args);
+  return stdout + stderr;
+}
