@@ -120,7 +120,11 @@ export class Operator {
         this.#events.record(...event);
       },
     };
-    for (const entry of entries) this.#manager.addController(entry.create(context));
+    for (const entry of entries) {
+      const controller = entry.create(context);
+      this.#manager.addController(controller);
+      if (controller.reconciler !== undefined) metrics.copySeconds.zero({ system: controller.reconciler.name });
+    }
     this.#addMetrics();
     metrics.leases.add(() => vault.leases.figures());
   }

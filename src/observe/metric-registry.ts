@@ -28,6 +28,8 @@ export interface Gauge<L extends string> {
 
 export interface Histogram<L extends string> {
   observe(labels: LabelValues<L>, value: number): void;
+  /** Makes the series with zeros. Without it Prometheus does not see the first observation as an increase. */
+  zero(labels: LabelValues<L>): void;
 }
 
 /** One value of a metric that is read when it is scraped. */

@@ -27,13 +27,16 @@ const READY = { reason: 'Ready', fault: 'none' } as const;
 const ORDER = { operator: 0, user: 1, none: 2 } as const;
 
 export function addRuleMetrics(registry: MetricRegistry, rules: SourceSet<RuleSnapshot>): void {
+  // Read once for the three metrics, as there may be thousands. A registry collects in the order of registration, without a pause.
+  let scraped: readonly RuleSnapshot[] = [];
   registry.derived(
     'keyferry_rules',
     'Rules, by what keeps them from being ready.',
     ['system', 'fault', 'reason'],
     () => {
       const reasons = new BoundedLabel(MAX_REASONS);
-      return rules.read().map(({ system, problem = READY }) => {
+      scraped = rules.read();
+      return scraped.map(({ system, problem = READY }) => {
         return { labels: { system, fault: problem.fault, reason: reasons.of(problem.reason) }, value: 1 };
       });
     },
@@ -41,7 +44,7 @@ export function addRuleMetrics(registry: MetricRegistry, rules: SourceSet<RuleSn
   const names = ['system', 'rule', 'rule_namespace', 'fault', 'reason'] as const;
   registry.derived('keyferry_rule_ready', '1 if all is done that a rule asks for.', names, () => {
     const reasons = new BoundedLabel(MAX_REASONS);
-    return firstRules(rules.read()).map(({ system, rule, namespace, problem }): Sample<(typeof names)[number]> => {
+    return firstRules(scraped).map(({ system, rule, namespace, problem }): Sample<(typeof names)[number]> => {
       const { fault, reason } = problem ?? READY;
       const labels = { system, rule, rule_namespace: namespace, fault, reason: reasons.of(reason) };
       return { labels, value: problem === undefined ? 1 : 0 };
@@ -49,7 +52,9 @@ export function addRuleMetrics(registry: MetricRegistry, rules: SourceSet<RuleSn
   });
   const omitted = 'Rules without a series of their own in keyferry_rule_ready.';
   registry.derived('keyferry_rules_omitted', omitted, [], () => {
-    return [{ labels: {}, value: Math.max(0, rules.read().length - MAX_RULES) }];
+    const value = Math.max(0, scraped.length - MAX_RULES);
+    scraped = [];
+    return [{ labels: {}, value }];
   });
 }
 
