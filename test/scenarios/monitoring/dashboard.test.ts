@@ -53,6 +53,9 @@ describe('the dashboard', () => {
     await mirrors.mirror('no-source', ['team-a'], { source: { name: 'missing' } });
     await scene.toVault('to-vault', { name: 'db' }, scene.block('secret/data/db', 'vault-token'));
     await scene.toVault('refused', { name: 'db' }, scene.block('secret/data/other', 'wrong-token'));
+    // Nothing listens there.
+    const unreachable = { addr: 'http://127.0.0.1:1' };
+    await scene.toVault('down', { name: 'db' }, scene.block('secret/data/down', 'vault-token', unreachable));
     if ('bin' in postgres) {
       await databaseRole(vault, 'mongodb', 'app', { ttl: '1h' });
       await scene.fromVault('leased', scene.block('mongodb/creds/app', 'vault-token'), ['team-a']);
@@ -71,7 +74,8 @@ describe('the dashboard', () => {
       'keyferry_rule_ready{system="mirrors", rule="default/refused", fault="user"} == 0',
       'keyferry_rule_ready{system="replicator", rule="Secret/default/puller", fault="user", reason="Denied"} == 0',
       'keyferry_rule_ready{system="syncsecret-ccm", rule="team-a/sync"} == 1',
-      'keyferry_copy_duration_seconds_count{system="mirrors"} > 0',
+      'keyferry_rule_ready{system="mirrors", rule="default/down", fault="operator", reason="VaultError"} == 0',
+      'rate(keyferry_copy_duration_seconds_count{system="mirrors"}[1m]) > 0',
       'keyferry_vault_versions_written_total > 0',
       'keyferry_vault_logins_total{result="error"} > 0',
       ...('bin' in postgres ? ['keyferry_vault_leases{state="live", age="fresh"} == 1'] : []),
@@ -129,11 +133,14 @@ describe('the dashboard', () => {
     }
   });
 
-  it('the alerts are evaluated without an error, and the one for authors finds their mistakes', async () => {
+  it('the alerts are evaluated without an error, and tell mistakes of authors from what the operator has to repair', async () => {
     const healthy = Object.fromEntries(readAlerts().map(({ alert }) => [alert, 'ok']));
     assert.deepEqual(await prometheus.ruleHealth(), healthy);
-    const expr = readAlerts().find(({ alert }) => alert === 'KeyferryRuleNeedsAuthor')?.expr ?? '';
-    const rules = (await prometheus.query(expr)).map(({ metric }) => metric['rule'] ?? '');
+    const found = async (name: string): ReturnType<Prometheus['query']> =>
+      await prometheus.query(readAlerts().find(({ alert }) => alert === name)?.expr ?? '');
+    const failing = (await found('KeyferryRulesFailing')).map(({ metric, value }) => [metric['system'], value]);
+    assert.deepEqual(failing, [['mirrors', 1]]);
+    const rules = (await found('KeyferryRuleNeedsAuthor')).map(({ metric }) => metric['rule'] ?? '');
     assert.deepEqual(rules.toSorted(), ['Secret/default/puller', 'default/no-source', 'default/refused']);
   });
 });
