@@ -19,6 +19,8 @@ export interface StatusOptions extends ClusterOptions, ReadingOptions {
   readonly namespace: string | undefined;
   /** Show only rules with problems. */
   readonly failed: boolean;
+  /** Print changes as they come, until a signal. */
+  readonly watch: boolean;
 }
 
 export interface PlanOptions extends ClusterOptions, ReadingOptions {

@@ -31,12 +31,18 @@ void runCli(
         return 0;
       },
       status: async (options) => {
-        const [{ withCluster }, { status }] = await Promise.all([import('./with-cluster.ts'), import('./status.ts')]);
-        stdout(
-          await withCluster(options, process.env, async (api, { server }) => {
-            return await status(api, server.host, options, { paint: paintFor(process.stdout), now: Date.now() });
-          }),
-        );
+        const [{ withCluster }, { status }, { Interruption }] = await Promise.all([
+          import('./with-cluster.ts'),
+          import('./status.ts'),
+          import('./interruption.ts'),
+        ]);
+        await withCluster(options, process.env, async (api, { server }) => {
+          // Without --watch a signal ends the process at once.
+          using interruption = options.watch ? new Interruption() : undefined;
+          const signal = interruption?.signal ?? new AbortController().signal;
+          const context = { api, paint: paintFor(process.stdout), now: () => Date.now(), signal, stdout, stderr };
+          await status(server.host, options, context);
+        });
         return 0;
       },
       plan: async (options) => {

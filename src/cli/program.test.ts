@@ -227,7 +227,7 @@ describe('the argument of the actions', () => {
     };
     const config = { mirrors: { regexMode: 'full' }, replicator };
     const search = { mirrors: { regexMode: 'search' }, replicator };
-    const everything = { namespace: undefined, failed: false };
+    const everything = { namespace: undefined, failed: false, watch: false };
     const plain = { recursive: false, all: false };
     for (const [argv, expected] of [
       [['crds'], ['crds', undefined]],

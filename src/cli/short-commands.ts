@@ -11,6 +11,7 @@ import { versionText } from './version-report.ts';
 const STATUS_EXAMPLES = [
   'keyferry status',
   'keyferry status --failed',
+  'keyferry status -w --failed',
   'keyferry status -n default -o wide',
   'keyferry status -A -o yaml',
   "keyferry status -o json | jq '.rules[].failing[]'",
@@ -74,6 +75,7 @@ export function addShortCommands(
     )
     .option('-A, --all-namespaces', 'SecretMirrors and annotated objects in all namespaces (the default)')
     .option('--failed', 'only objects with problems, with every failing namespace', false)
+    .option('-w, --watch', 'print changes as they come, until Ctrl-C', false)
     .action(({ namespace, allNamespaces, ...flags }: StatusFlags) =>
       finish(
         actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
@@ -139,6 +141,7 @@ interface StatusFlags extends OutputFlags<StatusOptions['output']> {
   readonly namespace?: string;
   readonly allNamespaces?: boolean;
   readonly failed: boolean;
+  readonly watch: boolean;
 }
 
 function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {

@@ -1,33 +1,45 @@
 /** `keyferry status`: rules, copies and problems, read from the cluster. The operator need not run. */
 import type { KubeApi } from '../kube/api.ts';
+import type { Lister } from '../controllers/common/snapshot/list-permitted.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../controllers/list.ts';
 import type { StatusOptions } from './actions.ts';
 import { requireSomeReach } from './reach-notes.ts';
 import { reportText } from './report-text.ts';
-import { onlyFailed, statusReport } from './status/report.ts';
+import { type Found, onlyFailed, statusReport } from './status/report.ts';
 import { statusTables } from './status/tables.ts';
-import type { Paint } from './styles.ts';
+import { watchStatus, type WatchContext } from './status/watch.ts';
+
+type Options = Omit<StatusOptions, 'kubeconfig' | 'context'>;
 
 /**
- * The text that the command prints.
- * @param now wall clock, ms
+ * Prints the status; with `watch` also its changes, until the signal is aborted.
+ * @param cluster host of the API server
  * @throws the errors of `api.request`
  */
-export async function status(
+export async function status(cluster: string, options: Options, context: Omit<WatchContext, 'report'>): Promise<void> {
+  const { api, now, paint, signal, stdout } = context;
+  const { output, failed, namespace } = options;
+  const report = async (lister?: Lister): Promise<Found> => await find(api, cluster, options, now(), signal, lister);
+  if (options.watch) return await watchStatus({ ...context, report }, options);
+  const found = await report();
+  const shown = failed ? onlyFailed(found.report) : found.report;
+  if (output === 'json' || output === 'yaml') stdout(reportText(shown, output));
+  else stdout(statusTables({ ...found, report: shown }, { failed, namespace, isWide: output === 'wide', paint }));
+}
+
+async function find(
   api: KubeApi,
   cluster: string,
-  options: Omit<StatusOptions, 'kubeconfig' | 'context'>,
-  { paint, now, signal }: { readonly paint: Paint; readonly now: number; readonly signal?: AbortSignal },
-): Promise<string> {
-  const { namespace, output, config, failed } = options;
+  { namespace, config }: Options,
+  now: number,
+  signal: AbortSignal,
+  lister: Lister | undefined,
+): Promise<Found> {
   const controllers = await controllerReaders();
-  const snapshot = await Snapshot.at({ api, config, controllers, namespace, now, signal });
+  const snapshot = await Snapshot.at({ api, config, controllers, namespace, now, signal, ...(lister && { lister }) });
   const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
   const kinds = controllers.flatMap(({ collection }) => collection?.kind ?? []);
   requireSomeReach(snapshot.inventory, kinds, hint);
-  const found = await statusReport(snapshot, cluster, namespace);
-  const report = failed ? onlyFailed(found.report) : found.report;
-  if (output === 'json' || output === 'yaml') return reportText(report, output);
-  return statusTables({ ...found, report }, { failed, namespace, isWide: output === 'wide', paint });
+  return await statusReport(snapshot, cluster, namespace);
 }

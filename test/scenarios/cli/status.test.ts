@@ -1,8 +1,10 @@
 /** `keyferry status`: copies of the original, few permissions, output for programs and on a terminal, a closed pipe, and no server. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
@@ -13,6 +15,7 @@ import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import { kubeconfigYaml } from '../../servers/kubeconfig.ts';
 import { freePort } from '../../servers/ports.ts';
+import { proxied } from '../../servers/proxied.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
 import { type ProgramResult, runProgram } from './program.ts';
@@ -200,6 +203,62 @@ describe('keyferry status', () => {
     for (const environment of ['TERM=xterm NO_COLOR=1', 'TERM=dumb NO_COLOR=']) {
       assert.equal((await onTerminal(environment)).replaceAll('\r\n', '\n'), stdout, environment);
     }
+  });
+
+  describe('--watch', () => {
+    const LATE = '/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/late';
+
+    it('prints changes as they come, also after the connection was lost, and ends with SIGINT', async () => {
+      const { proxy, kubeconfig } = await proxied(plane);
+      await using _ = proxy;
+      const child = spawn(process.execPath, [BUNDLE, 'status', '-w', '--kubeconfig', kubeconfig]);
+      const ended = once(child, 'close');
+      const written = { stdout: '', stderr: '' };
+      child.stdout.on('data', (part: Buffer) => (written.stdout += part.toString()));
+      child.stderr.on('data', (part: Buffer) => (written.stderr += part.toString()));
+      const seen = (where: keyof typeof written, pattern: RegExp): Promise<true> =>
+        waitFor(() => pattern.test(written[where]), {
+          message: () => `${pattern} in ${where}:\n${written.stdout}\n${written.stderr}`,
+        });
+      try {
+        await seen('stdout', /^SYSTEM .*\n\nORPHAN /s);
+        await plane.api.create(mirror('late', 'one', ['nowhere']));
+        await seen('stdout', /\n20\S+Z {2}rule added {2}SecretMirror default\/late {2}Unknown, 0 copies, /);
+        await proxy.refuse();
+        await seen('stderr', /^keyferry status: 20\S+Z the watch of \w+ is lost: .*; trying again\n/);
+        await plane.api.delete(LATE);
+        await proxy.accept();
+        await seen('stdout', /\n20\S+Z {2}rule gone {2}SecretMirror default\/late /);
+        await seen('stderr', /\nkeyferry status: 20\S+Z the status is up to date again\n$/);
+        child.kill('SIGINT');
+        assert.deepEqual(await ended, [0, null]);
+      } finally {
+        child.kill('SIGKILL');
+        await ended;
+      }
+    });
+
+    it('prints a report in each line with -o json, and ends when its pipe is closed', async () => {
+      const args = [BUNDLE, 'status', '-w', '--failed', '-o', 'json', '--kubeconfig', plane.kubeconfigPath];
+      const child = spawn(process.execPath, args);
+      const ended = once(child, 'close');
+      try {
+        const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+        const names = async (): Promise<string[]> => {
+          const { value } = (await lines.next()) as { value: string };
+          return statusSchema.parse(JSON.parse(value)).rules.map(({ name }) => name);
+        };
+        const before = await names();
+        await plane.api.create(mirror('late', 'one', ['nowhere']));
+        assert.deepEqual((await names()).toSorted(), [...before, 'late'].toSorted());
+        child.stdout.destroy();
+        await plane.api.delete(LATE);
+        assert.deepEqual(await ended, [0, null]);
+      } finally {
+        child.kill('SIGKILL');
+        await ended;
+      }
+    });
   });
 
   it('exits quietly when its pipe is closed', async () => {

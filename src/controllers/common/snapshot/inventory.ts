@@ -5,9 +5,9 @@ import { sourceView } from '../../../copy/model/source-view.ts';
 import { parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
 import { CONFIG_MAP, type Kind, SECRET } from '../../../copy/model/kind.ts';
 import { observe, type Observed } from '../../../copy/model/observed.ts';
-import type { KubeApi, KubeObject } from '../../../kube/api.ts';
+import type { KubeObject } from '../../../kube/api.ts';
 import type { Listed, ListOptions } from '../../../kube/list-each.ts';
-import { type Collection, listPermitted, type Reach } from './list-permitted.ts';
+import { type Collection, type Lister, type Reach } from './list-permitted.ts';
 import type { RuleCollection } from './reader.ts';
 
 /** All are listed. The status names kinds that the replicator does not run for. */
@@ -43,25 +43,26 @@ export class Inventory {
   }
 
   /**
+   * @param cluster its name in the keys of resources
    * @param changes only for a whole cluster
    * @throws the errors of `api.request`, except for a missing permission (see `reaches`)
    */
-  async list(api: KubeApi, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
+  async list(cluster: string, lister: Lister, changes: Changes = new Map(), signal?: AbortSignal): Promise<void> {
     const metadata = { metadataOnly: true, signal };
     const store = (kind: Kind, { metadata: meta }: KubeObject): void => {
-      this.objects.set(resourceKey(api.cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind));
+      this.objects.set(resourceKey(cluster, kind.kind, meta.namespace ?? '', meta.name), observe(meta, kind));
     };
     const list = async (collection: Collection, take: (item: KubeObject) => void, options: ListOptions) => {
       const { kind } = collection;
       const listed = new Set<ResourceKey>();
       const change = (item: Listed): void => {
-        const key = resourceKey(api.cluster, kind, item.metadata.namespace ?? '', item.metadata.name);
+        const key = resourceKey(cluster, kind, item.metadata.namespace ?? '', item.metadata.name);
         listed.add(key);
         take(changes.get(key)?.(item) ?? item);
       };
       // Before the answers, which come in any order.
       this.reaches.set(kind, { extent: 'cluster' });
-      const reach = await listPermitted(api, collection, this.#home, changes.size === 0 ? take : change, options);
+      const reach = await lister(collection, this.#home, changes.size === 0 ? take : change, options);
       this.reaches.set(kind, reach);
       if (reach.extent === 'refused') return;
       for (const [key, create] of changes) {

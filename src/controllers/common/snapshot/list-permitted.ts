@@ -17,33 +17,44 @@ export type Reach =
   | { readonly extent: 'cluster' | 'namespace' | 'not installed' }
   | { readonly extent: 'refused'; readonly message: string };
 
-/**
- * Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace.
- * @throws the errors of `api.request` except 403 and 404
- */
-export async function listPermitted(
-  api: KubeApi,
-  { groupPath, olderGroupPaths = [], ...collection }: Collection,
+/** Passes all objects of a collection on: from lists, or from watches. @throws the errors of `api.request` except 403 and 404 */
+export type Lister = (
+  collection: Collection,
   namespace: string | undefined,
   take: (item: Listed) => void,
-  options: ListOptions = {},
+  options?: ListOptions,
+) => Promise<Reach>;
+
+/** Lists a collection in the whole cluster. Without the right to do so, lists it in the given namespace. */
+export function listerOf(api: KubeApi): Lister {
+  return async (collection, namespace, take, options) =>
+    await tryPermitted(collection, namespace, async (path) => void (await listEach(api, path, take, options)));
+}
+
+/**
+ * Tries the path of a collection in the whole cluster. Without the right to it, tries that in the given namespace.
+ * @throws the errors of `attempt` except 403 and 404
+ */
+export async function tryPermitted(
+  { groupPath, olderGroupPaths = [], ...collection }: Collection,
+  namespace: string | undefined,
+  attempt: (path: string) => Promise<void>,
 ): Promise<Reach> {
   const { plural } = collection;
   try {
-    await listEach(api, `${groupPath}/${plural}`, take, options);
+    await attempt(`${groupPath}/${plural}`);
     return { extent: 'cluster' };
   } catch (error) {
     const [next, ...others] = olderGroupPaths;
     if (isNotFound(error)) {
       if (next === undefined) return { extent: 'not installed' };
-      const older = { ...collection, groupPath: next, olderGroupPaths: others };
-      return await listPermitted(api, older, namespace, take, options);
+      return await tryPermitted({ ...collection, groupPath: next, olderGroupPaths: others }, namespace, attempt);
     }
     if (!isForbidden(error)) throw error;
     if (namespace === undefined) return { extent: 'refused', message: error.message };
   }
   try {
-    await listEach(api, `${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}`, take, options);
+    await attempt(`${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}`);
     return { extent: 'namespace' };
   } catch (error) {
     if (!isForbidden(error)) throw error;

@@ -14,10 +14,13 @@ import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/slices.ts';
 import { factsFrom } from './facts.ts';
 import { type Changes, Inventory } from './inventory.ts';
+import { type Lister, listerOf } from './list-permitted.ts';
 import type { ControllerReader, RuleReader } from './reader.ts';
 
 export interface SnapshotOptions {
   readonly api: KubeApi;
+  /** Default: lists of the API server. */
+  readonly lister?: Lister;
   /** As the operator is configured. */
   readonly config: ReadingConfig;
   /** In the order in which their marks are read. */
@@ -71,12 +74,12 @@ export class Snapshot {
    * @throws the errors of `api.request`, except for a missing permission (see `Inventory.reaches`)
    */
   static async at(options: SnapshotOptions): Promise<Snapshot> {
-    const { api, controllers, changes, namespace, signal } = options;
+    const { api, lister = listerOf(api), controllers, changes, namespace, signal } = options;
     const inventory = new Inventory(namespace);
     const outdated = new Set<RuleKey>();
     const onLimitChange = (rule: RuleKey): unknown => outdated.add(rule);
     const readers = controllers.map(({ open }) => open({ ...options, inventory, onLimitChange }));
-    await inventory.list(api, changes, signal);
+    await inventory.list(api.cluster, lister, changes, signal);
     return new Snapshot(options, inventory, readers, outdated);
   }
 

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
+import { changesBetween } from './changes.ts';
+import type { StatusReport } from './report.ts';
+
+const RULE: RuleStatus = {
+  system: 's',
+  kind: 'Rule',
+  namespace: 'a',
+  name: 'r',
+  source: '',
+  destinations: [],
+  state: 'Active',
+  ready: true,
+  reason: 'Synced',
+  message: '',
+  lastSyncTime: null,
+  copies: [],
+  failing: [],
+};
+const COPY = { kind: 'Secret', namespace: 'b', name: 'x', sourceVersion: '1' };
+const FAILING: FailingTarget = { kind: 'Secret', namespace: 'b', name: 'x', state: 'error', reason: 'R', message: 'm' };
+const BROKEN = { ...RULE, state: 'Error', ready: false, reason: 'R' };
+
+const report = (...rules: readonly RuleStatus[]): StatusReport => ({
+  apiVersion: 'keyferry.dev/v1',
+  kind: 'Status',
+  cluster: '',
+  systems: [],
+  notes: [],
+  rules,
+  orphans: [],
+});
+const changes = (before: StatusReport, after: StatusReport, failed = false): string[] =>
+  changesBetween(before, after, failed).map(({ what, title, text }) => `${what}: ${title}: ${text}`);
+
+describe('changes of a status', () => {
+  it('are none between equal reports', () => {
+    assert.deepEqual(changes(report(RULE), report({ ...RULE })), []);
+  });
+
+  it('have rules, copies and failing targets that came, changed or went', () => {
+    const none = 'last sync never, Synced: ';
+    assert.deepEqual(changes(report(), report(RULE)), [`rule added: Rule a/r: Active, 0 copies, ${none}`]);
+    assert.deepEqual(changes(report(RULE), report({ ...RULE, copies: [COPY] })), [
+      `rule changed: Rule a/r: Active, 1 copy, ${none}`,
+      'copy added: Secret b/x: for Rule a/r at version 1',
+    ]);
+    const [old, now] = ['1', '2'].map((sourceVersion) => report({ ...RULE, copies: [{ ...COPY, sourceVersion }] }));
+    assert.deepEqual(changes(old!, now!), ['copy changed: Secret b/x: for Rule a/r at version 2']);
+    assert.deepEqual(changes(report({ ...BROKEN, failing: [FAILING] }), report(BROKEN)), [
+      'failing gone: Secret b/x: for Rule a/r, R: m',
+    ]);
+  });
+
+  it('keep two rules apart that fail on one target', () => {
+    const both = report({ ...BROKEN, failing: [FAILING] }, { ...BROKEN, name: 'q', failing: [FAILING] });
+    assert.deepEqual(changes(report(BROKEN, { ...BROKEN, name: 'q' }), both).length, 2);
+  });
+
+  it('with --failed are only those of problems, which have begun, changed or ended', () => {
+    assert.deepEqual(changes(report(), report({ ...RULE, copies: [COPY] }), true), []);
+    assert.equal(changes(report(RULE), report(BROKEN), true).length, 1);
+    assert.equal(changes(report(BROKEN), report(RULE), true).length, 1);
+    assert.equal(changes(report(BROKEN), report(), true).length, 1);
+  });
+});

@@ -1,0 +1,124 @@
+/**
+ * Collections that watches keep up to date, in place of lists: the first list of a collection opens its watch, later ones are answered from
+ * memory. Values are dropped on arrival.
+ */
+import { LAST_APPLIED } from '../../../copy/model/observed.ts';
+import type { Kind } from '../../../copy/model/kind.ts';
+import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../../kube/api.ts';
+import { isNotFound } from '../../../kube/errors.ts';
+import type { Listed } from '../../../kube/list-each.ts';
+import { Watcher } from '../../../kube/watch/watcher.ts';
+import { orAborted } from '../../../runtime/abort.ts';
+import { type Collection, type Lister, type Reach, tryPermitted } from './list-permitted.ts';
+
+interface WatchedList {
+  /** When the watch was opened. */
+  readonly reach: Reach;
+  /** By namespace and name. */
+  readonly items: Map<string, Listed>;
+  /** `undefined`: the permissions of the caller do not allow it. */
+  readonly watcher: Watcher | undefined;
+}
+
+/** The collection of a controller's rules may hold content. */
+type Watched = Collection & { readonly content?: Kind };
+
+export class WatchedLists {
+  readonly #api: KubeApi;
+  readonly #onChange: () => void;
+  readonly #lists = new Map<string, WatchedList>();
+
+  /** @param onChange an object has changed, or a watch was lost */
+  constructor(api: KubeApi, onChange: () => void) {
+    this.#api = api;
+    this.#onChange = onChange;
+  }
+
+  readonly list: Lister = async (collection, namespace, take, { metadataOnly = false, signal } = {}) => {
+    const { kind } = collection;
+    const list = this.#lists.get(kind) ?? (await this.#open(collection, namespace, metadataOnly, signal));
+    for (const item of list.items.values()) take(item);
+    // The API may have been installed since.
+    const isInstalled = list.reach.extent === 'not installed' && list.watcher?.health.synced === true;
+    return isInstalled ? { extent: 'cluster' } : list.reach;
+  };
+
+  /** Why the objects are perhaps not up to date; `undefined`: they are. */
+  get trouble(): string | undefined {
+    for (const [kind, { watcher }] of this.#lists) {
+      const health = watcher?.health;
+      // Until the API is installed there is nothing to watch.
+      if (health === undefined || health.connected || !health.synced || health.error === undefined) continue;
+      return `the watch of ${kind}s is lost: ${health.error}`;
+    }
+    return undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(Array.from(this.#lists.values(), async ({ watcher }) => await watcher?.stop()));
+  }
+
+  async #open(
+    collection: Watched,
+    namespace: string | undefined,
+    metadataOnly: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<WatchedList> {
+    let path = `${collection.groupPath}/${collection.plural}`;
+    const reach = await tryPermitted(collection, namespace, async (tried) => {
+      const accept = METADATA_ONLY.replace('PartialObjectMetadata', 'PartialObjectMetadataList');
+      await this.#api.request({ method: 'GET', path: tried, query: { limit: 1 }, accept, signal });
+      path = tried;
+    });
+    const items = new Map<string, Listed>();
+    const watcher =
+      reach.extent === 'refused'
+        ? undefined
+        : new Watcher({
+            api: this.#api,
+            // In pages, so that the permission to watch is not necessary to start.
+            target: { name: collection.kind, path, metadataOnly, inPages: true },
+            sink: this.#sinkOf(items, collection),
+            onTrouble: (error) => {
+              // Before the API is installed, the watcher looks for it every few seconds.
+              if (!isNotFound(error)) this.#onChange();
+            },
+          }).start();
+    const list = { reach, items, watcher };
+    this.#lists.set(collection.kind, list);
+    if (reach.extent === 'cluster' || reach.extent === 'namespace') {
+      await orAborted(watcher?.synced ?? Promise.resolve(), signal, `the list of ${collection.kind}s`);
+    }
+    return list;
+  }
+
+  #sinkOf(items: Map<string, Listed>, { content }: Watched): ConstructorParameters<typeof Watcher>[0]['sink'] {
+    const keyOf = ({ metadata: { namespace, name } }: KubeObject): string =>
+      namespace === undefined ? name : `${namespace}/${name}`;
+    return {
+      upsert: (object) => {
+        items.set(keyOf(object), withoutValues(object as Listed, content));
+        this.#onChange();
+        return true;
+      },
+      remove: (object) => {
+        items.delete(keyOf(object));
+        this.#onChange();
+      },
+      prune: (keys) => {
+        for (const key of items.keys()) if (!keys.has(key)) items.delete(key);
+        this.#onChange();
+      },
+    };
+  }
+}
+
+/** Without content, and without the annotation that repeats it. */
+function withoutValues(object: Listed, content: Kind | undefined): Listed {
+  const { metadata } = object;
+  const { [LAST_APPLIED]: _, ...annotations } = metadata.annotations ?? {};
+  const kept: Record<string, unknown> = { ...object };
+  for (const { name } of content?.fields ?? []) delete kept[name];
+  if (content?.overlay !== undefined) delete kept[content.overlay];
+  return { ...kept, metadata: { ...metadata, annotations } };
+}
