@@ -63,6 +63,7 @@ function needsServers(file: string): boolean {
 const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/(generator|demo)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
+  [/\/chart\//, ['helm']],
 ];
 
 async function getServers(files: readonly string[]): Promise<void> {

@@ -1,6 +1,8 @@
 /** The files that `npm run gen` writes. */
 import { stringify } from 'yaml';
+
 import { reportSchemas } from '../reports/schemas.ts';
+import { chartFiles } from './chart-files.ts';
 import { secretMirrorDefinition } from './secret-mirror-definition.ts';
 import { syncSecretDefinition } from './sync-secret-definition.ts';
 
@@ -14,11 +16,13 @@ const DEFINITIONS: Readonly<Record<string, unknown>> = {
 
 /** Content of each generated file by path from the project root. */
 export function generatedFiles(): ReadonlyMap<string, string> {
-  const files = new Map<string, string>();
+  const crds = new Map<string, string>();
   for (const [name, definition] of Object.entries(DEFINITIONS)) {
     const document = stringify(definition, { lineWidth: 0, aliasDuplicateObjects: false });
-    files.set(`deploy/crds/${name}`, `# ${NOTE}\n${document}`);
+    crds.set(name, `# ${NOTE}\n${document}`);
   }
+  const files = new Map([...crds].map(([name, text]) => [`deploy/crds/${name}`, text]));
+  for (const [name, text] of chartFiles(crds)) files.set(name, text);
   for (const [name, text] of reportSchemas()) files.set(name, text);
   return files;
 }

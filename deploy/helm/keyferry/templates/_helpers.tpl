@@ -1,0 +1,123 @@
+{{- define "keyferry.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "keyferry.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "keyferry.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "keyferry.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "keyferry.selector" -}}
+app.kubernetes.io/name: {{ include "keyferry.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "keyferry.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "keyferry.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "keyferry.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "keyferry.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* The ServiceAccount as the only subject of a binding. */}}
+{{- define "keyferry.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "keyferry.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{- define "keyferry.image" -}}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{/*
+The values of the systems as JSON. Values of the originals' charts, at their places there, have precedence: annotationsPrefix and others of
+k8s-replicator, and `kubelb` of the KubeLB CCM.
+*/}}
+{{- define "keyferry.systems" -}}
+{{- $values := .Values }}
+{{- $replicator := deepCopy .Values.replicator }}
+{{- range $key := list "annotationsPrefix" "allowAll" "ignoreUnknown" "resyncPeriod" "runReplicators" }}
+{{- if hasKey $values $key }}{{ $_ := set $replicator $key (get $values $key) }}{{ end }}
+{{- end }}
+{{- /* In that chart an empty text means no labels. */}}
+{{- if hasKey .Values "createWithLabels" }}{{ $_ := set $replicator "createWithLabels" (.Values.createWithLabels | default "none") }}{{ end }}
+{{- $ccm := deepCopy .Values.syncSecret.ccm }}
+{{- $kubelb := default dict .Values.kubelb }}
+{{- if $kubelb.tenantName }}{{ $_ := set $ccm "clusterName" $kubelb.tenantName }}{{ $_ := set $ccm "enabled" true }}{{ end }}
+{{- if $kubelb.clusterSecretName }}{{ $_ := set $ccm "kubeconfigSecret" $kubelb.clusterSecretName }}{{ end }}
+{{- if hasKey $kubelb "enableSecretSynchronizer" }}{{ $_ := set $ccm "secretSynchronizer" $kubelb.enableSecretSynchronizer }}{{ end }}
+{{- $controllers := list }}
+{{- if .Values.mirrors.enabled }}{{ $controllers = append $controllers "mirrors" }}{{ end }}
+{{- if $replicator.enabled }}{{ $controllers = append $controllers "replicator" }}{{ end }}
+{{- if .Values.syncSecret.manager.enabled }}{{ $controllers = append $controllers "syncsecret-manager" }}{{ end }}
+{{- if $ccm.enabled }}{{ $controllers = append $controllers "syncsecret-ccm" }}{{ end }}
+{{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
+{{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
+{{- if and $ccm.enabled (not $ccm.clusterName) }}{{ fail "syncSecret.ccm.clusterName must be the name of the tenant" }}{{ end }}
+{{- toJson (dict "controllers" $controllers "replicator" $replicator "ccm" $ccm) }}
+{{- end }}
+
+{{- define "keyferry.leaderElection" -}}
+{{- $kubelb := default dict .Values.kubelb }}
+{{- $isOn := .Values.leaderElection.enabled }}
+{{- if hasKey $kubelb "enableLeaderElection" }}{{ $isOn = $kubelb.enableLeaderElection }}{{ end }}
+{{- if and (not $isOn) (gt (int .Values.replicaCount) 1) }}{{ fail "replicaCount must be 1 without leaderElection.enabled" }}{{ end }}
+{{- if $isOn }}true{{ end }}
+{{- end }}
+
+{{/* Arguments of `keyferry run`, one on each line. */}}
+{{- define "keyferry.args" -}}
+{{- $systems := include "keyferry.systems" . | fromJson }}
+{{- $args := list "run" (printf "--controllers=%s" (join "," $systems.controllers)) }}
+{{- $args = append $args (printf "--status-address=:%d" (int .Values.metrics.port)) }}
+{{- $args = append $args (printf "--log-level=%s" (default .Values.logLevel (default dict .Values.kubelb).logLevel)) }}
+{{- if include "keyferry.leaderElection" . }}
+{{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
+{{- end }}
+{{- if .Values.mirrors.enabled }}
+{{- if ne .Values.mirrors.regex "full" }}{{ $args = append $args (printf "--mirrors-regex=%s" .Values.mirrors.regex) }}{{ end }}
+{{- if .Values.mirrors.allowCrossNamespaceAuth }}{{ $args = append $args "--allow-cross-namespace-auth" }}{{ end }}
+{{- end }}
+{{- with $systems.replicator }}{{ if .enabled }}
+{{- if ne .annotationsPrefix "k8s-replicator" }}{{ $args = append $args (printf "--replicator-annotations-prefix=%s" .annotationsPrefix) }}{{ end }}
+{{- if .allowAll }}{{ $args = append $args "--replicator-allow-all" }}{{ end }}
+{{- if .ignoreUnknown }}{{ $args = append $args "--replicator-ignore-unknown" }}{{ end }}
+{{- if ne .resyncPeriod "30m" }}{{ $args = append $args (printf "--replicator-resync-period=%s" .resyncPeriod) }}{{ end }}
+{{- $kinds := .runReplicators }}{{ if kindIs "slice" $kinds }}{{ $kinds = join "," $kinds }}{{ end }}
+{{- if ne $kinds "all" }}{{ $args = append $args (printf "--replicator-run-replicators=%s" $kinds) }}{{ end }}
+{{- if eq .createWithLabels "none" }}{{ $args = append $args "--replicator-create-with-labels=" }}
+{{- else if .createWithLabels }}{{ $args = append $args (printf "--replicator-create-with-labels=%s" .createWithLabels) }}{{ end }}
+{{- end }}{{ end }}
+{{- with $systems.ccm }}{{ if .enabled }}
+{{- $args = concat $args (list (printf "--syncsecret-cluster-name=%s" .clusterName) "--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig") }}
+{{- if .secretSynchronizer }}{{ $args = append $args "--syncsecret-enable-secret-synchronizer" }}{{ end }}
+{{- end }}{{ end }}
+{{- if .Values.generator.enabled }}
+{{- if .Values.generator.all }}{{ $args = append $args "--generator-all" }}{{ end }}
+{{- with .Values.generator.namespaces }}{{ $args = append $args (printf "--generator-namespaces=%s" (join "," .)) }}{{ end }}
+{{- if ne .Values.generator.credentials "stores" }}{{ $args = append $args (printf "--generator-credentials=%s" .Values.generator.credentials) }}{{ end }}
+{{- end }}
+{{- with .Values.vault.addresses }}{{ $args = append $args (printf "--vault-addresses=%s" (join "," .)) }}{{ end }}
+{{- if ne .Values.vault.timeout "60s" }}{{ $args = append $args (printf "--vault-timeout=%s" .Values.vault.timeout) }}{{ end }}
+{{- range concat $args .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,309 @@
+/** The Helm chart, rendered by the real Helm and installed in a real cluster; its ServiceAccount runs the operator. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import type { Json } from '../../support/api.ts';
+import { readAuditLog } from '../../support/audit-log.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { reviewRights, rolesIn } from '../../support/permissions.ts';
+import { requestToken, serviceAccountUser } from '../../support/service-account.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { CHART, helm, valueFlags } from './helm.ts';
+
+const RELEASE = 'keyferry';
+const NAMESPACE = 'platform';
+const KUBERNETES = '1.36.0';
+const MANIFEST = path.join(CHART, '../../keyferry.yaml');
+const OFF = { 'mirrors.enabled': false, 'replicator.enabled': false };
+const LEASES = ['coordination.k8s.io/leases: get create update'];
+const COPIES = [
+  'core/namespaces: list watch',
+  'core/secrets: get list watch create patch delete',
+  'core/events: create patch',
+];
+const MIRRORS = [
+  'mirrors.kts.studio/secretmirrors: get list watch patch',
+  'mirrors.kts.studio/secretmirrors/status: patch',
+];
+const CONFIG_MAPS = ['core/configmaps: get list watch create patch delete'];
+
+async function template(values: Readonly<Record<string, unknown>> = {}): Promise<string> {
+  const args = ['template', RELEASE, CHART, `--namespace=${NAMESPACE}`, `--kube-version=${KUBERNETES}`];
+  const { code, stdout, stderr } = await helm([...args, ...valueFlags(values)]);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+/** @returns the message of the error */
+async function refusal(values: Readonly<Record<string, unknown>>): Promise<string> {
+  const args = ['template', RELEASE, CHART, `--kube-version=${KUBERNETES}`, ...valueFlags(values)];
+  const { code, stderr } = await helm(args);
+  assert.notEqual(code, 0, 'the values were accepted');
+  return stderr;
+}
+
+function objectsIn(text: string): Json[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((object) => object !== null);
+}
+
+const one = (objects: readonly Json[], kind: string): Json => objects.find((object) => object.kind === kind);
+const argsOf = (deployment: Json): string[] => deployment.spec.template.spec.containers[0].args;
+
+describe('the chart', () => {
+  it('has no mistake that helm lint finds', async () => {
+    const { code, stdout } = await helm(['lint', '--strict', `--kube-version=${KUBERNETES}`, CHART]);
+    assert.equal(code, 0, stdout);
+  });
+
+  it('grants each system its own permissions, and none of a system that is off', async () => {
+    const ofGenerator = (await rolesOf({ ...OFF, 'generator.enabled': true }))[`ClusterRole ${RELEASE}`];
+    const table: [Readonly<Record<string, unknown>>, string[]][] = [
+      [{}, [...COPIES, ...MIRRORS, ...CONFIG_MAPS]],
+      [{ 'replicator.enabled': false }, [...COPIES, ...MIRRORS]],
+      [{ 'mirrors.enabled': false }, [...COPIES, ...CONFIG_MAPS]],
+      [{ ...OFF, 'syncSecret.manager.enabled': true }, roleIn('rbac-syncsecret-manager.yaml')],
+      [{ ...OFF, 'kubelb.tenantName': 'primary' }, roleIn('rbac-syncsecret-ccm.yaml')],
+      [
+        { ...OFF, 'kubelb.tenantName': 'primary', 'kubelb.enableSecretSynchronizer': true },
+        [...roleIn('rbac-syncsecret-ccm.yaml'), ...roleIn('rbac-syncsecret-synchronizer.yaml')],
+      ],
+      [{ ...OFF, 'generator.enabled': true }, roleIn('rbac-generator.yaml')],
+    ];
+    for (const [values, rights] of table) {
+      const roles = await rolesOf(values);
+      assert.deepEqual(roles[`ClusterRole ${RELEASE}`]?.toSorted(), rights.toSorted(), JSON.stringify(values));
+      assert.deepEqual(roles[`Role ${RELEASE}-leader-election`], LEASES);
+    }
+    assert.ok(ofGenerator?.every((right) => !right.startsWith('core/secrets')));
+  });
+
+  it('gives the generator Roles in the place of a ClusterRole where it has a list of namespaces', async () => {
+    const roles = await rolesOf({
+      ...OFF,
+      'generator.enabled': true,
+      'generator.namespaces': ['apps'],
+      'generator.credentialsIn': [{ namespace: 'apps', secrets: ['vault-token'] }],
+    });
+    assert.equal(roles[`ClusterRole ${RELEASE}`], undefined);
+    assert.deepEqual(roles[`Role ${RELEASE}-generator`], [
+      'external-secrets.io/externalsecrets: list watch patch',
+      'external-secrets.io/externalsecrets/status: patch',
+      'external-secrets.io/secretstores: list watch',
+      'core/events: create patch',
+    ]);
+    assert.deepEqual(roles[`Role ${RELEASE}-generator-credentials`], ['core/secrets vault-token: get list watch']);
+  });
+
+  it('accepts the values of the charts of the originals where they mean something', async () => {
+    const deployment = one(
+      objectsIn(
+        await template({
+          annotationsPrefix: 'example.com',
+          allowAll: true,
+          ignoreUnknown: true,
+          resyncPeriod: '1h',
+          runReplicators: ['secret'],
+          createWithLabels: '',
+          'pod.annotations': { a: 'b' },
+          kubelb: { tenantName: 'primary', clusterSecretName: 'link', logLevel: 'debug' },
+        }),
+      ),
+      'Deployment',
+    );
+    assert.deepEqual(argsOf(deployment), [
+      'run',
+      '--controllers=mirrors,replicator,syncsecret-ccm',
+      '--status-address=:8080',
+      '--log-level=debug',
+      '--leader-elect',
+      '--leader-elect-lease-name=keyferry',
+      '--replicator-annotations-prefix=example.com',
+      '--replicator-allow-all',
+      '--replicator-ignore-unknown',
+      '--replicator-resync-period=1h',
+      '--replicator-run-replicators=secret',
+      '--replicator-create-with-labels=',
+      '--syncsecret-cluster-name=primary',
+      '--syncsecret-kubelb-kubeconfig=/etc/keyferry/management/kubeconfig',
+    ]);
+    const { metadata, spec } = deployment.spec.template;
+    assert.deepEqual(metadata.annotations, { a: 'b' });
+    assert.equal(spec.volumes[0].secret.secretName, 'link');
+    assert.equal((await template({ installCRDs: false })).includes('kind: CustomResourceDefinition'), false);
+  });
+
+  it('names the key of a value that it does not understand', async () => {
+    const table: [Readonly<Record<string, unknown>>, RegExp][] = [
+      [{ 'rbacProxy.enabled': true }, /rbacProxy/],
+      [{ 'mirrors.regexp': 'full' }, /\/mirrors.*regexp/s],
+      [{ 'mirrors.regex': 'glob' }, /\/mirrors\/regex/],
+      [{ replicaCount: '2' }, /\/replicaCount/],
+      [{ 'image.digest': 'sha256:1' }, /\/image\/digest/],
+      [OFF, /no system is on/],
+      [{ 'syncSecret.ccm.enabled': true }, /syncSecret\.ccm\.clusterName/],
+      [{ 'leaderElection.enabled': false }, /replicaCount must be 1 without leaderElection\.enabled/],
+    ];
+    for (const [values, message] of table) assert.match(await refusal(values), message);
+  });
+
+  it('has alerts and the dashboard for those who want them', async () => {
+    const objects = objectsIn(
+      await template({
+        'serviceMonitor.enabled': true,
+        'prometheusRule.enabled': true,
+        'dashboard.enabled': true,
+        'networkPolicy.enabled': true,
+      }),
+    );
+    assert.ok(one(objects, 'PrometheusRule').spec.groups[0].rules.length > 0);
+    assert.ok(JSON.parse(one(objects, 'ConfigMap').data['keyferry.json']).panels.length > 0);
+    assert.equal(one(objects, 'ServiceMonitor').spec.endpoints[0].port, 'metrics');
+    assert.deepEqual(one(objects, 'NetworkPolicy').spec.policyTypes, ['Ingress']);
+  });
+
+  it('is what deploy/keyferry.yaml was made from', async () => {
+    const args = ['template', RELEASE, CHART, '--namespace=keyferry', `--kube-version=${KUBERNETES}`];
+    const { stdout } = await helm(args);
+    const head = [
+      '# Keyferry with SecretMirrors and the replicator, without Helm: kubectl apply --server-side -f keyferry.yaml',
+      '# Rendered from the chart in deploy/helm/keyferry; a test compares them.',
+      'apiVersion: v1',
+      'kind: Namespace',
+      'metadata:',
+      '  name: keyferry',
+      '',
+    ].join('\n');
+    const manifest = `${head}${stdout.replaceAll(/^ {2,}(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): .*\n/gm, '')}`;
+    if (process.env['KEYFERRY_WRITE_MANIFEST'] !== undefined) writeFileSync(MANIFEST, manifest);
+    assert.ok(existsSync(MANIFEST));
+    assert.equal(readFileSync(MANIFEST, 'utf8'), manifest, 'run this test with KEYFERRY_WRITE_MANIFEST=1');
+  });
+});
+
+describe('a release', () => {
+  let plane: ControlPlane;
+  let operator: Keyferry | undefined;
+  const user = serviceAccountUser(NAMESPACE, RELEASE);
+  const values = { 'syncSecret.manager.enabled': true };
+  const release = async (...args: string[]): Promise<string> => {
+    const answer = await helm([...args, `--namespace=${NAMESPACE}`], plane.kubeconfigPath);
+    assert.equal(answer.code, 0, answer.stderr);
+    return answer.stdout;
+  };
+  const deployment = async (): Promise<Json> =>
+    await plane.api.find(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${RELEASE}`);
+
+  before(async () => {
+    plane = await startControlPlane({ audit: true, users: [{ name: user, groups: [] }] });
+  });
+  after(async () => {
+    await operator?.kill9();
+    await plane?.stop();
+  });
+
+  it('is installed, and says what it runs', async () => {
+    const notes = await release('install', RELEASE, CHART, '--create-namespace', ...valueFlags(values));
+    assert.match(notes, /runs mirrors, replicator, syncsecret-manager\./);
+    assert.equal((await deployment()).spec.replicas, 2);
+  });
+
+  it('runs with the arguments of its Deployment and the permissions of its ServiceAccount, without a refusal', async () => {
+    const args = argsOf(await deployment()).filter((arg) => !arg.startsWith('--status-address'));
+    const kubeconfig = await plane.writeKubeconfig({ token: await requestToken(plane.api, NAMESPACE, RELEASE) });
+    operator = await Keyferry.start({
+      kubeconfig,
+      command: args[0] ?? '',
+      args: [...args.slice(1), `--leader-elect-namespace=${NAMESPACE}`],
+    });
+    await operator.ready();
+    await story();
+    const refused = (await readAuditLog(plane, user)).filter(({ code }) => code === 403);
+    assert.deepEqual(refused, []);
+  });
+
+  it('loses the permissions of a system that an upgrade turns off', async () => {
+    await release('upgrade', RELEASE, CHART, ...valueFlags({ ...values, 'replicator.enabled': false }));
+    const token = await requestToken(plane.api, NAMESPACE, RELEASE);
+    using own = plane.client({ token });
+    const expected = [...COPIES, ...MIRRORS, ...roleIn('rbac-syncsecret-manager.yaml')];
+    await waitFor(async () => (await reviewRights(own, 'default')).every((right) => !right.includes('configmaps')), {
+      message: 'the permission for ConfigMaps to go',
+    });
+    const rights = await reviewRights(own, 'default');
+    assert.deepEqual(new Set(rights), new Set(expected));
+  });
+
+  it('leaves CustomResourceDefinitions, rules and copies when it is uninstalled', async () => {
+    await operator?.stop();
+    const said = await release('uninstall', RELEASE);
+    assert.match(said, /secretmirrors\.mirrors\.kts\.studio/);
+    assert.equal(await deployment(), undefined);
+    const { api } = plane;
+    assert.ok(await api.find('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/shared'));
+    assert.ok(await api.find('/api/v1/namespaces/team-a/secrets/shared'));
+    assert.equal(await api.find(`/apis/rbac.authorization.k8s.io/v1/clusterroles/${RELEASE}`), undefined);
+  });
+
+  it('is installed again over what it left', async () => {
+    await release('install', RELEASE, CHART, ...valueFlags(values));
+    assert.ok(await plane.api.find('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/shared'));
+  });
+
+  /** A copy by each system. */
+  async function story(): Promise<void> {
+    const { api } = plane;
+    await api.createNamespaces(['team-a']);
+    const data = { password: 'b25l' };
+    const annotations = { 'k8s-replicator/replicate-to': 'team-a/annotated' };
+    await api.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'shared', namespace: 'default' }, data });
+    await api.create({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'annotated', namespace: 'default', annotations },
+      data: { key: 'value' },
+    });
+    await api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name: 'shared', namespace: 'default' },
+      spec: { source: { name: 'shared' }, destination: { namespaces: ['team-a'] }, deletePolicy: 'retain' },
+    });
+    await api.create({
+      apiVersion: 'kubelb.k8c.io/v1alpha1',
+      kind: 'SyncSecret',
+      metadata: { name: 'tls', namespace: 'team-a' },
+      data,
+    });
+    const { metadata } = await api.get('/apis/kubelb.k8c.io/v1alpha1/namespaces/team-a/syncsecrets/tls');
+    const copies = ['secrets/shared', 'configmaps/annotated', `secrets/${metadata.uid}`];
+    for (const copy of copies) {
+      await waitFor(async () => await api.find(`/api/v1/namespaces/team-a/${copy}`), {
+        message: () => `${copy} to be made\n${operator?.output.split('\n').slice(-10).join('\n')}`,
+      });
+    }
+    await waitFor(
+      async () => {
+        const mirror = await api.get('/apis/mirrors.kts.studio/v1alpha2/namespaces/default/secretmirrors/shared');
+        return mirror.status?.conditions?.some((each: Json) => each.type === 'Ready' && each.status === 'True');
+      },
+      { message: 'the SecretMirror to be ready' },
+    );
+  }
+});
+
+async function rolesOf(values: Readonly<Record<string, unknown>>): Promise<Record<string, string[]>> {
+  return rolesIn(await template(values));
+}
+
+/** The permissions of the ClusterRole in a file of deploy/. */
+function roleIn(file: string): string[] {
+  const roles = rolesIn(readFileSync(path.join(CHART, '../..', file), 'utf8'));
+  const [, rights = []] = Object.entries(roles).find(([name]) => name.startsWith('ClusterRole')) ?? [];
+  return rights;
+}

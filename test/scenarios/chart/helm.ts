@@ -1,0 +1,44 @@
+/** The real Helm, with the project's chart. */
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+import { ensureServer } from '../../servers/ensure.ts';
+import { Reaper } from '../../servers/reaper.ts';
+
+export const CHART = path.join(import.meta.dirname, '../../../deploy/helm/keyferry');
+const LIMIT_BYTES = 32 * 1024 * 1024;
+const TIMEOUT_MS = 120_000;
+
+export interface HelmAnswer {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs Helm with its caches in a folder of its own. @param kubeconfig of the cluster; `undefined`: it needs none */
+export async function helm(args: readonly string[], kubeconfig?: string): Promise<HelmAnswer> {
+  const command = await ensureServer('helm');
+  const home = await Reaper.shared().temporaryFolder('keyferry-helm-');
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: home,
+    HELM_CACHE_HOME: home,
+    HELM_CONFIG_HOME: home,
+    HELM_DATA_HOME: home,
+    KUBECONFIG: kubeconfig ?? '/dev/null',
+  };
+  const options = { env, maxBuffer: LIMIT_BYTES, timeout: TIMEOUT_MS };
+  try {
+    return { code: 0, ...(await promisify(execFile)(command, [...args], options)) };
+  } catch (error) {
+    const { code, stdout = '', stderr = '' } = error as { code?: unknown; stdout?: string; stderr?: string };
+    if (typeof code !== 'number') throw error;
+    return { code, stdout, stderr };
+  }
+}
+
+/** The flags of Helm for values by their key: `{ 'mirrors.enabled': false }`. */
+export function valueFlags(values: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(values).map(([key, value]) => `--set-json=${key}=${JSON.stringify(value)}`);
+}
