@@ -1,6 +1,6 @@
 /** `keyferry explain`: why one object exists, whose it is, and when it was written, or why it does not exist. Writes nothing. */
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
-import type { Collection } from '../controllers/common/snapshot/list-permitted.ts';
+import { type Collection, listerOf } from '../controllers/common/snapshot/list-permitted.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../controllers/list.ts';
 import type { KubeApi } from '../kube/api.ts';
@@ -9,29 +9,40 @@ import { explanationOf } from './explain/explanation.ts';
 import { readStored } from './explain/stored-object.ts';
 import { subjectOf } from './explain/subject.ts';
 import { explanationText } from './explain/text.ts';
+import { type Progress, withProgress } from './progress.ts';
 import { requireSomeReach } from './reach-notes.ts';
 import { reportText } from './report-text.ts';
 import type { Paint } from './styles.ts';
 
+interface ExplainContext {
+  readonly paint: Paint;
+  readonly progress: Progress;
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * The text that the command prints.
  * @param cluster host of the API server
- * @param now wall clock, ms
  * @throws UsageError for an unknown kind or a bad name, and the errors of `api.request`
  */
 export async function explain(
   api: KubeApi,
   cluster: string,
   { kind, place, output, config }: Omit<ExplainOptions, 'kubeconfig' | 'context'>,
-  { paint, now, signal }: { readonly paint: Paint; readonly now: number; readonly signal?: AbortSignal },
+  context: ExplainContext,
 ): Promise<string> {
+  const { paint, now, signal } = context;
+  using progress = context.progress;
   const controllers = await controllerReaders();
   const collections = controllers.flatMap(({ collection }) => collection ?? []);
   const subject = subjectOf(kind, place, [...KINDS, ...collections] satisfies readonly Collection[]);
   const { namespace } = subject;
+  const lister = withProgress(listerOf(api), progress);
   const [stored, snapshot] = await Promise.all([
     readStored(api, subject, signal),
-    Snapshot.at({ api, config, controllers, namespace, now, signal }),
+    Snapshot.at({ api, lister, config, controllers, namespace, now, signal }),
   ]);
   requireSomeReach(
     snapshot.inventory,

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { runCli } from './dispatch.ts';
 import { writerTo } from './pipes.ts';
-import { paintFor } from './styles.ts';
+import { Progress } from './progress.ts';
+import { type Paint, paintFor } from './styles.ts';
 import { BUILD } from './version.ts';
 
 // Node 24 cuts small buffers from slabs of 64 KiB, and one that is still used keeps its whole slab. Requests, and lines of watches, that
@@ -13,6 +14,11 @@ Buffer.poolSize = 8 * 1024;
 async function readStdin(): Promise<string> {
   const { text } = await import('node:stream/consumers');
   return await text(process.stdin);
+}
+
+/** What a command writes only on a terminal. */
+function terminal(): { readonly paint: Paint; readonly progress: Progress } {
+  return { paint: paintFor(process.stdout), progress: new Progress(process.stderr, process.env['TERM']) };
 }
 
 const stdout = writerTo(process.stdout);
@@ -40,7 +46,7 @@ void runCli(
           // Without --watch a signal ends the process at once.
           using interruption = options.watch ? new Interruption() : undefined;
           const signal = interruption?.signal ?? new AbortController().signal;
-          const context = { api, paint: paintFor(process.stdout), now: () => Date.now(), signal, stdout, stderr };
+          const context = { ...terminal(), api, now: () => Date.now(), signal, stdout, stderr };
           await status(server.host, options, context);
         });
         return 0;
@@ -48,7 +54,7 @@ void runCli(
       plan: async (options) => {
         const [{ withCluster }, { planFiles }] = await Promise.all([import('./with-cluster.ts'), import('./plan.ts')]);
         const { text, code } = await withCluster(options, process.env, async (api, { namespace }) => {
-          const context = { api, namespace, stdin: readStdin, paint: paintFor(process.stdout), now: Date.now() };
+          const context = { ...terminal(), api, namespace, stdin: readStdin, now: Date.now() };
           return await planFiles(context, options);
         });
         stdout(text);
@@ -58,7 +64,7 @@ void runCli(
         const [{ withCluster }, { explain }] = await Promise.all([import('./with-cluster.ts'), import('./explain.ts')]);
         stdout(
           await withCluster(options, process.env, async (api, { server }) => {
-            return await explain(api, server.host, options, { paint: paintFor(process.stdout), now: Date.now() });
+            return await explain(api, server.host, options, { ...terminal(), now: Date.now() });
           }),
         );
         return 0;

@@ -1,4 +1,5 @@
 /** `keyferry plan`: the changes that `kubectl apply` of manifests would cause on this cluster. Writes nothing. */
+import { listerOf } from '../controllers/common/snapshot/list-permitted.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { KINDS } from '../controllers/common/snapshot/inventory.ts';
 import { controllerReaders } from '../controllers/list.ts';
@@ -19,6 +20,7 @@ import {
 import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
 import { reportText } from './report-text.ts';
 import type { Cell, Paint } from './styles.ts';
+import { type Progress, withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
 
 export interface PlanContext {
@@ -27,6 +29,7 @@ export interface PlanContext {
   readonly namespace: string;
   readonly stdin: () => Promise<string>;
   readonly paint: Paint;
+  readonly progress: Progress;
   /** Wall clock, ms. */
   readonly now: number;
   readonly signal?: AbortSignal;
@@ -41,13 +44,15 @@ export async function planFiles(
   options: Omit<PlanOptions, 'kubeconfig' | 'context'>,
 ): Promise<{ readonly text: string; readonly code: number }> {
   const { api, namespace: home, stdin, paint, now, signal } = context;
+  using progress = context.progress;
   const controllers = await controllerReaders();
   const collections = controllers.flatMap(({ collection }) => collection ?? []);
   const kinds = new Set([...KINDS, ...collections].map(({ kind }) => kind));
   const manifests = await readManifests(options.files, options.recursive, stdin, kinds);
   const given = givenOf(manifests, collections, api.cluster, home);
   const changes = changesBy(given, now);
-  const snapshot = await Snapshot.at({ api, config: options.config, controllers, changes, now, signal });
+  const lister = withProgress(listerOf(api), progress);
+  const snapshot = await Snapshot.at({ api, lister, config: options.config, controllers, changes, now, signal });
   const optional = new Set(['ConfigMap', ...collections.flatMap((one) => (one.isOptional ? one.kind : []))]);
   requireReach(snapshot.inventory, (kind) => !optional.has(kind));
   const affected = affectedBy(snapshot, given);
