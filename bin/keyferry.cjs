@@ -17,8 +17,13 @@ if (!existsSync(bundle)) {
 /** Node 24 or newer: the one that runs this if it is, else the one that npm installed beside it. */
 function findNode() {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
-  const bundled = path.join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node');
-  if (existsSync(bundled)) return bundled;
+  const bundled = `node-${process.platform}-${process.arch}`;
+  try {
+    // In a checkout it is in node_modules of Keyferry, and in an installed package beside it.
+    return path.join(path.dirname(require.resolve(`${bundled}/package.json`)), 'bin', 'node');
+  } catch {
+    // It was not installed.
+  }
   process.stderr.write(`keyferry: needs Node 24 or newer, this is ${process.version}\n`);
   process.exit(1);
 }
@@ -27,7 +32,7 @@ const args = [...nodeFlags, bundle, ...process.argv.slice(2)];
 const node = findNode();
 // A link that is called like the program of an original (/manager) is known by its name to what is started here.
 const link = path.basename(process.argv[1]);
-const name = link.startsWith('keyferry') ? process.argv0 : link;
+const name = /^(kubectl-)?keyferry/.test(link) ? process.argv0 : link;
 if (typeof process.execve === 'function' && process.platform !== 'win32') {
   process.execve(node, [name, ...args], process.env);
 } else {

@@ -1,0 +1,75 @@
+/** The npm package, packed and installed in a folder of its own, without the checkout and without a network. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, it } from 'node:test';
+import { promisify } from 'node:util';
+
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { Reaper } from '../../servers/reaper.ts';
+import { ensureBundle } from '../../support/bundle.ts';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+/** What a user of the package needs: no sources, tests or documents. */
+const CONTENT = /^(package\.json|README\.md|LICENSE|bin\/|dist\/keyferry\.cjs$|deploy\/)/;
+
+let folder: string;
+let packed: readonly string[];
+
+before(async () => {
+  await ensureBundle();
+  folder = await Reaper.shared().temporaryFolder('keyferry-npm-');
+  const options = ['--json', '--ignore-scripts', `--pack-destination=${folder}`];
+  const { stdout } = await npm(ROOT, ['pack', ...options]);
+  const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
+  packed = files.map((file) => file.path);
+  await npm(folder, ['init', '--yes']);
+  // Without the Node of the package, which is the one that runs this test.
+  const { stderr } = await npm(folder, ['install', '--offline', '--omit=optional', '--no-audit', `./${filename}`]);
+  assert.doesNotMatch(stderr, /deprecated|EBADENGINE/);
+});
+after(async () => await Reaper.shared().removeFolder(folder));
+
+it('contains the program and its manifests, and nothing else', () => {
+  assert.deepEqual(
+    packed.filter((file) => !CONTENT.test(file)),
+    [],
+  );
+  for (const file of ['dist/keyferry.cjs', 'bin/keyferry.cjs', 'deploy/keyferry.yaml', 'deploy/rbac.yaml']) {
+    assert.ok(packed.includes(file), file);
+  }
+});
+
+it('installs no other package', async () => {
+  const installed = await readdir(path.join(folder, 'node_modules'));
+  assert.deepEqual(
+    installed.filter((name) => !name.startsWith('.')),
+    ['keyferry'],
+  );
+});
+
+it('runs from another folder', async () => {
+  const { stdout } = await run('keyferry', ['version', '-o', 'json']);
+  assert.equal((JSON.parse(stdout) as { node: string }).node, process.versions.node);
+  assert.equal((await run('keyferry', ['crds'])).stdout, readCrds());
+});
+
+it('is a plugin of kubectl', async () => {
+  const { stdout } = await run('kubectl-keyferry', ['status', '--help']);
+  assert.match(stdout, /^Usage: keyferry status/);
+});
+
+async function npm(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
+  return await promisify(execFile)('npm', [...args], { cwd, maxBuffer: 16 * 1024 * 1024 });
+}
+
+async function run(name: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
+  const program = path.join(folder, 'node_modules/.bin', name);
+  const env = { PATH: path.dirname(process.execPath), HOME: folder };
+  return await promisify(execFile)(process.execPath, [program, ...args], {
+    cwd: '/',
+    env,
+    maxBuffer: 16 * 1024 * 1024,
+  });
+}
