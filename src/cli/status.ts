@@ -1,5 +1,5 @@
 /** `keyferry status`: rules, copies and problems, read from the cluster. The operator need not run. */
-import type { KubeApi } from '../kube/api.ts';
+import { Contents } from '../controllers/common/snapshot/contents.ts';
 import { type Lister, listerOf } from '../controllers/common/snapshot/list-permitted.ts';
 import { Snapshot } from '../controllers/common/snapshot/snapshot.ts';
 import { controllerReaders } from '../controllers/list.ts';
@@ -24,31 +24,27 @@ export async function status(
   context: Omit<WatchContext, 'report'> & { readonly progress: Progress },
 ): Promise<void> {
   const { api, now, paint, progress, signal, stdout } = context;
-  const { output, failed, namespace } = options;
+  const { config, output, failed, namespace } = options;
+  const controllers = await controllerReaders();
+  const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
+  // For all reports of --watch: what did not change is not read again.
+  const contents = new Contents(api, signal, new Map(), kinds);
   const report = async (source: Lister): Promise<Found> => {
     // Only the first report is awaited by somebody.
     using _ = progress;
-    return await find(api, cluster, options, now(), signal, withProgress(source, progress));
+    const lister = withProgress(source, progress);
+    const snapshot = await Snapshot.at({ api, config, contents, controllers, namespace, now: now(), signal, lister });
+    const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
+    requireSomeReach(
+      snapshot.inventory,
+      controllers.flatMap(({ collection }) => collection?.kind ?? []),
+      hint,
+    );
+    return await statusReport(snapshot, cluster, namespace);
   };
   if (options.watch) return await watchStatus({ ...context, report }, options);
   const found = await report(listerOf(api));
   const shown = failed ? onlyFailed(found.report) : found.report;
   if (output === 'json' || output === 'yaml') stdout(reportText(shown, output));
   else stdout(statusTables({ ...found, report: shown }, { failed, namespace, isWide: output === 'wide', paint }));
-}
-
-async function find(
-  api: KubeApi,
-  cluster: string,
-  { namespace, config }: Options,
-  now: number,
-  signal: AbortSignal,
-  lister: Lister,
-): Promise<Found> {
-  const controllers = await controllerReaders();
-  const snapshot = await Snapshot.at({ api, config, controllers, namespace, now, signal, lister });
-  const hint = namespace === undefined ? '; use -n NAMESPACE for one namespace' : '';
-  const kinds = controllers.flatMap(({ collection }) => collection?.kind ?? []);
-  requireSomeReach(snapshot.inventory, kinds, hint);
-  return await statusReport(snapshot, cluster, namespace);
 }

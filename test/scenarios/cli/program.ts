@@ -1,7 +1,10 @@
-/** Runs the program as a user does, for tests of commands that end by themselves. */
+/** Runs the program as a user does. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+
+import { waitFor } from '../../support/wait-for.ts';
 
 const BUNDLE = path.join(import.meta.dirname, '../../../dist/keyferry.cjs');
 const TIMEOUT_MS = 60_000;
@@ -25,4 +28,46 @@ export async function runProgram(args: readonly string[], input = ''): Promise<P
     }),
   ]);
   return { code, stdout, stderr };
+}
+
+/** A command that runs until a signal. */
+export class RunningProgram implements AsyncDisposable {
+  readonly #child;
+  readonly #ended: Promise<unknown[]>;
+  readonly #written = { stdout: '', stderr: '' };
+
+  constructor(args: readonly string[]) {
+    this.#child = spawn(process.execPath, [BUNDLE, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#ended = once(this.#child, 'close');
+    for (const where of ['stdout', 'stderr'] as const) {
+      this.#child[where].on('data', (part: Buffer) => (this.#written[where] += part.toString()));
+    }
+  }
+
+  get stdout(): string {
+    return this.#written.stdout;
+  }
+
+  /** Waits for a text in the output so far. */
+  async seen(where: 'stdout' | 'stderr', pattern: RegExp): Promise<void> {
+    const message = (): string => `${pattern} in ${where}:\n${this.#written.stdout}\n${this.#written.stderr}`;
+    await waitFor(() => pattern.test(this.#written[where]), { message });
+  }
+
+  /** @returns exit code, and the signal that ended it instead */
+  async interrupt(): Promise<unknown[]> {
+    this.#child.kill('SIGINT');
+    return await this.#ended;
+  }
+
+  /** As a pipe whose reader ends. @returns exit code and signal, once the program has noticed */
+  async closePipe(): Promise<unknown[]> {
+    this.#child.stdout.destroy();
+    return await this.#ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
 }

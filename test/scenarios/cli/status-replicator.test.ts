@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { explainSchema } from '../../../scripts/reports/schemas.ts';
 import { KINDS, type KindScene, ReplicatorScene } from '../replicator/support.ts';
-import { runProgram } from './program.ts';
+import { RunningProgram, runProgram } from './program.ts';
 
 interface Rule {
   readonly kind: string;
@@ -154,6 +154,18 @@ describe('keyferry status of the replicator', () => {
       absent.others.map(({ rule, destinations, why }) => [rule, destinations, why]),
       [['ConfigMap source/map', ['team-.*'], 'does not select namespace default']],
     );
+  });
+
+  it('prints with -w what was edited by hand, and that it is as it was, and no value', async () => {
+    await using watch = new RunningProgram(['status', '-w', '--failed', '--kubeconfig', scene.plane.kubeconfigPath]);
+    await watch.seen('stdout', /^SYSTEM /);
+    await users.change('team-a/push', { a: scene.canary });
+    const failing = 'Secret team-a/push {2}for Secret source/push, Outdated: Keyferry will update it\n';
+    await watch.seen('stdout', new RegExp(`Z {2}failing added {2}${failing}`));
+    await users.change('team-a/push', { a: '1' });
+    await watch.seen('stdout', new RegExp(`Z {2}failing gone {2}${failing}`));
+    assert.ok(!watch.stdout.includes(scene.canary));
+    assert.deepEqual(await watch.interrupt(), [0, null]);
   });
 
   it('shows drift, changes and orphans after the operator has stopped', async () => {

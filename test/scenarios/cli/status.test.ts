@@ -1,10 +1,8 @@
 /** `keyferry status`: copies of the original, few permissions, output for programs and on a terminal, a closed pipe, and no server. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
@@ -18,7 +16,7 @@ import { freePort } from '../../servers/ports.ts';
 import { proxied } from '../../servers/proxied.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { mirror, namespace, secret } from './objects.ts';
-import { type ProgramResult, runProgram } from './program.ts';
+import { type ProgramResult, RunningProgram, runProgram } from './program.ts';
 
 const OWNED_BY = 'mirrors.kts.studio/owned-by';
 const TENANT = 'tenant';
@@ -211,53 +209,33 @@ describe('keyferry status', () => {
     it('prints changes as they come, also after the connection was lost, and ends with SIGINT', async () => {
       const { proxy, kubeconfig } = await proxied(plane);
       await using _ = proxy;
-      const child = spawn(process.execPath, [BUNDLE, 'status', '-w', '--kubeconfig', kubeconfig]);
-      const ended = once(child, 'close');
-      const written = { stdout: '', stderr: '' };
-      child.stdout.on('data', (part: Buffer) => (written.stdout += part.toString()));
-      child.stderr.on('data', (part: Buffer) => (written.stderr += part.toString()));
-      const seen = (where: keyof typeof written, pattern: RegExp): Promise<true> =>
-        waitFor(() => pattern.test(written[where]), {
-          message: () => `${pattern} in ${where}:\n${written.stdout}\n${written.stderr}`,
-        });
-      try {
-        await seen('stdout', /^SYSTEM .*\n\nORPHAN /s);
-        await plane.api.create(mirror('late', 'one', ['nowhere']));
-        await seen('stdout', /\n20\S+Z {2}rule added {2}SecretMirror default\/late {2}Unknown, 0 copies, /);
-        await proxy.refuse();
-        await seen('stderr', /^keyferry status: 20\S+Z the watch of \w+ is lost: .*; trying again\n/);
-        await plane.api.delete(LATE);
-        await proxy.accept();
-        await seen('stdout', /\n20\S+Z {2}rule gone {2}SecretMirror default\/late /);
-        await seen('stderr', /\nkeyferry status: 20\S+Z the status is up to date again\n$/);
-        child.kill('SIGINT');
-        assert.deepEqual(await ended, [0, null]);
-      } finally {
-        child.kill('SIGKILL');
-        await ended;
-      }
+      await using watch = new RunningProgram(['status', '-w', '--kubeconfig', kubeconfig]);
+      await watch.seen('stdout', /^SYSTEM .*\n\nORPHAN /s);
+      await plane.api.create(mirror('late', 'one', ['nowhere']));
+      await watch.seen('stdout', /\n20\S+Z {2}rule added {2}SecretMirror default\/late {2}Unknown, 0 copies, /);
+      await proxy.refuse();
+      await watch.seen('stderr', /^keyferry status: 20\S+Z the watch of \w+ is lost: .*; trying again\n/);
+      await plane.api.delete(LATE);
+      await proxy.accept();
+      await watch.seen('stdout', /\n20\S+Z {2}rule gone {2}SecretMirror default\/late /);
+      await watch.seen('stderr', /\nkeyferry status: 20\S+Z the status is up to date again\n$/);
+      assert.deepEqual(await watch.interrupt(), [0, null]);
     });
 
     it('prints a report in each line with -o json, and ends when its pipe is closed', async () => {
-      const args = [BUNDLE, 'status', '-w', '--failed', '-o', 'json', '--kubeconfig', plane.kubeconfigPath];
-      const child = spawn(process.execPath, args);
-      const ended = once(child, 'close');
-      try {
-        const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
-        const names = async (): Promise<string[]> => {
-          const { value } = (await lines.next()) as { value: string };
-          return statusSchema.parse(JSON.parse(value)).rules.map(({ name }) => name);
-        };
-        const before = await names();
-        await plane.api.create(mirror('late', 'one', ['nowhere']));
-        assert.deepEqual((await names()).toSorted(), [...before, 'late'].toSorted());
-        child.stdout.destroy();
-        await plane.api.delete(LATE);
-        assert.deepEqual(await ended, [0, null]);
-      } finally {
-        child.kill('SIGKILL');
-        await ended;
-      }
+      const args = ['status', '-w', '--failed', '-o', 'json', '--kubeconfig', plane.kubeconfigPath];
+      await using watch = new RunningProgram(args);
+      await watch.seen('stdout', /\n/);
+      await plane.api.create(mirror('late', 'one', ['nowhere']));
+      await watch.seen('stdout', /\n.*\n/);
+      const [before = [], after] = watch.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => statusSchema.parse(JSON.parse(line)).rules.map(({ name }) => name));
+      assert.deepEqual(after?.toSorted(), [...before, 'late'].toSorted());
+      const ended = watch.closePipe();
+      await plane.api.delete(LATE);
+      assert.deepEqual(await ended, [0, null]);
     });
   });
 

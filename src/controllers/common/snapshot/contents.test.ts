@@ -45,3 +45,17 @@ test('a few objects are read one by one, each once', async () => {
   assert.equal(paths.length, 2);
   assert.equal(read.of(key('c', 'x')), undefined);
 });
+
+test('objects that have changed or are gone are forgotten, and read again', async () => {
+  const { contents: read, paths } = contents();
+  const [same, other, gone] = ['same', 'other', 'gone'].map((name) => key('a', name));
+  await Promise.all([same!, other!, gone!].map(async (one) => await read.read(one)));
+  read.forgetOthers((one) => (one === gone ? undefined : one === same ? '7' : '8'));
+  assert.deepEqual(
+    [same!, other!, gone!].map((one) => read.of(one)?.resourceVersion),
+    ['7', undefined, undefined],
+  );
+  assert.equal(await read.read(same!), false);
+  await read.read(other!);
+  assert.deepEqual(paths.slice(3), ['/api/v1/namespaces/a/secrets/other']);
+});

@@ -47,6 +47,14 @@ export class Contents {
     this.#api = api;
   }
 
+  /**
+   * Forgets the objects that have changed since they were read.
+   * @param versionOf the present resourceVersion of an object; `undefined`: it does not exist
+   */
+  forgetOthers(versionOf: (key: ResourceKey) => string | undefined): void {
+    for (const [key, found] of this.#found) if (found?.resourceVersion !== versionOf(key)) this.#found.delete(key);
+  }
+
   /** `undefined`: not read; `null`: it did not exist. */
   of(key: ResourceKey): Found | null | undefined {
     return this.#found.get(key);

@@ -14,13 +14,15 @@ export function factsFrom(
   {
     api,
     changes,
+    contents: kept,
     controllers,
     now,
     signal,
-  }: Pick<SnapshotOptions, 'api' | 'changes' | 'controllers' | 'now' | 'signal'>,
+  }: Pick<SnapshotOptions, 'api' | 'changes' | 'contents' | 'controllers' | 'now' | 'signal'>,
 ): { readonly source: FactSource; readonly reader: TargetReader } {
   const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
-  const contents = new Contents(api, signal, changes, kinds);
+  const contents = kept ?? new Contents(api, signal, changes, kinds);
+  contents.forgetOthers((key) => inventory.objects.get(key)?.resourceVersion);
   const reader: TargetReader = {
     state: (target) => {
       const observed = inventory.objects.get(target);

@@ -12,6 +12,7 @@ import { outcomeOf, outcomesOf } from '../../../copy/plan/outcomes.ts';
 import type { Evaluation } from '../../../copy/rule-reconciler.ts';
 import type { KubeApi } from '../../../kube/api.ts';
 import { finish } from '../../../runtime/slices.ts';
+import type { Contents } from './contents.ts';
 import { factsFrom } from './facts.ts';
 import { type Changes, Inventory } from './inventory.ts';
 import { type Lister, listerOf } from './list-permitted.ts';
@@ -21,6 +22,8 @@ export interface SnapshotOptions {
   readonly api: KubeApi;
   /** Default: lists of the API server. */
   readonly lister?: Lister;
+  /** What earlier snapshots have read. */
+  readonly contents?: Contents;
   /** As the operator is configured. */
   readonly config: ReadingConfig;
   /** In the order in which their marks are read. */
