@@ -63,7 +63,7 @@ function needsServers(file: string): boolean {
 const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/(generator|demo)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
-  [/\/chart\//, ['helm']],
+  [/\/chart\//, ['helm', 'kustomize']],
 ];
 
 async function getServers(files: readonly string[]): Promise<void> {

@@ -14,6 +14,7 @@ export type ServerName =
   | 'kube-controller-manager'
   | 'vault'
   | 'helm'
+  | 'kustomize'
   | 'external-secrets'
   | 'prometheus'
   | 'promtool';
@@ -108,6 +109,12 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
   },
   prometheus: prometheusSource('prometheus'),
   promtool: prometheusSource('promtool'),
+  kustomize: {
+    dir: 'kustomize',
+    module: 'sigs.k8s.io/kustomize/kustomize/v5',
+    pkg: 'sigs.k8s.io/kustomize/kustomize/v5',
+    ldflags: strip,
+  },
   helm: { dir: 'helm', module: 'helm.sh/helm/v3', pkg: 'helm.sh/helm/v3/cmd/helm', ldflags: strip },
 };
 

@@ -1,10 +1,15 @@
 /** The Helm chart, rendered by the real Helm and installed in a real cluster; its ServiceAccount runs the operator. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 
+import { ensureServer } from '../../servers/ensure.ts';
+import { Reaper } from '../../servers/reaper.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
 import type { Json } from '../../support/api.ts';
 import { readAuditLog } from '../../support/audit-log.ts';
@@ -18,6 +23,8 @@ const RELEASE = 'keyferry';
 const NAMESPACE = 'platform';
 const KUBERNETES = '1.36.0';
 const MANIFEST = path.join(CHART, '../../keyferry.yaml');
+/** For the output of programs. */
+const MUCH = { maxBuffer: 32 * 1024 * 1024 };
 const OFF = { 'mirrors.enabled': false, 'replicator.enabled': false };
 const LEASES = ['coordination.k8s.io/leases: get create update'];
 const COPIES = [
@@ -184,6 +191,23 @@ describe('the chart', () => {
     assert.ok(existsSync(MANIFEST));
     assert.equal(readFileSync(MANIFEST, 'utf8'), manifest, 'run this test with KEYFERRY_WRITE_MANIFEST=1');
   });
+});
+
+it('deploy/ is a base for overlays of kustomize', async () => {
+  const folder = await Reaper.shared().temporaryFolder('keyferry-kustomize-');
+  const overlay = {
+    namespace: 'secrets',
+    resources: [path.relative(await realpath(folder), path.dirname(MANIFEST))],
+    images: [{ name: 'keyferry', newName: 'registry.example.com/keyferry', newTag: '1.2.3' }],
+  };
+  await writeFile(path.join(folder, 'kustomization.yaml'), JSON.stringify(overlay));
+  const { stdout } = await promisify(execFile)(await ensureServer('kustomize'), ['build', folder], MUCH);
+  const objects = objectsIn(stdout);
+  const { metadata, spec } = one(objects, 'Deployment');
+  assert.equal(metadata.namespace, 'secrets');
+  assert.equal(spec.template.spec.containers[0].image, 'registry.example.com/keyferry:1.2.3');
+  assert.equal(one(objects, 'Namespace').metadata.name, 'secrets');
+  assert.equal(one(objects, 'ClusterRoleBinding').subjects[0].namespace, 'secrets');
 });
 
 describe('a release', () => {
