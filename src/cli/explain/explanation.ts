@@ -91,7 +91,7 @@ export async function explanationOf(
     kind: 'Explanation',
     cluster,
     ...told,
-    summary: summaryOf({ ...told, orphanReason: states.orphan?.reason }),
+    summary: summaryOf({ ...told, orphanReason: states.orphan?.reason, isRuleKind: ruleNames !== undefined }),
     heldVersion: (observed && entry?.claim.shape.heldVersion(observed)) ?? null,
     sourceVersion: view?.state === 'present' ? view.version : null,
     lastWritten: lastWriteOf(writers),
@@ -187,7 +187,9 @@ function otherRule(snapshot: Snapshot, rule: RuleKey, status: RuleStatus | undef
   const { cluster, namespace } = parseResourceKey(subject);
   const object = status && resourceKey(cluster, status.kind, status.namespace, status.name);
   const problems = object === undefined ? [] : (snapshot.readers.get(controllerOf(rule))?.problemsOf(object) ?? []);
-  const why = problems.length > 0 ? problems.join('; ') : `does not select namespace ${namespace}`;
+  const note = snapshot.readers.get(controllerOf(rule))?.noteOn?.(rule, snapshot.rules.get(rule)?.claims.length ?? 0);
+  const unselected = [`does not select namespace ${namespace}`, ...(note === undefined ? [] : [note])];
+  const why = (problems.length > 0 ? problems : unselected).join('; ');
   return { ...named(snapshot, rule, status), why };
 }
 

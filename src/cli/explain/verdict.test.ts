@@ -61,6 +61,7 @@ describe('the summary', () => {
   it('of an absent object points to rules that make others', () => {
     const absent = { ...told, owner: null, source: null, verdict: 'absent' } as const;
     assert.equal(summaryOf(absent), 'Secret a/x does not exist, and no rule asks for it.');
+    assert.equal(summaryOf({ ...absent, isRuleKind: true }), 'Secret a/x does not exist.');
     const other = { system: 's', rule: 'r', source: null, destinations: [], why: '' };
     assert.match(summaryOf({ ...absent, others: [other] }), /, though rules make others of this name \(below\)\.$/);
   });

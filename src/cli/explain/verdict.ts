@@ -30,20 +30,13 @@ type Told = Pick<Explanation, 'verdict' | 'owner' | 'source' | 'next' | 'rule' |
   readonly object: Pick<Explanation['object'], 'kind' | 'namespace' | 'name'>;
   /** Why it has no rule, of an orphan. */
   readonly orphanReason?: string | undefined;
+  /** Its kind is one of rules. */
+  readonly isRuleKind?: boolean;
 };
 
 /** The verdict in one sentence. */
-export function summaryOf({
-  object,
-  verdict,
-  owner,
-  source,
-  next,
-  rule,
-  sourceOf,
-  others,
-  orphanReason,
-}: Told): string {
+export function summaryOf(told: Told): string {
+  const { object, verdict, owner, source, next, rule, sourceOf, others, orphanReason, isRuleKind = false } = told;
   const it = `${object.kind} ${object.namespace}/${object.name}`;
   const maker = owner ?? 'a rule';
   const origin = source ?? 'its source';
@@ -65,6 +58,7 @@ export function summaryOf({
     case 'unrelated':
       return `${it} is neither a copy nor a rule: no rule claims it, and it has no mark of Keyferry that counts.`;
     case 'absent': {
+      if (isRuleKind) return `${it} does not exist.`;
       const near = others.length === 0 ? '' : ', though rules make others of this name (below)';
       return `${it} does not exist, and no rule asks for it${near}.`;
     }

@@ -86,5 +86,6 @@ export function failureCell({ state, reason, message }: Pick<FailingTarget, 'sta
   readonly text: string;
   readonly style: Style;
 } {
-  return { text: `${reason}: ${message}`, style: state === 'pending' || state === 'waiting' ? 'waiting' : 'bad' };
+  const text = message === '' ? reason : `${reason}: ${message}`;
+  return { text, style: state === 'pending' || state === 'waiting' ? 'waiting' : 'bad' };
 }
