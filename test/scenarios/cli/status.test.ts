@@ -188,7 +188,8 @@ describe('keyferry status', () => {
 
   it('has colours on a terminal only, and none with NO_COLOR', async () => {
     const onTerminal = async (environment: string): Promise<string> => {
-      const command = `${environment} ${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
+      // Node takes a terminal under CI for one without colours.
+      const command = `env -u CI ${environment} ${process.execPath} ${BUNDLE} status --kubeconfig ${plane.kubeconfigPath}`;
       const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null']);
       child.stdin.end();
       return await text(child.stdout);
