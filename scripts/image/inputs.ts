@@ -1,0 +1,127 @@
+/**
+ * What the image is made of, besides the bundle: packages of Debian, pinned in `debian-packages.json`, and the Node of the npm package
+ * that `package-lock.json` pins. All are checked against their checksums, and kept in `~/.cache/keyferry/image`.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import path from 'node:path';
+
+import { cacheFolder } from '../../test/servers/ensure.ts';
+import pinned from './debian-packages.json' with { type: 'json' };
+import { execute } from './execute.ts';
+
+export type Architecture = 'amd64' | 'arm64';
+
+export interface ImageInputs {
+  /** Paths of the `.deb` files by name of the package. */
+  readonly packages: ReadonlyMap<string, string>;
+  /** Path of the tarball of the npm package that holds Node. */
+  readonly node: string;
+}
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+
+/**
+ * Gets the files that are not in the cache from Debian's archive (with `apt-get`) and the npm registry.
+ * @throws Error if one is missing there, or has another checksum than the pinned one
+ */
+export function imageInputs(architecture: Architecture): ImageInputs {
+  const folder = path.join(path.dirname(cacheFolder()), 'image');
+  mkdirSync(folder, { recursive: true });
+  return { packages: debianPackages(architecture, folder), node: nodePackage(architecture, folder) };
+}
+
+/** True if `imageInputs` needs no network. */
+export function areInputsCached(architecture: Architecture): boolean {
+  const folder = path.join(path.dirname(cacheFolder()), 'image');
+  const files = [
+    ...Object.values(pinned.packages[architecture]).map(({ sha256 }) => `${sha256}.deb`),
+    nodePin(architecture).file,
+  ];
+  return files.every((file) => existsSync(path.join(folder, file)));
+}
+
+function debianPackages(architecture: Architecture, folder: string): Map<string, string> {
+  const wanted = Object.entries(pinned.packages[architecture]);
+  const cached = wanted.map(([name, { sha256 }]) => [name, path.join(folder, `${sha256}.deb`)] as const);
+  if (cached.some(([, file]) => !existsSync(file))) {
+    withTemporary(folder, (temporary) => {
+      // Lists of its own: the machine may have another architecture, and its lists belong to root.
+      mkdirSync(path.join(temporary, 'lists/partial'), { recursive: true });
+      const options = {
+        'APT::Architecture': architecture,
+        'APT::Architectures': architecture,
+        'APT::Sandbox::User': 'root',
+        'Dir::State::lists': path.join(temporary, 'lists'),
+        'Dir::State::status': '/dev/null',
+        'Dir::Cache': temporary,
+      };
+      const flags = ['-qq', ...Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`])];
+      execute('apt-get', [...flags, 'update'], temporary);
+      execute(
+        'apt-get',
+        [...flags, 'download', ...wanted.map(([name, { version }]) => `${name}=${version}`)],
+        temporary,
+      );
+      const found = new Map(
+        readdirSync(temporary)
+          .filter((file) => file.endsWith('.deb'))
+          .map((file) => [digest(path.join(temporary, file), 'sha256', 'hex'), path.join(temporary, file)]),
+      );
+      for (const [name, { version, sha256 }] of wanted) {
+        const file = found.get(sha256);
+        if (file === undefined)
+          throw new Error(`${name} ${version} (${architecture}) has another checksum than the pinned one`);
+        renameSync(file, path.join(folder, `${sha256}.deb`));
+      }
+    });
+  }
+  return new Map(cached);
+}
+
+interface NodePin {
+  readonly name: string;
+  readonly version: string;
+  /** `sha512-` and the digest in base64. */
+  readonly integrity: string;
+  /** Name in the cache. */
+  readonly file: string;
+}
+
+function nodePin(architecture: Architecture): NodePin {
+  const name = `node-linux-${architecture === 'amd64' ? 'x64' : 'arm64'}`;
+  const lock = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string; integrity: string } | undefined>;
+  };
+  const locked = lock.packages[`node_modules/${name}`];
+  if (locked === undefined) throw new Error(`package-lock.json has no ${name}`);
+  return { name, ...locked, file: `${name}-${locked.version}.tgz` };
+}
+
+function nodePackage(architecture: Architecture, folder: string): string {
+  const { name, version, integrity, file } = nodePin(architecture);
+  const cached = path.join(folder, file);
+  if (existsSync(cached)) return cached;
+  withTemporary(folder, (temporary) => {
+    execute('npm', ['pack', `${name}@${version}`, '--pack-destination', temporary], temporary);
+    const packed = path.join(temporary, file);
+    if (`sha512-${digest(packed, 'sha512', 'base64')}` !== integrity) {
+      throw new Error(`${name} ${version} has another checksum than in package-lock.json`);
+    }
+    renameSync(packed, cached);
+  });
+  return cached;
+}
+
+function digest(file: string, algorithm: string, encoding: 'hex' | 'base64'): string {
+  return createHash(algorithm).update(readFileSync(file)).digest(encoding);
+}
+
+function withTemporary(folder: string, work: (temporary: string) => void): void {
+  const temporary = mkdtempSync(path.join(folder, 'get-'));
+  try {
+    work(temporary);
+  } finally {
+    rmSync(temporary, { recursive: true });
+  }
+}

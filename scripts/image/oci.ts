@@ -1,0 +1,161 @@
+/**
+ * Writes images as an OCI image layout (image-spec v1.1) that is also an archive for `docker load`. The same trees give the same bytes:
+ * entries are sorted, owned by root and of one time.
+ */
+import { createHash } from 'node:crypto';
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+import { execute } from './execute.ts';
+import type { Architecture } from './inputs.ts';
+import { ENTRY_POINT, USER_ID } from './trees.ts';
+
+/** A blob of the layout and what it is. */
+interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly platform?: { readonly os: string; readonly architecture: string };
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+export interface ImageManifest {
+  readonly descriptor: Descriptor;
+  /** For `docker load`. */
+  readonly docker: {
+    readonly Config: string;
+    readonly RepoTags: readonly string[];
+    readonly Layers: readonly string[];
+  };
+}
+
+/** Seconds since 1970 of all files and of the image: `SOURCE_DATE_EPOCH`, else 0. */
+const EPOCH = Number(process.env['SOURCE_DATE_EPOCH'] ?? 0);
+const CREATED = `${new Date(EPOCH * 1000).toISOString().slice(0, 19)}Z`;
+const TYPE = 'application/vnd.oci.image';
+
+/**
+ * Adds the image to the layout in `layout`.
+ * @param trees - folders of the layers, the lowest first; their modes are made those of the image
+ * @param tag - `keyferry:0.1.0`
+ */
+export function addImage(
+  layout: string,
+  architecture: Architecture,
+  trees: readonly string[],
+  tag: string,
+  labels: Readonly<Record<string, string>>,
+): ImageManifest {
+  const layers = trees.map((tree) => addLayer(layout, tree));
+  const config = addBlob(layout, `${TYPE}.config.v1+json`, {
+    created: CREATED,
+    architecture,
+    os: 'linux',
+    config: {
+      User: `${USER_ID}:${USER_ID}`,
+      Env: ['PATH=/usr/local/bin', 'HOME=/home/nonroot', 'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt'],
+      Entrypoint: [ENTRY_POINT],
+      WorkingDir: '/home/nonroot',
+      Labels: labels,
+    },
+    rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
+    history: layers.map(() => ({ created: CREATED, created_by: 'npm run image' })),
+  });
+  const manifest = addBlob(layout, `${TYPE}.manifest.v1+json`, {
+    schemaVersion: 2,
+    mediaType: `${TYPE}.manifest.v1+json`,
+    config,
+    layers: layers.map(({ descriptor }) => descriptor),
+    annotations: labels,
+  });
+  return {
+    descriptor: { ...manifest, platform: { os: 'linux', architecture } },
+    docker: {
+      Config: blobPath(config.digest),
+      RepoTags: [tag],
+      Layers: layers.map(({ descriptor }) => blobPath(descriptor.digest)),
+    },
+  };
+}
+
+/** Writes the index of the layout: one tag for the images of all architectures. */
+export function writeIndex(
+  layout: string,
+  images: readonly ImageManifest[],
+  version: string,
+  labels: Readonly<Record<string, string>>,
+): void {
+  const index = addBlob(layout, `${TYPE}.index.v1+json`, {
+    schemaVersion: 2,
+    mediaType: `${TYPE}.index.v1+json`,
+    manifests: images.map(({ descriptor }) => descriptor),
+    annotations: labels,
+  });
+  const annotations = { 'org.opencontainers.image.ref.name': version };
+  writeFileSync(path.join(layout, 'index.json'), json({ schemaVersion: 2, manifests: [{ ...index, annotations }] }));
+  writeFileSync(path.join(layout, 'oci-layout'), json({ imageLayoutVersion: '1.0.0' }));
+}
+
+/** Writes one image of the layout into `file`, for `docker load`. */
+export function writeDockerArchive(layout: string, image: ImageManifest, file: string): void {
+  const manifest = path.join(layout, 'manifest.json');
+  writeFileSync(manifest, json([image.docker]));
+  chmodSync(manifest, 0o644);
+  execute('tar', [...tarFlags(file), 'manifest.json', image.docker.Config, ...image.docker.Layers], layout);
+  rmSync(manifest);
+}
+
+function addLayer(layout: string, tree: string): { descriptor: Descriptor; diffId: string } {
+  normalizeModes(tree);
+  const archive = `${tree}.tar`;
+  execute('tar', [...tarFlags(archive), ...readdirSync(tree).toSorted()], tree);
+  const content = readFileSync(archive);
+  rmSync(archive);
+  const descriptor = addBlob(layout, `${TYPE}.layer.v1.tar+gzip`, gzipSync(content, { level: 6 }));
+  return { descriptor, diffId: sha256(content) };
+}
+
+/** Without what depends on the umask of who builds. The sticky bit of /tmp stays. */
+function normalizeModes(tree: string): void {
+  for (const name of ['.', ...(readdirSync(tree, { recursive: true }) as string[])]) {
+    const file = path.join(tree, name);
+    const { mode } = lstatSync(file);
+    if ((mode & 0o170000) === 0o120000 || (mode & 0o1000) !== 0) continue;
+    chmodSync(file, (mode & 0o111) === 0 ? 0o644 : 0o755);
+  }
+}
+
+function tarFlags(file: string): string[] {
+  return [
+    '-cf',
+    file,
+    '--format=ustar',
+    '--sort=name',
+    `--mtime=@${EPOCH}`,
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+  ];
+}
+
+function addBlob(layout: string, mediaType: string, content: Buffer | object): Descriptor {
+  const bytes = Buffer.isBuffer(content) ? content : Buffer.from(json(content));
+  const digest = sha256(bytes);
+  const file = path.join(layout, blobPath(digest));
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, bytes, { mode: 0o644 });
+  return { mediaType, digest, size: bytes.length };
+}
+
+function blobPath(digest: string): string {
+  return `blobs/${digest.replace(':', '/')}`;
+}
+
+function sha256(bytes: Buffer): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}

@@ -1,0 +1,92 @@
+/** The container image, unpacked and started as its user with chroot, without a container engine. */
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { copyFile, chmod } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+
+import { readCrds } from '../../../scripts/crd/read-crds.ts';
+import { buildImage } from '../../../scripts/image/build-image.ts';
+import { areInputsCached } from '../../../scripts/image/inputs.ts';
+import { USER_ID } from '../../../scripts/image/trees.ts';
+import { startControlPlane } from '../../servers/control-plane.ts';
+import type { ControlPlane } from '../../servers/control-plane.ts';
+import { freePort } from '../../servers/ports.ts';
+import { Reaper } from '../../servers/reaper.ts';
+import { ensureBundle } from '../../support/bundle.ts';
+import { HttpClient } from '../../support/http.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** Only for finding `chroot`: the image gets nothing else of this environment. */
+const PATH = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
+const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const skip =
+  process.getuid?.() !== 0
+    ? 'chroot needs root'
+    : !areInputsCached(architecture) && 'the packages of the image are not in the cache: run `npm run image` once';
+
+describe('the container image', { skip }, () => {
+  let folder: string;
+  let root: string;
+  let archive: string;
+  let plane: ControlPlane;
+
+  before(async () => {
+    folder = await Reaper.shared().temporaryFolder('keyferry-image-');
+    [archive = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'first'), '0.0.0');
+    root = path.join(folder, 'root');
+    mkdirSync(root);
+    const content = await promisify(execFile)('tar', ['-xOf', archive, 'manifest.json']);
+    const [{ Layers }] = JSON.parse(content.stdout) as [{ Layers: string[] }];
+    for (const layer of Layers) {
+      await promisify(execFile)('tar', ['-xzpf', path.join(folder, 'first/oci', layer), '-C', root]);
+    }
+    plane = await startControlPlane({ controllerManager: false });
+    await plane.api.apply(readCrds());
+    await copyFile(plane.kubeconfigPath, path.join(root, 'tmp/kubeconfig'));
+    await chmod(path.join(root, 'tmp/kubeconfig'), 0o644);
+    await chmod(folder, 0o755);
+  });
+  after(async () => {
+    await plane.stop();
+    await Reaper.shared().removeFolder(folder);
+  });
+
+  const chroot = (...command: readonly string[]): string[] => [`--userspec=${USER_ID}:${USER_ID}`, root, ...command];
+
+  it('has at most 60 MB, and the same bytes for the same inputs', async () => {
+    assert.ok(statSync(archive).size <= 60e6);
+    const [again = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'second'), '0.0.0');
+    assert.ok(readFileSync(archive).equals(readFileSync(again)));
+  });
+
+  it('starts as each original by the name of its program', async () => {
+    for (const [program, command] of [
+      ['/manager', 'mirrors'],
+      ['/k8s-replicator', 'replicator'],
+      ['/ccm', 'syncsecret-ccm'],
+      ['/kubelb', 'syncsecret-manager'],
+      ['/controller.sh', 'generator'],
+    ] as const) {
+      const { stdout } = await promisify(execFile)('chroot', chroot(program, '--help'), { env: PATH });
+      assert.match(stdout, new RegExp(`^Usage: keyferry ${command} `));
+    }
+  });
+
+  it('becomes ready as a user who can write only to /tmp', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const command = ['/usr/local/bin/keyferry', 'run', '--kubeconfig=/tmp/kubeconfig', `--status-address=${address}`];
+    const child = spawn('chroot', chroot(...command), { env: PATH, stdio: 'ignore' });
+    if (child.pid !== undefined) Reaper.shared().addProcess(child.pid);
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const http = new HttpClient(`http://${address}`);
+    await waitFor(
+      async () => child.exitCode !== null || (await http.send('/readyz', { timeoutMs: 1000 })).status === 200,
+    );
+    assert.equal(child.exitCode, null, 'it still runs');
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0);
+  });
+});
