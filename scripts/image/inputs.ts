@@ -26,24 +26,29 @@ const ROOT = path.join(import.meta.dirname, '..', '..');
  * @throws Error if one is missing there, or has another checksum than the pinned one
  */
 export function imageInputs(architecture: Architecture): ImageInputs {
-  const folder = path.join(path.dirname(cacheFolder()), 'image');
+  const folder = inputsFolder();
   mkdirSync(folder, { recursive: true });
   return { packages: debianPackages(architecture, folder), node: nodePackage(architecture, folder) };
 }
 
 /** True if `imageInputs` needs no network. */
 export function areInputsCached(architecture: Architecture): boolean {
-  const folder = path.join(path.dirname(cacheFolder()), 'image');
-  const files = [
-    ...Object.values(pinned.packages[architecture]).map(({ sha256 }) => `${sha256}.deb`),
-    nodePin(architecture).file,
-  ];
-  return files.every((file) => existsSync(path.join(folder, file)));
+  const files = [...Object.values(pinned.packages[architecture]).map(debFile), nodePin(architecture).file];
+  return files.every((file) => existsSync(path.join(inputsFolder(), file)));
+}
+
+function inputsFolder(): string {
+  return path.join(path.dirname(cacheFolder()), 'image');
+}
+
+/** Name of a package in the cache. */
+function debFile({ sha256 }: { readonly sha256: string }): string {
+  return `${sha256}.deb`;
 }
 
 function debianPackages(architecture: Architecture, folder: string): Map<string, string> {
   const wanted = Object.entries(pinned.packages[architecture]);
-  const cached = wanted.map(([name, { sha256 }]) => [name, path.join(folder, `${sha256}.deb`)] as const);
+  const cached = wanted.map(([name, pin]) => [name, path.join(folder, debFile(pin))] as const);
   if (cached.some(([, file]) => !existsSync(file))) {
     withTemporary(folder, (temporary) => {
       // Lists of its own: the machine may have another architecture, and its lists belong to root.
@@ -68,11 +73,11 @@ function debianPackages(architecture: Architecture, folder: string): Map<string,
           .filter((file) => file.endsWith('.deb'))
           .map((file) => [digest(path.join(temporary, file), 'sha256', 'hex'), path.join(temporary, file)]),
       );
-      for (const [name, { version, sha256 }] of wanted) {
-        const file = found.get(sha256);
+      for (const [name, pin] of wanted) {
+        const file = found.get(pin.sha256);
         if (file === undefined)
-          throw new Error(`${name} ${version} (${architecture}) has another checksum than the pinned one`);
-        renameSync(file, path.join(folder, `${sha256}.deb`));
+          throw new Error(`${name} ${pin.version} (${architecture}) has another checksum than the pinned one`);
+        renameSync(file, path.join(folder, debFile(pin)));
       }
     });
   }

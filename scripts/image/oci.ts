@@ -120,9 +120,10 @@ function addLayer(layout: string, tree: string): { descriptor: Descriptor; diffI
 function normalizeModes(tree: string): void {
   for (const name of ['.', ...(readdirSync(tree, { recursive: true }) as string[])]) {
     const file = path.join(tree, name);
-    const { mode } = lstatSync(file);
-    if ((mode & 0o170000) === 0o120000 || (mode & 0o1000) !== 0) continue;
-    chmodSync(file, (mode & 0o111) === 0 ? 0o644 : 0o755);
+    const stats = lstatSync(file);
+    const isSticky = (stats.mode & 0o1000) !== 0;
+    if (stats.isSymbolicLink() || isSticky) continue;
+    chmodSync(file, (stats.mode & 0o111) === 0 ? 0o644 : 0o755);
   }
 }
 

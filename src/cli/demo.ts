@@ -4,8 +4,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { DemoOptions } from './actions.ts';
-
-const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+import { STOP_SIGNALS } from './stop-signals.ts';
 
 /**
  * Runs until the demo ends; signals are forwarded.
@@ -20,14 +19,14 @@ export async function runDemo(options: DemoOptions, script = process.argv[1]): P
   if (options.context !== undefined) args.push('--context', options.context);
   const child = spawn(process.execPath, args, { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
-  for (const signal of SIGNALS) process.on(signal, forward);
+  for (const signal of STOP_SIGNALS) process.on(signal, forward);
   try {
     return await new Promise<number>((resolve, reject) => {
       child.once('error', reject);
       child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
     });
   } finally {
-    for (const signal of SIGNALS) process.off(signal, forward);
+    for (const signal of STOP_SIGNALS) process.off(signal, forward);
   }
 }
 

@@ -1,7 +1,6 @@
 /** The end of a command that runs until it is interrupted. */
 
-/** As for the operator: a terminal that is closed sends SIGHUP. */
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+import { STOP_SIGNALS } from './stop-signals.ts';
 
 /** A signal that is aborted when the process is told to end, or when the reader of its output has closed the pipe. */
 export class Interruption implements Disposable {
@@ -9,7 +8,7 @@ export class Interruption implements Disposable {
   readonly #end = (): void => this.#controller.abort();
 
   constructor() {
-    for (const name of SIGNALS) process.once(name, this.#end);
+    for (const name of STOP_SIGNALS) process.once(name, this.#end);
     process.stdout.once('error', this.#end);
   }
 
@@ -18,7 +17,7 @@ export class Interruption implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const name of SIGNALS) process.off(name, this.#end);
+    for (const name of STOP_SIGNALS) process.off(name, this.#end);
     process.stdout.off('error', this.#end);
   }
 }

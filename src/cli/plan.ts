@@ -18,6 +18,7 @@ import {
   type PlanReport,
 } from './plan/report.ts';
 import { type Affected, affectedBy, rowsOf } from './plan/rows.ts';
+import { copiesText } from './copies-text.ts';
 import { reportText } from './report-text.ts';
 import type { Cell, Paint } from './styles.ts';
 import { type Progress, withProgress } from './progress.ts';
@@ -136,8 +137,7 @@ function tables(report: PlanReport, all: boolean, hasElsewhere: boolean, paint: 
     lines.push(...textTable(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows, paint), '', summary(targets));
   }
   if (unchanged > 0 && !all) {
-    const text = unchanged === 1 ? '1 copy is unchanged' : `${unchanged} copies are unchanged`;
-    lines.push(`${text} (--all shows them).`);
+    lines.push(`${copiesText(unchanged)} ${unchanged === 1 ? 'is' : 'are'} unchanged (--all shows them).`);
   }
   if (ignored > 0) lines.push(`${ignored} ${ignored === 1 ? 'object is' : 'objects are'} not used by Keyferry.`);
   return `${lines.join('\n')}\n`;

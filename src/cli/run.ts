@@ -16,11 +16,10 @@ import { metricsRoutes, probeRoutes } from '../observe/routes.ts';
 import { StatusServer } from '../observe/status-server.ts';
 import { anySignal } from '../runtime/abort.ts';
 import { Operator } from './operator.ts';
+import { STOP_SIGNALS } from './stop-signals.ts';
 import { VERSION } from './version.ts';
 
 const LOST = 'lost leadership: the Lease could not be renewed in time, or another process holds it';
-/** A terminal that is closed sends SIGHUP. Without a handler Node would exit at once and keep the Lease. */
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 /** The process exits within this time after a signal, ms. */
 const STOP_LIMIT_MS = 4500;
 
@@ -54,6 +53,7 @@ export async function run(config: Config, env: NodeJS.ProcessEnv): Promise<numbe
     process.stderr.write(`${errorFields(error, true).stack ?? ''}\n`);
     process.exit(1);
   };
+  // Without a handler Node would exit at once and keep the Lease.
   for (const name of STOP_SIGNALS) process.once(name, onSignal);
   process.once('uncaughtException', onCrash);
   log.info('starting', {

@@ -63,12 +63,12 @@ export function addShortCommands(
   command(program, 'crds', 'print all CustomResourceDefinitions as YAML', [
     'keyferry crds | kubectl apply --server-side -f -',
   ]).action(() => finish(actions.crds()));
-  withOutput(
-    withReading(
-      withCluster(command(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES)),
-    ),
-    ['table', 'wide', 'json', 'yaml'],
-  )
+  readingCommand(program, 'status', 'show what is copied, what is not copied, and why', STATUS_EXAMPLES, [
+    'table',
+    'wide',
+    'json',
+    'yaml',
+  ])
     .option(
       '-n, --namespace <name>',
       'only SecretMirrors, SyncSecrets and annotated objects in this namespace, with all of their copies; needs permissions only in this namespace',
@@ -81,27 +81,17 @@ export function addShortCommands(
         actions.status({ ...withReadingConfig(flags), namespace: allNamespaces === true ? undefined : namespace }),
       ),
     );
-  withOutput(
-    withReading(
-      withCluster(command(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)),
-    ),
-  )
+  readingCommand(program, 'plan', 'show what manifests would change, without applying them', PLAN_EXAMPLES)
     .argument('<files...>', 'manifests or folders of manifests; - for standard input')
     .option('-R, --recursive', 'read folders recursively', false)
     .option('--all', 'show unchanged objects, too', false)
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 usage error, 3 a copy would be lost or refused.')
     .action((files: string[], flags: PlanFlags) => finish(actions.plan({ ...withReadingConfig(flags), files })));
-  withOutput(
-    withReading(
-      withCluster(
-        command(
-          program,
-          'explain',
-          'show why an object exists, whose it is and when it was written, or why it does not exist',
-          EXPLAIN_EXAMPLES,
-        ),
-      ),
-    ),
+  readingCommand(
+    program,
+    'explain',
+    'show why an object exists, whose it is and when it was written, or why it does not exist',
+    EXPLAIN_EXAMPLES,
   )
     .argument('<kind>', 'secret, configmap, or the kind of a rule: secretmirror, externalsecret, syncsecret')
     .argument('<place>', 'NAMESPACE/NAME')
@@ -142,6 +132,17 @@ interface StatusFlags extends OutputFlags<StatusOptions['output']> {
   readonly allNamespaces?: boolean;
   readonly failed: boolean;
   readonly watch: boolean;
+}
+
+/** A command that evaluates rules as the operator does. */
+function readingCommand(
+  program: Command,
+  name: string,
+  summary: string,
+  examples: readonly string[],
+  formats?: readonly string[],
+): Command {
+  return withOutput(withReading(withCluster(command(program, name, summary, examples))), formats);
 }
 
 function withOutput(target: Command, formats: readonly string[] = ['table', 'json', 'yaml']): Command {

@@ -7,8 +7,8 @@ import type { StatusOptions } from './actions.ts';
 import { type Progress, withProgress } from './progress.ts';
 import { requireSomeReach } from './reach-notes.ts';
 import { reportText } from './report-text.ts';
-import { type Found, onlyFailed, statusReport } from './status/report.ts';
-import { statusTables } from './status/tables.ts';
+import { type Found, statusReport } from './status/report.ts';
+import { statusText } from './status/tables.ts';
 import { watchStatus, type WatchContext } from './status/watch.ts';
 
 type Options = Omit<StatusOptions, 'kubeconfig' | 'context'>;
@@ -24,10 +24,10 @@ export async function status(
   context: Omit<WatchContext, 'report'> & { readonly progress: Progress },
 ): Promise<void> {
   const { api, now, paint, progress, signal, stdout } = context;
-  const { config, output, failed, namespace } = options;
+  const { config, namespace } = options;
   const controllers = await controllerReaders();
   const kinds = controllers.flatMap(({ collection }) => collection?.content ?? []);
-  // For all reports of --watch: what did not change is not read again.
+  // For all reports of --watch: content that did not change is not read again.
   const contents = new Contents(api, signal, new Map(), kinds);
   const report = async (source: Lister): Promise<Found> => {
     // Only the first report is awaited by somebody.
@@ -43,8 +43,5 @@ export async function status(
     return await statusReport(snapshot, cluster, namespace);
   };
   if (options.watch) return await watchStatus({ ...context, report }, options);
-  const found = await report(listerOf(api));
-  const shown = failed ? onlyFailed(found.report) : found.report;
-  if (output === 'json' || output === 'yaml') stdout(reportText(shown, output));
-  else stdout(statusTables({ ...found, report: shown }, { failed, namespace, isWide: output === 'wide', paint }));
+  stdout(statusText(await report(listerOf(api)), options, paint, reportText));
 }

@@ -31,6 +31,31 @@ export function textTable(
   });
 }
 
+/** An output for people: tables and lines, with an empty line between its parts. */
+export class TextParts {
+  readonly #paint: Paint;
+  readonly #parts: (readonly string[])[] = [];
+
+  constructor(paint: Paint) {
+    this.#paint = paint;
+  }
+
+  /** Adds lines, if there are any. */
+  lines(lines: readonly string[]): void {
+    if (lines.length > 0) this.#parts.push(lines);
+  }
+
+  /** Adds a table, if it has a row. */
+  table(header: readonly string[], rows: readonly (readonly Cell[])[]): void {
+    if (rows.length > 0) this.#parts.push(textTable(header, rows, this.#paint));
+  }
+
+  /** With a line end. */
+  toString(): string {
+    return `${this.#parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  }
+}
+
 function oneLine(cell: string): string {
   const end = cell.search(/[\f\n\r]/);
   return end < 0 ? cell : `${cell.slice(0, end)}...`;

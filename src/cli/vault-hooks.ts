@@ -1,18 +1,15 @@
 /** Log lines and metrics of the Vault backend. */
 import type { VaultBackendOptions } from '../copy/vault/backend.ts';
-import { BoundedLabel } from '../observe/bounded-label.ts';
+import { BoundedLabel, MAX_VAULTS } from '../observe/bounded-label.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { SessionEvent } from '../vault/session/session-events.ts';
 
-/** Maximum number of servers, and of login mounts, with their own series in the metrics. */
-const MAX_SERIES = 100;
-
 type Hooks = Pick<VaultBackendOptions, 'onCall' | 'onSession' | 'onWrite' | 'onRevokeFailed' | 'onError'>;
 
 export function vaultHooks(log: Log, metrics: Metrics): Hooks {
-  const servers = new BoundedLabel(MAX_SERIES);
-  const methods = new BoundedLabel(MAX_SERIES);
+  const servers = new BoundedLabel(MAX_VAULTS);
+  const methods = new BoundedLabel(MAX_VAULTS);
   const failedLogins = new WeakSet<Error>();
   return {
     onCall: ({ addr, method, status }) => {

@@ -4,6 +4,9 @@
  */
 const OTHER = 'other';
 
+/** Servers of Vault, and login mounts there, with series of their own. */
+export const MAX_VAULTS = 100;
+
 export class BoundedLabel {
   readonly #most: number;
   readonly #values = new Set<string>();

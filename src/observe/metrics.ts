@@ -1,5 +1,5 @@
 /** Every metric of the process that does not belong to one system, named once. Times in seconds, sizes in bytes. */
-import { BoundedLabel } from './bounded-label.ts';
+import { BoundedLabel, MAX_VAULTS } from './bounded-label.ts';
 import {
   type Counter,
   type Gauge,
@@ -216,9 +216,6 @@ function addClaimMetrics(registry: MetricRegistry, claims: SourceSet<ClaimSnapsh
   const add = itemMetrics(registry, claims, ['system']);
   add('keyferry_conflicts', conflicts, ({ state, count }) => (state === 'conflict' ? count : 0));
 }
-
-/** Users name the servers. */
-const MAX_VAULTS = 100;
 
 function addLeaseMetrics(registry: MetricRegistry, leases: SourceSet<LeaseSnapshot>): void {
   const names = ['vault', 'state', 'age'] as const;

@@ -5,19 +5,12 @@ import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import type { Check } from './checks.ts';
 import { formatAddress, parseListenAddress } from './listen-address.ts';
-import { createLog, type Log } from './log.ts';
+import { createLog } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { jsonReply, metricsRoutes, probeRoutes, textReply, type Routes } from './routes.ts';
 import { ListenError, StatusServer } from './status-server.ts';
+import { nullLog } from '../../test/support/null-log.ts';
 import { within } from '../../test/support/yardstick.ts';
-
-const nullLog: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  isDebug: false,
-};
 
 interface Answer {
   readonly status: number;

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 
 import { HttpClient } from '../support/http.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { PATIENCE_MS } from '../support/wait-for.ts';
 import { ensureServer } from './ensure.ts';
 import { freePort } from './ports.ts';
 import { Reaper } from './reaper.ts';
@@ -59,11 +59,8 @@ export class Prometheus {
     });
     const prometheus = new Prometheus(server, address);
     for (const job of Object.keys(targets)) {
-      const isScraped = async (): Promise<boolean> => {
-        if (!server.running) throw new Error(`Prometheus ended: ${server.logTail()}`);
-        return (await prometheus.#up(job)) === 1;
-      };
-      await waitFor(isScraped, { message: () => `the scrape of ${job}: ${server.logTail()}` });
+      const isScraped = async (): Promise<boolean> => (await prometheus.query(`up{job="${job}"}`))[0]?.value === 1;
+      await server.ready(isScraped, PATIENCE_MS);
     }
     return prometheus;
   }
@@ -95,16 +92,6 @@ export class Prometheus {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-  }
-
-  async #up(job: string): Promise<number | undefined> {
-    try {
-      return (await this.query(`up{job="${job}"}`))[0]?.value;
-    } catch (error) {
-      // It does not listen yet.
-      void error;
-      return undefined;
-    }
   }
 
   // oxlint-disable-next-line typescript/no-explicit-any -- the answers of several calls

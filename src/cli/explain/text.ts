@@ -1,7 +1,8 @@
 /** The output of `keyferry explain` for people. */
+import { copiesText } from '../copies-text.ts';
 import { failureCell } from '../status/tables.ts';
 import type { Cell, Paint, Style } from '../styles.ts';
-import { textTable } from '../text-table.ts';
+import { TextParts } from '../text-table.ts';
 import type { ExplainedClaim, Explanation, Verdict } from './report.ts';
 
 const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
@@ -16,37 +17,35 @@ const STYLES: Readonly<Partial<Record<Verdict, Style>>> = {
 export function explanationText(explanation: Explanation, paint: Paint): string {
   const { verdict, summary, claims, others, rule, writers, notes } = explanation;
   const style = STYLES[verdict];
-  const parts: string[][] = [[style === undefined ? summary : paint(summary, style)]];
+  const parts = new TextParts(paint);
+  parts.lines([style === undefined ? summary : paint(summary, style)]);
   const facts = factsOf(explanation);
   if (facts.length > 0) {
     const width = Math.max(...facts.map(([name]) => name.length)) + 2;
-    parts.push(facts.map(([name, text]) => `${paint(name, 'title')}${' '.repeat(width - name.length)}${text}`));
+    parts.lines(facts.map(([name, text]) => `${paint(name, 'title')}${' '.repeat(width - name.length)}${text}`));
   }
-  const addTable = (header: readonly string[], rows: readonly (readonly Cell[])[]): void => {
-    if (rows.length > 0) parts.push(textTable(header, rows, paint));
-  };
-  addTable(
+  parts.table(
     ['CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'STATE', 'WHY'],
     claims.map((claim) => claimCells(claim)),
   );
-  addTable(
+  parts.table(
     ['NOT CLAIMED BY', 'SOURCE', 'DESTINATIONS', 'WHY'],
     others.map(({ rule, source, destinations, why }) => [rule, source ?? '', listText(destinations), why]),
   );
-  addTable(
+  parts.table(
     ['COPY', 'NAMESPACE', 'NAME', 'AT VERSION'],
     (rule?.copies ?? []).map(({ kind, namespace, name, sourceVersion }) => [kind, namespace, name, sourceVersion]),
   );
-  addTable(
+  parts.table(
     ['FAILING', 'NAMESPACE', 'NAME', 'WHY'],
     (rule?.failing ?? []).map((target) => [target.kind, target.namespace, target.name, failureCell(target)]),
   );
-  addTable(
+  parts.table(
     ['WRITTEN BY', 'AT', 'WHAT'],
     writers.map(({ manager, time, wrote }) => [manager, time ?? 'unknown', wrote]),
   );
-  if (notes.length > 0) parts.push([...notes]);
-  return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  parts.lines(notes);
+  return parts.toString();
 }
 
 function factsOf(explanation: Explanation): [string, string][] {
@@ -81,8 +80,4 @@ function claimCells({ rule, source, destinations, state, reason, message }: Expl
 
 function listText(list: readonly string[]): string {
   return list.join(',') || 'none';
-}
-
-function copiesText(count: number): string {
-  return count === 1 ? '1 copy' : `${count} copies`;
 }

@@ -5,6 +5,7 @@ import type {
   OrphanStatus,
   RuleStatus,
 } from '../../controllers/common/snapshot/status-report.ts';
+import { copiesText } from '../copies-text.ts';
 import type { Style } from '../styles.ts';
 import { hasProblem, type StatusReport, titleOf } from './report.ts';
 
@@ -13,7 +14,7 @@ export interface Change {
   readonly what: string;
   /** `Secret default/mysecret` */
   readonly title: string;
-  /** What is so now; of what is gone, what was so. */
+  /** The present state, or the last one of a line that is gone. */
   readonly text: string;
   readonly style: Style;
 }
@@ -57,7 +58,7 @@ function linesOf({ rules, orphans }: StatusReport): Map<string, Line> {
 }
 
 function ruleText({ state, copies, lastSyncTime, reason, message }: RuleStatus): string {
-  return `${state}, ${copies.length} ${copies.length === 1 ? 'copy' : 'copies'}, last sync ${lastSyncTime ?? 'never'}, ${reason}: ${message}`;
+  return `${state}, ${copiesText(copies.length)}, last sync ${lastSyncTime ?? 'never'}, ${reason}: ${message}`;
 }
 
 function copyLine(copy: CopyStatus, rule: RuleStatus): Line {

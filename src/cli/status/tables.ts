@@ -1,29 +1,41 @@
-/** The tables of `keyferry status`. */
+/** The output of `keyferry status`. */
 import type { FailingTarget, RuleStatus } from '../../controllers/common/snapshot/status-report.ts';
 import type { StatusOptions } from '../actions.ts';
 import type { Cell, Paint, Style } from '../styles.ts';
-import { textTable } from '../text-table.ts';
-import { type Found, hasProblem, titleOf } from './report.ts';
+import { TextParts } from '../text-table.ts';
+import { type Found, hasProblem, onlyFailed, type StatusReport, titleOf } from './report.ts';
+
+/**
+ * The report as text, with a line end.
+ * @param document the report for programs
+ */
+export function statusText(
+  { report, ...found }: Found,
+  options: Pick<StatusOptions, 'output' | 'failed' | 'namespace'>,
+  paint: Paint,
+  document: (report: StatusReport, format: 'json' | 'yaml') => string,
+): string {
+  const { output, failed } = options;
+  const shown = failed ? onlyFailed(report) : report;
+  if (output === 'json' || output === 'yaml') return document(shown, output);
+  return statusTables({ ...found, report: shown }, { ...options, isWide: output === 'wide' }, paint);
+}
 
 interface TableOptions extends Pick<StatusOptions, 'failed' | 'namespace'> {
   /** More columns, and all failing targets. */
   readonly isWide: boolean;
-  readonly paint: Paint;
 }
 
-/** The report for people, with a line end. */
-export function statusTables(
+function statusTables(
   { report, ruleNames, hasCounts }: Found,
-  { failed, namespace, isWide, paint }: TableOptions,
+  { failed, namespace, isWide }: TableOptions,
+  paint: Paint,
 ): string {
   const { rules, orphans, systems, notes } = report;
-  const parts: string[][] = [];
-  const addTable = (header: readonly string[], rows: readonly (readonly Cell[])[]): void => {
-    if (rows.length > 0) parts.push(textTable(header, rows, paint));
-  };
+  const parts = new TextParts(paint);
   const missing = systems.filter(({ installed }) => !installed).map(({ system }) => system);
   const destinations = isWide ? ['DESTINATIONS'] : [];
-  addTable(
+  parts.table(
     ['SYSTEM', 'NAMESPACE', 'NAME', 'SOURCE', ...destinations, 'STATE', 'READY', 'COPIES', 'LAST SYNC', 'WHY'],
     rules.map((rule) => [
       rule.system,
@@ -40,11 +52,11 @@ export function statusTables(
   );
   if (rules.length === 0 && missing.length < systems.length) {
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    parts.push([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
+    parts.lines([`${failed ? 'No problems' : `No ${ruleNames}`} found${place}.`]);
   }
   if (failed || isWide) {
     const failing = rules.flatMap((rule) => rule.failing.map((target) => ({ rule, target })));
-    addTable(
+    parts.table(
       ['FAILING', 'NAMESPACE', 'NAME', 'FOR', 'WHY'],
       failing.map(({ rule, target }) => [
         target.kind,
@@ -60,16 +72,16 @@ export function statusTables(
       return [kind, namespace, name, titleOf(rule), rule.source, sourceVersion];
     }),
   );
-  if (!failed) addTable(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies);
-  addTable(
+  if (!failed) parts.table(['COPY', 'NAMESPACE', 'NAME', 'FOR', 'OF', 'AT VERSION'], copies);
+  parts.table(
     ['ORPHAN', 'NAMESPACE', 'NAME', 'MARKED BY', 'WHY'],
     orphans.map(({ kind, namespace, name, owner, reason }) => [kind, namespace, name, owner, reason]),
   );
-  if (notes.length > 0) parts.push([...notes]);
+  parts.lines(notes);
   for (const system of missing) {
-    parts.push([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);
+    parts.lines([`The CRD of ${system} is not installed: run keyferry crds | kubectl apply --server-side -f -`]);
   }
-  return `${parts.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  return parts.toString();
 }
 
 /** States that end by themselves. */

@@ -10,7 +10,7 @@ import type { StatusOptions } from '../actions.ts';
 import type { Paint } from '../styles.ts';
 import { changesBetween } from './changes.ts';
 import { type Found, onlyFailed, type StatusReport } from './report.ts';
-import { statusTables } from './tables.ts';
+import { statusText } from './tables.ts';
 
 /** Changes within this time are one. It limits the work in a cluster that changes all the time. */
 const SETTLE_MS = 1000;
@@ -48,7 +48,11 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
       let problem = lists.trouble;
       try {
         const found = await report(lists.list);
-        stdout(before === undefined ? first(found, options, context) : next(before, found, options, context));
+        stdout(
+          before === undefined
+            ? statusText(found, options, context.paint, document)
+            : next(before, found, options, context),
+        );
         before = found.report;
       } catch (error) {
         // Content is read where metadata do not decide, and the server may be gone.
@@ -63,12 +67,6 @@ export async function watchStatus(context: WatchContext, options: WatchOptions):
   } catch (error) {
     if (!signal.aborted) throw error;
   }
-}
-
-function first(found: Found, { output, failed, namespace }: WatchOptions, { paint }: WatchContext): string {
-  const report = failed ? onlyFailed(found.report) : found.report;
-  if (output === 'json' || output === 'yaml') return document(report, output);
-  return statusTables({ ...found, report }, { failed, namespace, isWide: output === 'wide', paint });
 }
 
 /** The changes; for programs the whole report, if it differs. */

@@ -1,4 +1,7 @@
-/** How the stores are read for one namespace: from their watches, or the environment in their place. What they refer to is read from the API server. */
+/**
+ * How the stores are read for one namespace: from their watches, or the environment in their place. The objects that they name are read from
+ * the API server.
+ */
 import type { VaultEnvironment } from '../../config/vault-environment.ts';
 import type { Cluster } from '../../copy/cluster/cluster.ts';
 import { CONFIG_MAP, SECRET } from '../../copy/model/kind.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ManualClock } from '../../../test/support/manual-clock.ts';
-import type { Log } from '../../observe/log.ts';
+import { nullLog } from '../../../test/support/null-log.ts';
 import { MetricRegistry } from '../../observe/metric-registry.ts';
 import { TimeLimitError } from '../../runtime/abort.ts';
 import { VaultError } from '../../vault/errors.ts';
@@ -12,13 +12,6 @@ import type { Result } from './result.ts';
 import { Worker } from './worker.ts';
 
 const STORES = 200;
-const nullLog: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  isDebug: false,
-};
 /** Time limit of a call, ms. */
 const CALL_MS = 10_000;
 

@@ -1,13 +1,13 @@
 /** The alerts, checked and unit-tested by promtool: each fires when it should, not before, and not for something similar. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
 
 import { promtool } from '../../servers/prometheus.ts';
+import { Reaper } from '../../servers/reaper.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
 import { type Alert, ALERTS_FILE, readAlerts, RUNBOOK } from './files.ts';
 
@@ -35,15 +35,10 @@ describe('the alerts', () => {
 
   it('fire when they should, not before, and not for something similar', async () => {
     assert.deepEqual(ALERT_CASES.map(({ alert }) => alert).toSorted(), alerts.map(({ alert }) => alert).toSorted());
-    const folder = await mkdtemp(path.join(tmpdir(), 'keyferry-alerts-'));
-    try {
-      const file = path.join(folder, 'tests.yaml');
-      const tests = ALERT_CASES.flatMap((one) => [firing(one), quiet(one)]);
-      await writeFile(file, stringify({ rule_files: [ALERTS_FILE], evaluation_interval: '1m', tests }));
-      await promtool('test', 'rules', file);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+    const file = path.join(await Reaper.shared().temporaryFolder('keyferry-alerts-'), 'tests.yaml');
+    const tests = ALERT_CASES.flatMap((one) => [firing(one), quiet(one)]);
+    await writeFile(file, stringify({ rule_files: [ALERTS_FILE], evaluation_interval: '1m', tests }));
+    await promtool('test', 'rules', file);
   });
 });
 

@@ -4,10 +4,10 @@
  */
 import { LAST_APPLIED } from '../../../copy/model/observed.ts';
 import type { Kind } from '../../../copy/model/kind.ts';
-import { type KubeApi, type KubeObject, METADATA_ONLY } from '../../../kube/api.ts';
+import { type KubeApi, METADATA_ONLY } from '../../../kube/api.ts';
 import { isNotFound } from '../../../kube/errors.ts';
 import type { Listed } from '../../../kube/list-each.ts';
-import { Watcher } from '../../../kube/watch/watcher.ts';
+import { objectKey, Watcher, type WatchSink } from '../../../kube/watch/watcher.ts';
 import { orAborted } from '../../../runtime/abort.ts';
 import { type Collection, type Lister, type Reach, tryPermitted } from './list-permitted.ts';
 
@@ -92,17 +92,15 @@ export class WatchedLists {
     return list;
   }
 
-  #sinkOf(items: Map<string, Listed>, { content }: Watched): ConstructorParameters<typeof Watcher>[0]['sink'] {
-    const keyOf = ({ metadata: { namespace, name } }: KubeObject): string =>
-      namespace === undefined ? name : `${namespace}/${name}`;
+  #sinkOf(items: Map<string, Listed>, { content }: Watched): WatchSink {
     return {
       upsert: (object) => {
-        items.set(keyOf(object), withoutValues(object as Listed, content));
+        items.set(objectKey(object), withoutValues(object as Listed, content));
         this.#onChange();
         return true;
       },
       remove: (object) => {
-        items.delete(keyOf(object));
+        items.delete(objectKey(object));
         this.#onChange();
       },
       prune: (keys) => {
