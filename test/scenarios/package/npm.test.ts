@@ -1,7 +1,7 @@
 /** The npm package, packed and installed in a folder of its own, without the checkout and without a network. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, it } from 'node:test';
 import { promisify } from 'node:util';
@@ -16,6 +16,8 @@ const CONTENT = /^(package\.json|README\.md|LICENSE|bin\/|dist\/keyferry\.cjs$|d
 
 let folder: string;
 let packed: readonly string[];
+/** What `npm install` wrote on stderr. */
+let warnings: string;
 
 before(async () => {
   await ensureBundle();
@@ -26,8 +28,13 @@ before(async () => {
   packed = files.map((file) => file.path);
   await npm(folder, ['init', '--yes']);
   // Without the Node of the package, which is the one that runs this test.
-  const { stderr } = await npm(folder, ['install', '--offline', '--omit=optional', '--no-audit', `./${filename}`]);
-  assert.doesNotMatch(stderr, /deprecated|EBADENGINE/);
+  ({ stderr: warnings } = await npm(folder, [
+    'install',
+    '--offline',
+    '--omit=optional',
+    '--no-audit',
+    `./${filename}`,
+  ]));
 });
 after(async () => await Reaper.shared().removeFolder(folder));
 
@@ -39,6 +46,20 @@ it('contains the program and its manifests, and nothing else', () => {
   for (const file of ['dist/keyferry.cjs', 'bin/keyferry.cjs', 'deploy/keyferry.yaml', 'deploy/rbac.yaml']) {
     assert.ok(packed.includes(file), file);
   }
+});
+
+it('installs without a warning', () => {
+  assert.equal(warnings, '');
+});
+
+it('has a bundle when it is packed for publishing, and nothing to run when it is installed', async () => {
+  const { scripts } = JSON.parse(await readFile(path.join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  assert.equal(scripts['prepack'], 'npm run build');
+  // npm runs this one only in a checkout. It does not run scripts of installed packages, and warns about these:
+  assert.equal(scripts['dependencies'], 'npm run build');
+  for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) assert.equal(scripts[name], undefined, name);
 });
 
 it('installs no other package', async () => {
@@ -61,7 +82,10 @@ it('is a plugin of kubectl', async () => {
 });
 
 async function npm(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
-  return await promisify(execFile)('npm', [...args], { cwd, maxBuffer: 16 * 1024 * 1024 });
+  // Without the settings of whoever runs the test: npm warns about some of them.
+  const inherited = Object.entries(process.env).filter(([name]) => !/^npm_config_/i.test(name));
+  const env = { ...Object.fromEntries(inherited), npm_config_userconfig: path.join(folder, 'npmrc') };
+  return await promisify(execFile)('npm', [...args], { cwd, env, maxBuffer: 16 * 1024 * 1024 });
 }
 
 async function run(name: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
