@@ -1,5 +1,5 @@
 /**
- * Schemas of the output of `keyferry status`, `plan`, `explain` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
+ * Schemas of the output of `keyferry status`, `plan`, `explain`, `migrate` and `version` with `-o json` and `-o yaml`. The JSON Schemas in docs/schemas/ are
  * generated from them, and tests validate real output against them.
  *
  * These schemas reject unknown fields. The JSON Schemas allow them, because fields are added without a new version.
@@ -86,22 +86,22 @@ export const statusSchema = z.strictObject({
 
 const plannedAction = z.enum(['create', 'update', 'replace', 'delete', 'nothing', 'conflict', 'wait', 'fail']);
 
+const plannedTarget = z.strictObject({
+  system: z.string().meta({ description: 'mirrors or replicator.' }),
+  action: plannedAction,
+  ...place,
+  rule: z.string().meta({
+    description: 'Kind, namespace and name of the rule that has the target, or whose claim is in conflict.',
+  }),
+  reason: z.string(),
+  lost: z.boolean().meta({ description: 'Whether data would be lost: a copy is deleted or cleared.' }),
+});
+
 export const planSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Plan'),
   targets: z
-    .array(
-      z.strictObject({
-        system: z.string().meta({ description: 'mirrors or replicator.' }),
-        action: plannedAction,
-        ...place,
-        rule: z.string().meta({
-          description: 'Kind, namespace and name of the rule that has the target, or whose claim is in conflict.',
-        }),
-        reason: z.string(),
-        lost: z.boolean().meta({ description: 'Whether data would be lost: a copy is deleted or cleared.' }),
-      }),
-    )
+    .array(plannedTarget)
     .meta({ description: 'Targets that would change or be refused; with --all also unchanged targets.' }),
   problems: z
     .array(z.strictObject({ rule: z.string(), problem: z.string() }))
@@ -174,6 +174,50 @@ export const explainSchema = z.strictObject({
   notes: z.array(z.string()).meta({ description: 'What could not be read, and remarks on the rule.' }),
 });
 
+export const migrateSchema = z.strictObject({
+  apiVersion,
+  kind: z.literal('Migration'),
+  cluster: z.string().meta({ description: 'Host of the API server.' }),
+  systems: z
+    .array(
+      z.strictObject({
+        system: z.string().meta({ description: 'The name that --from takes.' }),
+        rules: z.int().meta({ description: 'Number of objects that request copies.' }),
+        copies: z.int().meta({ description: 'Number of objects that the program made or fills.' }),
+        running: z.array(z.string()).meta({ description: 'Deployments in which the program runs: NAMESPACE/NAME.' }),
+        findings: z.array(
+          z.strictObject({
+            verdict: z.enum(['change', 'manual', 'difference', 'leftover', 'unsupported']).meta({
+              description:
+                'change: --apply writes it. manual: somebody must decide or write something. difference: it goes on, but not in the same way. leftover: a copy that nothing updates any more. unsupported: Keyferry cannot do it.',
+            }),
+            object: z.strictObject({
+              kind: z.string(),
+              namespace: z.string().meta({ description: 'Empty for an object without a namespace.' }),
+              name: z.string(),
+            }),
+            text: z.string(),
+            annotations: z
+              .record(z.string(), z.string())
+              .nullable()
+              .meta({ description: 'The annotations that a change adds; null if it adds none.' }),
+            result: z
+              .enum(['written', 'failed', 'skipped'])
+              .nullable()
+              .meta({ description: 'Of a change, with --apply.' }),
+            error: z.string().nullable().meta({ description: 'Why a change failed or was skipped.' }),
+          }),
+        ),
+      }),
+    )
+    .meta({ description: 'The programs that have objects in the cluster, or run there.' }),
+  targets: z.array(plannedTarget).meta({
+    description: 'What Keyferry will do when it starts, with the changes, without copies that keep their data.',
+  }),
+  unchanged: z.int().meta({ description: 'Number of copies that keep their data.' }),
+  notes: z.array(z.string()).meta({ description: 'What could not be read.' }),
+});
+
 export const versionSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Version'),
@@ -188,7 +232,13 @@ export const versionSchema = z.strictObject({
 
 /** Text of each JSON Schema by path from the project root. */
 export function reportSchemas(): ReadonlyMap<string, string> {
-  const reports = { status: statusSchema, plan: planSchema, explain: explainSchema, version: versionSchema };
+  const reports = {
+    status: statusSchema,
+    plan: planSchema,
+    explain: explainSchema,
+    migrate: migrateSchema,
+    version: versionSchema,
+  };
   return new Map(
     Object.entries(reports).map(([name, schema]) => {
       const title = `Output of \`keyferry ${name} -o json\``;

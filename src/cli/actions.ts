@@ -1,5 +1,6 @@
 /** The actions of the commands. They are passed in, so that tests can replace them. */
 import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
+import type { System } from './migrate/model.ts';
 import type { Build } from './version.ts';
 
 /** The cluster of a command. @see Config */
@@ -41,12 +42,20 @@ export interface ExplainOptions extends ClusterOptions, ReadingOptions {
   readonly place: string;
 }
 
+export interface MigrateOptions extends ClusterOptions, ReadingOptions {
+  readonly output: 'table' | 'json' | 'yaml';
+  /** `undefined`: all. */
+  readonly from: System | undefined;
+  /** Write the changes. */
+  readonly apply: boolean;
+}
+
 export interface DemoOptions extends ClusterOptions {
   /** Exit after the last step instead of running until Ctrl-C. */
   readonly once: boolean;
 }
 
-/** The exit code: 0 done, 1 failed, 3 (`plan`) something would be lost or refused. An error is printed and gives 1, a UsageError 2. */
+/** The exit code: 0 done, 1 failed, 3 (`plan`, `migrate`) something would be lost or refused. An error is printed and gives 1, a UsageError 2. */
 export type Outcome = Promise<number>;
 
 export interface Actions {
@@ -56,6 +65,7 @@ export interface Actions {
   readonly status: (options: StatusOptions) => Outcome;
   readonly plan: (options: PlanOptions) => Outcome;
   readonly explain: (options: ExplainOptions) => Outcome;
+  readonly migrate: (options: MigrateOptions) => Outcome;
   readonly demo: (options: DemoOptions) => Outcome;
 }
 

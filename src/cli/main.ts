@@ -69,6 +69,14 @@ void runCli(
         );
         return 0;
       },
+      migrate: async (options) => {
+        const [{ withCluster }, { migrate }] = await Promise.all([import('./with-cluster.ts'), import('./migrate.ts')]);
+        const { text, code } = await withCluster(options, process.env, async (api, { server }) => {
+          return await migrate(server.host, options, { ...terminal(), api, now: Date.now() });
+        });
+        stdout(text);
+        return code;
+      },
       demo: async (options) => {
         const { runDemo } = await import('./demo.ts');
         return await runDemo(options);

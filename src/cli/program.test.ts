@@ -9,7 +9,19 @@ import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 
 const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64' };
-const COMMANDS = ['run', 'mirrors', 'replicator', 'crds', 'status', 'plan', 'explain', 'version', 'completion', 'demo'];
+const COMMANDS = [
+  'run',
+  'mirrors',
+  'replicator',
+  'crds',
+  'status',
+  'plan',
+  'explain',
+  'migrate',
+  'version',
+  'completion',
+  'demo',
+];
 
 interface Result {
   readonly code: number;
@@ -39,6 +51,7 @@ function recorder(code = 0): Recorder {
     status: record('status'),
     plan: record('plan'),
     explain: record('explain'),
+    migrate: record('migrate'),
     demo: record('demo'),
   };
   return { actions, called };
@@ -93,7 +106,7 @@ describe('help and version', () => {
     }
     assert.match(
       all.stdout,
-      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan only\) a copy would be lost or refused\./,
+      /Exit codes: 0 success, 1 failure, 2 usage error, 3 \(plan and migrate\) a copy would be lost or refused\./,
     );
   });
 
@@ -137,8 +150,8 @@ describe('help and version', () => {
     assert.match(stdout, /--generator-all/);
   });
 
-  it('has an example for every option of status, plan and explain', async () => {
-    for (const name of ['status', 'plan', 'explain']) {
+  it('has an example for every option of the commands that read rules', async () => {
+    for (const name of ['status', 'plan', 'explain', 'migrate']) {
       const { stdout } = await cli([name, '--help']);
       const [options = '', examples = ''] = stdout.split('Examples:');
       const names = [...options.matchAll(/^ {2}(?:(-\w), )?(--[\w-]+)/gm)].filter(([, , long]) => long !== '--help');
@@ -185,6 +198,8 @@ describe('exit codes', () => {
       [['completion', 'csh'], /Allowed choices are bash, zsh, fish/],
       [['status', 'x'], /too many arguments/],
       [['plan'], /missing required argument 'files'/],
+      [['migrate', '--apply'], /^keyferry migrate: --apply needs --from/],
+      [['migrate', '--from', 'helm'], /Allowed choices are mirrors, k8s-replicator, kubelb/],
       [['explain', 'secret'], /missing required argument 'place'/],
       [['run', '--nope'], /^keyferry run: unknown flag --nope\nTry `keyferry run --help`\.\n$/],
       [['run', 'x'], /^keyferry run: unexpected argument "x"\n/],

@@ -1,11 +1,13 @@
 /** The commands that end by themselves: their options, help and examples. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Flag } from '../config/flags.ts';
+import { UsageError } from '../config/usage-error.ts';
 import { readingFlags, type ReadingFlags, withReadingConfig } from '../config/reading-flags.ts';
 import type { CliContext, ClusterOptions, DemoOptions, Outcome, PlanOptions, StatusOptions } from './actions.ts';
 import { completionScript, SHELLS, type Shell } from './completion/scripts.ts';
 import { commandTree } from './completion/tree.ts';
 import { EXIT_DONE } from './exit-codes.ts';
+import { type System, SYSTEMS } from './migrate/model.ts';
 import { versionText } from './version-report.ts';
 
 const STATUS_EXAMPLES = [
@@ -41,6 +43,17 @@ const EXPLAIN_EXAMPLES = [
   'keyferry explain configmap team-a/settings --replicator-allow-all --replicator-run-replicators=configmap',
   'keyferry explain secret team-a/tls --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
   'keyferry explain syncsecret default/app --kubeconfig ~/.kube/prod --context admin@prod',
+];
+
+const MIGRATE_EXAMPLES = [
+  'keyferry migrate',
+  'keyferry migrate --from reflector',
+  'keyferry migrate --from reflector --apply',
+  'keyferry migrate -o json | jq \'.systems[].findings[] | select(.verdict == "unsupported")\'',
+  'keyferry migrate --mirrors-regex=search',
+  'keyferry migrate --replicator-allow-all --replicator-run-replicators=secret',
+  'keyferry migrate --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
+  'keyferry migrate --kubeconfig ~/.kube/prod --context admin@prod',
 ];
 
 const COMPLETION_EXAMPLES = [
@@ -98,6 +111,23 @@ export function addShortCommands(
     .action((kind: string, place: string, flags: OutputFlags) =>
       finish(actions.explain({ ...withReadingConfig(flags), kind, place })),
     );
+  readingCommand(
+    program,
+    'migrate',
+    'show what the objects of other copiers need, so that Keyferry takes them over',
+    MIGRATE_EXAMPLES,
+  )
+    .addOption(new Option('--from <system>', 'only the objects of this program (default: of all)').choices(SYSTEMS))
+    .option('--apply', 'write the changes; needs --from', false)
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 success, 1 failure, 2 usage error, 3 something needs a decision, or a copy would be lost.',
+    )
+    .action(({ from, apply, ...flags }: MigrateFlags) => {
+      if (apply && from === undefined)
+        throw new UsageError('--apply needs --from: changes are written for one program at a time');
+      return finish(actions.migrate({ ...withReadingConfig(flags), from, apply }));
+    });
   withOutput(
     command(program, 'version', 'print version and commit of Keyferry, and the version of Node', [
       'keyferry version',
@@ -132,6 +162,11 @@ interface StatusFlags extends OutputFlags<StatusOptions['output']> {
   readonly allNamespaces?: boolean;
   readonly failed: boolean;
   readonly watch: boolean;
+}
+
+interface MigrateFlags extends OutputFlags {
+  readonly from?: System;
+  readonly apply: boolean;
 }
 
 /** A command that evaluates rules as the operator does. */

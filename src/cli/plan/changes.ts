@@ -96,9 +96,8 @@ function applied(
   const content = { ...type, ...appliedContent(contentKind, there ?? type, last, manifest) };
   if (there === undefined) return { ...content, metadata: meta };
   const setsContent = hasContent(contentKind, manifest);
-  // A version that no copy holds, so that the content is read and compared.
   const isOther = setsContent || !same(before.labels, meta.labels) || !same(before.annotations, meta.annotations);
-  const resourceVersion = isOther ? next(before.resourceVersion) : before.resourceVersion;
+  const resourceVersion = isOther ? nextVersion(before.resourceVersion) : before.resourceVersion;
   const { managedFields, ...rest } = meta;
   // Applying the manifest makes its user the last one to write the data.
   const keep = setsContent || managedFields === undefined ? {} : { managedFields };
@@ -111,6 +110,7 @@ function same(before: Readonly<Record<string, string>> = {}, after: Readonly<Rec
   return keys.length === Object.keys(before).length && keys.every((key) => before[key] === after[key]);
 }
 
-function next(version: string): string {
+/** A version that no copy holds, so that the content is read and compared. */
+export function nextVersion(version: string): string {
   return /^\d+$/.test(version) ? String(BigInt(version) + 1n) : `${version}+`;
 }

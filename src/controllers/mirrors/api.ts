@@ -19,7 +19,8 @@ export const SECRET_MIRROR_KIND = 'SecretMirror';
 export const SECRET_MIRROR_PLURAL = 'secretmirrors';
 /** Where SecretMirrors are. */
 export const SECRET_MIRRORS = { groupPath: MIRRORS_API_PATH, plural: SECRET_MIRROR_PLURAL } as const;
-export const MIRRORS_CRD_ADVICE = crdAdvice(`${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`);
+export const MIRRORS_CRD_NAME = `${SECRET_MIRROR_PLURAL}.${MIRRORS_GROUP}`;
+export const MIRRORS_CRD_ADVICE = crdAdvice(MIRRORS_CRD_NAME);
 
 /** On every SecretMirror that may have copies. */
 export const SECRET_MIRROR_FINALIZER = 'mirrors.kts.studio/finalizer';

@@ -1,0 +1,39 @@
+/** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
+import type { Foreign, ForeignSource, Remark } from './foreign.ts';
+import { EVERYWHERE } from './namespace-lists.ts';
+
+const PREFIX = 'kubed.appscode.com/';
+const NAMES = {
+  sync: `${PREFIX}sync`,
+  contexts: `${PREFIX}sync-contexts`,
+  /** Labels on a copy. */
+  originName: `${PREFIX}origin.name`,
+  originNamespace: `${PREFIX}origin.namespace`,
+} as const;
+
+export const CONFIG_SYNCER: Foreign = {
+  program: 'config-syncer',
+  sourceOf: ({ annotations }) => {
+    if (!(NAMES.sync in annotations) && !(NAMES.contexts in annotations)) return undefined;
+    return sourceBy(annotations[NAMES.sync], NAMES.contexts in annotations);
+  },
+  copyOf: ({ labels }) => {
+    const name = labels[NAMES.originName];
+    const namespace = labels[NAMES.originNamespace];
+    if (name === undefined || namespace === undefined) return undefined;
+    return { mode: 'push', source: `${namespace}/${name}` };
+  },
+};
+
+/** @param selector of the labels of namespaces; empty, or `true` as in old versions: all namespaces */
+function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSource {
+  const remarks: Remark[] = [];
+  if (hasContexts) {
+    const text = `${NAMES.contexts}: Keyferry has no list of other clusters; a SyncSecret carries a Secret into one`;
+    remarks.push({ verdict: 'unsupported', text });
+  }
+  if (selector === undefined) return { remarks };
+  if (selector === '' || selector === 'true') return { pushesTo: [EVERYWHERE], remarks };
+  const text = `${NAMES.sync}: "${selector}" selects namespaces by labels, and Keyferry by names; name them in the annotation replicate-to-namespaces`;
+  return { remarks: [...remarks, { verdict: 'unsupported', text }] };
+}

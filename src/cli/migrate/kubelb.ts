@@ -1,0 +1,55 @@
+/** A cluster of KubeLB: its SyncSecrets stay as they are. */
+import {
+  MANAGED_BY_KUBELB,
+  MANAGED_BY_LABEL,
+  ORIGIN_LABELS,
+  ORIGINAL_FINALIZER,
+  SYNC_SECRET_API_PATH,
+  SYNC_SECRET_KIND,
+  SYNC_SECRET_PLURAL,
+} from '../../controllers/syncsecret/api.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { listEach } from '../../kube/list-each.ts';
+import type { Finding, Found } from './model.ts';
+
+/** @throws the errors of `api.request` */
+export async function kubelbOf(api: KubeApi, signal: AbortSignal | undefined): Promise<Found> {
+  const findings: Finding[] = [];
+  let rules = 0;
+  let copies = 0;
+  try {
+    await listEach(
+      api,
+      `${SYNC_SECRET_API_PATH}/${SYNC_SECRET_PLURAL}`,
+      (item) => {
+        if (ORIGIN_LABELS.name in (item.metadata.labels ?? {})) copies += 1;
+        else rules += 1;
+        findings.push(...syncSecretFindings(item));
+      },
+      { metadataOnly: true, signal },
+    );
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  await listEach(api, '/api/v1/secrets', (item) => findings.push(...secretFindings(item)), {
+    metadataOnly: true,
+    signal,
+  });
+  return { rules, copies, findings, changes: [], steps: [] };
+}
+
+function syncSecretFindings({ metadata }: KubeObject): Finding[] {
+  const { namespace = '', name, ownerReferences = [], labels = {} } = metadata;
+  if (ownerReferences.length === 0 || ORIGIN_LABELS.name in labels) return [];
+  const text = 'its owner references do not travel: KubeLB copied them, and garbage collection then deleted the copy';
+  return [{ verdict: 'difference', object: { kind: SYNC_SECRET_KIND, namespace, name }, text }];
+}
+
+/** Secrets that the conversion controller of KubeLB holds with its finalizer. */
+function secretFindings({ metadata }: KubeObject): Finding[] {
+  const { namespace = '', name, finalizers = [], labels = {} } = metadata;
+  if (!finalizers.includes(ORIGINAL_FINALIZER) || labels[MANAGED_BY_LABEL] === MANAGED_BY_KUBELB) return [];
+  const text = `has KubeLB's finalizer ${ORIGINAL_FINALIZER} but no longer the label ${MANAGED_BY_LABEL}, so KubeLB never removes it; Keyferry's secret synchronizer does`;
+  return [{ verdict: 'difference', object: { kind: 'Secret', namespace, name }, text }];
+}

@@ -1,0 +1,89 @@
+/** The annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
+import type { Annotations } from '../../controllers/replicator/annotations.ts';
+import { parseBool } from '../../runtime/go-bool.ts';
+import type { Foreign, ForeignSource, Remark } from './foreign.ts';
+import { namespaceList } from './namespace-lists.ts';
+
+export const MITTWALD_PREFIX = 'replicator.v1.mittwald.de/';
+const NAMES = {
+  from: `${MITTWALD_PREFIX}replicate-from`,
+  to: `${MITTWALD_PREFIX}replicate-to`,
+  toMatching: `${MITTWALD_PREFIX}replicate-to-matching`,
+  allowed: `${MITTWALD_PREFIX}replication-allowed`,
+  allowedNamespaces: `${MITTWALD_PREFIX}replication-allowed-namespaces`,
+  keepOwners: `${MITTWALD_PREFIX}keep-owner-references`,
+  stripLabels: `${MITTWALD_PREFIX}strip-labels`,
+  /** On every object that it has written. There is no mark of the source. */
+  version: `${MITTWALD_PREFIX}replicated-from-version`,
+} as const;
+
+export const KUBERNETES_REPLICATOR: Foreign = {
+  program: 'kubernetes-replicator',
+  sourceOf: ({ annotations, labels }) => {
+    const pushes = NAMES.to in annotations || NAMES.toMatching in annotations;
+    if (!pushes && !(NAMES.allowed in annotations)) return undefined;
+    return sourceBy(annotations, Object.keys(labels).length > 0);
+  },
+  copyOf: ({ annotations }) => {
+    const source = annotations[NAMES.from];
+    if (source !== undefined) return { mode: 'pull', source };
+    return NAMES.version in annotations ? { mode: 'push', source: undefined } : undefined;
+  },
+};
+
+function sourceBy(annotations: Annotations, hasLabels: boolean): ForeignSource {
+  const remarks: Remark[] = [];
+  const remark = (verdict: Remark['verdict'], text: string): number => remarks.push({ verdict, text });
+  const list = (name: string): readonly string[] => {
+    const { items, invalid } = namespaceList(annotations[name] ?? '');
+    for (const why of invalid) remark('manual', `${name}: ${why}`);
+    for (const item of items) if (isPartlyAnchored(item)) remark('difference', partlyAnchored(name, item));
+    return items;
+  };
+  if (NAMES.toMatching in annotations) {
+    remark(
+      'unsupported',
+      `${NAMES.toMatching}: Keyferry selects namespaces by their names, not by labels; name them in the annotation replicate-to-namespaces`,
+    );
+  }
+  const pushesTo = NAMES.to in annotations ? list(NAMES.to) : undefined;
+  if (pushesTo !== undefined && isTrue(annotations[NAMES.keepOwners])) {
+    remark(
+      'unsupported',
+      `${NAMES.keepOwners}: owner references do not travel, because an owner in another namespace does not exist`,
+    );
+  }
+  if (pushesTo !== undefined && hasLabels && !isTrue(annotations[NAMES.stripLabels])) {
+    remark('difference', 'its labels are not copied to new copies; the copies that exist keep theirs');
+  }
+  // Both annotations are needed there; here one is enough.
+  if (!isTrue(annotations[NAMES.allowed]) || !(NAMES.allowedNamespaces in annotations)) {
+    return pushesTo === undefined ? { remarks } : { pushesTo, remarks };
+  }
+  const allows = list(NAMES.allowedNamespaces);
+  return pushesTo === undefined ? { allows, remarks } : { allows, pushesTo, remarks };
+}
+
+/** `a|b` becomes `^a|b$` there, which matches every name that starts with `a`. */
+function isPartlyAnchored(item: string): boolean {
+  let depth = 0;
+  for (const [token] of item.matchAll(/\\.|\[\^?\]?[^\]]*\]|[()|]/g)) {
+    if (token === '(') depth += 1;
+    else if (token === ')') depth -= 1;
+    else if (token === '|' && depth === 0) return true;
+  }
+  return false;
+}
+
+function partlyAnchored(name: string, item: string): string {
+  return `${name}: "${item}" matches whole names only; kubernetes-replicator also matches names that begin with the first alternative or end with the last`;
+}
+
+function isTrue(text: string | undefined): boolean {
+  try {
+    return text !== undefined && parseBool(text);
+  } catch {
+    // The other program takes any other text for false, too.
+    return false;
+  }
+}

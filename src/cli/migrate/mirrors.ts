@@ -1,0 +1,144 @@
+/** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
+import { PatternCache } from '../../controllers/common/namespace-patterns.ts';
+import {
+  MIRROR_ANNOTATIONS,
+  MIRRORS_CRD_NAME,
+  SECRET_MIRROR_KIND,
+  SECRET_MIRRORS,
+  type SecretMirror,
+} from '../../controllers/mirrors/api.ts';
+import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
+import type { ReadingConfig } from '../../config/config.ts';
+import { parseResourceKey } from '../../copy/model/keys.ts';
+import type { KubeApi, KubeObject } from '../../kube/api.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { parseJson } from '../../kube/json.ts';
+import { listEach } from '../../kube/list-each.ts';
+import type { Finding, Found, Place, Step, View } from './model.ts';
+
+const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${MIRRORS_CRD_NAME}`;
+const CRD: Place = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };
+/** Longest list of namespaces in a text. */
+const MOST_NAMED = 5;
+
+interface Definition extends KubeObject {
+  readonly spec?: { readonly conversion?: { readonly strategy?: string } };
+  readonly status?: { readonly storedVersions?: readonly string[] };
+}
+
+/**
+ * The writes that make the CRD of the original ready for Keyferry's, in their order. They come first: without the program that answers
+ * the conversion webhook, SecretMirrors may not even be listed.
+ * @throws the errors of `api.request`
+ */
+export async function crdSteps(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
+  const crd = await definition(api, signal);
+  if (crd?.spec?.conversion?.strategy !== 'Webhook') return [];
+  const isOldStored = crd.status?.storedVersions?.includes('v1alpha1') === true;
+  const store: Step = {
+    object: CRD,
+    text: 'SecretMirrors may be stored as v1alpha1: stores them all as v1alpha2. The webhook of the original must still answer',
+    write: storeAgain,
+  };
+  const convert: Step = {
+    object: CRD,
+    text: 'its conversion webhook belongs to the original: removes it. After that, apply the output of `keyferry crds`',
+    write: withoutWebhook,
+  };
+  return isOldStored ? [store, convert] : [convert];
+}
+
+/** @throws the errors of `api.request` */
+export async function mirrorsOf(
+  api: KubeApi,
+  view: View,
+  config: ReadingConfig,
+  signal: AbortSignal | undefined,
+): Promise<Found> {
+  const findings: Finding[] = [];
+  const patterns = new PatternCache(config.mirrors.regexMode);
+  let rules = 0;
+  try {
+    await listEach(
+      api,
+      `${SECRET_MIRRORS.groupPath}/${SECRET_MIRRORS.plural}`,
+      (item) => {
+        rules += 1;
+        findings.push(...findingsOn(item, patterns, view.namespaces));
+      },
+      { signal },
+    );
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  let copies = 0;
+  for (const [key, { annotations }] of view.objects) {
+    if (MIRROR_ANNOTATIONS.ownedBy in annotations && parseResourceKey(key).kind === 'Secret') copies += 1;
+  }
+  return { rules, copies, findings, changes: [], steps: [] };
+}
+
+function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {
+  const { namespace = '', name } = mirror.metadata;
+  const object: Place = { kind: SECRET_MIRROR_KIND, namespace, name };
+  const { matchers, problems } = effectiveSpec(mirror, patterns);
+  const findings: Finding[] = problems.map((text) => ({ verdict: 'manual', object, text }));
+  const partly = namespaces.filter((one) => {
+    return !matchers.some((pattern) => pattern.matches(one)) && matchers.some((pattern) => pattern.occursIn(one));
+  });
+  if (partly.length > 0) {
+    const text = `its patterns match only a part of ${someOf(partly)}: write .* around them, or set --mirrors-regex=search`;
+    findings.push({ verdict: 'difference', object, text });
+  }
+  const { source, destination } = mirror.spec ?? {};
+  if (destination?.type === 'vault' && destination.vault?.encoding === undefined) {
+    const text =
+      'spec.destination.vault: the original writes every value in base64, Keyferry as it is; set encoding: base64 if readers expect that';
+    findings.push({ verdict: 'manual', object, text });
+  }
+  if (source?.type === 'vault' && source.vault?.encoding === undefined) {
+    const text =
+      'spec.source.vault: the original decodes values that look like base64, Keyferry takes them as they are; set encoding: base64 if the original wrote them';
+    findings.push({ verdict: 'manual', object, text });
+  }
+  return findings;
+}
+
+function someOf(names: readonly string[]): string {
+  const more = names.length - MOST_NAMED;
+  const shown = names.slice(0, MOST_NAMED).join(', ');
+  return more > 0 ? `${shown} and ${more} more namespaces` : shown;
+}
+
+async function definition(api: KubeApi, signal: AbortSignal | undefined): Promise<Definition | undefined> {
+  try {
+    const { body } = await api.request({ method: 'GET', path: CRD_PATH, signal });
+    return parseJson(body, `the answer to GET ${CRD_PATH}`) as Definition;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The API server stores an object that is written in the current version, even if nothing else changes. */
+async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promise<void> {
+  const { groupPath, plural } = SECRET_MIRRORS;
+  const mirrors: KubeObject[] = [];
+  await listEach(api, `${groupPath}/${plural}`, (item) => mirrors.push(item), { signal });
+  for (const mirror of mirrors) {
+    const { namespace = '', name } = mirror.metadata;
+    const path = `${groupPath}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
+    try {
+      await api.request({ method: 'PUT', path, body: JSON.stringify(mirror), signal });
+    } catch (error) {
+      // Deleted meanwhile.
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+async function withoutWebhook(api: KubeApi, signal: AbortSignal | undefined): Promise<void> {
+  const body = JSON.stringify([{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }]);
+  const contentType = 'application/json-patch+json';
+  await api.request({ method: 'PATCH', path: CRD_PATH, body, contentType, signal });
+}

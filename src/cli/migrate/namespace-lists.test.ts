@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { array, assert as check, constantFrom, property } from 'fast-check';
+import { intersection, isListed, namespaceList } from './namespace-lists.ts';
+
+describe('lists of namespaces of other copiers', () => {
+  it('are read as regular expressions of the replicator', () => {
+    for (const [text, items] of [
+      ['', []],
+      ['a', ['a']],
+      [' a , b ,,a', ['a', 'b']],
+      ['team-.*', ['team-.*']],
+      // A name for the replicator, a regular expression for the others.
+      ['team.', ['(?:team.)']],
+      ['ns-[0-9]*,prod', ['ns-[0-9]*', 'prod']],
+    ] as const) {
+      assert.deepEqual(namespaceList(text), { items, invalid: [] }, text);
+    }
+    assert.ok(isListed(namespaceList('team.').items, 'team1'));
+  });
+
+  it('name the items that RE2 refuses', () => {
+    const { items, invalid } = namespaceList('ok,(?!kube-).*');
+    assert.deepEqual(items, ['ok']);
+    assert.equal(invalid.length, 1);
+    assert.match(invalid[0] ?? '', /^"\(\?!kube-\)\.\*" is not a valid RE2 expression: /);
+  });
+
+  it('match whole names', () => {
+    const cases: readonly (readonly [readonly string[], string, boolean])[] = [
+      [['a'], 'a', true],
+      [['a'], 'ab', false],
+      [['team-.*'], 'team-a', true],
+      [['team-.*'], 'my-team-a', false],
+      [['a|b'], 'b', true],
+      [['a|b'], 'ax', false],
+      [[], 'a', false],
+    ];
+    for (const [items, name, expected] of cases)
+      assert.equal(isListed(items, name), expected, `${items.join()} ${name}`);
+  });
+});
+
+describe('the namespaces in two lists', () => {
+  it('are a list where names decide', () => {
+    for (const [one, other, both] of [
+      [['.*'], ['a', 'b'], ['a', 'b']],
+      [['a', 'b'], ['b', 'c'], ['b']],
+      [['team-a', 'x'], ['team-.*'], ['team-a']],
+      [['team-.*'], ['team-.*', 'x'], ['team-.*']],
+      [
+        ['team-.*', 'x'],
+        ['team-a', 'x', 'y'],
+        ['x', 'team-a'],
+      ],
+      [['a'], ['b'], []],
+    ] as const) {
+      assert.deepEqual(intersection(one, other), both);
+    }
+  });
+
+  it('are no list where two expressions differ', () => {
+    assert.equal(intersection(['team-.*'], ['.*-a']), undefined);
+  });
+
+  it('never have a namespace that only one of the lists has', () => {
+    const item = constantFrom('a', 'b', 'team-a', 'team-b', 'team-.*', 't.*', '.*', '[ab]');
+    const name = constantFrom('a', 'b', 'c', 'team-a', 'team-b', 'team-c', 'tx');
+    check(
+      property(array(item), array(item), name, (one, other, namespace) => {
+        const both = intersection(one, other);
+        if (both === undefined) return;
+        assert.equal(isListed(both, namespace), isListed(one, namespace) && isListed(other, namespace));
+      }),
+    );
+  });
+});

@@ -1,0 +1,35 @@
+/** Objects of kinds that kubernetes-replicator copies and Keyferry does not. */
+import { listerOf } from '../../controllers/common/snapshot/list-permitted.ts';
+import type { KubeApi } from '../../kube/api.ts';
+import { MITTWALD_PREFIX } from './kubernetes-replicator.ts';
+import type { Finding } from './model.ts';
+
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+const COLLECTIONS = [
+  { kind: 'Role', groupPath: RBAC, plural: 'roles' },
+  { kind: 'RoleBinding', groupPath: RBAC, plural: 'rolebindings' },
+  { kind: 'ServiceAccount', groupPath: '/api/v1', plural: 'serviceaccounts' },
+  { kind: 'Service', groupPath: '/api/v1', plural: 'services' },
+] as const;
+/** The annotations of users. Those of copies are not counted: a copy is named by its source. */
+const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${MITTWALD_PREFIX}${name}`);
+
+/** @throws the errors of `api.request`, except 403: what cannot be listed is left out */
+export async function otherKinds(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  const lister = listerOf(api);
+  for (const collection of COLLECTIONS) {
+    await lister(
+      collection,
+      undefined,
+      ({ metadata: { namespace = '', name, annotations = {} } }) => {
+        const request = REQUESTS.find((one) => one in annotations);
+        if (request === undefined) return;
+        const text = `${request}: Keyferry copies Secrets and ConfigMaps only`;
+        findings.push({ verdict: 'unsupported', object: { kind: collection.kind, namespace, name }, text });
+      },
+      { metadataOnly: true, signal },
+    );
+  }
+  return findings;
+}

@@ -1,0 +1,44 @@
+/**
+ * The output of `keyferry migrate`. JSON and YAML have exactly these fields; fields are added, but never changed or removed. The schema
+ * is docs/schemas/migrate.json.
+ */
+import type { PlannedTarget } from '../plan/report.ts';
+import type { Place, System, Verdict } from './model.ts';
+
+export interface MigrationFinding {
+  readonly verdict: Verdict;
+  readonly object: Place;
+  readonly text: string;
+  /** Of a change: the annotations that are added; `null` for other writes, and for what is no change. */
+  readonly annotations: Readonly<Record<string, string>> | null;
+  /** Of a change. `null`: not written, because `--apply` was not given, or because it is no change. */
+  readonly result: 'written' | 'failed' | 'skipped' | null;
+  /** Why a change failed or was skipped. */
+  readonly error: string | null;
+}
+
+export interface MigrationSystem {
+  readonly system: System;
+  /** Objects that request copies. */
+  readonly rules: number;
+  /** Objects that the other program made or fills. */
+  readonly copies: number;
+  /** Deployments in which it runs: `<namespace>/<name>`. */
+  readonly running: readonly string[];
+  readonly findings: readonly MigrationFinding[];
+}
+
+export interface MigrationReport {
+  readonly apiVersion: 'keyferry.dev/v1';
+  readonly kind: 'Migration';
+  /** Host of the API server. */
+  readonly cluster: string;
+  /** Those that have objects in the cluster, or run there. */
+  readonly systems: readonly MigrationSystem[];
+  /** What Keyferry will do when it starts, with the changes. Copies that keep their data are left out. */
+  readonly targets: readonly PlannedTarget[];
+  /** Number of copies that keep their data. */
+  readonly unchanged: number;
+  /** Parts of the cluster that could not be read. */
+  readonly notes: readonly string[];
+}
