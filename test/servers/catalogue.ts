@@ -14,6 +14,7 @@ export type ServerName =
   | 'kube-controller-manager'
   | 'vault'
   | 'helm'
+  | 'kubectl'
   | 'kustomize'
   | 'external-secrets'
   | 'prometheus'
@@ -86,6 +87,12 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     dir: 'kubernetes',
     module: 'k8s.io/kubernetes',
     pkg: 'k8s.io/kubernetes/cmd/kube-controller-manager',
+    ldflags: kubernetesVersion,
+  },
+  kubectl: {
+    dir: 'kubectl',
+    module: 'k8s.io/kubernetes',
+    pkg: 'k8s.io/kubernetes/cmd/kubectl',
     ldflags: kubernetesVersion,
   },
   vault: {
