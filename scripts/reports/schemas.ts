@@ -178,10 +178,10 @@ export const migrateSchema = z.strictObject({
   apiVersion,
   kind: z.literal('Migration'),
   cluster: z.string().meta({ description: 'Host of the API server.' }),
-  systems: z
+  programs: z
     .array(
       z.strictObject({
-        system: z.string().meta({ description: 'The name that --from takes.' }),
+        program: z.string().meta({ description: 'The name that --from takes.' }),
         rules: z.int().meta({ description: 'Number of objects that request copies.' }),
         copies: z.int().meta({ description: 'Number of objects that the program made or fills.' }),
         running: z.array(z.string()).meta({ description: 'Deployments in which the program runs: NAMESPACE/NAME.' }),

@@ -1,6 +1,6 @@
 /** The actions of the commands. They are passed in, so that tests can replace them. */
 import type { Config, ProcessInfo, ReadingConfig } from '../config/config.ts';
-import type { System } from './migrate/model.ts';
+import type { MigratedProgram } from '../config/migrated-programs.ts';
 import type { Build } from './version.ts';
 
 /** The cluster of a command. @see Config */
@@ -45,7 +45,7 @@ export interface ExplainOptions extends ClusterOptions, ReadingOptions {
 export interface MigrateOptions extends ClusterOptions, ReadingOptions {
   readonly output: 'table' | 'json' | 'yaml';
   /** `undefined`: all. */
-  readonly from: System | undefined;
+  readonly from: MigratedProgram | undefined;
   /** Write the changes. */
   readonly apply: boolean;
 }

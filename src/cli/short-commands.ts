@@ -7,7 +7,7 @@ import type { CliContext, ClusterOptions, DemoOptions, Outcome, PlanOptions, Sta
 import { completionScript, SHELLS, type Shell } from './completion/scripts.ts';
 import { commandTree } from './completion/tree.ts';
 import { EXIT_DONE } from './exit-codes.ts';
-import { type System, SYSTEMS } from './migrate/model.ts';
+import { type MigratedProgram, MIGRATED_PROGRAMS } from '../config/migrated-programs.ts';
 import { versionText } from './version-report.ts';
 
 const STATUS_EXAMPLES = [
@@ -49,7 +49,7 @@ const MIGRATE_EXAMPLES = [
   'keyferry migrate',
   'keyferry migrate --from reflector',
   'keyferry migrate --from reflector --apply',
-  'keyferry migrate -o json | jq \'.systems[].findings[] | select(.verdict == "unsupported")\'',
+  'keyferry migrate -o json | jq \'.programs[].findings[] | select(.verdict == "unsupported")\'',
   'keyferry migrate --mirrors-regex=search',
   'keyferry migrate --replicator-allow-all --replicator-run-replicators=secret',
   'keyferry migrate --replicator-annotations-prefix=example.com --replicator-ignore-unknown',
@@ -117,7 +117,9 @@ export function addShortCommands(
     'show what the objects of other copiers need, so that Keyferry takes them over',
     MIGRATE_EXAMPLES,
   )
-    .addOption(new Option('--from <system>', 'only the objects of this program (default: of all)').choices(SYSTEMS))
+    .addOption(
+      new Option('--from <program>', 'only the objects of this program (default: of all)').choices(MIGRATED_PROGRAMS),
+    )
     .option('--apply', 'write the changes; needs --from', false)
     .addHelpText(
       'after',
@@ -165,7 +167,7 @@ interface StatusFlags extends OutputFlags<StatusOptions['output']> {
 }
 
 interface MigrateFlags extends OutputFlags {
-  readonly from?: System;
+  readonly from?: MigratedProgram;
   readonly apply: boolean;
 }
 

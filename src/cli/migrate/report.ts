@@ -3,7 +3,8 @@
  * is docs/schemas/migrate.json.
  */
 import type { PlannedTarget } from '../plan/report.ts';
-import type { Place, System, Verdict } from './model.ts';
+import type { MigratedProgram } from '../../config/migrated-programs.ts';
+import type { Place, Verdict } from '../../controllers/common/migration.ts';
 
 export interface MigrationFinding {
   readonly verdict: Verdict;
@@ -17,8 +18,8 @@ export interface MigrationFinding {
   readonly error: string | null;
 }
 
-export interface MigrationSystem {
-  readonly system: System;
+export interface MigrationProgram {
+  readonly program: MigratedProgram;
   /** Objects that request copies. */
   readonly rules: number;
   /** Objects that the other program made or fills. */
@@ -34,7 +35,7 @@ export interface MigrationReport {
   /** Host of the API server. */
   readonly cluster: string;
   /** Those that have objects in the cluster, or run there. */
-  readonly systems: readonly MigrationSystem[];
+  readonly programs: readonly MigrationProgram[];
   /** What Keyferry will do when it starts, with the changes. Copies that keep their data are left out. */
   readonly targets: readonly PlannedTarget[];
   /** Number of copies that keep their data. */

@@ -1,23 +1,16 @@
-/** The Deployments in which one of the other programs runs. */
+/** The Deployments in which other programs run. */
+import type { ProgramReader } from '../../controllers/common/migration.ts';
 import { listerOf } from '../../controllers/common/snapshot/list-permitted.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import type { System } from './model.ts';
 
-/** Parts of image names, by program. */
-const IMAGES: Readonly<Record<System, RegExp>> = {
-  mirrors: /(^|\/)ktshub\/mirrors([:@]|$)/,
-  'k8s-replicator': /(^|\/)k8s-replicator([:@]|$)/,
-  kubelb: /(^|\/)kubelb(-ccm|-manager)?(-ee)?([:@]|$)/,
-  reflector: /(^|\/)(kubernetes-reflector|es\.kubernetes\.reflector)([:@]|$)/,
-  'kubernetes-replicator': /(^|\/)kubernetes-replicator([:@]|$)/,
-  'config-syncer': /(^|\/)(kubed|config-syncer)([:@]|$)/,
-};
-
-export interface RunningProgram {
-  readonly system: System;
-  /** `<namespace>/<name>` of the Deployment. */
-  readonly deployment: string;
-  readonly replicas: number;
+export interface RunningPrograms {
+  readonly found: readonly {
+    readonly reader: ProgramReader;
+    /** `<namespace>/<name>` of a Deployment with replicas. */
+    readonly deployment: string;
+  }[];
+  /** Why it is not known. */
+  readonly note: string | undefined;
 }
 
 interface Deployment extends KubeObject {
@@ -27,35 +20,38 @@ interface Deployment extends KubeObject {
   };
 }
 
-/**
- * @returns a text if the caller may not list Deployments
- * @throws the errors of `api.request`, except 403
- */
+/** @throws the errors of `api.request`, except 403 */
 export async function runningPrograms(
   api: KubeApi,
+  readers: readonly ProgramReader[],
   signal: AbortSignal | undefined,
-): Promise<readonly RunningProgram[] | string> {
-  const found: RunningProgram[] = [];
+): Promise<RunningPrograms> {
+  const found: RunningPrograms['found'][number][] = [];
   const collection = { kind: 'Deployment', groupPath: '/apis/apps/v1', plural: 'deployments' };
-  const reach = await listerOf(api)(
-    collection,
-    undefined,
-    (item) => {
-      const { metadata, spec } = item as Deployment;
-      const replicas = spec?.replicas ?? 1;
-      const system = systemOf(spec?.template?.spec?.containers?.map(({ image = '' }) => image) ?? []);
-      if (system === undefined || replicas === 0) return;
-      found.push({ system, deployment: `${metadata.namespace ?? ''}/${metadata.name}`, replicas });
-    },
-    { signal },
-  );
-  return reach.extent === 'refused' ? reach.message : found;
+  const take = (item: KubeObject): void => {
+    const { metadata, spec } = item as Deployment;
+    const names = spec?.template?.spec?.containers?.map(({ image = '' }) => imageName(image)) ?? [];
+    const reader = readers.find(({ image }) => names.some((name) => image.test(name)));
+    if (reader === undefined || spec?.replicas === 0) return;
+    found.push({ reader, deployment: `${metadata.namespace ?? ''}/${metadata.name}` });
+  };
+  const reach = await listerOf(api)(collection, undefined, take, { signal });
+  const note = reach.extent === 'refused' ? `which programs run is not known: ${reach.message}` : undefined;
+  return { found, note };
 }
 
-/** The program of a Pod, by the images of its containers. */
-export function systemOf(images: readonly string[]): System | undefined {
-  for (const [system, name] of Object.entries(IMAGES) as [System, RegExp][]) {
-    if (images.some((image) => name.test(image))) return system;
-  }
-  return undefined;
+/** Two programs that write the same copies overwrite each other's marks. @throws Error */
+export function refuseWhileRunning({ found }: RunningPrograms): void {
+  const first = found.find(({ reader }) => reader.mustBeStopped);
+  if (first === undefined) return;
+  const [namespace = '', name = ''] = first.deployment.split('/');
+  throw new Error(
+    `${first.reader.program} still runs (Deployment ${first.deployment}); stop it first: kubectl scale -n ${namespace} deployment/${name} --replicas=0`,
+  );
+}
+
+/** Without registry, tag and digest. */
+function imageName(image: string): string {
+  const last = image.slice(image.lastIndexOf('/') + 1);
+  return last.replace(/[:@].*$/, '');
 }

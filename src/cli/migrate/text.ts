@@ -3,8 +3,9 @@ import { copiesText } from '../copies-text.ts';
 import { hasLossOrRefusal } from '../plan/report.ts';
 import type { Cell, Paint, Style } from '../styles.ts';
 import { TextParts } from '../text-table.ts';
-import type { Verdict } from './model.ts';
-import type { MigrationFinding, MigrationReport, MigrationSystem } from './report.ts';
+import { MIGRATED_PROGRAMS } from '../../config/migrated-programs.ts';
+import type { Verdict } from '../../controllers/common/migration.ts';
+import type { MigrationFinding, MigrationReport, MigrationProgram } from './report.ts';
 
 const STYLES: Readonly<Record<Verdict, Style>> = {
   change: 'good',
@@ -16,11 +17,10 @@ const STYLES: Readonly<Record<Verdict, Style>> = {
 
 /** @param isApplied `--apply` was given. @returns with a line end */
 export function migrationText(report: MigrationReport, isApplied: boolean, paint: Paint): string {
-  const { systems, targets, unchanged, notes } = report;
+  const { programs, targets, unchanged, notes } = report;
   const parts = new TextParts(paint);
-  if (systems.length === 0)
-    parts.lines(['No objects of mirrors, k8s-replicator, KubeLB, reflector, kubernetes-replicator or config-syncer.']);
-  for (const one of systems) {
+  if (programs.length === 0) parts.lines([`No objects of these programs: ${MIGRATED_PROGRAMS.join(', ')}.`]);
+  for (const one of programs) {
     parts.lines([paint(headOf(one), 'title'), ...one.running.map((name) => `It runs as Deployment ${name}.`)]);
     parts.table(
       ['VERDICT', 'KIND', 'NAMESPACE', 'NAME', 'WHAT'],
@@ -36,12 +36,12 @@ export function migrationText(report: MigrationReport, isApplied: boolean, paint
   });
   if (rows.length > 0) parts.lines([paint('What Keyferry does when it starts:', 'title')]);
   parts.table(['ACTION', 'KIND', 'NAMESPACE', 'NAME', 'FOR', 'WHY'], rows);
-  parts.lines([...notes, ...endOf(systems, unchanged, isApplied)]);
+  parts.lines([...notes, ...endOf(programs, unchanged, isApplied)]);
   return parts.toString();
 }
 
-function headOf({ system, rules, copies }: MigrationSystem): string {
-  return `${system}: ${rules} ${rules === 1 ? 'object requests' : 'objects request'} copies, ${copiesText(copies)}`;
+function headOf({ program, rules, copies }: MigrationProgram): string {
+  return `${program}: ${rules} ${rules === 1 ? 'object requests' : 'objects request'} copies, ${copiesText(copies)}`;
 }
 
 type Shown = Omit<MigrationFinding, 'object'>;
@@ -55,14 +55,14 @@ function whatOf({ text, error }: Shown): string {
   return error === null ? text : `${text}: ${error}`;
 }
 
-function endOf(systems: readonly MigrationSystem[], unchanged: number, isApplied: boolean): string[] {
+function endOf(programs: readonly MigrationProgram[], unchanged: number, isApplied: boolean): string[] {
   const lines: string[] = [];
   if (unchanged > 0) lines.push(`${copiesText(unchanged)} ${unchanged === 1 ? 'keeps its' : 'keep their'} data.`);
-  for (const { system, findings } of systems) {
+  for (const { program, findings } of programs) {
     const changes = findings.filter(({ verdict }) => verdict === 'change').length;
     if (isApplied || changes === 0) continue;
     const text = changes === 1 ? 'the change' : `the ${changes} changes`;
-    lines.push(`To write ${text} of ${system}: keyferry migrate --from ${system} --apply`);
+    lines.push(`To write ${text} of ${program}: keyferry migrate --from ${program} --apply`);
   }
   return lines;
 }

@@ -8,7 +8,7 @@ import { type KubeApi, METADATA_ONLY } from '../../kube/api.ts';
 import type { Listed } from '../../kube/list-each.ts';
 import { nextVersion } from '../plan/changes.ts';
 import { errorText } from '../../observe/error-fields.ts';
-import type { Change, Step } from './model.ts';
+import type { Change, Step } from '../../controllers/common/migration.ts';
 import type { MigrationFinding } from './report.ts';
 
 /** Not that of the operator, which removes annotations of its own that it does not want any more. */

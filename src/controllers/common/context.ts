@@ -11,6 +11,7 @@ import type { LogFields } from '../../observe/log-fields.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { Clock } from '../../runtime/clock.ts';
+import type { ProgramReader } from './migration.ts';
 import type { ControllerReader } from './snapshot/reader.ts';
 
 export interface ControllerContext {
@@ -47,4 +48,6 @@ export interface ControllerEntry {
   create(context: ControllerContext): Controller;
   /** For `status` and `plan`. It is loaded on demand, so that the operator does not hold its code. */
   reader?(): Promise<ControllerReader>;
+  /** For `migrate`: the programs whose objects it can go on with. Loaded on demand. */
+  programs?(): Promise<readonly ProgramReader[]>;
 }

@@ -33,6 +33,7 @@ export const mirrors: ControllerEntry = {
   annotationReader: () => isReadOfCopies,
   create: (context) => new MirrorsController(context),
   reader: async () => (await import('./reader.ts')).mirrorsReader,
+  programs: async () => [(await import('./migration.ts')).mirrorsMigration],
 };
 
 /** Namespaces named in a log line. */

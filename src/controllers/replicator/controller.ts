@@ -22,6 +22,7 @@ export const replicator: ControllerEntry = {
   },
   create: (context) => new ReplicatorController(context),
   reader: async () => (await import('./reader.ts')).replicatorReader,
+  programs: async () => (await import('./migration.ts')).REPLICATOR_PROGRAMS,
 };
 
 /** The source component of its events. */

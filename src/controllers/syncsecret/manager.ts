@@ -20,6 +20,7 @@ export const syncSecretManager: ControllerEntry = {
   annotationReader: () => isReadMark,
   create: (context) => new SyncSecretManager(context),
   reader: async () => (await import('./reader.ts')).syncSecretReader,
+  programs: async () => [(await import('./migration.ts')).kubelbMigration],
 };
 
 /** The source component of events. */

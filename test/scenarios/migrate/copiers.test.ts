@@ -44,7 +44,7 @@ async function migrate(...args: readonly string[]) {
   ]);
   assert.ok(code === 0 || code === 3, stderr);
   const report = migrateSchema.parse(JSON.parse(stdout));
-  const findings = report.systems.flatMap(({ findings: all }) =>
+  const findings = report.programs.flatMap(({ findings: all }) =>
     all.map(({ verdict, object, text, result }) => ({
       line: `${result ?? verdict} ${object.namespace}/${object.name}`,
       text,

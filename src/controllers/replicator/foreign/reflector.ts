@@ -1,6 +1,6 @@
 /** The annotations of emberstack/kubernetes-reflector, as its README describes them. Pure. */
-import type { Annotations } from '../../controllers/replicator/annotations.ts';
-import type { Foreign, ForeignSource, Remark } from './foreign.ts';
+import type { Annotations } from '../annotations.ts';
+import { foreignReader, type ForeignSource, type Remark } from './foreign.ts';
 import { EVERYWHERE, intersection, namespaceList } from './namespace-lists.ts';
 
 const PREFIX = 'reflector.v1.k8s.emberstack.com/';
@@ -17,15 +17,16 @@ const NAMES = {
   autoReflects: `${PREFIX}auto-reflects`,
 } as const;
 
-export const REFLECTOR: Foreign = {
+export const reflector = foreignReader({
   program: 'reflector',
+  image: /^(kubernetes-reflector|es\.kubernetes\.reflector)$/,
   sourceOf: ({ annotations }) => (isTrue(annotations[NAMES.allowed]) ? sourceBy(annotations) : undefined),
   copyOf: ({ annotations }) => {
     const source = annotations[NAMES.reflects];
     if (source === undefined || source === '') return undefined;
     return { mode: isTrue(annotations[NAMES.autoReflects]) ? 'push' : 'pull', source };
   },
-};
+});
 
 function sourceBy(annotations: Annotations): ForeignSource {
   const remarks: Remark[] = [];

@@ -4,10 +4,10 @@
  *
  * Nothing is removed: the other program's annotations mean nothing to Keyferry, and with them one can go back.
  */
-import type { AnnotationNames, Annotations } from '../../controllers/replicator/annotations.ts';
-import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../copy/model/keys.ts';
-import type { Observed } from '../../copy/model/observed.ts';
-import type { Change, Finding, Found, Verdict, View } from './model.ts';
+import { type AnnotationNames, annotationNames, type Annotations } from '../annotations.ts';
+import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
+import type { Observed } from '../../../copy/model/observed.ts';
+import type { Change, Finding, Found, MigrationContext, ProgramReader, Verdict } from '../../common/migration.ts';
 import { isListed } from './namespace-lists.ts';
 
 /** What one object requests of the other program. */
@@ -32,21 +32,25 @@ export type ForeignCopy =
   | { readonly mode: 'pull'; readonly source: string };
 
 /** How the objects of one program are read. */
-export interface Foreign {
-  /** The name of the program in texts. */
-  readonly program: string;
+export interface Foreign extends Pick<ProgramReader, 'program' | 'image'> {
   readonly sourceOf: (observed: Observed) => ForeignSource | undefined;
   readonly copyOf: (observed: Observed) => ForeignCopy | undefined;
 }
 
-/** Finds the objects of one program. */
-export function foreignObjects(foreign: Foreign, view: View): Found {
-  return new Analysis(foreign, view).found();
+/** The objects of one program. */
+export function foreignReader(foreign: Foreign): ProgramReader {
+  const { program, image } = foreign;
+  const find = (context: MigrationContext): Promise<Found> => Promise.resolve(new Analysis(foreign, context).found());
+  return { program, image, mustBeStopped: true, find };
 }
+
+type View = Pick<MigrationContext, 'objects' | 'config'>;
 
 class Analysis {
   readonly #foreign: Foreign;
-  readonly #view: View;
+  readonly #objects: MigrationContext['objects'];
+  /** The annotations that Keyferry reads here. */
+  readonly #names: AnnotationNames;
   readonly #sources = new Map<ResourceKey, ForeignSource>();
   /** The sources that push, by kind and name: some programs leave no other trace on a copy. */
   readonly #pushers = new Map<string, ResourceKey[]>();
@@ -56,10 +60,11 @@ class Analysis {
   readonly #changes: Change[] = [];
   #copies = 0;
 
-  constructor(foreign: Foreign, view: View) {
+  constructor(foreign: Foreign, { objects, config }: View) {
     this.#foreign = foreign;
-    this.#view = view;
-    for (const [key, observed] of view.objects) {
+    this.#objects = objects;
+    this.#names = annotationNames(config.replicator.annotationsPrefix);
+    for (const [key, observed] of objects) {
       const copy = foreign.copyOf(observed);
       const from = copy?.mode === 'pull' ? this.#keyOf(key, copy.source) : undefined;
       if (from !== undefined) this.#pulledFrom.add(from);
@@ -76,19 +81,19 @@ class Analysis {
   found(): Found {
     const rules = this.#sources.size;
     for (const [key, source] of this.#sources) this.#source(key, source);
-    for (const [key, observed] of this.#view.objects) {
+    for (const [key, observed] of this.#objects) {
       const copy = this.#foreign.copyOf(observed);
       if (copy === undefined) continue;
       this.#copies += 1;
       if (copy.mode === 'push') this.#pushed(key, observed, copy.source);
       else this.#pulled(key, observed, copy.source);
     }
-    return { rules, copies: this.#copies, findings: this.#findings, changes: this.#changes, steps: [] };
+    return { rules, copies: this.#copies, findings: this.#findings, changes: this.#changes };
   }
 
   #source(key: ResourceKey, { pushesTo, allows, remarks = [] }: ForeignSource): void {
     for (const { verdict, text } of remarks) this.#find(key, verdict, text);
-    const { names } = this.#view;
+    const names = this.#names;
     const wanted: Record<string, string> = {};
     const texts: string[] = [];
     if (pushesTo !== undefined && pushesTo.length > 0) {
@@ -105,7 +110,7 @@ class Analysis {
   }
 
   #pushed(key: ResourceKey, observed: Observed, named: string | undefined): void {
-    const { names } = this.#view;
+    const names = this.#names;
     const [source, ...others] = named === undefined ? this.#pushersOf(key) : [this.#keyOf(key, named)];
     if (others.length > 0) {
       this.#find(key, 'manual', `several sources push this name here; set ${names.by} to the one that it is a copy of`);
@@ -126,7 +131,7 @@ class Analysis {
   }
 
   #pulled(key: ResourceKey, { annotations }: Observed, named: string): void {
-    const { names } = this.#view;
+    const names = this.#names;
     const source = this.#keyOf(key, named);
     if (source === undefined) {
       this.#find(key, 'leftover', `${named}, which it is filled from, is not the name of an object`);
@@ -134,8 +139,8 @@ class Analysis {
     }
     const allows = this.#sources.get(source)?.allows;
     const allowed = allows === 'all' || (allows !== undefined && isListed(allows, parseResourceKey(key).namespace));
-    if (!this.#view.objects.has(source) || !allowed) {
-      const why = this.#view.objects.has(source) ? 'does not allow it' : 'does not exist';
+    if (!this.#objects.has(source) || !allowed) {
+      const why = this.#objects.has(source) ? 'does not allow it' : 'does not exist';
       this.#find(key, 'leftover', `${named}, which it is filled from, ${why}; it keeps its data`);
       return;
     }
@@ -148,7 +153,7 @@ class Analysis {
 
   /** Adds annotations, unless the object has them. What somebody else wrote there is not replaced. */
   #change(object: ResourceKey, wanted: Annotations, text: string, source?: ResourceKey): void {
-    const { annotations = {} } = this.#view.objects.get(object) ?? {};
+    const { annotations = {} } = this.#objects.get(object) ?? {};
     const added = Object.fromEntries(Object.entries(wanted).filter(([name, value]) => annotations[name] !== value));
     if (Object.keys(added).length === 0) return;
     const other = Object.keys(added).find((name) => annotations[name] !== undefined);

@@ -7,14 +7,21 @@ import {
   SYNC_SECRET_API_PATH,
   SYNC_SECRET_KIND,
   SYNC_SECRET_PLURAL,
-} from '../../controllers/syncsecret/api.ts';
-import type { KubeApi, KubeObject } from '../../kube/api.ts';
+} from './api.ts';
+import type { KubeObject } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { listEach } from '../../kube/list-each.ts';
-import type { Finding, Found } from './model.ts';
+import type { Finding, Found, MigrationContext, ProgramReader } from '../common/migration.ts';
 
-/** @throws the errors of `api.request` */
-export async function kubelbOf(api: KubeApi, signal: AbortSignal | undefined): Promise<Found> {
+export const kubelbMigration: ProgramReader = {
+  program: 'kubelb',
+  image: /^kubelb(-ccm|-manager)?(-ee)?$/,
+  // The Lease is that of Keyferry.
+  mustBeStopped: false,
+  find,
+};
+
+async function find({ api, signal }: MigrationContext): Promise<Found> {
   const findings: Finding[] = [];
   let rules = 0;
   let copies = 0;
@@ -36,7 +43,7 @@ export async function kubelbOf(api: KubeApi, signal: AbortSignal | undefined): P
     metadataOnly: true,
     signal,
   });
-  return { rules, copies, findings, changes: [], steps: [] };
+  return { rules, copies, findings, changes: [] };
 }
 
 function syncSecretFindings({ metadata }: KubeObject): Finding[] {

@@ -1,9 +1,9 @@
 /** Objects of kinds that kubernetes-replicator copies and Keyferry does not. */
-import { listerOf } from '../../controllers/common/snapshot/list-permitted.ts';
-import type { KubeApi } from '../../kube/api.ts';
-import { MITTWALD_PREFIX } from './kubernetes-replicator.ts';
-import type { Finding } from './model.ts';
+import { listerOf } from '../../common/snapshot/list-permitted.ts';
+import type { KubeApi } from '../../../kube/api.ts';
+import type { Finding } from '../../common/migration.ts';
 
+const PREFIX = 'replicator.v1.mittwald.de/';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const COLLECTIONS = [
   { kind: 'Role', groupPath: RBAC, plural: 'roles' },
@@ -12,7 +12,7 @@ const COLLECTIONS = [
   { kind: 'Service', groupPath: '/api/v1', plural: 'services' },
 ] as const;
 /** The annotations of users. Those of copies are not counted: a copy is named by its source. */
-const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${MITTWALD_PREFIX}${name}`);
+const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${PREFIX}${name}`);
 
 /** @throws the errors of `api.request`, except 403: what cannot be listed is left out */
 export async function otherKinds(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Finding[]> {

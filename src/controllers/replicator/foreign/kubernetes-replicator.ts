@@ -1,24 +1,27 @@
 /** The annotations of mittwald/kubernetes-replicator, as its README describes them. Pure. */
-import type { Annotations } from '../../controllers/replicator/annotations.ts';
-import { parseBool } from '../../runtime/go-bool.ts';
-import type { Foreign, ForeignSource, Remark } from './foreign.ts';
+import type { Annotations } from '../annotations.ts';
+import { parseBool } from '../../../runtime/go-bool.ts';
+import { foreignReader, type ForeignSource, type Remark } from './foreign.ts';
+import type { ProgramReader } from '../../common/migration.ts';
 import { namespaceList } from './namespace-lists.ts';
+import { otherKinds } from './other-kinds.ts';
 
-export const MITTWALD_PREFIX = 'replicator.v1.mittwald.de/';
+const PREFIX = 'replicator.v1.mittwald.de/';
 const NAMES = {
-  from: `${MITTWALD_PREFIX}replicate-from`,
-  to: `${MITTWALD_PREFIX}replicate-to`,
-  toMatching: `${MITTWALD_PREFIX}replicate-to-matching`,
-  allowed: `${MITTWALD_PREFIX}replication-allowed`,
-  allowedNamespaces: `${MITTWALD_PREFIX}replication-allowed-namespaces`,
-  keepOwners: `${MITTWALD_PREFIX}keep-owner-references`,
-  stripLabels: `${MITTWALD_PREFIX}strip-labels`,
+  from: `${PREFIX}replicate-from`,
+  to: `${PREFIX}replicate-to`,
+  toMatching: `${PREFIX}replicate-to-matching`,
+  allowed: `${PREFIX}replication-allowed`,
+  allowedNamespaces: `${PREFIX}replication-allowed-namespaces`,
+  keepOwners: `${PREFIX}keep-owner-references`,
+  stripLabels: `${PREFIX}strip-labels`,
   /** On every object that it has written. There is no mark of the source. */
-  version: `${MITTWALD_PREFIX}replicated-from-version`,
+  version: `${PREFIX}replicated-from-version`,
 } as const;
 
-export const KUBERNETES_REPLICATOR: Foreign = {
+const annotated = foreignReader({
   program: 'kubernetes-replicator',
+  image: /^kubernetes-replicator$/,
   sourceOf: ({ annotations, labels }) => {
     const pushes = NAMES.to in annotations || NAMES.toMatching in annotations;
     if (!pushes && !(NAMES.allowed in annotations)) return undefined;
@@ -28,6 +31,14 @@ export const KUBERNETES_REPLICATOR: Foreign = {
     const source = annotations[NAMES.from];
     if (source !== undefined) return { mode: 'pull', source };
     return NAMES.version in annotations ? { mode: 'push', source: undefined } : undefined;
+  },
+});
+
+export const kubernetesReplicator: ProgramReader = {
+  ...annotated,
+  find: async (context) => {
+    const found = await annotated.find(context);
+    return { ...found, findings: [...found.findings, ...(await otherKinds(context.api, context.signal))] };
   },
 };
 

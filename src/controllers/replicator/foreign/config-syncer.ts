@@ -1,5 +1,5 @@
 /** The annotations and labels of config-syncer (formerly Kubed), as its guides describe them. Pure. */
-import type { Foreign, ForeignSource, Remark } from './foreign.ts';
+import { foreignReader, type ForeignSource, type Remark } from './foreign.ts';
 import { EVERYWHERE } from './namespace-lists.ts';
 
 const PREFIX = 'kubed.appscode.com/';
@@ -11,8 +11,9 @@ const NAMES = {
   originNamespace: `${PREFIX}origin.namespace`,
 } as const;
 
-export const CONFIG_SYNCER: Foreign = {
+export const configSyncer = foreignReader({
   program: 'config-syncer',
+  image: /^(kubed|config-syncer)$/,
   sourceOf: ({ annotations }) => {
     if (!(NAMES.sync in annotations) && !(NAMES.contexts in annotations)) return undefined;
     return sourceBy(annotations[NAMES.sync], NAMES.contexts in annotations);
@@ -23,7 +24,7 @@ export const CONFIG_SYNCER: Foreign = {
     if (name === undefined || namespace === undefined) return undefined;
     return { mode: 'push', source: `${namespace}/${name}` };
   },
-};
+});
 
 /** @param selector of the labels of namespaces; empty, or `true` as in old versions: all namespaces */
 function sourceBy(selector: string | undefined, hasContexts: boolean): ForeignSource {

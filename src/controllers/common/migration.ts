@@ -1,20 +1,9 @@
-/** What `keyferry migrate` finds, system by system. */
-import type { Annotations, AnnotationNames } from '../../controllers/replicator/annotations.ts';
+/** The interface by which `keyferry migrate` reads the objects of another program. */
+import type { ReadingConfig } from '../../config/config.ts';
+import type { MigratedProgram } from '../../config/migrated-programs.ts';
 import type { ResourceKey } from '../../copy/model/keys.ts';
 import type { Observed } from '../../copy/model/observed.ts';
 import type { KubeApi } from '../../kube/api.ts';
-
-/** The programs that Keyferry replaces, by the names that `--from` takes. */
-export const SYSTEMS = [
-  'mirrors',
-  'k8s-replicator',
-  'kubelb',
-  'reflector',
-  'kubernetes-replicator',
-  'config-syncer',
-] as const;
-
-export type System = (typeof SYSTEMS)[number];
 
 /**
  * - `change`: `--apply` writes it.
@@ -42,7 +31,7 @@ export interface Finding {
 /** Annotations that `--apply` adds to an object. */
 export interface Change {
   readonly object: ResourceKey;
-  readonly annotations: Annotations;
+  readonly annotations: Readonly<Record<string, string>>;
   readonly text: string;
   /** The object is a copy of this source, and is changed only once the source is. */
   readonly source?: ResourceKey;
@@ -56,7 +45,7 @@ export interface Step {
   readonly write: (api: KubeApi, signal: AbortSignal | undefined) => Promise<void>;
 }
 
-/** What one system has in the cluster. */
+/** What one program has in the cluster. */
 export interface Found {
   /** Objects that request copies. */
   readonly rules: number;
@@ -64,16 +53,30 @@ export interface Found {
   readonly copies: number;
   readonly findings: readonly Finding[];
   readonly changes: readonly Change[];
-  /** In their order, before the changes. */
-  readonly steps: readonly Step[];
 }
 
-/** The cluster, as far as the analysis of annotated objects needs it. */
-export interface View {
+export interface MigrationContext {
+  readonly api: KubeApi;
+  /** As Keyferry is configured. */
+  readonly config: ReadingConfig;
   /** Secrets and ConfigMaps. */
   readonly objects: ReadonlyMap<ResourceKey, Observed>;
   /** Names of namespaces. */
   readonly namespaces: readonly string[];
-  /** The annotations that Keyferry's replicator reads here. */
-  readonly names: AnnotationNames;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface ProgramReader {
+  readonly program: MigratedProgram;
+  /** The name of its image without registry and tag. */
+  readonly image: RegExp;
+  /** `--apply` refuses to write while it runs: both would write the same copies. */
+  readonly mustBeStopped: boolean;
+  /**
+   * Writes without which its objects may not even be listed, in their order.
+   * @throws the errors of `api.request`
+   */
+  readonly prepare?: (api: KubeApi, signal: AbortSignal | undefined) => Promise<readonly Step[]>;
+  /** @throws the errors of `api.request` */
+  readonly find: (context: MigrationContext) => Promise<Found>;
 }

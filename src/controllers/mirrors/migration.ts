@@ -1,25 +1,27 @@
 /** A cluster of ktsstudio/mirrors: the CRD with its conversion webhook, and the SecretMirrors, which stay as they are. */
-import { PatternCache } from '../../controllers/common/namespace-patterns.ts';
-import {
-  MIRROR_ANNOTATIONS,
-  MIRRORS_CRD_NAME,
-  SECRET_MIRROR_KIND,
-  SECRET_MIRRORS,
-  type SecretMirror,
-} from '../../controllers/mirrors/api.ts';
-import { effectiveSpec } from '../../controllers/mirrors/spec.ts';
-import type { ReadingConfig } from '../../config/config.ts';
+import { PatternCache } from '../common/namespace-patterns.ts';
+import { MIRROR_ANNOTATIONS, MIRRORS_CRD_NAME, SECRET_MIRROR_KIND, SECRET_MIRRORS, type SecretMirror } from './api.ts';
+import { effectiveSpec } from './spec.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { listEach } from '../../kube/list-each.ts';
-import type { Finding, Found, Place, Step, View } from './model.ts';
+import type { Finding, Found, MigrationContext, Place, ProgramReader, Step } from '../common/migration.ts';
 
 const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${MIRRORS_CRD_NAME}`;
 const CRD: Place = { kind: 'CustomResourceDefinition', namespace: '', name: MIRRORS_CRD_NAME };
 /** Longest list of namespaces in a text. */
 const MOST_NAMED = 5;
+
+export const mirrorsMigration: ProgramReader = {
+  program: 'mirrors',
+  image: /^mirrors$/,
+  // Its Lease is that of Keyferry, and its webhook must still answer.
+  mustBeStopped: false,
+  prepare,
+  find,
+};
 
 interface Definition extends KubeObject {
   readonly spec?: { readonly conversion?: { readonly strategy?: string } };
@@ -31,7 +33,7 @@ interface Definition extends KubeObject {
  * the conversion webhook, SecretMirrors may not even be listed.
  * @throws the errors of `api.request`
  */
-export async function crdSteps(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
+async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
   const crd = await definition(api, signal);
   if (crd?.spec?.conversion?.strategy !== 'Webhook') return [];
   const isOldStored = crd.status?.storedVersions?.includes('v1alpha1') === true;
@@ -48,13 +50,7 @@ export async function crdSteps(api: KubeApi, signal: AbortSignal | undefined): P
   return isOldStored ? [store, convert] : [convert];
 }
 
-/** @throws the errors of `api.request` */
-export async function mirrorsOf(
-  api: KubeApi,
-  view: View,
-  config: ReadingConfig,
-  signal: AbortSignal | undefined,
-): Promise<Found> {
+async function find({ api, config, objects, namespaces, signal }: MigrationContext): Promise<Found> {
   const findings: Finding[] = [];
   const patterns = new PatternCache(config.mirrors.regexMode);
   let rules = 0;
@@ -64,7 +60,7 @@ export async function mirrorsOf(
       `${SECRET_MIRRORS.groupPath}/${SECRET_MIRRORS.plural}`,
       (item) => {
         rules += 1;
-        findings.push(...findingsOn(item, patterns, view.namespaces));
+        findings.push(...findingsOn(item, patterns, namespaces));
       },
       { signal },
     );
@@ -72,10 +68,10 @@ export async function mirrorsOf(
     if (!isNotFound(error)) throw error;
   }
   let copies = 0;
-  for (const [key, { annotations }] of view.objects) {
+  for (const [key, { annotations }] of objects) {
     if (MIRROR_ANNOTATIONS.ownedBy in annotations && parseResourceKey(key).kind === 'Secret') copies += 1;
   }
-  return { rules, copies, findings, changes: [], steps: [] };
+  return { rules, copies, findings, changes: [] };
 }
 
 function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {

@@ -1,0 +1,33 @@
+/** The programs that the replicator can go on for. The annotations of olli-ai/k8s-replicator are its own. */
+import type { Found, MigrationContext, ProgramReader } from '../common/migration.ts';
+import { annotationNames, isAnnotated } from './annotations.ts';
+import { configSyncer } from './foreign/config-syncer.ts';
+import { kubernetesReplicator } from './foreign/kubernetes-replicator.ts';
+import { reflector } from './foreign/reflector.ts';
+
+const k8sReplicator: ProgramReader = {
+  program: 'k8s-replicator',
+  image: /^k8s-replicator$/,
+  mustBeStopped: false,
+  find: (context) => Promise.resolve(found(context)),
+};
+
+export const REPLICATOR_PROGRAMS: readonly ProgramReader[] = [
+  k8sReplicator,
+  reflector,
+  kubernetesReplicator,
+  configSyncer,
+];
+
+/** What differs is in the decisions on the copies, which the report has for all programs. */
+function found({ objects, config }: MigrationContext): Found {
+  const names = annotationNames(config.replicator.annotationsPrefix);
+  let rules = 0;
+  let copies = 0;
+  for (const { annotations } of objects.values()) {
+    if (!isAnnotated(names, annotations)) continue;
+    if (names.by in annotations) copies += 1;
+    else rules += 1;
+  }
+  return { rules, copies, findings: [], changes: [] };
+}
