@@ -1,5 +1,5 @@
 /** The requests of one user to the API server, from its audit log. */
-import { GrownLines } from './grown-lines.ts';
+import { GrownLines } from '../support/grown-lines.ts';
 
 /** Requests by `verb resource[/subresource]`. */
 export type RequestCounts = ReadonlyMap<string, number>;

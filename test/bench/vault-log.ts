@@ -2,7 +2,7 @@
  * The calls of one identity to Vault, from the audit log: each call at the time of its response. The log has paths in clear text, and values only
  * as HMACs.
  */
-import { GrownLines } from './grown-lines.ts';
+import { GrownLines } from '../support/grown-lines.ts';
 
 export interface VaultCall {
   /** Wall clock, ms. */

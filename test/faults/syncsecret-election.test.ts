@@ -62,12 +62,12 @@ const isWork = (entry: AuditEntry): boolean => isWrite(entry) && entry.resource 
 
 it('after kill -9 of both leaders the other replicas take over, and write once what is new', async () => {
   for (const one of standbys) assert.equal((await one.metric('keyferry_writes_total')) ?? 0, 0);
-  const later = await scene.requests(tenant).fromNow();
+  const later = scene.requests(tenant).fromNow();
   await Promise.all(leaders.map((one) => one.kill9()));
   await scene.change(scene.tenantApi, object, { a: 'second' });
   await lead(standbys);
   await arrives({ a: 'second' });
-  const writes = (await later()).filter((entry) => isWork(entry) && entry.resource !== 'syncsecrets/status');
+  const writes = later().filter((entry) => isWork(entry) && entry.resource !== 'syncsecrets/status');
   const { copy, secret } = await scene.arrived(tenant, object, { a: 'second' });
   const expected = [copy, secret].map(
     ({ metadata: { namespace, name } }, index) => `patch ${['syncsecrets', 'secrets'][index]} ${namespace}/${name}`,
@@ -104,13 +104,15 @@ it('leaders that were suspended with waiting writes until others took over write
   await scene.phase(made, 'Synced');
   await scene.phase(direct, 'Synced', { api: scene.managementApi });
 
-  const later = await scene.requests(tenant).fromNow();
+  const later = scene.requests(tenant).fromNow();
   for (const one of leaders) one.resume();
   for (const one of leaders) {
     assert.equal((await one.ended()).code, 1, one.output);
     assert.match(one.output, /lost leadership/);
   }
-  const late = (await later()).filter(isWork).map((entry) => `${lineOf(entry)}: ${entry.code}`);
+  const late = later()
+    .filter(isWork)
+    .map((entry) => `${lineOf(entry)}: ${entry.code}`);
   assert.deepEqual(late, [], `no write after the Lease was lost\n${scene.tail()}`);
   await scene.arrived(tenant, object, { a: 'third' });
 });

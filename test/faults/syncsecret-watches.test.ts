@@ -43,7 +43,7 @@ after(() => scene.close());
 
 /** Changes, makes and deletes one each while `fault` is in force, and checks the result after `end`. */
 async function survives(fault: () => void, end: () => Promise<unknown>): Promise<void> {
-  const later = await scene.requests(tenant).fromNow();
+  const later = scene.requests(tenant).fromNow();
   fault();
   await scene.managementApi.delete(secretPath(tenant.namespace, chain.secret.metadata.name));
   const made = await scene.create(NAMESPACE, 'two', { a: 'new' });
@@ -61,7 +61,7 @@ async function survives(fault: () => void, end: () => Promise<unknown>): Promise
   await scene.gone(scene.tenantApi, object);
   await scene.gone(scene.managementApi, deleted.copy, deleted.secret);
   const counts = new Map<string, number>();
-  for (const entry of await later()) {
+  for (const entry of later()) {
     const isContent = entry.verb === 'create' || entry.verb === 'delete';
     if (isContent && isWrite(entry) && entry.code < 300)
       counts.set(lineOf(entry), (counts.get(lineOf(entry)) ?? 0) + 1);

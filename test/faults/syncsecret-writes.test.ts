@@ -163,7 +163,7 @@ async function live(index: number, arm: (program: Program, step: Step) => () => 
   };
   for (const stage of ['made', 'changed', 'deleted'] as const) {
     phases.length = 0;
-    const later = await scene.requests(tenant).fromNow();
+    const later = scene.requests(tenant).fromNow();
     const steps = STEPS[stage];
     const faults = (['ccm', 'manager'] as const).flatMap((program) => {
       const step = steps[program][index];
@@ -177,7 +177,7 @@ async function live(index: number, arm: (program: Program, step: Step) => () => 
     assert.equal(secrets.length, stage === 'deleted' ? 0 : 1, 'one Secret, and no other one');
 
     const counts: Record<string, number> = {};
-    for (const entry of await later()) {
+    for (const entry of later()) {
       if (!isSuccessfulWrite(entry) || entry.code >= 300) continue;
       counts[lineOf(entry)] = (counts[lineOf(entry)] ?? 0) + 1;
     }

@@ -1,7 +1,6 @@
 /** The audit log of a control plane that was started with the option `audit`. */
-import { readFile } from 'node:fs/promises';
-
 import type { ControlPlane } from '../servers/control-plane.ts';
+import { GrownLines } from './grown-lines.ts';
 
 export interface AuditEntry {
   readonly user: string;
@@ -32,20 +31,29 @@ interface Line {
   readonly requestURI: string;
 }
 
-/**
- * All requests of this user, in the order of their beginning; a watch counts once. The server writes a request down before it sends the
- * answer.
- */
-export async function readAuditLog(plane: ControlPlane, user: string): Promise<AuditEntry[]> {
-  const text = await readFile(plane.auditLogPath, 'utf8');
-  const entries = new Map<string, AuditEntry>();
-  // The last line may be incomplete.
-  for (const line of text.slice(0, text.lastIndexOf('\n') + 1).split('\n')) {
-    if (!line.includes(`"username":"${user}"`)) continue;
+/** The requests of one user that were read so far, by their ids. */
+class UserRequests {
+  readonly #user: string;
+  readonly #lines: GrownLines;
+  readonly #entries = new Map<string, AuditEntry>();
+
+  constructor(plane: ControlPlane, user: string) {
+    this.#user = user;
+    this.#lines = new GrownLines(plane.auditLogPath);
+  }
+
+  read(): AuditEntry[] {
+    for (const line of this.#lines.read()) this.#take(line);
+    return [...this.#entries.values()];
+  }
+
+  #take(line: string): void {
+    // Most lines belong to other users. This test is cheaper than parsing them.
+    if (!line.includes(`"username":"${this.#user}"`)) return;
     const { auditID, verb, objectRef = {}, responseStatus, requestURI, ...parsed } = JSON.parse(line) as Line;
-    if (parsed.user?.username !== user) continue;
-    entries.set(auditID, {
-      user,
+    if (parsed.user?.username !== this.#user) return;
+    this.#entries.set(auditID, {
+      user: this.#user,
       verb,
       resource: [objectRef.resource, objectRef.subresource].filter((part) => part !== undefined).join('/'),
       namespace: objectRef.namespace ?? '',
@@ -54,5 +62,19 @@ export async function readAuditLog(plane: ControlPlane, user: string): Promise<A
       uri: requestURI,
     });
   }
-  return [...entries.values()];
+}
+
+/** A test that waits reads the log many times, and the log has megabytes: each read goes on where the last one ended. */
+const requestsOf = new WeakMap<ControlPlane, Map<string, UserRequests>>();
+
+/**
+ * All requests of this user, in the order of their beginning; a watch counts once. The server writes a request down before it sends the
+ * answer.
+ */
+export function readAuditLog(plane: ControlPlane, user: string): AuditEntry[] {
+  const users = requestsOf.get(plane) ?? new Map<string, UserRequests>();
+  requestsOf.set(plane, users);
+  const requests = users.get(user) ?? new UserRequests(plane, user);
+  users.set(user, requests);
+  return requests.read();
 }

@@ -1,11 +1,14 @@
 /** A log with one JSON object on each line, such as the audit logs of API servers and of Vault. */
-import { readFileSync } from 'node:fs';
-
 import type { Json } from './api.ts';
+import { GrownLines } from './grown-lines.ts';
+
+/** The lines of each file that were read so far. A test that waits reads its log many times. */
+const logs = new Map<string, { readonly lines: GrownLines; readonly objects: Json[] }>();
 
 /** The complete lines. The server may be writing the last one. */
-export function readJsonLines(file: string): Json[] {
-  const text = readFileSync(file, 'utf8');
-  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
-  return lines.filter((line) => line !== '').map((line): Json => JSON.parse(line));
+export function readJsonLines(file: string): readonly Json[] {
+  const log = logs.get(file) ?? { lines: new GrownLines(file), objects: [] };
+  logs.set(file, log);
+  for (const line of log.lines.read()) log.objects.push(JSON.parse(line));
+  return log.objects;
 }

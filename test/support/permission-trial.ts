@@ -137,12 +137,12 @@ class Missing {
 
   /** Waits until the server has refused the call: for a failure that is logged only once a minute. */
   async isRefused(): Promise<void> {
-    await waitFor(async () => (await this.#refused()).length > 0, { message: `${this.#call} to be refused` });
+    await waitFor(() => this.#refused().length > 0, { message: `${this.#call} to be refused` });
   }
 
   /** Gives the permission back, and checks that the program goes on and has asked a few times only. */
   async giveBack(): Promise<void> {
-    const refused = await this.#refused();
+    const refused = this.#refused();
     await this.restore();
     assert.ok(refused.length > 0, `${this.#call} was not needed`);
     assert.ok(refused.length <= MOST_REFUSALS, `${this.#call} was refused ${refused.length} times`);
@@ -156,9 +156,9 @@ class Missing {
     return next;
   }
 
-  async #refused(): Promise<AuditEntry[]> {
+  #refused(): AuditEntry[] {
     const { plane, user } = this.#role;
-    const requests = await readAuditLog(plane, user);
+    const requests = readAuditLog(plane, user);
     return requests.filter(({ code, resource, verb }) => code === 403 && `${resource} ${verb}` === this.#call);
   }
 }

@@ -10,6 +10,9 @@ export const PATIENCE_MS = 60_000;
 /** The maximum factor by which a busy machine prolongs a wait. */
 const LONGEST_STRETCH = 4;
 
+/** Pause between two looks of `staysTrue`, most of which are requests. Most effects that it watches for last. */
+const STAYS_INTERVAL_MS = 50;
+
 export interface WaitOptions {
   /** Default `PATIENCE_MS`. */
   readonly timeoutMs?: number;
@@ -55,7 +58,11 @@ export async function waitFor<T>(
  * Waits until `look` has returned the same value for `quietMs`, which is longer on a busy machine.
  * @throws Error if that does not happen within `PATIENCE_MS`
  */
-export async function waitForStable(look: () => Promise<string>, quietMs: number, message: string): Promise<void> {
+export async function waitForStable(
+  look: () => string | Promise<string>,
+  quietMs: number,
+  message: string,
+): Promise<void> {
   using yardstick = new Yardstick();
   let seen: string | undefined;
   let since = performance.now();
@@ -80,8 +87,10 @@ export async function staysTrue(
 ): Promise<void> {
   using yardstick = new Yardstick();
   const from = performance.now();
-  do {
+  for (;;) {
+    const isLast = performance.now() > from + durationMs * Math.min(yardstick.stretch, LONGEST_STRETCH);
     if (!(await condition())) throw new Error(`${message}: no longer true`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  } while (performance.now() < from + durationMs * Math.min(yardstick.stretch, LONGEST_STRETCH));
+    if (isLast) return;
+    await new Promise((resolve) => setTimeout(resolve, STAYS_INTERVAL_MS));
+  }
 }

@@ -247,7 +247,7 @@ describe('a release', () => {
     });
     await operator.ready();
     await story();
-    const refused = (await readAuditLog(plane, user)).filter(({ code }) => code === 403);
+    const refused = readAuditLog(plane, user).filter(({ code }) => code === 403);
     assert.deepEqual(refused, []);
   });
 

@@ -62,7 +62,7 @@ describe('deploy/rbac.yaml', () => {
     } finally {
       await operator.stop();
     }
-    const { used, refused } = await requests();
+    const { used, refused } = requests();
     assert.deepEqual(refused, []);
     const granted = callsOf(rights);
     assert.deepEqual(
@@ -123,8 +123,8 @@ describe('deploy/rbac.yaml', () => {
   }
 
   /** The calls of the test's user as `resource verb`, and the refused ones. */
-  async function requests(): Promise<{ used: ReadonlySet<string>; refused: readonly string[] }> {
-    const requests = (await readAuditLog(plane, USER)).filter(({ resource }) => resource !== '');
+  function requests(): { used: ReadonlySet<string>; refused: readonly string[] } {
+    const requests = readAuditLog(plane, USER).filter(({ resource }) => resource !== '');
     return {
       used: new Set(requests.map(({ resource, verb }) => `${resource} ${verb}`)),
       refused: requests.filter(({ code }) => code === 403).map(({ verb, uri }) => `${verb} ${uri}`),

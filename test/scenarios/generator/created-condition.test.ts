@@ -34,8 +34,8 @@ async function setCreated(name: string): Promise<void> {
 }
 
 /** How often the API server found the status of ESO, which uses the account of the test, not valid. */
-async function refusals(name: string): Promise<number> {
-  const requests = await readAuditLog(scene.plane, 'admin');
+function refusals(name: string): number {
+  const requests = readAuditLog(scene.plane, 'admin');
   return requests.filter((one) => one.resource === 'externalsecrets/status' && one.name === name && one.code === 422)
     .length;
 }
@@ -53,7 +53,7 @@ it('ESO is frozen by a condition Created, and works when Keyferry has removed it
   await scene.vault.request('POST', `secret/data/app/${name}`, { data: { password: 'by hand' } });
   await scene.api.patch(scene.path(name), { metadata: { annotations: { 'force-sync': 'now' } } });
   await waitFor(async () => (await secret(name)) !== undefined, { message: 'the Secret of ESO' });
-  await waitFor(async () => (await refusals(name)) > 0, { message: 'a status of ESO to be refused' });
+  await waitFor(() => refusals(name) > 0, { message: 'a status of ESO to be refused' });
   assert.equal((await scene.condition(name)).status, 'False');
 
   await scene.start();

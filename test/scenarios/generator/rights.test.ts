@@ -85,7 +85,7 @@ it('the manifests grant these permissions and no other', () => {
 
 it('with these permissions a value is made, and nothing is refused', async () => {
   await makes('story');
-  const requests = await readAuditLog(scene.plane, USER);
+  const requests = readAuditLog(scene.plane, USER);
   const refused = requests.filter(({ code }) => code === 403);
   assert.deepEqual(refused, []);
   const granted = callsOf([FILE, CREDENTIALS_FILE].flatMap((file) => Object.values(rolesIn(manifest(file))).flat()));

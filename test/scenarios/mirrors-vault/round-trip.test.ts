@@ -54,7 +54,7 @@ describe('a copy from Secret to Vault to Secret', () => {
     Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
 
   function audit(): AuditLine[] {
-    const lines: AuditLine[] = readJsonLines(scene.vault.auditLogPath);
+    const lines: readonly AuditLine[] = readJsonLines(scene.vault.auditLogPath);
     return lines.filter(({ type }) => type === 'response');
   }
   const count = (lines: readonly AuditLine[], operation: RegExp, path: RegExp): number =>

@@ -29,7 +29,7 @@ it('changes nothing in the tenant’s cluster but phase and a clipped condition'
   const copy = await waitFor(() => scene.findCopy(victim, object));
   await scene.phase(object, 'Pending');
   const before = await scene.tenantApi.get(syncSecretPath('default', 'mine'));
-  const requests = (await readAuditLog(tenantPlane, ccmUser)).length;
+  const requests = readAuditLog(tenantPlane, ccmUser).length;
   const path = syncSecretPath(victim.namespace, copy.metadata.name);
   const report = async (status: object): Promise<void> => {
     await admin.patch(`${path}/status`, { status });
@@ -95,7 +95,7 @@ it('changes nothing in the tenant’s cluster but phase and a clipped condition'
   assert.deepEqual(new Set(names), new Set(['mine', 'other']));
   // Events, and the lines of the audit log, come after the objects have changed.
   await scene.requests(victim).settled();
-  const writes = (await readAuditLog(tenantPlane, ccmUser))
+  const writes = readAuditLog(tenantPlane, ccmUser)
     .slice(requests)
     .filter(({ verb }) => !['get', 'list', 'watch'].includes(verb))
     .map(({ verb, resource, name }) => (resource === 'events' ? 'create events' : `${verb} ${resource} ${name}`));

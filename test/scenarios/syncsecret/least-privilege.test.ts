@@ -82,8 +82,8 @@ async function orphanedSecret(stop: () => Promise<unknown>): Promise<Json> {
   return secret;
 }
 
-async function requestsOf(plane: ControlPlane, user: string): Promise<AuditEntry[]> {
-  return (await readAuditLog(plane, user)).filter(({ resource }) => resource !== '');
+function requestsOf(plane: ControlPlane, user: string): AuditEntry[] {
+  return readAuditLog(plane, user).filter(({ resource }) => resource !== '');
 }
 
 /**
@@ -128,12 +128,12 @@ it('CCM and manager need these permissions, and the CCM requests no Secrets in e
   const secret = await orphanedSecret(() => manager.stop());
   await scene.manager({ args: MANAGER_ELECTION });
   await scene.gone(scene.managementApi, secret);
-  const atHome = await requestsOf(tenantPlane, ccmUser);
-  const away = await requestsOf(managementPlane, tenant.user);
+  const atHome = requestsOf(tenantPlane, ccmUser);
+  const away = requestsOf(managementPlane, tenant.user);
   for (const { resource, verb, uri } of [...atHome, ...away]) assert.notEqual(resource, 'secrets', `${verb} ${uri}`);
   await assertExact(atHome, 'rbac-syncsecret-ccm.yaml');
   await assertExact(away, 'rbac-syncsecret-tenant.yaml');
-  await assertExact(await requestsOf(managementPlane, managerUser), 'rbac-syncsecret-manager.yaml');
+  await assertExact(requestsOf(managementPlane, managerUser), 'rbac-syncsecret-manager.yaml');
 });
 
 it('the secret synchronizer needs its additional permissions', async () => {
@@ -153,6 +153,6 @@ it('the secret synchronizer needs its additional permissions', async () => {
   await scene.tenantApi.delete(secretPath('default', 'offered'));
   await scene.gone(scene.tenantApi, secret, made);
   await scene.gone(scene.managementApi, copy);
-  const requests = await requestsOf(tenantPlane, ccmUser);
+  const requests = requestsOf(tenantPlane, ccmUser);
   await assertExact(requests, 'rbac-syncsecret-synchronizer.yaml', 'rbac-syncsecret-ccm.yaml');
 });

@@ -225,7 +225,7 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
       await start(kind);
       await introduce();
       const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
-      const later = await requests().fromNow();
+      const later = requests().fromNow();
       await using history = await History.begin();
       const labels = { labels: { 'kubelb.k8c.io/managed-by': 'kubelb' } };
       await Promise.all(names.map(async (name) => await syncSecret(APP, name, { metadata: labels })));
@@ -239,13 +239,15 @@ for (const [title, kind] of Object.entries({ 'in one process': both, 'in two pro
         assert.equal(object.metadata.annotations['keyferry.dev/propagated'], AWAY);
       }
       if (kind === ccmAndManager) {
-        const entries = await later();
+        const entries = later();
         assert.deepEqual(writersOf(entries, 'syncsecrets', APP), [CCM]);
         assert.deepEqual(writersOf(entries, 'syncsecrets/status', APP), [CCM]);
         assert.deepEqual(writersOf(entries, 'syncsecrets/status', AWAY), [MANAGER]);
         assert.deepEqual(writersOf(entries, 'secrets', AWAY), [MANAGER]);
       }
-      const conflicts = (await later()).filter(({ code }) => code === 409).map(lineOf);
+      const conflicts = later()
+        .filter(({ code }) => code === 409)
+        .map(lineOf);
       assert.deepEqual(conflicts, [], 'the roles do not write the same objects');
       await requests().assertNone(async () => {
         await stop('kill9');

@@ -145,7 +145,7 @@ describe('on real clusters', () => {
       contentType: 'application/merge-patch+json',
     });
     assert.equal(status.status, 403, 'the status of a copy is written by the manager alone');
-    const secrets = (await readAuditLog(scene.clusters.managementPlane, tenant.user)).filter(
+    const secrets = readAuditLog(scene.clusters.managementPlane, tenant.user).filter(
       ({ resource }) => resource === 'secrets',
     );
     assert.deepEqual(

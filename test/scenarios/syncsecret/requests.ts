@@ -28,29 +28,29 @@ export class Requests {
     this.#details = details;
   }
 
-  async #all(): Promise<readonly AuditEntry[][]> {
-    return await Promise.all(this.#users.map(async ([plane, user]) => await readAuditLog(plane, user)));
+  #all(): readonly AuditEntry[][] {
+    return this.#users.map(([plane, user]) => readAuditLog(plane, user));
   }
 
   /** Remembers what was requested so far. @returns the later requests */
-  async fromNow(): Promise<() => Promise<AuditEntry[]>> {
-    const counts = (await this.#all()).map(({ length }) => length);
-    return async () => (await this.#all()).flatMap((entries, index) => entries.slice(counts[index]));
+  fromNow(): () => AuditEntry[] {
+    const counts = this.#all().map(({ length }) => length);
+    return () => this.#all().flatMap((entries, index) => entries.slice(counts[index]));
   }
 
   /** Waits until the programs send nothing more. */
   async settled(): Promise<void> {
-    const later = await this.fromNow();
-    await waitForStable(async () => String((await later()).length), QUIET_MS, 'the programs to have no more requests');
+    const later = this.fromNow();
+    await waitForStable(() => String(later().length), QUIET_MS, 'the programs to have no more requests');
   }
 
   /** Checks that the programs neither write, nor read an object, during `action` and some time after it. */
   async assertNone(action: () => Promise<unknown>): Promise<void> {
-    const later = await this.fromNow();
+    const later = this.fromNow();
     await action();
     let work: string[] = [];
-    const isIdle = async (): Promise<boolean> => {
-      work = (await later()).filter(isWork).map(lineOf);
+    const isIdle = (): boolean => {
+      work = later().filter(isWork).map(lineOf);
       return work.length === 0;
     };
     try {

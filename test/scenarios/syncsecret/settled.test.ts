@@ -165,7 +165,7 @@ describe('the writes for one SyncSecret', () => {
     };
 
     const requests = scene.requests(tenant);
-    const later = await requests.fromNow();
+    const later = requests.fromNow();
     const object = await scene.create('counted', 'one', VALUES);
     const { copy, secret } = await scene.arrived(tenant, object, VALUES);
     await scene.phase(object, 'Synced');
@@ -180,16 +180,16 @@ describe('the writes for one SyncSecret', () => {
       `create secrets ${tenant.namespace}/${secret.metadata.name}`,
       `patch syncsecrets/status ${tenant.namespace}/${copy.metadata.name}`,
     ];
-    assert.deepEqual(writesOf(await later(), ...names).toSorted(), expected.toSorted());
+    assert.deepEqual(writesOf(later(), ...names).toSorted(), expected.toSorted());
 
-    const changed = await requests.fromNow();
+    const changed = requests.fromNow();
     const from = seen.length;
     await scene.change(scene.tenantApi, object, { a: 'three' });
     await scene.arrived(tenant, object, { a: 'three' });
     await scene.phase(object, 'Synced');
     await requests.settled();
     assert.deepEqual(
-      writesOf(await changed(), ...names).toSorted(),
+      writesOf(changed(), ...names).toSorted(),
       [
         ...statusWrites(from),
         `patch syncsecrets ${tenant.namespace}/${copy.metadata.name}`,

@@ -446,14 +446,14 @@ describe('a SyncSecret that somebody changes', () => {
 
 describe('the Secrets of a tenant', () => {
   /** The requests of the CCM for Secrets in its own cluster since `count`. */
-  const requestsForSecrets = async (): Promise<readonly { uri: string; name: string; verb: string }[]> => {
+  const requestsForSecrets = (): readonly { uri: string; name: string; verb: string }[] => {
     const { tenantPlane, ccmUser } = scene.clusters;
-    return (await readAuditLog(tenantPlane, ccmUser)).filter(({ resource }) => resource.startsWith('secrets'));
+    return readAuditLog(tenantPlane, ccmUser).filter(({ resource }) => resource.startsWith('secrets'));
   };
 
   it('that have no label are never read', async () => {
     const { tenant } = await running();
-    const from = (await requestsForSecrets()).length;
+    const from = requestsForSecrets().length;
     const other = await secret('other', {}, {});
     await secret('labelled');
     const { made } = await arrived(tenant, 'labelled');
@@ -461,7 +461,7 @@ describe('the Secrets of a tenant', () => {
     await scene.create('default', 'other', VALUES);
     await scene.tenantApi.delete(secretPath('default', 'labelled'));
     await scene.gone(scene.tenantApi, made);
-    const requests = (await requestsForSecrets()).slice(from);
+    const requests = requestsForSecrets().slice(from);
     const others = requests.filter(
       ({ uri, name }) =>
         name !== 'labelled' && !/labelSelector=kubelb\.k8c\.io(%2F|\/)managed-by(%3D|=)kubelb/.test(uri),
@@ -471,7 +471,7 @@ describe('the Secrets of a tenant', () => {
 
   it('are not requested at all without the flag', async () => {
     const tenant = await scene.tenant();
-    const from = (await requestsForSecrets()).length;
+    const from = requestsForSecrets().length;
     await Promise.all([scene.ccm(tenant), scene.manager()]);
     await secret('labelled');
     const object = await scene.create('default', 'one', VALUES);
@@ -480,7 +480,7 @@ describe('the Secrets of a tenant', () => {
     assert.equal(await find('labelled'), undefined);
     await scene.tenantApi.delete(pathOf(object));
     await scene.gone(scene.tenantApi, object);
-    assert.deepEqual((await requestsForSecrets()).slice(from), []);
+    assert.deepEqual(requestsForSecrets().slice(from), []);
   });
 });
 

@@ -1,10 +1,12 @@
 /** The lines added to a file since the last read: an audit log that a server is writing. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
 
 const CHUNK_BYTES = 1024 * 1024;
 
 export class GrownLines {
   readonly #file: string;
+  readonly #decoder = new StringDecoder('utf8');
   #offset = 0;
   /** The beginning of a line whose end has not been written yet. */
   #rest = '';
@@ -13,16 +15,16 @@ export class GrownLines {
     this.#file = file;
   }
 
-  /** Complete lines, in order. The log is read as ASCII. @throws if the file cannot be read */
+  /** Complete lines, in order. @throws if the file cannot be read */
   *read(): Generator<string, void, undefined> {
     const descriptor = openSync(this.#file, 'r');
     try {
       const { size } = fstatSync(descriptor);
-      const chunk = Buffer.alloc(CHUNK_BYTES);
+      const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, size - this.#offset));
       while (this.#offset < size) {
         const count = readSync(descriptor, chunk, 0, chunk.length, this.#offset);
         this.#offset += count;
-        const lines = (this.#rest + chunk.toString('latin1', 0, count)).split('\n');
+        const lines = (this.#rest + this.#decoder.write(chunk.subarray(0, count))).split('\n');
         this.#rest = lines.pop() ?? '';
         yield* lines;
       }
