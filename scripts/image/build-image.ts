@@ -1,15 +1,18 @@
 /** All steps from the inputs to the files of the image. */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
+import type { BundledPackage } from '../bundled-packages.ts';
+import { imageLabels, type ImageSource } from './config.ts';
 import { imageInputs } from './inputs.ts';
 import type { Architecture } from './inputs.ts';
 import { addImage, writeDockerArchive, writeIndex } from './oci.ts';
+import { imageSbom } from './sbom.ts';
 import { makeTrees } from './trees.ts';
 
 /**
- * Replaces `folder` by the layout `oci` and the archives for `docker load`.
+ * Replaces `folder` by the layout `oci`, the archives for `docker load` and the SBOMs.
  * @param bundle - path of `dist/keyferry.cjs`
  * @returns the paths of the archives
  */
@@ -17,19 +20,14 @@ export function buildImage(
   architectures: readonly Architecture[],
   bundle: string,
   folder: string,
-  version: string,
+  source: ImageSource,
 ): string[] {
+  const { version } = source;
   const layout = path.join(folder, 'oci');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(layout, { recursive: true });
-  const labels = {
-    'org.opencontainers.image.title': 'keyferry',
-    'org.opencontainers.image.description':
-      'Copies Secrets and ConfigMaps between namespaces and clusters, and Secrets to and from Vault',
-    'org.opencontainers.image.version': version,
-    'org.opencontainers.image.licenses': 'Apache-2.0',
-    'org.opencontainers.image.source': 'https://github.com/keyferry/keyferry',
-  };
+  const labels = imageLabels(source);
+  const bundled = readFileSync(path.join(path.dirname(bundle), 'bundled-packages.json'), 'utf8');
   const temporary = mkdtempSync(path.join(tmpdir(), 'keyferry-image-'));
   try {
     const images = architectures.map((architecture) => {
@@ -45,9 +43,12 @@ export function buildImage(
       labels,
     );
     return images.map(({ architecture, image }) => {
-      const file = path.join(folder, `keyferry-${version}-${architecture}.tar`);
-      writeDockerArchive(layout, image, file);
-      return file;
+      const name = `keyferry-${version}-${architecture}`;
+      const sbom = imageSbom(architecture, source, JSON.parse(bundled) as BundledPackage[]);
+      writeFileSync(path.join(folder, `${name}.cdx.json`), `${JSON.stringify(sbom, null, 2)}\n`);
+      const archive = path.join(folder, `${name}.tar`);
+      writeDockerArchive(layout, image, archive);
+      return archive;
     });
   } finally {
     rmSync(temporary, { recursive: true });

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import path from 'node:path';
 
 import { cacheFolder } from '../../test/servers/ensure.ts';
+import { DebianArchive, type DebianPin } from './debian.ts';
 import pinned from './debian-packages.json' with { type: 'json' };
 import { execute } from './execute.ts';
 
@@ -33,7 +34,7 @@ export function imageInputs(architecture: Architecture): ImageInputs {
 
 /** True if `imageInputs` needs no network. */
 export function areInputsCached(architecture: Architecture): boolean {
-  const files = [...Object.values(pinned.packages[architecture]).map(debFile), nodePin(architecture).file];
+  const files = [...Object.values<DebianPin>(pinned.packages[architecture]).map(debFile), nodePin(architecture).file];
   return files.every((file) => existsSync(path.join(inputsFolder(), file)));
 }
 
@@ -42,32 +43,16 @@ function inputsFolder(): string {
 }
 
 /** Name of a package in the cache. */
-function debFile({ sha256 }: { readonly sha256: string }): string {
+function debFile({ sha256 }: DebianPin): string {
   return `${sha256}.deb`;
 }
 
 function debianPackages(architecture: Architecture, folder: string): Map<string, string> {
-  const wanted = Object.entries(pinned.packages[architecture]);
+  const wanted = Object.entries<DebianPin>(pinned.packages[architecture]);
   const cached = wanted.map(([name, pin]) => [name, path.join(folder, debFile(pin))] as const);
   if (cached.some(([, file]) => !existsSync(file))) {
     withTemporary(folder, (temporary) => {
-      // Lists of its own: the machine may have another architecture, and its lists belong to root.
-      mkdirSync(path.join(temporary, 'lists/partial'), { recursive: true });
-      const options = {
-        'APT::Architecture': architecture,
-        'APT::Architectures': architecture,
-        'APT::Sandbox::User': 'root',
-        'Dir::State::lists': path.join(temporary, 'lists'),
-        'Dir::State::status': '/dev/null',
-        'Dir::Cache': temporary,
-      };
-      const flags = ['-qq', ...Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`])];
-      execute('apt-get', [...flags, 'update'], temporary);
-      execute(
-        'apt-get',
-        [...flags, 'download', ...wanted.map(([name, { version }]) => `${name}=${version}`)],
-        temporary,
-      );
+      new DebianArchive(architecture, temporary).download(wanted);
       const found = new Map(
         readdirSync(temporary)
           .filter((file) => file.endsWith('.deb'))
@@ -84,7 +69,8 @@ function debianPackages(architecture: Architecture, folder: string): Map<string,
   return new Map(cached);
 }
 
-interface NodePin {
+/** The npm package that holds Node for one architecture. */
+export interface NodePin {
   readonly name: string;
   readonly version: string;
   /** `sha512-` and the digest in base64. */
@@ -93,7 +79,8 @@ interface NodePin {
   readonly file: string;
 }
 
-function nodePin(architecture: Architecture): NodePin {
+/** @throws Error if `package-lock.json` pins none */
+export function nodePin(architecture: Architecture): NodePin {
   const name = `node-linux-${architecture === 'amd64' ? 'x64' : 'arm64'}`;
   const lock = JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { version: string; integrity: string } | undefined>;

@@ -7,9 +7,9 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, wri
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 
+import { RUNTIME } from './config.ts';
 import { execute } from './execute.ts';
 import type { Architecture } from './inputs.ts';
-import { ENTRY_POINT, USER_ID } from './trees.ts';
 
 /** A blob of the layout and what it is. */
 interface Descriptor {
@@ -53,10 +53,7 @@ export function addImage(
     architecture,
     os: 'linux',
     config: {
-      User: `${USER_ID}:${USER_ID}`,
-      Env: ['PATH=/usr/local/bin', 'HOME=/home/nonroot', 'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt'],
-      Entrypoint: [ENTRY_POINT],
-      WorkingDir: '/home/nonroot',
+      ...RUNTIME,
       Labels: labels,
     },
     rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },

@@ -1,7 +1,7 @@
 /** The container image, unpacked and started as its user with chroot, without a container engine. */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { copyFile, chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 
 import { readCrds } from '../../../scripts/crd/read-crds.ts';
 import { buildImage } from '../../../scripts/image/build-image.ts';
+import { imageLabels, RUNTIME, USER_ID } from '../../../scripts/image/config.ts';
 import { areInputsCached } from '../../../scripts/image/inputs.ts';
-import { USER_ID } from '../../../scripts/image/trees.ts';
 import { startControlPlane } from '../../servers/control-plane.ts';
 import type { ControlPlane } from '../../servers/control-plane.ts';
 import { freePort } from '../../servers/ports.ts';
@@ -22,6 +22,7 @@ import { waitFor } from '../../support/wait-for.ts';
 /** Only for finding `chroot`: the image gets nothing else of this environment. */
 const PATH = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const SOURCE = { version: '0.0.0', revision: '0123456789abcdef0123456789abcdef01234567' };
 const skip =
   process.getuid?.() !== 0
     ? 'chroot needs root'
@@ -32,14 +33,17 @@ describe('the container image', { skip }, () => {
   let root: string;
   let archive: string;
   let plane: ControlPlane;
+  /** Of the image. */
+  let config: { config: object };
 
   before(async () => {
     folder = await Reaper.shared().temporaryFolder('keyferry-image-');
-    [archive = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'first'), '0.0.0');
+    [archive = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'first'), SOURCE);
     root = path.join(folder, 'root');
     mkdirSync(root);
     const content = await promisify(execFile)('tar', ['-xOf', archive, 'manifest.json']);
-    const [{ Layers }] = JSON.parse(content.stdout) as [{ Layers: string[] }];
+    const [{ Config, Layers }] = JSON.parse(content.stdout) as [{ Config: string; Layers: string[] }];
+    config = JSON.parse(readFileSync(path.join(folder, 'first/oci', Config), 'utf8')) as typeof config;
     for (const layer of Layers) {
       await promisify(execFile)('tar', ['-xzpf', path.join(folder, 'first/oci', layer), '-C', root]);
     }
@@ -58,8 +62,36 @@ describe('the container image', { skip }, () => {
 
   it('has at most 60 MB, and the same bytes for the same inputs', async () => {
     assert.ok(statSync(archive).size <= 60e6);
-    const [again = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'second'), '0.0.0');
+    const [again = ''] = buildImage([architecture], await ensureBundle(), path.join(folder, 'second'), SOURCE);
     assert.ok(readFileSync(archive).equals(readFileSync(again)));
+  });
+
+  it('names its commit, and every package with its licence', () => {
+    assert.deepEqual(config.config, { ...RUNTIME, Labels: imageLabels(SOURCE) });
+    assert.equal(imageLabels(SOURCE)['org.opencontainers.image.revision'], SOURCE.revision);
+    const packages = readdirSync(path.join(root, 'var/lib/dpkg/status.d'));
+    assert.ok(packages.includes('libstdc++6'));
+    for (const name of [...packages, 'node']) {
+      assert.ok(existsSync(path.join(root, 'usr/share/doc', name, 'copyright')), name);
+    }
+    const sbom = JSON.parse(
+      readFileSync(path.join(folder, `first/keyferry-0.0.0-${architecture}.cdx.json`), 'utf8'),
+    ) as { components: { name: string }[] };
+    const bundled = ['commander', 'prom-client', 're2js', 'yaml'];
+    assert.deepEqual(
+      new Set(sbom.components.map(({ name }) => name)),
+      new Set([...packages, 'node', ...bundled]),
+      'a package in the bundle is not in the SBOM, or another one is',
+    );
+  });
+
+  it('has nothing but /tmp that its user can write', () => {
+    const writable = files(root).filter((file) => {
+      const { mode, uid, gid } = lstatSync(path.join(root, file));
+      const bits = 0o002 | (gid === USER_ID ? 0o020 : 0) | (uid === USER_ID ? 0o200 : 0);
+      return (mode & bits) !== 0;
+    });
+    assert.deepEqual(writable, ['tmp']);
   });
 
   it('starts as each original by the name of its program', async () => {
@@ -75,7 +107,15 @@ describe('the container image', { skip }, () => {
     }
   });
 
-  it('becomes ready as a user who can write only to /tmp', async () => {
+  it('becomes ready, and writes no file, not even to /tmp', async () => {
+    const state = (): Map<string, string> =>
+      new Map(
+        files(root).map((file) => {
+          const { mode, size, mtimeMs, ctimeMs } = lstatSync(path.join(root, file));
+          return [file, `${mode} ${size} ${mtimeMs} ${ctimeMs}`];
+        }),
+      );
+    const before = state();
     const address = `127.0.0.1:${await freePort()}`;
     const command = ['/usr/local/bin/keyferry', 'run', '--kubeconfig=/tmp/kubeconfig', `--status-address=${address}`];
     const child = spawn('chroot', chroot(...command), { env: PATH, stdio: 'ignore' });
@@ -88,5 +128,13 @@ describe('the container image', { skip }, () => {
     assert.equal(child.exitCode, null, 'it still runs');
     child.kill('SIGTERM');
     assert.equal(await ended, 0);
+    assert.deepEqual(state(), before);
   });
 });
+
+/** Everything below a folder, except for symbolic links, which have no permissions. */
+function files(folder: string): string[] {
+  return globSync('**', { cwd: folder, withFileTypes: true })
+    .filter((entry) => !entry.isSymbolicLink())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)));
+}

@@ -1,0 +1,23 @@
+/** The npm packages whose code is in the bundle. It hides them from scanners, which look for `node_modules`. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+import type { Metafile } from 'esbuild';
+
+export interface BundledPackage {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** @param metafile - esbuild's account of a build, with paths from the root of the checkout */
+export function bundledPackages(metafile: Metafile): BundledPackage[] {
+  const used = Object.values(metafile.outputs)
+    .flatMap(({ inputs }) => Object.entries(inputs))
+    .filter(([, { bytesInOutput }]) => bytesInOutput > 0);
+  const folders = used.flatMap(([file]) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []);
+  return [...new Set(folders)].toSorted().map((folder) => {
+    const content = readFileSync(path.join(import.meta.dirname, '..', folder, 'package.json'), 'utf8');
+    const { name, version } = JSON.parse(content) as BundledPackage;
+    return { name, version };
+  });
+}

@@ -1,0 +1,37 @@
+/** How the image starts and what it says about itself. The `Dockerfile` says the same, which a test compares. */
+
+/** The number that Kubernetes' restricted images use for `nonroot`. */
+export const USER_ID = 65532;
+export const NODE_PATH = '/usr/local/bin/node';
+export const ENTRY_POINT = '/usr/local/bin/keyferry';
+
+/** Of the `config` of the image (image-spec v1.1). */
+export const RUNTIME = {
+  User: `${USER_ID}:${USER_ID}`,
+  Env: ['PATH=/usr/local/bin', 'HOME=/home/nonroot', 'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt'],
+  Entrypoint: [ENTRY_POINT],
+  WorkingDir: '/home/nonroot',
+} as const;
+
+/** What is built. */
+export interface ImageSource {
+  readonly version: string;
+  /** The commit, if it is known. */
+  readonly revision: string | undefined;
+}
+
+/** The labels of the image, which are also annotations of its manifests. */
+export function imageLabels({ version, revision }: ImageSource): Readonly<Record<string, string>> {
+  const label = (name: string, value: string): [string, string] => [`org.opencontainers.image.${name}`, value];
+  return Object.fromEntries([
+    label('title', 'keyferry'),
+    label(
+      'description',
+      'Copies Secrets and ConfigMaps between namespaces and clusters, and Secrets to and from Vault',
+    ),
+    label('version', version),
+    ...(revision === undefined ? [] : [label('revision', revision)]),
+    label('licenses', 'Apache-2.0'),
+    label('source', 'https://github.com/keyferry/keyferry'),
+  ]);
+}

@@ -1,0 +1,72 @@
+/**
+ * Packages of Debian, with apt's own tools. They use lists and sources of their own: the machine may have another architecture or
+ * release, and its lists belong to root.
+ */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import pinned from './debian-packages.json' with { type: 'json' };
+import { execute } from './execute.ts';
+import type { Architecture } from './inputs.ts';
+
+/** A package in one architecture. */
+export interface DebianPin {
+  readonly version: string;
+  readonly sha256: string;
+}
+
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
+
+/** Debian's archive as seen from one architecture. It works in `folder`, which must be empty. */
+export class DebianArchive {
+  readonly #folder: string;
+  readonly #options: readonly string[];
+
+  /** Reads the lists. @throws Error if apt, the keyring or the network is missing */
+  constructor(architecture: Architecture, folder: string) {
+    if (!existsSync(KEYRING)) throw new Error(`${KEYRING} is missing: install debian-archive-keyring`);
+    this.#folder = folder;
+    const sources = path.join(folder, 'sources.list');
+    mkdirSync(path.join(folder, 'lists/partial'), { recursive: true });
+    writeFileSync(
+      sources,
+      [`debian ${pinned.release}`, `debian-security ${pinned.release}-security`]
+        .map((suite) => `deb [signed-by=${KEYRING}] http://deb.debian.org/${suite} main\n`)
+        .join(''),
+    );
+    const options = {
+      'APT::Architecture': architecture,
+      'APT::Architectures': architecture,
+      'APT::Sandbox::User': 'root',
+      'Dir::Etc::sourcelist': sources,
+      'Dir::Etc::sourceparts': '/dev/null',
+      'Dir::State::lists': path.join(folder, 'lists'),
+      'Dir::State::status': '/dev/null',
+      'Dir::Cache': folder,
+    };
+    this.#options = Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
+    execute('apt-get', ['-qq', ...this.#options, 'update'], folder);
+  }
+
+  /** Gets the packages into the folder. @throws Error if the archive no longer has one of these versions */
+  download(packages: readonly (readonly [name: string, pin: DebianPin])[]): void {
+    const wanted = packages.map(([name, { version }]) => `${name}=${version}`);
+    try {
+      execute('apt-get', ['-qq', ...this.#options, 'download', ...wanted], this.#folder);
+    } catch (error) {
+      const hint = 'Debian replaces packages with updates: `npm run image -- --update-pins` pins the current ones';
+      throw new Error(`${(error as Error).message}\n${hint}`, { cause: error });
+    }
+  }
+
+  /** The newest version of a package. */
+  newest(name: string): DebianPin {
+    const fields = execute('apt-cache', [...this.#options, 'show', '--no-all-versions', name], this.#folder);
+    const field = (key: string): string => {
+      const value = new RegExp(`^${key}: (\\S+)$`, 'm').exec(fields)?.[1];
+      if (value === undefined) throw new Error(`Debian's archive has no ${key} of ${name}`);
+      return value;
+    };
+    return { version: field('Version'), sha256: field('SHA256') };
+  }
+}
