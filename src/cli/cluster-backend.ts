@@ -30,6 +30,7 @@ export function clusterBackend(context: ClusterBackendContext): ClusterBackend {
   return new ClusterBackend({
     api,
     isHome,
+    served: isHome && config.kube.namespaces.length > 0 ? config.kube.namespaces : undefined,
     engine: manager.engine,
     events: manager,
     kinds,

@@ -56,7 +56,7 @@ export function base(values: CommonValues, lease: string, processInfo: ProcessIn
     healthAddress: undefined,
     leaderElect: leaderElectConfig(values, lease, processInfo),
     logLevel: values.logLevel,
-    kube: { maxConcurrentWrites: values.maxConcurrentWrites, watchIdleMs: values.watchIdleTimeout },
+    kube: { maxConcurrentWrites: values.maxConcurrentWrites, watchIdleMs: values.watchIdleTimeout, namespaces: [] },
     deletionTimeoutMs: values.deletionTimeout,
     vault: vaultConfig(initialValues(vaultFlags)),
     mirrors: mirrorsConfig(initialValues(mirrorsFlags)),

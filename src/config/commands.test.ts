@@ -68,9 +68,10 @@ describe('every command', () => {
         [['--status-address=127.0.0.1:0'], { statusAddress: at('status-address', 0, '127.0.0.1') }],
         [['--status-address=0'], { statusAddress: undefined }],
         [['--log-level', 'warn'], { logLevel: 'warn' }],
-        [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000 } }],
+        [['--kube-max-concurrent-writes=3'], { kube: { maxConcurrentWrites: 3, watchIdleMs: 90_000, namespaces: [] } }],
         [['--deletion-timeout=5s'], { deletionTimeoutMs: 5000 }],
-        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000 } }],
+        [['--namespaces=a,b'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: ['a', 'b'] } }],
+        [['--watch-idle-timeout=2m'], { kube: { maxConcurrentWrites: 8, watchIdleMs: 120_000, namespaces: [] } }],
         [
           [],
           {
@@ -78,7 +79,7 @@ describe('every command', () => {
             context: undefined,
             logLevel: 'info',
             deletionTimeoutMs: 60_000,
-            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000 },
+            kube: { maxConcurrentWrites: 8, watchIdleMs: 90_000, namespaces: [] },
           },
         ],
       ]);

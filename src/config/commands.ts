@@ -1,7 +1,7 @@
 /** The commands that run controllers: `run` for all of them, and one with the flags of each original. */
-import { commonFlags, type CommonValues } from './common-flags.ts';
+import { commonFlags, type CommonValues, namespacesFlag } from './common-flags.ts';
 import { base, controllerCommand, refuseRest, restNotes, type ControllerCommand } from './command.ts';
-import { type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
+import { type Config, type ControllerName, CONTROLLERS, DEFAULT_CONTROLLERS } from './config.ts';
 import { GENERATOR_LEASE, generatorConfig, generatorFlags } from './generator-flags.ts';
 import { listFlag, type FlagTable, type ListenSetting } from './flags.ts';
 import { MIRRORS_LEASE, mirrorsConfig, mirrorsFlags, mirrorsNotes, originalMirrorsFlags } from './mirrors-flags.ts';
@@ -59,6 +59,7 @@ function runCommand(): ControllerCommand {
       },
     ),
     ...commonFlags(':8080', RUN_LEASE),
+    ...namespacesFlag,
     ...mirrorsFlags,
     ...vaultFlags,
     ...replicatorFlags('replicator-'),
@@ -83,8 +84,13 @@ function runCommand(): ControllerCommand {
     const hasCcm = named.includes('syncsecret-ccm');
     if (!hasCcm) refuseCcmFlags(given);
     const controllers = withSynchronizer(named, hasCcm && values.enableSecretSynchronizer);
+    const wide = controllers.find((name) => name.startsWith(SYNC_SECRET_PREFIX));
+    if (values.namespaces.length > 0 && wide !== undefined) {
+      throw new UsageError(`--namespaces: ${wide} serves every namespace, because tenants come and go`);
+    }
+    const generator = generatorConfig(values);
     return {
-      ...base(values, RUN_LEASE, processInfo),
+      ...inNamespaces(base(values, RUN_LEASE, processInfo), values.namespaces),
       controllers,
       controllersNamed,
       vault: controllers.some((name) => USING_VAULT.has(name))
@@ -92,7 +98,7 @@ function runCommand(): ControllerCommand {
         : vaultConfig(values),
       mirrors: mirrorsConfig(values),
       replicator: replicatorConfig(values),
-      generator: generatorConfig(values),
+      generator: generator.namespaces.length > 0 ? generator : { ...generator, namespaces: values.namespaces },
       ...(hasCcm ? ccmConfig(values, SYNC_SECRET_PREFIX, processInfo) : {}),
     };
   });
@@ -106,7 +112,7 @@ function refuseCcmFlags(given: ReadonlySet<PropertyKey>): void {
 }
 
 function mirrorsCommand(): ControllerCommand {
-  const ownFlags = { ...mirrorsFlags, ...vaultFlags };
+  const ownFlags = { ...namespacesFlag, ...mirrorsFlags, ...vaultFlags };
   const flags = { ...commonFlags('', MIRRORS_LEASE), ...originalMirrorsFlags, ...zapFlags, ...ownFlags };
   const description = {
     name: 'mirrors',
@@ -118,7 +124,7 @@ function mirrorsCommand(): ControllerCommand {
     },
   } as const;
   return controllerCommand(description, flags, ({ values, given, rest }, processInfo) => ({
-    ...base(values, MIRRORS_LEASE, processInfo),
+    ...inNamespaces(base(values, MIRRORS_LEASE, processInfo), values.namespaces),
     controllers: ['mirrors'],
     metricsAddress: originalAddress('metricsBindAddress', values.metricsBindAddress, given),
     healthAddress: originalAddress('healthProbeBindAddress', values.healthProbeBindAddress, given),
@@ -131,7 +137,7 @@ function mirrorsCommand(): ControllerCommand {
 
 function replicatorCommand(): ControllerCommand {
   const originalFlags = { ...kubeConfigFlag, ...replicatorFlags('') };
-  const flags = { ...commonFlags(REPLICATOR_STATUS_ADDRESS, REPLICATOR_LEASE), ...originalFlags };
+  const flags = { ...commonFlags(REPLICATOR_STATUS_ADDRESS, REPLICATOR_LEASE), ...namespacesFlag, ...originalFlags };
   const description = {
     name: 'replicator',
     summary: 'run only the controller for annotated Secrets and ConfigMaps, with the flags of k8s-replicator',
@@ -139,7 +145,7 @@ function replicatorCommand(): ControllerCommand {
     original: { binary: 'k8s-replicator', flags: ['status-address', ...flagNames(originalFlags)] },
   } as const;
   return controllerCommand(description, flags, ({ values, rest }, processInfo) => ({
-    ...base(values, REPLICATOR_LEASE, processInfo),
+    ...inNamespaces(base(values, REPLICATOR_LEASE, processInfo), values.namespaces),
     controllers: ['replicator'],
     kubeconfig: values.kubeconfig ?? values.kubeConfig,
     replicator: replicatorConfig(values),
@@ -218,6 +224,10 @@ function generatorCommand(): ControllerCommand {
       generator: generatorConfig(values),
     };
   });
+}
+
+function inNamespaces<T extends Pick<Config, 'kube'>>(config: T, namespaces: readonly string[]): T {
+  return { ...config, kube: { ...config.kube, namespaces } };
 }
 
 /** The synchronizer is a controller of its own, which a flag of the CCM adds. */

@@ -7,6 +7,7 @@ import {
   choiceFlag,
   countFlag,
   durationFlag,
+  listFlag,
   nameFlag,
   textFlag,
   type FlagTable,
@@ -88,6 +89,18 @@ export function commonFlags(statusAddress: string, leaseName: string) {
     ),
   } satisfies FlagTable;
 }
+
+/** Of controllers that can do without rights to the whole cluster. */
+export const namespacesFlag = {
+  namespaces: listFlag(
+    'namespaces',
+    'list',
+    'comma-separated list of the only namespaces to read and write, with Roles there instead of a ClusterRole (default: all)',
+    (item) => {
+      if (!isDnsLabel(item)) throw new RangeError(`must consist of ${LABEL_LETTERS}`);
+    },
+  ),
+} satisfies FlagTable;
 
 export type CommonValues = FlagValues<ReturnType<typeof commonFlags>>;
 

@@ -70,6 +70,8 @@ export interface KubeLimits {
   readonly maxConcurrentWrites: number;
   /** A watch that receives no data for this long is reopened. */
   readonly watchIdleMs: number;
+  /** The only namespaces of the home cluster that are read and written; empty for all. */
+  readonly namespaces: readonly string[];
 }
 
 export interface VaultConfig {

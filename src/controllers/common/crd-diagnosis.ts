@@ -9,6 +9,7 @@ import type { WatchDiagnosis } from '../../copy/cluster/cluster.ts';
 import type { Kind } from '../../copy/model/kind.ts';
 import type { KubeApi } from '../../kube/api.ts';
 import { ApiError, isStorageStarting } from '../../kube/errors.ts';
+import { pathIn } from '../../kube/watch/watch-group.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
 
@@ -35,6 +36,8 @@ export interface CrdDiagnosisOptions {
   readonly advice: CrdAdvice;
   /** The process is ready without the CRD. */
   readonly isOptional: boolean;
+  /** The probe reads in this namespace; `undefined`: in the whole cluster. */
+  readonly namespace?: string | undefined;
   /** No other controller runs, so the process cannot start without these rules. */
   readonly isAlone: boolean;
 }
@@ -77,8 +80,9 @@ export class CrdDiagnosis implements WatchDiagnosis {
     if (this.#isProbing) return;
     this.#isProbing = true;
     try {
-      const { api, kind } = this.#options;
-      const path = `${kind.groupPath}/${kind.plural}`;
+      const { api, kind, namespace } = this.#options;
+      const whole = `${kind.groupPath}/${kind.plural}`;
+      const path = namespace === undefined ? whole : pathIn(whole, namespace);
       await api.request({ method: 'GET', path, query: { limit: 1 }, timeoutMs: PROBE_TIMEOUT_MS });
       this.#set(undefined);
     } catch (error) {

@@ -104,4 +104,13 @@ describe('a store of rules', () => {
       ['test:default/y'],
     );
   });
+
+  it('keeps the objects of other namespaces where only one was listed', () => {
+    const { store, changes } = storeWithChanges();
+    store.put(object(1));
+    store.sink.prune(new Set(), '2', 'other');
+    assert.notEqual(store.get(KEY), undefined);
+    store.sink.prune(new Set(), '2', 'default');
+    assert.deepEqual(changes(), [`${KEY}: none → 1`, `${KEY}: 1 → none`]);
+  });
 });

@@ -1,5 +1,5 @@
 /** The rule objects of one controller in one cluster, from the watch and from the responses to our own writes. */
-import type { RuleKey } from '../../copy/model/keys.ts';
+import { namespaceOf, type RuleKey } from '../../copy/model/keys.ts';
 import type { KubeObject } from '../../kube/api.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import { flatText } from '../../runtime/flat-text.ts';
@@ -77,8 +77,11 @@ export class RuleStore<Rule extends KubeObject> {
     remove: (object) => {
       this.#drop(this.#keyOf(object), false);
     },
-    prune: (keys) => {
-      for (const key of this.#rules.keys()) if (!keys.has(ruleName(key))) this.#drop(key, false);
+    prune: (keys, _version, only) => {
+      for (const key of this.#rules.keys()) {
+        const isListed = only === undefined || namespaceOf(key) === only;
+        if (isListed && !keys.has(ruleName(key))) this.#drop(key, false);
+      }
     },
   };
 

@@ -22,7 +22,6 @@ import { type ConditionMode, type ExternalSecretRule, needOf, ruleOf } from './e
 import { Lanes } from './lanes.ts';
 import { GeneratorMetrics } from './metrics.ts';
 import { GENERATOR } from './name.ts';
-import { NamespacedSinks } from './namespaced-sink.ts';
 import { type Reach, reachOf } from './reach.ts';
 import type { StoreRef } from './requests.ts';
 import { type Result, WRONG_ANNOTATION } from './result.ts';
@@ -165,28 +164,22 @@ class Generator implements Controller {
     if (reach === undefined) throw new Error('opened before the API was found');
     const versions = this.#versions;
     const diagnosis = (): VersionDiagnosis => new VersionDiagnosis(versions, config.controllersNamed);
-    const watch = (plural: string, namespace: string | undefined, sink: WatchSink): void => {
-      const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
+    const watch = (plural: string, sink: WatchSink, namespaces?: readonly string[]): void => {
       const target = {
-        name: namespace === undefined ? plural : `${plural}/${namespace}`,
+        name: plural,
         // The served version may change.
         get path() {
-          return `${versions.groupPath}${scope}/${plural}`;
+          return `${versions.groupPath}/${plural}`;
         },
         metadataOnly: false,
         inPages: true,
       };
-      cluster.watch(target, sink, diagnosis());
+      cluster.watch(target, sink, diagnosis(), namespaces);
     };
     if (reach.crd) this.#watchCrd();
-    const watchIn = (plural: string, sink: WatchSink): void => {
-      if (reach.namespaces === undefined) watch(plural, undefined, sink);
-      const sinks = new NamespacedSinks(sink);
-      for (const namespace of reach.namespaces ?? []) watch(plural, namespace, sinks.of(namespace));
-    };
-    if (reach.stores) watchIn('secretstores', this.#stores.sinkOf('SecretStore'));
-    watchIn(EXTERNAL_SECRETS, this.#rules.sink);
-    if (reach.clusterStores) watch('clustersecretstores', undefined, this.#stores.sinkOf('ClusterSecretStore'));
+    if (reach.stores) watch('secretstores', this.#stores.sinkOf('SecretStore'), reach.namespaces);
+    watch(EXTERNAL_SECRETS, this.#rules.sink, reach.namespaces);
+    if (reach.clusterStores) watch('clustersecretstores', this.#stores.sinkOf('ClusterSecretStore'));
     log.info('info: started watching ExternalSecrets.', { version: versions.version });
   }
 

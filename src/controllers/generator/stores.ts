@@ -54,9 +54,9 @@ export class Stores {
       remove: (object) => {
         drop(keyOfObject(object));
       },
-      prune: (names) => {
+      prune: (names, _version, only) => {
         for (const key of this.#stores.keys()) {
-          if (!key.startsWith(`${kind}/`)) continue;
+          if (!key.startsWith(only === undefined ? `${kind}/` : `${kind}/${only}/`)) continue;
           const name = key.slice(kind.length + 1);
           if (!names.has(kind === 'SecretStore' ? name : name.slice(1))) drop(key);
         }

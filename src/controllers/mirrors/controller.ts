@@ -1,7 +1,7 @@
 /** The mirrors controller: watches SecretMirrors and their copies, with events, metrics and leases. */
 import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { Watcher } from '../../kube/watch/watcher.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { Steps } from '../../runtime/slices.ts';
 import { apiInstalled } from '../common/api-discovery.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
@@ -44,7 +44,7 @@ class MirrorsController implements Controller {
   readonly #context: ControllerContext;
   readonly #mirrors: MirrorStore;
   readonly #changes: NamespaceChanges;
-  readonly #watches: Watcher[] = [];
+  readonly #watches: WatchGroup[] = [];
 
   constructor(context: ControllerContext) {
     this.#context = context;
@@ -66,6 +66,7 @@ class MirrorsController implements Controller {
       crossNamespaceAuth: config.mirrors.allowCrossNamespaceAuth,
       vaultAddresses: backend.addresses,
       vaultDefaults: config.vault.environment,
+      served: cluster.served,
     };
     const vault = new MirrorVault({
       engine,
@@ -129,6 +130,7 @@ class MirrorsController implements Controller {
 
   open(): void {
     const { cluster, config } = this.#context;
+    const { served } = cluster;
     cluster.watchNamespaces((...change) => this.#changes.add(...change));
     const mirrorWatch = cluster.watch(
       { name: SECRET_MIRROR_PLURAL, path: `${MIRRORS_API_PATH}/${SECRET_MIRROR_PLURAL}`, metadataOnly: false },
@@ -139,7 +141,9 @@ class MirrorsController implements Controller {
         advice: MIRRORS_CRD_ADVICE,
         isOptional: !config.controllersNamed,
         isAlone: config.controllers.length === 1,
+        namespace: served?.[0],
       }),
+      served,
     );
     const copyWatch = cluster.watch(
       {
@@ -150,6 +154,8 @@ class MirrorsController implements Controller {
         inPages: true,
       },
       cluster.store(SECRET).index.feed().sink,
+      undefined,
+      served,
     );
     this.#watches.push(mirrorWatch, copyWatch);
   }
@@ -163,6 +169,7 @@ class MirrorsController implements Controller {
     return new StaleOriginalCopies({
       api: cluster.api,
       namespaces: cluster.namespaces,
+      served: cluster.served,
       onFound: (mirror, name, namespaces) => {
         const where = namespaceList(namespaces, MAX_NAMED);
         log.warn(

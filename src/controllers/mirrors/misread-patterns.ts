@@ -33,6 +33,18 @@ export function suspectPattern(field: string, text: string, pattern: NamespacePa
   return { message: `${field}: "${shown}" matches no namespace: ${advice}`, pattern };
 }
 
+/** @returns `undefined` if the pattern is no name, or the name of a namespace that is served */
+export function unservedNamespace(
+  field: string,
+  pattern: NamespacePattern,
+  served: readonly string[] | undefined,
+): SuspectPattern | undefined {
+  const { literal } = pattern;
+  if (literal === undefined || served === undefined || served.includes(literal)) return undefined;
+  const message = `${field}: "${literal}" is not one of the namespaces that Keyferry serves (--namespaces)`;
+  return { message, pattern };
+}
+
 function adviceFor(literal: string, shown: string): string | undefined {
   if (/[, ]/.test(literal)) {
     return 'namespace names contain no commas or spaces; write each pattern as a separate list item';

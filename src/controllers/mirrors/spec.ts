@@ -14,7 +14,7 @@ import type { VaultAddresses } from '../../vault/client/addresses.ts';
 import { isForbiddenType } from '../../copy/model/kind.ts';
 import type { VaultLocation } from '../../copy/vault/locations.ts';
 import { type BlockContext, isSameEntry, type VaultDefaults, vaultLocation } from './vault-spec.ts';
-import { type SuspectPattern, suspectPattern } from './misread-patterns.ts';
+import { type SuspectPattern, suspectPattern, unservedNamespace } from './misread-patterns.ts';
 import { nameProblems } from '../common/names.ts';
 import { NamespaceSet } from '../common/namespace-set.ts';
 import { type NamespacePattern, type PatternCache, RulePatterns } from '../common/namespace-patterns.ts';
@@ -50,6 +50,8 @@ export interface SpecOptions {
   readonly vaultAddresses?: VaultAddresses;
   /** Defaults of a `vault` block. */
   readonly vaultDefaults?: VaultDefaults;
+  /** The only namespaces that copies can be in. Default: all. */
+  readonly served?: readonly string[] | undefined;
 }
 
 /** The name of the source Secret without reading the rest of the spec; `undefined` if the name is invalid. */
@@ -107,7 +109,7 @@ export function effectiveSpec(mirror: SecretMirror, patterns: PatternCache, opti
       continue;
     }
     matchers.push(pattern);
-    const suspect = suspectPattern(field, text, pattern);
+    const suspect = unservedNamespace(field, pattern, options.served) ?? suspectPattern(field, text, pattern);
     if (suspect !== undefined) suspects.push(suspect);
   }
   const { secretType } = destination ?? {};

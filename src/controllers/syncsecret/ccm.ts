@@ -5,7 +5,7 @@ import { contentVersion } from '../../copy/model/observed.ts';
 import { METADATA_ONLY, type KubeObject } from '../../kube/api.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
-import type { Watcher } from '../../kube/watch/watcher.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
@@ -44,7 +44,7 @@ class SyncSecretCcm implements Controller {
   /** It has been logged. */
   #knowsOtherCcm = false;
   #synced: Promise<unknown> | undefined;
-  #watch: Watcher | undefined;
+  #watch: WatchGroup | undefined;
 
   constructor(context: ControllerContext) {
     this.#context = context;

@@ -1,7 +1,7 @@
 /** The manager: makes a Secret of each SyncSecret in the management cluster, with KubeLB's status. */
 import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { Watcher } from '../../kube/watch/watcher.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { CCM_CONTROLLER } from './ccm-reconciler.ts';
 import { SYNC_SECRET } from './kind.ts';
@@ -30,7 +30,7 @@ class SyncSecretManager implements Controller {
   readonly reconciler: ManagerReconciler;
   readonly #context: ControllerContext;
   readonly #syncSecrets: SyncSecrets;
-  readonly #watches: Watcher[] = [];
+  readonly #watches: WatchGroup[] = [];
 
   constructor(context: ControllerContext) {
     this.#context = context;

@@ -1,7 +1,8 @@
 /** The secret synchronizer: makes a SyncSecret of each labelled Secret in a tenant cluster. It reads no other Secrets. */
 import type { Controller } from '../../copy/controller.ts';
 import { SECRET } from '../../copy/model/kind.ts';
-import type { Watcher, WatchSink } from '../../kube/watch/watcher.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { WatchSink } from '../../kube/watch/watcher.ts';
 import type { ControllerContext, ControllerEntry } from '../common/context.ts';
 import { RuleClient } from '../common/rule-client.ts';
 import { RuleStore } from '../common/rule-store.ts';
@@ -35,7 +36,7 @@ class SecretSynchronizer implements Controller {
   readonly #secrets: RuleStore<SecretRule>;
   /** The SyncSecrets of KubeLB that were found: uids, by `<namespace>/<name>`. */
   readonly #found = new Map<string, string>();
-  readonly #watches: Watcher[] = [];
+  readonly #watches: WatchGroup[] = [];
 
   constructor(context: ControllerContext) {
     this.#context = context;

@@ -2,7 +2,8 @@
 import type { Clock } from '../../runtime/clock.ts';
 import type { KubeApi, ObjectMeta } from '../../kube/api.ts';
 import type { WatchTarget } from '../../kube/watch/watch-target.ts';
-import { Watcher, type WatcherOptions, type WatchSink } from '../../kube/watch/watcher.ts';
+import { WatchGroup } from '../../kube/watch/watch-group.ts';
+import type { WatcherOptions, WatchSink } from '../../kube/watch/watcher.ts';
 import type { BackendWatch, ObjectEvents } from '../backend.ts';
 import type { Cause } from '../model/claim.ts';
 import type { Kind } from '../model/kind.ts';
@@ -18,6 +19,8 @@ export interface ClusterOptions {
   readonly events: ObjectEvents;
   /** @see ObserveOptions.isRead */
   readonly isRead: IsRead;
+  /** The only namespaces that are read and written; `undefined`: all. */
+  readonly served?: readonly string[] | undefined;
   readonly onTrouble: (trouble: WatchTrouble) => void;
   /** The server's etcd was restored from a backup, so the caches are wrong. `what`: the watch or object that showed it. */
   readonly onRollback: (what: string) => void;
@@ -49,7 +52,7 @@ export interface WatchDiagnosis {
 }
 
 interface OpenWatch {
-  readonly watcher: Watcher;
+  readonly watcher: WatchGroup;
   readonly diagnosis: WatchDiagnosis | undefined;
 }
 
@@ -62,7 +65,7 @@ export interface ContentScope {
 }
 
 interface ContentWatch {
-  readonly watcher: Watcher;
+  readonly watcher: WatchGroup;
   readonly shared: SharedSink;
   /** For one of the callers. */
   isSource: boolean;
@@ -77,7 +80,7 @@ export class Cluster {
   /** The watches of whole objects, by path and selector. */
   readonly #contentWatches = new Map<string, ContentWatch>();
   /** Watches of the stores that `synced` waits for. */
-  readonly #wide: Watcher[] = [];
+  readonly #wide: WatchGroup[] = [];
   readonly #reachability: Reachability;
   #watchesNamespaces = false;
 
@@ -86,6 +89,11 @@ export class Cluster {
     this.#options = options;
     const { api, clock } = options;
     this.#reachability = new Reachability({ cluster: api.cluster, clock, watches: () => this.watches });
+  }
+
+  /** The only namespaces that are read and written; `undefined`: all. */
+  get served(): readonly string[] | undefined {
+    return this.#options.served;
   }
 
   /** Why the cluster cannot be used now, as its watches show. `undefined`: it answers, or no watch has failed yet. */
@@ -104,10 +112,11 @@ export class Cluster {
   }
 
   #openStore(kind: Kind): KubeStore {
-    const { api, events, isRead, onRollback } = this.#options;
+    const { api, events, isRead, onRollback, served } = this.#options;
     const store = new KubeStore({
       api,
       kind,
+      served,
       onChange: (...change) => events.objectChanged(...change),
       onKnown: (key) => events.objectKnown(key),
       isRead,
@@ -119,10 +128,13 @@ export class Cluster {
     return store;
   }
 
-  /** Opens a watch that stays open until `stop`. */
-  watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis): Watcher {
+  /**
+   * Opens a watch that stays open until `stop`.
+   * @param namespaces a watch for each of these, of a collection with namespaces; `undefined`: the target as it is
+   */
+  watch(target: WatchTarget, sink: WatchSink, diagnosis?: WatchDiagnosis, namespaces?: readonly string[]): WatchGroup {
     const options = this.#watcherOptions(target.name, diagnosis);
-    const watcher = new Watcher({ ...options, api: this.api, target, sink }).start();
+    const watcher = new WatchGroup({ ...options, api: this.api, target, sink }, namespaces).start();
     this.#watches.push({ watcher, diagnosis });
     return watcher;
   }
@@ -146,7 +158,7 @@ export class Cluster {
     { namespace, labelSelector, isSource }: ContentScope,
     sink: WatchSink,
     diagnosis?: WatchDiagnosis,
-  ): Watcher {
+  ): WatchGroup {
     const name = [kind.plural, namespace ?? (labelSelector === undefined ? 'all' : 'labelled')].join('/');
     const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
     const path = `${kind.groupPath}${scope}/${kind.plural}`;
@@ -165,16 +177,27 @@ export class Cluster {
     this.#contentWatches.set(id, opened);
     shared.add(store.contentSink(() => opened.isSource));
     shared.add(sink);
-    if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.health.synced });
+    if (labelSelector === undefined) store.addCompleteWatch({ namespace, isListed: () => watcher.isSynced });
     return watcher;
   }
 
-  /** Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. */
+  /**
+   * Opens the watch of namespaces, once for all callers, and calls the handler for every change from now on. Where only some namespaces are
+   * served, they count as existing: a Role gives no right to read the objects of namespaces.
+   */
   watchNamespaces(onChange: OnNamespace): void {
     this.namespaces.onChange(onChange);
     if (this.#watchesNamespaces) return;
     this.#watchesNamespaces = true;
-    this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
+    const { served } = this.#options;
+    if (served === undefined) {
+      this.watch({ name: 'namespaces', path: '/api/v1/namespaces', metadataOnly: true }, this.namespaces.sink);
+      return;
+    }
+    for (const name of served) {
+      const unread = { name, uid: '', resourceVersion: '', creationTimestamp: '' };
+      this.namespaces.sink.upsert({ metadata: unread }, true);
+    }
   }
 
   /** Whether a namespace exists and is not being deleted. Without a watch of namespaces this is unknown, and the server decides at the write. */
@@ -191,8 +214,9 @@ export class Cluster {
   }
 
   get watches(): readonly BackendWatch[] {
-    const opened = this.#watches.map(({ watcher, diagnosis }) => {
-      return { ...watcher.health, advice: diagnosis?.advice, isExcused: diagnosis?.isExcused ?? false };
+    const opened = this.#watches.flatMap(({ watcher, diagnosis }) => {
+      const excuse = { advice: diagnosis?.advice, isExcused: diagnosis?.isExcused ?? false };
+      return watcher.health.map((health) => ({ ...health, ...excuse }));
     });
     return [...opened, ...[...this.#stores.values()].flatMap((store) => store.watches.health)];
   }
@@ -211,7 +235,7 @@ export class Cluster {
   /** No watch confirmed our own writes: a watch of the kind without events since then may be dead. */
   #reopenSilent(kind: Kind, store: KubeStore, sinceMs: number): void {
     for (const { watcher } of this.#watches) {
-      if (watcher.health.name.split('/')[0] === kind.plural) watcher.reopenIfSilent(sinceMs);
+      if (watcher.health[0]?.name.split('/')[0] === kind.plural) watcher.reopenIfSilent(sinceMs);
     }
     store.watches.reopenSilent(sinceMs);
   }

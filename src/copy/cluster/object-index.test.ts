@@ -50,6 +50,21 @@ describe('the response to a write', () => {
     assert.equal(version(), undefined);
   });
 
+  it('is stored if a newer list of another namespace does not have it, and out of date if that of its own does not', () => {
+    const { index, sink, version } = setUp();
+    sink.upsert({ metadata: meta('3') }, false);
+    sink.prune(new Set(), '9', 'n');
+    assert.equal(version(), '3');
+    {
+      using request = index.beginRequest('c:Secret/ns/n');
+      sink.prune(new Set(), '9', 'n');
+      request.storeResponse(meta('5'));
+    }
+    assert.equal(version(), '5');
+    sink.prune(new Set(), '9', 'ns');
+    assert.equal(version(), undefined);
+  });
+
   it('is stored if the deletion is of an older object, or was before the request', () => {
     const { index, sink, version } = setUp();
     sink.remove({ metadata: meta('9') });

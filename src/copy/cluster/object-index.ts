@@ -139,10 +139,13 @@ export class ObjectIndex {
         const isGone = record !== undefined && !isOlder(resourceVersion, record.resourceVersion);
         this.#withdraw(bit, namespace, name, uid, isGone);
       },
-      prune: (keys, resourceVersion) => {
+      prune: (keys, resourceVersion, only) => {
         this.#checkForRollback(olderInList, keys, resourceVersion);
-        for (const key of this.#running.keys()) if (!keys.has(key)) this.#noteDeletion(key, resourceVersion);
+        const isListed = (key: string): boolean => only === undefined || key.startsWith(`${only}/`);
+        for (const key of this.#running.keys())
+          if (isListed(key) && !keys.has(key)) this.#noteDeletion(key, resourceVersion);
         for (const [namespace, names] of this.#slots) {
+          if (only !== undefined && namespace !== only) continue;
           for (const [name, slot] of names) {
             if (keys.has(`${namespace}/${name}`)) continue;
             if (isOlder(resourceVersion, slot.resourceVersion))

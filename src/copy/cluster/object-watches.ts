@@ -6,6 +6,7 @@
  * so that an object can move from one watch to another. A Role that forbids the watch of the whole collection keeps single-object watches,
  * however many they are.
  * - An object is *known* when a list or GET that started after `follow` is complete.
+ * - Where only some namespaces are served, the wide watch is one for each of them, and objects of other namespaces are refused without a request.
  * - `watchAll` opens the wide watch permanently, for a controller whose objects the server cannot select. Objects that are relevant for
  *   it are kept besides the followed ones.
  *
@@ -20,6 +21,7 @@ import { type KubeApi, METADATA_ONLY, type ObjectMeta } from '../../kube/api.ts'
 import { isForbidden, retryAfterMs } from '../../kube/errors.ts';
 import { sleep } from '../../runtime/abort.ts';
 import { Backoff, RECONNECT } from '../../runtime/backoff.ts';
+import { WatchGroup } from '../../kube/watch/watch-group.ts';
 import { Watcher, type WatcherOptions } from '../../kube/watch/watcher.ts';
 import type { BackendWatch } from '../backend.ts';
 import { collectionPath, type Kind } from '../model/kind.ts';
@@ -31,6 +33,8 @@ export interface ObjectWatchesOptions {
   readonly api: KubeApi;
   readonly kind: Kind;
   readonly index: ObjectIndex;
+  /** The only namespaces whose objects are read; `undefined`: all. */
+  readonly served?: readonly string[] | undefined;
   /** Most single-object watches. Each takes about 200 KiB of memory. Default 40. */
   readonly singlesLimit?: number;
   readonly watcher?:
@@ -59,7 +63,7 @@ export class ObjectWatches {
   /** The server refused the watch of the whole collection. */
   #isWideForbidden = false;
   #isRelevant: ((meta: Pick<ObjectMeta, 'annotations'>) => boolean) | undefined;
-  #wide: Watcher | undefined;
+  #wide: WatchGroup | undefined;
   #stopped = false;
 
   constructor(options: ObjectWatchesOptions) {
@@ -71,7 +75,7 @@ export class ObjectWatches {
   /**
    * Opens the wide watch, which also keeps objects that `isRelevant`. Must be called before the first `follow`.
    */
-  watchAll(isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): Watcher {
+  watchAll(isRelevant: (meta: Pick<ObjectMeta, 'annotations'>) => boolean): WatchGroup {
     this.#isRelevant = isRelevant;
     return this.#openWideWatch();
   }
@@ -81,10 +85,16 @@ export class ObjectWatches {
     const users = this.#followed.get(key) ?? 0;
     this.#followed.set(key, users + 1);
     if (users > 0 || this.#stopped) return;
+    const { namespace } = parseResourceKey(key);
+    const { served } = this.#options;
+    if (served?.includes(namespace) === false) {
+      this.#refuse(key, `the namespace ${namespace} is not one of those that Keyferry serves (--namespaces)`);
+      return;
+    }
     const isMany = this.#followed.size > this.#limit && !this.#isWideForbidden;
     if (this.#wide === undefined && isMany) this.#openWideWatch();
     if (this.#wide === undefined) this.#openSingleSoon(key);
-    else if (this.#wide.isListed) this.#lookUp(key);
+    else if (this.#wide.isListedIn(namespace)) this.#lookUp(key);
   }
 
   unfollow(key: ResourceKey): void {
@@ -120,7 +130,7 @@ export class ObjectWatches {
       if (health.connected || !this.#refusals.has(key)) return health;
       return { ...health, advice: `${health.name}: no permission to watch it`, isExcused: true };
     });
-    return this.#wide === undefined ? singles : [...singles, this.#wide.health];
+    return this.#wide === undefined ? singles : [...singles, ...this.#wide.health];
   }
 
   /** Opens watches without events for `silentMs` again. */
@@ -185,13 +195,17 @@ export class ObjectWatches {
     const isNew = !this.#known.has(key);
     this.#known.add(key);
     this.#refusals.delete(key);
-    if (this.#wide?.health.synced === true) this.#closeSingle(key);
+    if (this.#wide?.isSyncedIn(parseResourceKey(key).namespace) === true) this.#closeSingle(key);
     if (isNew) this.#options.onKnown(key);
   }
 
   #noteRefusal(key: ResourceKey, error: unknown): void {
     if (!isForbidden(error) || !this.#followed.has(key) || this.#known.has(key) || this.#refusals.has(key)) return;
-    this.#refusals.set(key, error.statusMessage);
+    this.#refuse(key, error.statusMessage);
+  }
+
+  #refuse(key: ResourceKey, why: string): void {
+    this.#refusals.set(key, why);
     this.#options.onKnown(key);
   }
 
@@ -237,7 +251,7 @@ export class ObjectWatches {
         try {
           const object = await getObject(api, kind, key, { accept: METADATA_ONLY, signal });
           // Now either a single-object watch follows it, or a list is running, after which it is looked up again.
-          if (this.#wide?.isListed !== true) return;
+          if (this.#wide?.isListedIn(parseResourceKey(key).namespace) !== true) return;
           if (lookUp.stale) continue;
           if (object !== undefined) this.#feed.sink.upsert(object, false);
           this.#markKnown(key);
@@ -256,10 +270,10 @@ export class ObjectWatches {
     }
   }
 
-  #openWideWatch(): Watcher {
-    const { api, kind, watcher } = this.#options;
+  #openWideWatch(): WatchGroup {
+    const { api, kind, watcher, served } = this.#options;
     const { sink } = this.#feed;
-    this.#wide = new Watcher({
+    const options: WatcherOptions = {
       ...watcher,
       onTrouble: (error, retryInMs) => {
         watcher?.onTrouble?.(error, retryInMs);
@@ -279,15 +293,17 @@ export class ObjectWatches {
           if (lookUp !== undefined) lookUp.stale = true;
           sink.remove(object);
         },
-        prune: (keys, resourceVersion) => {
+        prune: (keys, resourceVersion, only) => {
+          const isListed = (key: ResourceKey): boolean => isIn(key, only ?? served);
           for (const lookUp of this.#lookUps.values()) lookUp.stale = true;
-          sink.prune(keys, resourceVersion);
-          for (const key of this.#followed.keys()) if (!this.#known.has(key)) this.#lookUp(key);
+          sink.prune(keys, resourceVersion, only);
+          for (const key of this.#followed.keys()) if (!this.#known.has(key) && isListed(key)) this.#lookUp(key);
           // The others are closed when they are known (`#markKnown`).
-          for (const key of this.#singles.keys()) if (this.#known.has(key)) this.#closeSingle(key);
+          for (const key of this.#singles.keys()) if (this.#known.has(key) && isListed(key)) this.#closeSingle(key);
         },
       },
-    }).start();
+    };
+    this.#wide = new WatchGroup(options, served).start();
     return this.#wide;
   }
 
@@ -295,7 +311,8 @@ export class ObjectWatches {
     if (this.#wide === undefined) return;
     this.#close(this.#wide);
     this.#wide = undefined;
-    for (const key of this.#followed.keys()) if (!this.#singles.has(key)) this.#openSingle(key);
+    const { served } = this.#options;
+    for (const key of this.#followed.keys()) if (!this.#singles.has(key) && isIn(key, served)) this.#openSingle(key);
   }
 
   /** Later, because the wide watch is in the call that reports its failure. */
@@ -312,7 +329,7 @@ export class ObjectWatches {
     if (single !== undefined) this.#close(single);
   }
 
-  #close(watcher: Watcher): void {
+  #close(watcher: Pick<Watcher, 'stop'>): void {
     this.#awaitAtStop(watcher.stop());
   }
 
@@ -320,4 +337,11 @@ export class ObjectWatches {
     const running = work.finally(() => this.#running.delete(running));
     this.#running.add(running);
   }
+}
+
+/** @param namespaces one or several; `undefined`: all */
+function isIn(key: ResourceKey, namespaces: string | readonly string[] | undefined): boolean {
+  if (namespaces === undefined) return true;
+  const { namespace } = parseResourceKey(key);
+  return typeof namespaces === 'string' ? namespace === namespaces : namespaces.includes(namespace);
 }

@@ -18,8 +18,8 @@ export class SharedSink {
     remove: (object) => {
       for (const sink of this.#sinks) sink.remove(object);
     },
-    prune: (keys, resourceVersion) => {
-      for (const sink of this.#sinks) sink.prune(keys, resourceVersion);
+    prune: (...list) => {
+      for (const sink of this.#sinks) sink.prune(...list);
     },
   };
 }

@@ -7,7 +7,7 @@ import { startControlPlane, type ControlPlane } from '../../../test/servers/cont
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
 import type { HttpKubeApi } from '../../kube/http.ts';
-import type { Watcher } from '../../kube/watch/watcher.ts';
+import type { WatchGroup } from '../../kube/watch/watch-group.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { SECRET } from '../model/kind.ts';
 import { Cluster } from './cluster.ts';
@@ -133,7 +133,7 @@ test('callers that need the same objects share one watch, and the values are kep
     const metadata = { name: 'shared', namespace: 'default', labels: { app: 'shared' } };
     await plane.api.create({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { a: 'one' } });
     const seen: string[] = [];
-    const watch = (caller: string, isSource: boolean): Watcher =>
+    const watch = (caller: string, isSource: boolean): WatchGroup =>
       cluster.watchContents(
         SECRET,
         { labelSelector: 'app=shared', isSource },

@@ -31,6 +31,8 @@ const FINGERPRINTS_KEPT = 4;
 export interface KubeStoreOptions {
   readonly api: KubeApi;
   readonly kind: Kind;
+  /** @see ObjectWatchesOptions.served */
+  readonly served?: ObjectWatchesOptions['served'];
   readonly onChange: OnObjectChange;
   /** @see ObjectWatchesOptions.onKnown */
   readonly onKnown: (key: ResourceKey) => void;
@@ -81,7 +83,7 @@ export class KubeStore implements SourceProvider {
   readonly #complete: CompleteWatch[] = [];
 
   constructor(options: KubeStoreOptions) {
-    const { api, kind, onKnown, onLate, isRead, watcher, onRollback = () => undefined } = options;
+    const { api, kind, served, onKnown, onLate, isRead, watcher, onRollback = () => undefined } = options;
     this.kind = kind;
     this.api = api;
     this.#onRollback = onRollback;
@@ -95,7 +97,7 @@ export class KubeStore implements SourceProvider {
       },
       { onRollback, onLate, isRead, isCustom: kind.isCustom },
     );
-    this.watches = new ObjectWatches({ api, kind, index: this.index, onKnown, watcher });
+    this.watches = new ObjectWatches({ api, kind, served, index: this.index, onKnown, watcher });
   }
 
   get cachedBytes(): number {

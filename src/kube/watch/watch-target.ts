@@ -4,6 +4,8 @@ export interface WatchTarget {
   readonly name: string;
   /** Path of the collection: `/api/v1/secrets`. */
   readonly path: string;
+  /** The sink has objects of other namespaces, too: those are not pruned. */
+  readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   /** `true`: only metadata is transferred. */

@@ -44,8 +44,11 @@ export interface WatchSink {
   upsert(object: KubeObject, initial: boolean): boolean;
   /** `object` was deleted, or no longer matches the selector. It has its last content. */
   remove(object: KubeObject): void;
-  /** A list is complete: objects whose keys (`namespace/name`, or `name`) are not among `keys` did not exist at `resourceVersion`. */
-  prune(keys: ReadonlySet<string>, resourceVersion: string): void;
+  /**
+   * A list is complete: objects whose keys (`namespace/name`, or `name`) are not among `keys` did not exist at `resourceVersion`.
+   * @param namespace only objects of this namespace were listed
+   */
+  prune(keys: ReadonlySet<string>, resourceVersion: string, namespace?: string): void;
 }
 
 export interface WatcherOptions {
@@ -285,9 +288,9 @@ export class Watcher {
   }
 
   #complete(newest: string | undefined, keys: ReadonlySet<string>, resourceVersion: string): void {
-    const { sink, onRollback } = this.#options;
+    const { sink, onRollback, target } = this.#options;
     if (newest !== undefined && isOlder(resourceVersion, newest)) onRollback?.();
-    sink.prune(keys, resourceVersion);
+    sink.prune(keys, resourceVersion, target.namespace);
     this.#hasSynced = true;
     this.#synced.resolve();
   }

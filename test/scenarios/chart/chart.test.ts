@@ -107,6 +107,20 @@ describe('the chart', () => {
     assert.deepEqual(roles[`Role ${RELEASE}-generator-credentials`], ['core/secrets vault-token: get list watch']);
   });
 
+  it('gives Roles in the place of every ClusterRole where it has a list of namespaces', async () => {
+    const values = { namespaces: ['team-a', 'team-b'], 'generator.enabled': true };
+    const roles = await rolesOf(values);
+    assert.deepEqual(
+      Object.keys(roles).filter((name) => name.startsWith('ClusterRole')),
+      [],
+    );
+    const isWide = (right: string): boolean => right.startsWith('core/namespaces');
+    const expected = [...COPIES, ...MIRRORS, ...CONFIG_MAPS].filter((right) => !isWide(right));
+    assert.deepEqual(roles[`Role ${RELEASE}`]?.toSorted(), expected.toSorted());
+    assert.ok(roles[`Role ${RELEASE}-generator`]);
+    assert.match(await refusal({ ...values, 'syncSecret.manager.enabled': true }), /namespaces: SyncSecrets need/);
+  });
+
   it('accepts the values of the charts of the originals where they mean something', async () => {
     const deployment = one(
       objectsIn(
@@ -319,6 +333,116 @@ describe('a release', () => {
       { message: 'the SecretMirror to be ready' },
     );
   }
+});
+
+describe('a release for some namespaces', () => {
+  const user = serviceAccountUser(NAMESPACE, RELEASE);
+  let plane: ControlPlane;
+  let operator: Keyferry | undefined;
+
+  before(async () => {
+    plane = await startControlPlane({
+      audit: true,
+      controllerManager: false,
+      users: [{ name: user, groups: [] }],
+    });
+    await plane.api.createNamespaces(['team-a', 'team-b', 'other']);
+  });
+  after(async () => {
+    await operator?.kill9();
+    await plane?.stop();
+  });
+
+  const secretIn = (namespace: string, name: string): string => `/api/v1/namespaces/${namespace}/secrets/${name}`;
+  const MIRRORS_PATH = '/apis/mirrors.kts.studio/v1alpha2/namespaces/team-a/secretmirrors';
+  const secret = async (namespace: string, name: string, annotations: Json = {}): Promise<Json> =>
+    await plane.api.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace, name, annotations },
+      data: { password: 'b25l' },
+    });
+  const mirror = async (name: string, namespaces: readonly string[]): Promise<Json> =>
+    await plane.api.create({
+      apiVersion: 'mirrors.kts.studio/v1alpha2',
+      kind: 'SecretMirror',
+      metadata: { name, namespace: 'team-a' },
+      spec: { source: { name }, destination: { namespaces } },
+    });
+  const there = async (namespace: string, name: string, value = 'b25l'): Promise<void> => {
+    await waitFor(async () => (await plane.api.find(secretIn(namespace, name)))?.data?.password === value, {
+      message: () => `${namespace}/${name}\n${operator?.output.split('\n').slice(-10).join('\n')}`,
+    });
+  };
+
+  it('copies between them without any ClusterRole and without a refusal', async () => {
+    const values = { namespaces: ['team-a', 'team-b'] };
+    const args = ['install', RELEASE, CHART, '--create-namespace', `--namespace=${NAMESPACE}`, ...valueFlags(values)];
+    const { code, stderr } = await helm(args, plane.kubeconfigPath);
+    assert.equal(code, 0, stderr);
+    const token = await requestToken(plane.api, NAMESPACE, RELEASE);
+    using own = plane.client({ token });
+    await waitFor(async () => (await own.raw('GET', '/api/v1/namespaces/team-b/configmaps')).status === 200, {
+      message: 'the permissions to be in force',
+    });
+    assert.ok((await reviewRights(own, 'other')).every((right) => !right.includes('secrets')));
+    const path = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${RELEASE}`;
+    const [command = '', ...flags] = argsOf(await plane.api.get(path));
+    const rest = flags.filter((arg) => !arg.startsWith('--status-address'));
+    operator = await Keyferry.start({
+      kubeconfig: await plane.writeKubeconfig({ token }),
+      command,
+      args: [...rest, `--leader-elect-namespace=${NAMESPACE}`],
+    });
+    await operator.ready();
+    for (const name of ['mirrored', 'everywhere']) await secret('team-a', name);
+    await mirror('mirrored', ['team-b', 'other']);
+    await mirror('everywhere', ['.*']);
+    await secret('team-b', 'pushed', { 'k8s-replicator/replicate-to-namespaces': '.*' });
+    await secret('team-a', 'open', { 'k8s-replicator/replication-allowed': 'true' });
+    await secret('team-b', 'pulls', { 'k8s-replicator/replicate-from': 'team-a/open' });
+    await secret('team-b', 'pulls-from-other', { 'k8s-replicator/replicate-from': 'other/open' });
+    await there('team-b', 'mirrored');
+    await there('team-b', 'everywhere');
+    await there('team-a', 'pushed');
+    await there('team-b', 'pulls');
+    await plane.api.patch(secretIn('team-a', 'mirrored'), { data: { password: 'dHdv' } });
+    await plane.api.patch(secretIn('team-a', 'open'), { data: { password: 'dHdv' } });
+    await there('team-b', 'mirrored', 'dHdv');
+    await there('team-b', 'pulls', 'dHdv');
+    await plane.api.delete(`${MIRRORS_PATH}/everywhere`);
+    await plane.api.delete(secretIn('team-b', 'pushed'));
+    for (const [namespace, name] of [
+      ['team-b', 'everywhere'],
+      ['team-a', 'pushed'],
+    ] as const) {
+      await waitFor(async () => (await plane.api.find(secretIn(namespace, name))) === undefined, {
+        message: `${namespace}/${name} to be deleted`,
+      });
+    }
+    assert.deepEqual(await plane.api.list('/api/v1/namespaces/other/secrets'), []);
+    const refused = (await readAuditLog(plane, user)).filter(({ code: status }) => status === 403);
+    assert.deepEqual(refused, []);
+  });
+
+  it('names the namespaces that are not served', async () => {
+    const condition = await waitFor(
+      async () => {
+        const { status } = await plane.api.get(`${MIRRORS_PATH}/mirrored`);
+        return status?.conditions?.find((each: Json) => each.type === 'Ready' && /other/.test(each.message));
+      },
+      { message: 'the condition of the SecretMirror' },
+    );
+    assert.match(condition.message, /namespaces\[1\]: "other" is not one of the namespaces that Keyferry serves/);
+    const event = await waitFor(
+      async () =>
+        (await plane.api.list('/api/v1/namespaces/team-b/events')).find(
+          ({ involvedObject }) => involvedObject.name === 'pulls-from-other',
+        ),
+      { message: 'an event on the object that is filled from elsewhere' },
+    );
+    assert.match(event.message, /the namespace other is not one of those that Keyferry serves/);
+  });
 });
 
 async function rolesOf(values: Readonly<Record<string, unknown>>): Promise<Record<string, string[]>> {

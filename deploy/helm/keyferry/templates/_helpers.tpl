@@ -71,8 +71,24 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if $ccm.enabled }}{{ $controllers = append $controllers "syncsecret-ccm" }}{{ end }}
 {{- if .Values.generator.enabled }}{{ $controllers = append $controllers "generator" }}{{ end }}
 {{- if not $controllers }}{{ fail "no system is on: set mirrors.enabled, replicator.enabled, syncSecret.manager.enabled, syncSecret.ccm.enabled or generator.enabled" }}{{ end }}
+{{- if and .Values.namespaces (or .Values.syncSecret.manager.enabled $ccm.enabled) }}{{ fail "namespaces: SyncSecrets need the permissions of a ClusterRole, because tenants come and go; install the chart once more for them" }}{{ end }}
 {{- if and $ccm.enabled (not $ccm.clusterName) }}{{ fail "syncSecret.ccm.clusterName must be the name of the tenant" }}{{ end }}
 {{- toJson (dict "controllers" $controllers "replicator" $replicator "ccm" $ccm) }}
+{{- end }}
+
+{{/*
+The rules of files for a Role: without those of cluster-wide kinds.
+*/}}
+{{- define "keyferry.namespacedRules" -}}
+{{- $rules := list }}
+{{- range .files }}
+{{- range $.root.Files.Get (printf "files/rules/%s.yaml" .) | fromYamlArray }}
+{{- if not (or (has "clustersecretstores" .resources) (has "customresourcedefinitions" .resources) (has "namespaces" .resources)) }}
+{{- $rules = append $rules . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml $rules }}
 {{- end }}
 
 {{- define "keyferry.leaderElection" -}}
@@ -92,6 +108,7 @@ k8s-replicator, and `kubelb` of the KubeLB CCM.
 {{- if include "keyferry.leaderElection" . }}
 {{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
 {{- end }}
+{{- with .Values.namespaces }}{{ $args = append $args (printf "--namespaces=%s" (join "," .)) }}{{ end }}
 {{- if .Values.mirrors.enabled }}
 {{- if ne .Values.mirrors.regex "full" }}{{ $args = append $args (printf "--mirrors-regex=%s" .Values.mirrors.regex) }}{{ end }}
 {{- if .Values.mirrors.allowCrossNamespaceAuth }}{{ $args = append $args "--allow-cross-namespace-auth" }}{{ end }}
