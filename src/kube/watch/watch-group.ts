@@ -13,7 +13,6 @@ interface Member {
 
 export class WatchGroup {
   readonly #members: readonly Member[];
-  readonly #synced: Promise<void>;
 
   /** @param namespaces `undefined`: the target is watched as it is */
   constructor({ target, ...options }: WatcherOptions, namespaces: readonly string[] | undefined) {
@@ -23,10 +22,6 @@ export class WatchGroup {
         : namespaces.map((namespace) => {
             return { namespace, watcher: new Watcher({ ...options, target: targetIn(target, namespace) }) };
           });
-    this.#synced = Promise.all(this.#members.map(async ({ watcher }) => await watcher.synced)).then(() => undefined);
-    this.#synced.catch(() => {
-      // A stop before the first list is an error only for callers that wait for it.
-    });
   }
 
   start(): this {
@@ -36,7 +31,9 @@ export class WatchGroup {
 
   /** Settles when every first list is complete; rejects when the group is stopped before. */
   get synced(): Promise<void> {
-    return this.#synced;
+    const [first, ...others] = this.#members.map(({ watcher }) => watcher.synced);
+    if (first === undefined) return Promise.resolve();
+    return others.length === 0 ? first : Promise.all([first, ...others]).then(() => undefined);
   }
 
   /** Every first list has been complete. */

@@ -421,7 +421,7 @@ describe('a release for some namespaces', () => {
       });
     }
     assert.deepEqual(await plane.api.list('/api/v1/namespaces/other/secrets'), []);
-    const refused = (await readAuditLog(plane, user)).filter(({ code: status }) => status === 403);
+    const refused = readAuditLog(plane, user).filter(({ code: status }) => status === 403);
     assert.deepEqual(refused, []);
   });
 
