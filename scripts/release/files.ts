@@ -1,0 +1,51 @@
+/** The chart and the manifest of a release. Those in `deploy/` name no registry. */
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parse } from 'yaml';
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+const CHART = path.join(ROOT, 'deploy/helm/keyferry');
+
+export interface Release {
+  /** `v1.2.3` */
+  readonly tag: string;
+  /** The image without a tag: `ghcr.io/keyferry/keyferry`. */
+  readonly image: string;
+}
+
+/**
+ * Replaces `folder` by the folder `chart` and the file `keyferry.yaml`.
+ * @throws Error if the tag is not the version of the package and of the chart, or the image cannot be a name of one
+ */
+export function writeReleaseFiles({ tag, image }: Release, folder: string): void {
+  // Registries refuse capitals, and the owner of a repository may have some.
+  if (!/^[a-z0-9.-]+(:\d+)?(\/[a-z0-9._-]+)+$/.test(image)) throw new Error(`${image} is not the name of an image`);
+  const version = tag.replace(/^v/, '');
+  const chart = parse(readFileSync(path.join(CHART, 'Chart.yaml'), 'utf8')) as { version: string; appVersion: string };
+  const npm = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  for (const [file, found] of [
+    ['package.json', npm.version],
+    ['Chart.yaml', chart.version],
+    ['Chart.yaml (appVersion)', chart.appVersion],
+  ]) {
+    if (found !== version) throw new Error(`the tag is ${tag}, and the version in ${file} is ${found}`);
+  }
+
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  cpSync(CHART, path.join(folder, 'chart'), { recursive: true });
+  const values = replaceOnce(
+    'deploy/helm/keyferry/values.yaml',
+    '  # No image is published yet.\n  repository: keyferry\n',
+    `  repository: ${image}\n`,
+  );
+  writeFileSync(path.join(folder, 'chart/values.yaml'), values);
+  const manifest = replaceOnce('deploy/keyferry.yaml', `"keyferry:${version}"`, `"${image}:${version}"`);
+  writeFileSync(path.join(folder, 'keyferry.yaml'), manifest);
+}
+
+function replaceOnce(file: string, before: string, after: string): string {
+  const parts = readFileSync(path.join(ROOT, file), 'utf8').split(before);
+  if (parts.length !== 2) throw new Error(`${file} must have once: ${before}`);
+  return parts.join(after);
+}
