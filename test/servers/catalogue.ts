@@ -125,15 +125,65 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
   helm: { dir: 'helm', module: 'helm.sh/helm/v3', pkg: 'helm.sh/helm/v3/cmd/helm', ldflags: strip },
 };
 
+/**
+ * Sources in place of those above, by the environment variable that chooses them and its value. Unset: those above. `npm run test:matrix` sets
+ * the variables.
+ */
+const CHOICES: Readonly<Record<string, Readonly<Record<string, Partial<Record<ServerName, Source>>>>>> = {
+  KEYFERRY_TEST_KUBERNETES: {
+    '1.34': {
+      'kube-apiserver': { ...SOURCES['kube-apiserver'], dir: 'kubernetes-1.34' },
+      'kube-controller-manager': { ...SOURCES['kube-controller-manager'], dir: 'kubernetes-1.34' },
+    },
+  },
+  KEYFERRY_TEST_VAULT: {
+    openbao: {
+      vault: {
+        dir: 'openbao',
+        module: 'github.com/openbao/openbao',
+        pkg: 'github.com/openbao/openbao',
+        // The Go proxy has this release only by its commit.
+        ldflags: () => `-s -w -X github.com/openbao/openbao/version.fullVersion=${OPENBAO_VERSION}`,
+      },
+    },
+  },
+};
+
+/** The release of the commit that go.mod pins. */
+export const OPENBAO_VERSION = '2.4.0';
+
+/** @throws Error for an unknown value of a variable */
+function sourceOf(name: ServerName, env: NodeJS.ProcessEnv): Source {
+  for (const [variable, choices] of Object.entries(CHOICES)) {
+    const value = env[variable] ?? '';
+    const choice = value === '' ? {} : choices[value];
+    if (choice === undefined)
+      throw new Error(`${variable}=${value}: must be one of ${Object.keys(choices).join(', ')}`);
+    const source = choice[name];
+    if (source !== undefined) return source;
+  }
+  return SOURCES[name];
+}
+
+/** Whether the server called `vault` is OpenBao. */
+export function isOpenBao(env: NodeJS.ProcessEnv = process.env): boolean {
+  return sourceOf('vault', env) !== SOURCES.vault;
+}
+
+/** `36` for Kubernetes 1.36. */
+export function kubernetesMinor(env: NodeJS.ProcessEnv = process.env): number {
+  return Number(serverRecipe('kube-apiserver', env).version.split('.')[1]);
+}
+
 export const SERVER_NAMES = Object.keys(SOURCES) as readonly ServerName[];
 
 export function isServerName(name: string): name is ServerName {
   return Object.hasOwn(SOURCES, name);
 }
 
-/** The build of a server. @throws Error if go.mod does not pin its module. */
-export function serverRecipe(name: ServerName): ServerRecipe {
-  const source = SOURCES[name];
+/** The build of a server. @throws Error if go.mod does not pin its module, or if the environment chooses an unknown version */
+export function serverRecipe(name: ServerName, env: NodeJS.ProcessEnv = process.env): ServerRecipe {
+  const source = sourceOf(name, env);
   const moduleDir = path.join(import.meta.dirname, source.dir);
   const goMod = readFileSync(path.join(moduleDir, 'go.mod'), 'utf8');
   const goSum = readFileSync(path.join(moduleDir, 'go.sum'), 'utf8');

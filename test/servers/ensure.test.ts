@@ -48,6 +48,17 @@ describe('servers', () => {
     }
   });
 
+  it('are another version, with another place in the cache, if the environment chooses one', () => {
+    const usual = { apiServer: serverRecipe('kube-apiserver', {}), vault: serverRecipe('vault', {}) };
+    const env = { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' };
+    assert.match(serverRecipe('kube-apiserver', env).version, /^v1\.34\./);
+    assert.match(serverRecipe('kube-controller-manager', env).version, /^v1\.34\./);
+    assert.notEqual(serverRecipe('vault', env).cacheKey, usual.vault.cacheKey);
+    assert.equal(serverRecipe('etcd', env).cacheKey, serverRecipe('etcd', {}).cacheKey);
+    assert.equal(serverRecipe('kube-apiserver', { KEYFERRY_TEST_KUBERNETES: '' }).cacheKey, usual.apiServer.cacheKey);
+    assert.throws(() => serverRecipe('vault', { KEYFERRY_TEST_VAULT: 'none' }), /must be one of openbao/);
+  });
+
   it('are taken from KEYFERRY_SERVERS or KUBEBUILDER_ASSETS if they exist there', async () => {
     const env = await makeEnvironment('named', 'exit 1');
     const mine = path.join(folder, 'mine');

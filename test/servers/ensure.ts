@@ -54,7 +54,8 @@ export async function ensureServer(name: ServerName, options: EnsureOptions = {}
     path.join(cacheFolder(env), 'build.lock'),
     async () => {
       const target = cachedPath(name, env);
-      if (!isExecutable(target)) await goBuild(serverRecipe(name), target, { onProgress, env, signal: options.signal });
+      if (!isExecutable(target))
+        await goBuild(serverRecipe(name, env), target, { onProgress, env, signal: options.signal });
       return target;
     },
     (holder) => {
@@ -137,7 +138,7 @@ export async function serversFolder(
 }
 
 function cachedPath(name: ServerName, env: NodeJS.ProcessEnv): string {
-  return path.join(cacheFolder(env), serverRecipe(name).cacheKey, name);
+  return path.join(cacheFolder(env), serverRecipe(name, env).cacheKey, name);
 }
 
 function isExecutable(file: string): boolean {

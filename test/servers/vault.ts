@@ -12,6 +12,7 @@ import path from 'node:path';
 import { HttpClient } from '../support/http.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { CertificateAuthority } from './certificates.ts';
+import { isOpenBao } from './catalogue.ts';
 import { ensureServer } from './ensure.ts';
 import { freePort } from './ports.ts';
 import { Reaper } from './reaper.ts';
@@ -35,6 +36,9 @@ export interface VaultOptions {
 /** A JSON answer; tests read arbitrary fields. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads arbitrary fields
 export type VaultJson = any;
+
+/** Calls of a server, or of one of its namespaces. */
+export type VaultCalls = Pick<VaultServer, 'raw' | 'request'>;
 
 /** An answer outside 200–299. */
 export class VaultServerError extends Error {
@@ -98,6 +102,21 @@ export class VaultServer {
     if (answer.status < 200 || answer.status > 299)
       throw new VaultServerError(method, path, answer.status, answer.body);
     return answer.body;
+  }
+
+  /** Creates a namespace of OpenBao (Vault has them only in its Enterprise edition), with KV version 2 at `secret/`. @returns its calls */
+  async createNamespace(path: string): Promise<VaultCalls> {
+    const names = path.split('/');
+    for (const [depth, name] of names.entries()) {
+      await this.request('POST', [...names.slice(0, depth), 'sys/namespaces', name].join('/'));
+    }
+    const calls: VaultCalls = {
+      raw: (method, below, ...rest) => this.raw(method, `${path}/${below}`, ...rest),
+      request: (method, below, ...rest) => this.request(method, `${path}/${below}`, ...rest),
+    };
+    await calls.request('POST', 'sys/mounts/secret', { type: 'kv', options: { version: '2' } });
+    await waitUsable(calls);
+    return calls;
   }
 
   /** Starts Vault again, and unseals it unless `unseal` is false. Does nothing if it runs. */
@@ -185,11 +204,15 @@ export class VaultServer {
     if (this.#options.auditLog === true) {
       await this.request('PUT', 'sys/audit/file', { type: 'file', options: { file_path: this.auditLogPath } });
     }
-    // A new mount of version 2 refuses requests until it is initialised.
-    await waitFor(async () => (await this.raw('GET', 'secret/config')).status === 200, {
-      message: 'secret/ to be usable',
-    });
+    await waitUsable(this);
   }
+}
+
+/** A new mount of KV version 2 refuses requests until it is initialised. */
+async function waitUsable(calls: VaultCalls): Promise<void> {
+  await waitFor(async () => (await calls.raw('GET', 'secret/config')).status === 200, {
+    message: 'secret/ to be usable',
+  });
 }
 
 /**
@@ -229,6 +252,7 @@ async function writeConfig(folder: string, port: number, options: VaultOptions):
     storage: options.storage === 'file' ? { file: { path: data } } : { inmem: {} },
     api_addr: `${options.tls === true ? 'https' : 'http'}://127.0.0.1:${port}`,
     disable_mlock: true,
+    ...(isOpenBao() ? { unsafe_allow_api_audit_creation: true } : {}),
     ...options.config,
   };
   await writeFile(path.join(folder, 'config.json'), JSON.stringify(config, undefined, 2));

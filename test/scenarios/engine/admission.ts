@@ -1,6 +1,19 @@
 /** Admission policies, which the API server itself evaluates. */
+import { kubernetesMinor } from '../../servers/catalogue.ts';
 import type { Json, TestApi } from '../../support/api.ts';
 import { waitFor } from '../../support/wait-for.ts';
+
+/** The server's version of policies that change objects. In 1.34 they are a beta API, which is off by default. */
+const MUTATING = kubernetesMinor() < 36 ? 'v1beta1' : 'v1';
+
+/** The flags of kube-apiserver that `overwrite` needs. */
+export const OVERWRITE_FLAGS: readonly string[] =
+  MUTATING === 'v1'
+    ? []
+    : [
+        '--feature-gates=MutatingAdmissionPolicy=true',
+        `--runtime-config=admissionregistration.k8s.io/${MUTATING}=true`,
+      ];
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 
@@ -69,6 +82,7 @@ export async function refuse(api: TestApi, name: string, refusal: Refusal): Prom
 
 /**
  * Makes the server change a text in each written Secret of a namespace, until it is disposed. Settles when the policy is in force.
+ * The server needs `OVERWRITE_FLAGS`.
  * @param path JSON pointer of the changed field
  */
 export async function overwrite(
@@ -77,7 +91,7 @@ export async function overwrite(
   { namespace, path, value }: { readonly namespace: string; readonly path: string; readonly value: string },
 ): Promise<AsyncDisposable> {
   await api.create({
-    apiVersion: 'admissionregistration.k8s.io/v1',
+    apiVersion: `admissionregistration.k8s.io/${MUTATING}`,
     kind: 'MutatingAdmissionPolicy',
     metadata: { name },
     spec: {
@@ -100,7 +114,7 @@ export async function overwrite(
     },
   });
   await api.create({
-    apiVersion: 'admissionregistration.k8s.io/v1',
+    apiVersion: `admissionregistration.k8s.io/${MUTATING}`,
     kind: 'MutatingAdmissionPolicyBinding',
     metadata: { name },
     spec: { policyName: name },
@@ -116,8 +130,8 @@ export async function overwrite(
   await waitFor(isInForce, { message: `the policy ${name} to be in force` });
   return {
     async [Symbol.asyncDispose]() {
-      await api.delete(`${REGISTRATION}/mutatingadmissionpolicybindings/${name}`);
-      await api.delete(`${REGISTRATION}/mutatingadmissionpolicies/${name}`);
+      await api.delete(`/apis/admissionregistration.k8s.io/${MUTATING}/mutatingadmissionpolicybindings/${name}`);
+      await api.delete(`/apis/admissionregistration.k8s.io/${MUTATING}/mutatingadmissionpolicies/${name}`);
       await waitFor(async () => !(await isInForce()), { message: `the policy ${name} to be gone` });
     },
   };

@@ -7,7 +7,7 @@ import type { Keyferry } from '../../support/keyferry.ts';
 import { staysTrue, waitFor } from '../../support/wait-for.ts';
 import { within } from '../../support/yardstick.ts';
 import { HOME, mirrorPath, MirrorScene } from '../mirrors/support.ts';
-import { overwrite } from './admission.ts';
+import { overwrite, OVERWRITE_FLAGS } from './admission.ts';
 
 const MARK = 'keyferry.dev/overwritten';
 /** Two at once, then after 5, 10, 20, 40 s …: no test takes longer than that. */
@@ -21,7 +21,7 @@ let scene: MirrorScene;
 let operator: Keyferry;
 
 before(async () => {
-  scene = await MirrorScene.open();
+  scene = await MirrorScene.open({ apiServerFlags: OVERWRITE_FLAGS });
   operator = await scene.operator();
 });
 after(() => scene.close());

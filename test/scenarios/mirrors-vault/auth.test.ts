@@ -86,7 +86,8 @@ describe('logins to vault', () => {
     await mirrors.copied('target', 'rotated', { password: 'deadbeef' });
     const { roleId } = await scene.ids('rotated');
     await scene.credential('rotated', { 'role-id': roleId, 'secret-id': 'wrong' });
-    const message = /^error logging in to vault via approle: .*invalid secret id.*existing copies are unchanged$/;
+    const message =
+      /^error logging in to vault via approle: .*invalid (role or )?secret id.*existing copies are unchanged$/i;
     await mirrors.ready('rotated', 'VaultAuthInvalid', message);
     await mirrors.event('rotated', 'VaultAuthInvalid');
     await mirrors.copied('target', 'rotated', { password: 'deadbeef' });

@@ -8,7 +8,7 @@ import type { ControlPlaneOptions } from '../../servers/control-plane.ts';
 import { startPostgres, type PostgresServer } from '../../servers/postgres.ts';
 import { mountDatabase } from '../../servers/vault-database.ts';
 import { startVault } from '../../servers/vault.ts';
-import type { VaultJson, VaultOptions, VaultServer } from '../../servers/vault.ts';
+import type { VaultCalls, VaultJson, VaultOptions, VaultServer } from '../../servers/vault.ts';
 import { HOME, MirrorScene, secretPath } from '../mirrors/support.ts';
 
 export const LEASE_ID = 'mirrors.kts.studio/vault-lease-id';
@@ -55,7 +55,7 @@ export class VaultScene {
   }
 
   /** Writes values to KV 2, each with the canary before it. @returns the version */
-  async put(path: string, values: Readonly<Record<string, string>>, vault = this.vault): Promise<number> {
+  async put(path: string, values: Readonly<Record<string, string>>, vault: VaultCalls = this.vault): Promise<number> {
     const data = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, this.mirrors.canary + text]));
     const answer = await vault.request('POST', path, { data });
     return answer.data.version;
@@ -88,7 +88,7 @@ export class VaultScene {
   }
 
   /** Creates an AppRole with a policy of its own, and a Secret with its ids. */
-  async approle(name: string, hcl: string, options: Json = {}, vault = this.vault): Promise<void> {
+  async approle(name: string, hcl: string, options: Json = {}, vault: VaultCalls = this.vault): Promise<void> {
     const mount = options.mount ?? 'approle';
     const { body } = await vault.raw('GET', 'sys/auth');
     if (body.data[`${mount}/`] === undefined) await vault.request('POST', `sys/auth/${mount}`, { type: 'approle' });
@@ -100,7 +100,11 @@ export class VaultScene {
     await this.credential(name, { [roleKey]: ids.roleId, [secretKey]: ids.secretId });
   }
 
-  async ids(name: string, mount = 'approle', vault = this.vault): Promise<{ roleId: string; secretId: string }> {
+  async ids(
+    name: string,
+    mount = 'approle',
+    vault: VaultCalls = this.vault,
+  ): Promise<{ roleId: string; secretId: string }> {
     const role = await vault.request('GET', `auth/${mount}/role/${name}/role-id`);
     const secret = await vault.request('POST', `auth/${mount}/role/${name}/secret-id`, {});
     return { roleId: role.data.role_id, secretId: secret.data.secret_id };

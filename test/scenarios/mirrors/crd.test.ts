@@ -34,6 +34,10 @@ const mirror = (name: string, spec: AnySpec, version = 'v1alpha2'): Json => ({
   ...(spec === undefined ? {} : { spec }),
 });
 
+/** The message of a refusal. Kubernetes 1.34 names the type where 1.36 names the value: `Invalid value: "string": …`. */
+const withoutValues = (message: string): string =>
+  message.replaceAll(/Invalid value: (?:"(?:[^"\\]|\\.)*"|-?\d+): /g, 'Invalid value: ');
+
 /** The API server's answer to a new mirror, which is not stored. By default unknown fields are errors, as with kubectl. */
 const tryCreate = (spec: AnySpec, fieldValidation = 'Strict'): Promise<{ status: number; body: Json }> =>
   api.raw('POST', MIRRORS, { body: mirror('offered', spec), query: { dryRun: 'All', fieldValidation } });
@@ -139,8 +143,8 @@ describe('the CRD', () => {
     it(`refuses ${title}`, async () => {
       const answer = await tryCreate(spec);
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
-      for (const word of words)
-        assert.ok(answer.body.message.includes(word), `${word}\nis not in\n${answer.body.message}`);
+      const message = withoutValues(answer.body.message);
+      for (const word of words) assert.ok(message.includes(word), `${word}\nis not in\n${message}`);
     });
   }
 

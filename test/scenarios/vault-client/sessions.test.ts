@@ -311,7 +311,7 @@ describe('a login that is refused', () => {
     const attempt = async (): Promise<void> => {
       await assert.rejects(read(session), (error) => {
         assert.ok(isVaultError(error, 'authFailed'), inspect(error));
-        assert.match(error.message, /login at auth\/approle refused: .*invalid secret id/);
+        assert.match(error.message, /login at auth\/approle refused: .*invalid (role or )?secret id/i);
         assert.ok(!inspect(error, { depth: null }).includes('wrong-secret-id'));
         return true;
       });
