@@ -16,6 +16,8 @@ import type { VaultLocation } from './locations.ts';
 const MAX_LEASE_ID = 1024;
 /** Largest dynamic credentials, in bytes. A certificate with its key and chain takes a tenth of it. */
 const MAX_LEASED = 64 * 1024;
+/** How far the clock of a server may be behind ours, ms. */
+const CLOCK_SKEW_MS = 60_000;
 const NONE = Object.freeze({});
 
 export function presentView(version: string, lease?: SourceLease): SourceView {
@@ -43,6 +45,18 @@ export function versionOf({
   readonly createdTime?: string | undefined;
 }): string | undefined {
   return version === undefined ? undefined : `${version} ${createdTime}`;
+}
+
+/**
+ * The version, if no later entry can have it too: the time of OpenBao is in whole seconds, and an entry that is deleted with its metadata
+ * and created again within that second has the same number and time.
+ * @param now wall clock before the entry was read or written, ms
+ */
+export function distinctVersionOf(entry: Parameters<typeof versionOf>[0], now: number): string | undefined {
+  const { createdTime = '' } = entry;
+  const isExact = createdTime.includes('.');
+  if (!isExact && now < Date.parse(createdTime) + 1000 + CLOCK_SKEW_MS) return undefined;
+  return versionOf(entry);
 }
 
 /** @returns the content of an entry, or a failed view if its values cannot be those of a Secret */

@@ -74,6 +74,7 @@ export class VaultSources implements SourceProvider {
   constructor(options: VaultSourcesOptions) {
     this.#options = options;
     this.#reader = new UnitReader({
+      clock: options.clock,
       locations: options.locations,
       leases: options.leases,
       contents: this.#contents,

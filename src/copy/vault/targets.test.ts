@@ -27,6 +27,9 @@ test('an entry is written again if it was recreated, though it has the same vers
   const entry = { version: 0, createdTime: '' };
   let looks = 0;
   let updates = 0;
+  let now = Date.UTC(2026, 0, 1);
+  /** Of the time of an entry. OpenBao has none. */
+  let fraction = '.5';
   const entries = {
     resolve: async () =>
       await Promise.resolve({ mount: { path: 'secret/', kind: 'kv2' }, known: true, dataPath: LOCATION.path }),
@@ -37,7 +40,7 @@ test('an entry is written again if it was recreated, though it has the same vers
     update: async () => {
       updates += 1;
       entry.version += 1;
-      entry.createdTime = `ours ${updates}`;
+      entry.createdTime = `2026-01-01T00:00:0${updates}${fraction}Z`;
       return await Promise.resolve({ written: true, ...entry });
     },
   };
@@ -64,14 +67,14 @@ test('an entry is written again if it was recreated, though it has the same vers
     access: { open: async () => await Promise.resolve(connection), close: () => undefined } as unknown as VaultAccess,
     credentials: { follow: () => undefined, unfollow: () => undefined } as unknown as VaultCredentials,
     random: () => 0,
-    now: () => 0,
+    now: () => now,
     onOutcome: () => undefined,
     onWrite: () => undefined,
   });
   const { signal } = new AbortController();
   const run = async (): Promise<void> => void (await targets.reconcile(TARGET, signal));
   await run();
-  assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 ours 1']);
+  assert.deepEqual([updates, targets.written(TARGET)?.entryVersion], [1, '1 2026-01-01T00:00:01.5Z']);
   await run();
   assert.deepEqual([updates, looks], [1, 1], 'its metadata show that it is unchanged');
   // Deleted with all its versions, and created again by another client.
@@ -83,4 +86,15 @@ test('an entry is written again if it was recreated, though it has the same vers
   assert.equal(updates, 3);
   await run();
   assert.equal(updates, 3);
+  // In the second of a write another client may make an entry with the same version.
+  fraction = '';
+  entry.createdTime = 'theirs';
+  await run();
+  await run();
+  assert.equal(updates, 5);
+  now += 120_000;
+  const before = looks;
+  await run();
+  await run();
+  assert.deepEqual([updates, looks], [6, before + 1]);
 });

@@ -22,7 +22,7 @@ import type { TargetWriter } from '../backend.ts';
 import type { SourceReader } from '../sources.ts';
 import { isSkippedCall, troubleOf, type VaultAccess, type VaultConnection } from './access.ts';
 import { VaultAuthMissingError } from './auth-missing.ts';
-import { secretContent, versionOf } from './entry-view.ts';
+import { distinctVersionOf, secretContent, versionOf } from './entry-view.ts';
 import { NotKnownYetError, type VaultCredentials } from './credentials.ts';
 import { type VaultAuthRef, type VaultLocations, type VaultLocation } from './locations.ts';
 
@@ -51,6 +51,8 @@ export interface LastWrite {
   sourceVersion: string;
   /** Of the entry. @see versionOf */
   readonly entryVersion: string | undefined;
+  /** The same, if it shows that the entry is unchanged. @see distinctVersionOf */
+  readonly distinctVersion: string | undefined;
   /** Of the location: the same content in another encoding is another entry. */
   readonly encoding: string;
 }
@@ -218,9 +220,11 @@ export class VaultTargets implements TargetWriter {
     const connection = await access.open(target, location, signal);
     const { encoding } = location;
     const nestedInKv1 = encoding === 'base64';
+    const askedAt = now();
     const update = await connection.entries.update(location.path, () => values, signal, { nestedInKv1 });
     const { digest, version: sourceVersion } = content;
-    memory.lastWrite = { digest, sourceVersion, entryVersion: versionOf(update), encoding };
+    const versions = { entryVersion: versionOf(update), distinctVersion: distinctVersionOf(update, askedAt) };
+    memory.lastWrite = { digest, sourceVersion, ...versions, encoding };
     const { written } = update;
     const winner = oldestOf(book.on(target));
     if (written && winner !== undefined) onWrite(target, connection.session.addr, winner);
@@ -271,14 +275,14 @@ function lost(winner: Entry | undefined): Outcome {
   return conflict(`${title} claims the same vault entry and is older`, true);
 }
 
-/** Whether the entry still has the held version. Always false where Vault counts no versions. */
+/** Whether the entry still has the held version. Always false where that version may not be distinct. */
 async function isUntouched(
   { entries }: VaultConnection,
   { path, encoding }: VaultLocation,
   lastWrite: LastWrite,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (lastWrite.entryVersion === undefined || lastWrite.encoding !== encoding) return false;
+  if (lastWrite.distinctVersion === undefined || lastWrite.encoding !== encoding) return false;
   const { head } = await entries.readVersion(path, signal);
-  return head.state === 'found' && versionOf(head) === lastWrite.entryVersion;
+  return head.state === 'found' && versionOf(head) === lastWrite.distinctVersion;
 }

@@ -10,18 +10,20 @@
 import { randomUUID } from 'node:crypto';
 
 import type { ByteCache } from '../../runtime/byte-cache.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { AbsentEntry, FoundEntry, KvEntry, LeaseGrant } from '../../vault/kv/answers.ts';
 import type { SourceView } from '../model/claim.ts';
 import { Content } from '../model/content.ts';
 import { fingerprintOf } from '../model/fingerprint.ts';
 import type { VaultConnection } from './access.ts';
-import { absentView, contentOf, invalid, presentView, versionOf } from './entry-view.ts';
+import { absentView, contentOf, distinctVersionOf, invalid, presentView, versionOf } from './entry-view.ts';
 import type { Lease } from './lease.ts';
 import { leaseVersion, type VaultLeases } from './leases.ts';
 import { vaultLeaseOrigin, type VaultLocations } from './locations.ts';
 import { isDynamic, type DynamicUnit, type Unit } from './unit.ts';
 
 export interface UnitReaderOptions {
+  readonly clock: Pick<Clock, 'now'>;
   readonly locations: VaultLocations;
   readonly leases: VaultLeases;
   /** By `contentKey`. */
@@ -47,7 +49,7 @@ export function contentKey({ key }: Unit, version: string): string {
 
 export class UnitReader {
   readonly #options: UnitReaderOptions;
-  /** Part of the version of entries without versions in Vault. Differs between processes. */
+  /** Part of the version of entries without a distinct one in Vault. Differs between processes. */
   readonly #process = randomUUID().slice(0, 8);
   #count = 0;
 
@@ -82,6 +84,7 @@ export class UnitReader {
         return undefined;
       }
     }
+    const askedAt = this.#options.clock.now();
     const entry = await this.#readIfChanged(unit, connection, signal);
     unit.needsContent = false;
     if (entry === undefined) return undefined;
@@ -90,6 +93,7 @@ export class UnitReader {
       unit.view = absentView(entry, location, connection.session.addr);
       return undefined;
     }
+    unit.entryVersion = distinctVersionOf(entry, askedAt);
     return await this.#found(unit, connection, entry, signal);
   }
 
@@ -116,12 +120,13 @@ export class UnitReader {
   /** @returns `undefined` if the entry has not changed */
   async #readIfChanged(unit: Unit, { entries }: VaultConnection, signal: AbortSignal): Promise<KvEntry | undefined> {
     const { path } = unit.location;
-    if (unit.view.state !== 'present' || unit.needsContent || unit.lease !== undefined) {
+    const { entryVersion, lease, needsContent, view } = unit;
+    if (view.state !== 'present' || needsContent || lease !== undefined || entryVersion === undefined) {
       return await entries.read(path, signal);
     }
     const { head, entry } = await entries.readVersion(path, signal);
     if (entry !== undefined || head.state !== 'found') return entry ?? (head as AbsentEntry);
-    return versionOf(head) === unit.view.version ? undefined : await entries.read(path, signal);
+    return versionOf(head) === entryVersion ? undefined : await entries.read(path, signal);
   }
 
   async #found(
@@ -130,7 +135,7 @@ export class UnitReader {
     entry: FoundEntry,
     signal: AbortSignal,
   ): Promise<number | undefined> {
-    const version = entry.lease === undefined ? versionOf(entry) : leaseVersion(entry.lease.leaseId);
+    const version = entry.lease === undefined ? unit.entryVersion : leaseVersion(entry.lease.leaseId);
     const made = contentOf(entry, unit.location, version ?? '');
     if (entry.lease !== undefined) return await this.#granted(unit, connection, entry.lease, made, signal);
     if (!(made instanceof Content)) {
@@ -138,7 +143,7 @@ export class UnitReader {
       return undefined;
     }
     this.#dropLease(unit);
-    const content = version === undefined ? this.#withCountedVersion(unit, made) : made;
+    const content = version === undefined || this.#isCounted(unit, made) ? this.#withCountedVersion(unit, made) : made;
     unit.fingerprint = { version: content.version, fingerprint: fingerprintOf(content) };
     unit.view = presentView(content.version);
     this.#options.contents.set(contentKey(unit, content.version), content, content.weight);
@@ -173,7 +178,12 @@ export class UnitReader {
     return Math.min(pollMs(user), grant.durationSeconds * 500);
   }
 
-  /** Where Vault counts no versions, another digest makes another version. */
+  /** Whether the same content has a counted version. It keeps that, so that its copies need no write. */
+  #isCounted({ fingerprint }: Unit, { digest }: Content): boolean {
+    return fingerprint?.fingerprint.digest === digest && fingerprint.version.startsWith(`${this.#process}-`);
+  }
+
+  /** Where Vault gives no distinct version, another digest makes another version. */
   #withCountedVersion({ fingerprint }: Unit, content: Content): Content {
     const same = fingerprint?.fingerprint.digest === content.digest;
     return content.withVersion(same ? fingerprint.version : `${this.#process}-${++this.#count}`);

@@ -30,6 +30,8 @@ export class Unit<R extends RuleKey | undefined = RuleKey | undefined> {
   /** The sources with its view. */
   readonly members = new Set<ResourceKey>();
   view = UNKNOWN;
+  /** Of the entry that was read. @see distinctVersionOf */
+  entryVersion: string | undefined;
   trouble: VaultTrouble | undefined;
   fingerprint: { readonly version: string; readonly fingerprint: Fingerprint } | undefined;
   /** A target needs content that is not in the cache. */

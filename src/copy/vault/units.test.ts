@@ -29,6 +29,7 @@ describe('a source in Vault', () => {
   /** Key of the values. */
   let field: string;
   let value: string;
+  let createdTime: string;
   /** Id of the lease of a read. */
   let leaseId: (read: number) => string;
   let reads: number;
@@ -48,7 +49,7 @@ describe('a source in Vault', () => {
 
   const entry = (read: number): KvEntry => {
     const values = new VaultValues([[field, value]]);
-    if (kind === 'kv2') return { state: 'found', values, version: 1, createdTime: 't' };
+    if (kind === 'kv2') return { state: 'found', values, version: 1, createdTime };
     const grant = { durationSeconds: 3600, renewable: true, issuedAt: clock.now(), tokenId: 't' };
     return { state: 'found', values, lease: { ...grant, leaseId: leaseId(read) } };
   };
@@ -80,7 +81,7 @@ describe('a source in Vault', () => {
       },
       readVersion: async () => {
         looks++;
-        return await Promise.resolve({ head: { state: 'found', version: 1, createdTime: 't' } });
+        return await Promise.resolve({ head: { state: 'found', version: 1, createdTime } });
       },
     },
   } as unknown as VaultConnection;
@@ -90,6 +91,7 @@ describe('a source in Vault', () => {
     [kind, known, field, reads, looks, revoked, records] = ['kv2', true, 'a', 0, 0, [], []];
     [lookUps, refusal] = [0, undefined];
     value = 'x';
+    createdTime = 't';
     leaseId = (read) => `lease-${read}`;
     onRead = () => undefined;
     errors = [];
@@ -145,6 +147,28 @@ describe('a source in Vault', () => {
     assert.deepEqual([reads, looks], [1, 0]);
     await settle(POLL_MS);
     assert.deepEqual([reads, looks], [1, 1]);
+  });
+
+  it('is read again while another entry can get its version, in a second of OpenBao', async () => {
+    createdTime = new Date(clock.now()).toISOString().replace('.000', '');
+    const key = follow(ONE);
+    await settle();
+    const [first, digest] = [leaseOf(key), sources.fingerprint(key)?.digest];
+    // Deleted with its metadata, and created again with the same number in the same second.
+    value = 'y';
+    await settle(POLL_MS);
+    const second = leaseOf(key);
+    assert.notEqual(second, first);
+    assert.notEqual(sources.fingerprint(key)?.digest, digest);
+    await settle(65_000);
+    assert.equal(leaseOf(key), second, 'the same content keeps its version');
+    const before = [reads, looks] as const;
+    await settle(POLL_MS);
+    assert.deepEqual([reads, looks], [before[0], before[1] + 1], 'its metadata show that it is unchanged');
+    createdTime = createdTime.replace('00:00:00Z', '00:02:00Z');
+    value = 'z';
+    await settle(POLL_MS);
+    assert.notEqual(leaseOf(key), second);
   });
 
   it('reports a failed read with the rules that use it', async () => {
