@@ -7,11 +7,20 @@
 import { build } from 'esbuild';
 import { readFileSync, writeFileSync } from 'node:fs';
 
+import type { TestedVersions } from '../src/cli/version.ts';
 import { bundledPackages } from './bundled-packages.ts';
 import { sourceCommit } from './commit.ts';
 import { readCrds } from './crd/read-crds.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+
+/** What `keyferry version` prints of the results of `npm run test:matrix`. */
+function tested(): readonly TestedVersions[] {
+  const results = JSON.parse(
+    readFileSync(new URL('matrix/results.json', import.meta.url), 'utf8'),
+  ) as readonly TestedVersions[];
+  return results.map(({ kubernetes, vault, externalSecrets, date }) => ({ kubernetes, vault, externalSecrets, date }));
+}
 
 const { metafile } = await build({
   entryPoints: ['src/cli/main.ts'],
@@ -27,6 +36,7 @@ const { metafile } = await build({
   define: {
     KEYFERRY_VERSION: JSON.stringify(manifest.version),
     KEYFERRY_COMMIT: JSON.stringify(sourceCommit() ?? 'unknown'),
+    KEYFERRY_TESTED: JSON.stringify(tested()),
     KEYFERRY_CRDS: JSON.stringify(readCrds()),
   },
   logLevel: 'warning',

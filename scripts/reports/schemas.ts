@@ -228,6 +228,16 @@ export const versionSchema = z.strictObject({
   }),
   node: z.string().meta({ description: 'Version of Node that runs it.' }),
   platform: z.string().meta({ description: 'Operating system and architecture, in the words of Node: linux/x64.' }),
+  tested: z
+    .array(
+      z.strictObject({
+        kubernetes: z.string().meta({ description: 'Version of Kubernetes: 1.36.3.' }),
+        vault: z.string().meta({ description: 'Vault or OpenBao, with its version: OpenBao 2.4.0.' }),
+        externalSecrets: z.string().meta({ description: 'Version of the External Secrets Operator.' }),
+        date: z.string().meta({ description: 'Day of the run, in UTC: 2026-01-31.' }),
+      }),
+    )
+    .meta({ description: 'Servers with which all scenarios passed. The run may be older than the build.' }),
 });
 
 /** Text of each JSON Schema by path from the project root. */

@@ -8,7 +8,8 @@ import type { Actions, CliContext, Outcome } from './actions.ts';
 import { runCli } from './dispatch.ts';
 import { runProgram } from './program.ts';
 
-const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64' };
+const TESTED = { kubernetes: '1.36.3', vault: 'Vault 1.13.0', externalSecrets: '0.20.4', date: '2026-01-31' };
+const BUILD = { version: '1.2.3', commit: 'c0ffee', node: '24.0.0', platform: 'linux/x64', tested: [TESTED] };
 const COMMANDS = [
   'run',
   'mirrors',
@@ -89,9 +90,11 @@ describe('help and version', () => {
     }
   });
 
-  it('prints version, commit and Node, also for programs', async () => {
+  it('prints version, commit, Node and the tested servers, also for programs', async () => {
     const table = await cli(['version']);
-    assert.equal(table.stdout, 'Keyferry 1.2.3\ncommit   c0ffee\nNode     24.0.0\nplatform linux/x64\n');
+    const lines = ['commit   c0ffee', 'Node     24.0.0', 'platform linux/x64'];
+    const servers = 'tested   Kubernetes 1.36.3, Vault 1.13.0 (2026-01-31)';
+    assert.equal(table.stdout, ['Keyferry 1.2.3', ...lines, servers, ''].join('\n'));
     const { code, stdout } = await cli(['version', '-o', 'json']);
     const expected = { apiVersion: 'keyferry.dev/v1', kind: 'Version', ...BUILD };
     assert.deepEqual([code, JSON.parse(stdout)], [0, expected]);

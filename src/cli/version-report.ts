@@ -10,8 +10,13 @@ export interface VersionReport extends Build {
 
 /** The text that the command prints. */
 export function versionText(build: Build, output: 'table' | 'json' | 'yaml'): string {
-  const { version, commit, node, platform } = build;
-  if (output === 'table') return `Keyferry ${version}\ncommit   ${commit}\nNode     ${node}\nplatform ${platform}\n`;
+  const { version, commit, node, platform, tested } = build;
+  if (output === 'table') {
+    const servers = tested.map(({ kubernetes, vault, date }) => `Kubernetes ${kubernetes}, ${vault} (${date})`);
+    const lines = [`Keyferry ${version}`, `commit   ${commit}`, `Node     ${node}`, `platform ${platform}`];
+    const more = servers.map((text, n) => `${n === 0 ? 'tested  ' : '        '} ${text}`);
+    return [...lines, ...more, ''].join('\n');
+  }
   const report: VersionReport = { apiVersion: 'keyferry.dev/v1', kind: 'Version', ...build };
   return reportText(report, output);
 }

@@ -1,0 +1,81 @@
+/**
+ * `npm run test:matrix [-- RUN…]`: the scenarios of all systems on every supported version of Kubernetes and Vault. Each version is in one of the
+ * runs. A run without a failed test is recorded in scripts/matrix/results.json and docs/versions.md.
+ */
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import { isOpenBao, OPENBAO_VERSION, serverRecipe } from '../test/servers/catalogue.ts';
+import { sourceCommit } from './commit.ts';
+import { type MatrixResult, pageWith, withResult } from './matrix/results.ts';
+
+const ROOT = path.join(import.meta.dirname, '..');
+const RESULTS = path.join(ROOT, 'scripts/matrix/results.json');
+const PAGE = path.join(ROOT, 'docs/versions.md');
+const SYSTEMS = ['mirrors', 'mirrors-vault', 'replicator', 'syncsecret', 'generator', 'migrate'];
+const SHARED = ['clusters', 'engine', 'kube', 'vault-client'];
+const FOLDERS = [...SYSTEMS, ...SHARED].map((folder) => `test/scenarios/${folder}/`);
+
+/** The environment of each run. @see catalogue.ts */
+const RUNS: Readonly<Record<string, NodeJS.ProcessEnv>> = {
+  newest: {},
+  'oldest-openbao': { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' },
+};
+
+/** Runs the scenarios, with their output. @returns the last line, with the counts @throws Error if there are none */
+async function runScenarios(env: NodeJS.ProcessEnv): Promise<{ passed: number; failed: number; skipped: number }> {
+  const args = [path.join(ROOT, 'scripts/test.ts'), ...FOLDERS];
+  const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  let end = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    process.stdout.write(text);
+    end = (end + text).slice(-1024);
+  });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  const counts = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(end);
+  if (counts === null) throw new Error(`the tests ended with ${code ?? 'a signal'}, without counts`);
+  const [passed = 0, failed = 0, skipped = 0] = counts.slice(1).map((count) => Number(count ?? 0));
+  return { passed, failed, skipped };
+}
+
+/** Records the run if no test failed. @returns whether none failed */
+async function record(run: string, commit: string): Promise<boolean> {
+  // The folders of servers that the caller names hold one version.
+  const env = { ...process.env, ...RUNS[run], KEYFERRY_SERVERS: '', KUBEBUILDER_ASSETS: '' };
+  const kubernetes = serverRecipe('kube-apiserver', env).version.slice(1);
+  const vault = isOpenBao(env) ? `OpenBao ${OPENBAO_VERSION}` : `Vault ${serverRecipe('vault', env).version.slice(1)}`;
+  const externalSecrets = serverRecipe('external-secrets', env).version.slice(1);
+  process.stdout.write(`\n== ${run}: Kubernetes ${kubernetes}, ${vault}\n`);
+  const { passed, failed, skipped } = await runScenarios(env);
+  if (failed > 0 || passed === 0) return false;
+  const date = new Date().toISOString().slice(0, 10);
+  const result = { run, kubernetes, vault, externalSecrets, date, commit, passed, skipped };
+  const before = JSON.parse(readFileSync(RESULTS, 'utf8')) as MatrixResult[];
+  const results = withResult(before, result, Object.keys(RUNS));
+  writeFileSync(RESULTS, `${JSON.stringify(results, undefined, 2)}\n`);
+  writeFileSync(PAGE, pageWith(readFileSync(PAGE, 'utf8'), results));
+  return true;
+}
+
+async function main(): Promise<number> {
+  const wanted = process.argv.slice(2);
+  const unknown = wanted.find((run) => !Object.hasOwn(RUNS, run));
+  if (unknown !== undefined) throw new Error(`unknown run "${unknown}"; known: ${Object.keys(RUNS).join(', ')}`);
+  // The result of one run must not make the tree of the next one dirty.
+  const commit = sourceCommit() ?? 'unknown';
+  const failed: string[] = [];
+  for (const run of wanted.length > 0 ? wanted : Object.keys(RUNS)) if (!(await record(run, commit))) failed.push(run);
+  if (failed.length > 0) process.stderr.write(`matrix: not recorded, because tests failed: ${failed.join(', ')}\n`);
+  return failed.length === 0 ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`matrix: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

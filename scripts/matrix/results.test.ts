@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { it } from 'node:test';
+
+import { serverRecipe } from '../../test/servers/catalogue.ts';
+import { type MatrixResult, pageWith, withResult } from './results.ts';
+
+const resultOf = (run: string, passed: number): MatrixResult => ({
+  run,
+  kubernetes: '1.36.3',
+  vault: 'Vault 1.13.0',
+  externalSecrets: '0.20.4',
+  date: '2026-01-02',
+  commit: 'c0ffee0123-dirty',
+  passed,
+  skipped: 0,
+});
+
+it('a run replaces its own result, and no other', () => {
+  const before = [resultOf('a', 1), resultOf('b', 2), resultOf('gone', 3)];
+  assert.deepEqual(withResult(before, resultOf('a', 4), ['a', 'b']), [resultOf('a', 4), resultOf('b', 2)]);
+  assert.deepEqual(withResult([resultOf('b', 2)], resultOf('a', 1), ['a', 'b']), [resultOf('a', 1), resultOf('b', 2)]);
+});
+
+it('the page has the table of the results', () => {
+  const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
+  const results = JSON.parse(read('results.json')) as MatrixResult[];
+  const page = read('../../docs/versions.md');
+  assert.equal(pageWith(page, results), page);
+  assert.notEqual(pageWith(page, [...results, resultOf('more', 1)]), page);
+  assert.throws(() => pageWith('no table', results), /docs\/versions\.md/);
+});
+
+it('the results are of the versions that the tests start', () => {
+  const results = JSON.parse(readFileSync(new URL('results.json', import.meta.url), 'utf8')) as MatrixResult[];
+  const pinned = new Set(
+    ['', '1.34'].map((choice) => serverRecipe('kube-apiserver', { KEYFERRY_TEST_KUBERNETES: choice }).version.slice(1)),
+  );
+  for (const { kubernetes } of results)
+    assert.ok(pinned.has(kubernetes), `${kubernetes} is not tested any more; run npm run test:matrix`);
+});
