@@ -64,7 +64,7 @@ const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
   [/\/(generator|demo)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
-  [/\/migrate\//, ['helm', 'kubectl']],
+  [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],
 ];
 
 async function getServers(files: readonly string[]): Promise<void> {

@@ -1,0 +1,171 @@
+/**
+ * The command lines of README and docs, with the real kubectl, Helm and kustomize, on a cluster in which Keyferry runs. The test runs every `sh`
+ * block, page by page. A command that cannot be run here is in a list, with the reason. The pages on other programs have a test of their own
+ * (test/scenarios/migrate/pages.test.ts).
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { stringify } from 'yaml';
+
+import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
+import { ensureServer } from '../../servers/ensure.ts';
+import { Reaper } from '../../servers/reaper.ts';
+import { Keyferry } from '../../support/keyferry.ts';
+import { codeBlocks } from '../../support/markdown.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { mirror, namespace, secret } from '../cli/objects.ts';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+/** Helm first: it refuses objects that somebody has applied. */
+const PAGES = [
+  ...new Set([
+    'docs/install.md',
+    'README.md',
+    ...globSync(['docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT }).toSorted(),
+  ]),
+].filter((page) => !page.includes('migrate-from-'));
+const TIMEOUT_MS = 60_000;
+
+/** Commands that do not run here, and why. Each must be on some page. */
+const NOT_RUN: readonly (readonly [RegExp, string])[] = [
+  [/^git clone|^npm ci$/, 'the checkout is there'],
+  [/^npx keyferry demo/, 'test/scenarios/demo.test.ts runs it'],
+  [/^npx keyferry (run|generator|syncsecret-)/, 'it runs until a signal; other tests start it'],
+  [/^keyferry status -w/, 'it runs until Ctrl-C; test/scenarios/cli/status.test.ts runs it'],
+  [/^kubectl (-n \S+ )?(logs|top|port-forward)|^kubectl port-forward/, 'no Pod runs in the cluster'],
+  [/^curl /, 'it needs the port-forward before it'],
+  [/^keyferry completion (zsh|fish)/, 'the shells are not installed everywhere; src/cli/completion tests the scripts'],
+  [/^vault status/, 'the program vault of the user'],
+  [/ POD\b/, 'no Pod runs in the cluster'],
+];
+/** What a reader replaces. */
+const REPLACED: readonly (readonly [RegExp, string])[] = [
+  [/TARGET-NAMESPACE\/NAME/g, 'team-a/mysecret'],
+  [/NAMESPACE\/NAME/g, 'default/mysecret'],
+  [/tenant-NAME/g, 'tenant-docs'],
+  [/-n NAMESPACE/g, '-n default'],
+  [/\bNAME\b/g, 'mysecret-mirror'],
+  [/\bFILE\b/g, 'management.kubeconfig'],
+];
+/** A search that finds nothing, and what `plan` and `migrate` exit with if there is something to decide. */
+const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
+  [/\| grep /, 1],
+  [/keyferry (plan|migrate)|\| keyferry plan/, 3],
+];
+
+const resources = new AsyncDisposableStack();
+const unused = new Set(NOT_RUN);
+let plane: ControlPlane;
+let folder: string;
+let env: NodeJS.ProcessEnv;
+
+before(async () => {
+  plane = await startControlPlane({ controllerManager: false });
+  resources.defer(() => plane.stop());
+  folder = await Reaper.shared().temporaryFolder('keyferry-docs-');
+  const bin = path.join(folder, 'bin');
+  await mkdir(bin);
+  for (const name of ['kubectl', 'helm', 'kustomize'] as const) {
+    await symlink(await ensureServer(name), path.join(bin, name));
+  }
+  await symlink(path.join(ROOT, 'bin/keyferry.cjs'), path.join(bin, 'keyferry'));
+  // In a checkout, npx finds keyferry.
+  await writeFile(path.join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n');
+  await chmod(path.join(bin, 'npx'), 0o755);
+  await symlink(path.join(ROOT, 'deploy'), path.join(folder, 'deploy'));
+  env = { ...process.env, KUBECONFIG: plane.kubeconfigPath, HOME: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+  // The CRDs stay, as those of a release.
+  await run([
+    'helm install keyferry deploy/helm/keyferry -n keyferry --create-namespace',
+    'helm uninstall keyferry -n keyferry',
+  ]);
+  await plane.api.apply([
+    ...['team-a', 'team-b', 'tenant-docs'].map((name) => namespace(name)),
+    secret('default', 'mysecret', 'generalkenobi'),
+    mirror('mysecret-mirror', 'mysecret', ['team-.*']),
+  ]);
+  const shown = stringify(mirror('mysecret-mirror', 'mysecret', ['team-.*']));
+  await mkdir(path.join(folder, 'manifests'));
+  for (const file of ['mirror.yaml', 'manifests/mirror.yaml']) await writeFile(path.join(folder, file), shown);
+  await writeFile(path.join(folder, 'kustomization.yaml'), stringify({ resources: ['mirror.yaml'] }));
+  const args = ['--leader-elect', '--leader-elect-namespace=keyferry'];
+  const keyferry = resources.use(await Keyferry.start({ kubeconfig: plane.kubeconfigPath, args }));
+  await keyferry.ready();
+  await waitFor(async () => await plane.api.find('/api/v1/namespaces/team-a/secrets/mysecret'), { message: 'a copy' });
+});
+after(() => resources.disposeAsync());
+
+/** The commands of a block, without those that are not run. Lines of one command stay together. */
+function commandsIn(block: string): string[] {
+  const commands: string[] = [];
+  for (const line of block.split('\n')) {
+    const isContinued = /\\$|\|$|; do$/.test(commands.at(-1)?.trimEnd() ?? '') || /^\s/.test(line);
+    if (isContinued && commands.length > 0) commands[commands.length - 1] += `\n${line}`;
+    else commands.push(line);
+  }
+  return joined(commands).filter((command) => {
+    const reason = NOT_RUN.find(([pattern]) => pattern.test(command));
+    if (reason !== undefined) unused.delete(reason);
+    return reason === undefined && command.trim() !== '';
+  });
+}
+
+/** A loop and its end are one command. */
+function joined(commands: readonly string[]): string[] {
+  const result: string[] = [];
+  for (const command of commands) {
+    if (/^(done|fi)\b/.test(command)) result.push(`${result.pop() ?? ''}\n${command}`);
+    else result.push(command);
+  }
+  return result;
+}
+
+async function run(commands: readonly string[]): Promise<void> {
+  if (commands.length === 0) return;
+  const script = REPLACED.reduce((text, [from, to]) => text.replaceAll(from, to), commands.join('\n'));
+  try {
+    await promisify(execFile)('bash', ['-ec', script], { env, cwd: folder, timeout: TIMEOUT_MS });
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: unknown; stdout: string; stderr: string };
+    if (OTHER_CODES.some(([pattern, allowed]) => code === allowed && pattern.test(script))) return;
+    throw new Error(`${script}\nended with ${String(code)}:\n${stdout}${stderr}`, { cause: error });
+  }
+}
+
+/** Indented in a list. */
+function unindented(text: string): string {
+  const indent = /^ */.exec(text)?.[0] ?? '';
+  return text
+    .split('\n')
+    .map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line))
+    .join('\n');
+}
+
+for (const page of PAGES) {
+  const blocks = codeBlocks(readFileSync(path.join(ROOT, page), 'utf8')).filter(({ language }) => language === 'sh');
+  if (blocks.length === 0) continue;
+  describe(page, () => {
+    for (const [index, { heading, text }] of blocks.entries()) {
+      it(`${heading}, block ${index + 1}`, async () => {
+        const commands = commandsIn(unindented(text));
+        // Variables of one command are used in the next one. A search that finds nothing must not end the others.
+        const groups = text.includes('$(') ? [commands] : commands.map((command) => [command]);
+        for (const group of groups) await run(group);
+        // Each block of the page installs the release again.
+        if (text.includes('helm install')) await run(['helm uninstall keyferry -n keyferry']);
+      });
+    }
+  });
+}
+
+it('every command that is not run is on a page', () => {
+  assert.deepEqual(
+    [...unused].map(([pattern]) => pattern),
+    [],
+  );
+});
