@@ -18,7 +18,9 @@ export type ServerName =
   | 'kustomize'
   | 'external-secrets'
   | 'prometheus'
-  | 'promtool';
+  | 'promtool'
+  | 'terraform'
+  | 'terraform-provider-helm';
 
 /** In the order of use: a caller can start the first two while the others are built. */
 export const DEFAULT_SERVERS: readonly ServerName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'vault'];
@@ -120,6 +122,20 @@ const SOURCES: Readonly<Record<ServerName, Source>> = {
     dir: 'kustomize',
     module: 'sigs.k8s.io/kustomize/kustomize/v5',
     pkg: 'sigs.k8s.io/kustomize/kustomize/v5',
+    ldflags: strip,
+  },
+  // The last version under the MPL.
+  terraform: {
+    dir: 'terraform',
+    module: 'github.com/hashicorp/terraform',
+    pkg: 'github.com/hashicorp/terraform',
+    ldflags: strip,
+  },
+  // The last version that is a valid Go module: the path of the newer ones lacks /v2 and /v3.
+  'terraform-provider-helm': {
+    dir: 'terraform-provider-helm',
+    module: 'github.com/hashicorp/terraform-provider-helm',
+    pkg: 'github.com/hashicorp/terraform-provider-helm',
     ldflags: strip,
   },
   helm: { dir: 'helm', module: 'helm.sh/helm/v3', pkg: 'helm.sh/helm/v3/cmd/helm', ldflags: strip },
