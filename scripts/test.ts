@@ -22,9 +22,9 @@ const ROOT = path.join(import.meta.dirname, '..');
 const PATTERNS = ['test/faults/**', 'test/bench/**', 'test/scenarios/**', 'test/**', 'scripts/**', 'src/**'];
 const LEAST_AT_ONCE = 3;
 /** A file and its servers use less than 1 GiB of memory. */
-const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(4 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
+const MOST_AT_ONCE = Math.max(LEAST_AT_ONCE, Math.min(6 * availableParallelism(), Math.floor(totalmem() / 2 ** 30)));
 /** Another file starts if the processors were idle for this share of `INTERVAL_MS`: tests mostly wait. */
-const IDLE_SHARE = 0.2;
+const IDLE_SHARE = 0.12;
 /** Long enough to include the processor time with which the servers of the last file start. */
 const INTERVAL_MS = 2000;
 /** Time limit of one file: the slowest takes three minutes, and several times that on a busy machine. */
