@@ -173,11 +173,7 @@ export class FaultScene implements AsyncDisposable {
     let missing: string[] = [];
     const look = async (): Promise<boolean> => (missing = await this.missing(namespaces)).length === 0;
     const message = (): string => `copies: ${missing.join(', ')}; ${this.logTail()}`;
-    await within(
-      limitMs,
-      'recovery',
-      async () => await waitFor(look, { timeoutMs: 5 * PATIENCE_MS, intervalMs: 50, message }),
-    );
+    await within(limitMs, 'recovery', async () => await waitFor(look, { timeoutMs: 5 * PATIENCE_MS, message }));
     return performance.now() - from;
   }
 

@@ -44,18 +44,19 @@ async function inParallel(names: readonly string[], work: (name: string) => Prom
 /** Waits until exactly these SyncSecrets exist, all with phase Synced, and exactly their Secrets, with these values. */
 async function right(tenant: Tenant, wanted: ReadonlyMap<string, string>): Promise<void> {
   let wrong: string[] = [];
+  const isSettled = ({ metadata, status }: Json): boolean =>
+    status?.phase === 'Synced' && status.observedGeneration === metadata.generation;
   const look = async (): Promise<boolean> => {
-    const [objects, copies, secrets] = await Promise.all([
-      scene.tenantApi.list(syncSecretsPath(NAMESPACE)),
+    const objects = await scene.tenantApi.list(syncSecretsPath(NAMESPACE));
+    wrong = objects.filter((object) => !isSettled(object)).map(({ metadata }) => metadata.name);
+    if (wrong.length > 0) return false;
+    const [copies, secrets] = await Promise.all([
       scene.managementApi.list(syncSecretsPath(tenant.namespace)),
       scene.managementApi.list(`/api/v1/namespaces/${tenant.namespace}/secrets`),
     ]);
     const values = new Map(secrets.map(({ metadata, data }: Json) => [metadata.name, data.a]));
     const uids = new Map(copies.map(({ metadata }: Json) => [metadata.name, metadata.uid]));
-    const isRight = ({ metadata, status }: Json): boolean =>
-      values.get(uids.get(metadata.uid)) === wanted.get(metadata.name) &&
-      status?.phase === 'Synced' &&
-      status.observedGeneration === metadata.generation;
+    const isRight = ({ metadata }: Json): boolean => values.get(uids.get(metadata.uid)) === wanted.get(metadata.name);
     wrong = objects.filter((object) => !isRight(object)).map(({ metadata }) => metadata.name);
     const sizes = [objects, copies, secrets].map(({ length }) => length);
     if (wrong.length === 0) wrong = sizes.filter((size) => size !== wanted.size).map((size) => `${size} objects`);
@@ -63,7 +64,6 @@ async function right(tenant: Tenant, wanted: ReadonlyMap<string, string>): Promi
   };
   await waitFor(look, {
     timeoutMs: 240_000,
-    intervalMs: 250,
     message: () => `${wrong.length}: ${wrong.slice(0, 5).join(' ')}\n${scene.tail()}`,
   });
 }

@@ -1,5 +1,5 @@
 /** Waits for a condition with a deadline. Tests use it instead of a sleep. */
-import { Yardstick } from './yardstick.ts';
+import { LONGEST_PAUSE_MS, Yardstick } from './yardstick.ts';
 
 /**
  * How long a test waits for an expected condition: more than twice the time on a busy machine. It only limits a failure;
@@ -13,10 +13,22 @@ const LONGEST_STRETCH = 4;
 /** Pause between two looks of `staysTrue`, most of which are requests. Most effects that it watches for last. */
 const STAYS_INTERVAL_MS = 50;
 
+/** A look that takes long, such as a list of 1,000 Secrets, is work for the servers under test: the pause is so many times longer. */
+const PAUSE_SHARE = 3;
+const LONGEST_INTERVAL_MS = 500;
+
+/** @param lookMs the time of the last look @param waitedMs so far: the pause adds at most half of it */
+function pauseAfter(lookMs: number, waitedMs: number, leastMs: number): number {
+  return Math.max(leastMs, Math.min(PAUSE_SHARE * lookMs, waitedMs / 2, LONGEST_INTERVAL_MS));
+}
+
 export interface WaitOptions {
   /** Default `PATIENCE_MS`. */
   readonly timeoutMs?: number;
-  /** Pause between two calls of `condition`. Default: a tenth of the time waited so far, 20 to 100 ms. */
+  /**
+   * Pause between two calls of `condition`. Default: a tenth of the time waited so far, 20 to 100 ms, and longer after a call that takes
+   * long.
+   */
   readonly intervalMs?: number;
   /** Names the condition in the error. A function is called when the deadline has passed. */
   readonly message?: string | (() => string);
@@ -36,6 +48,7 @@ export async function waitFor<T>(
   let cause: unknown;
   for (;;) {
     options.signal?.throwIfAborted();
+    const lookedAt = performance.now();
     try {
       const answer = await condition();
       if (answer) return answer as Exclude<T, undefined | null | false | 0 | ''>;
@@ -43,13 +56,15 @@ export async function waitFor<T>(
     } catch (error) {
       cause = error;
     }
-    const waitedMs = performance.now() - from;
+    const now = performance.now();
+    const waitedMs = now - from;
     if (waitedMs > timeoutMs) {
       const what = typeof options.message === 'function' ? options.message() : (options.message ?? 'the condition');
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new Error(`waited ${timeoutMs} ms for ${what}${why}`, { cause });
     }
-    const intervalMs = options.intervalMs ?? Math.min(Math.max(20, waitedMs / 10), 100);
+    const leastMs = Math.min(Math.max(20, waitedMs / 10), 100);
+    const intervalMs = options.intervalMs ?? pauseAfter(now - lookedAt, waitedMs, leastMs);
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
   }
 }
@@ -63,7 +78,7 @@ export async function waitForStable(
   quietMs: number,
   message: string,
 ): Promise<void> {
-  using yardstick = new Yardstick();
+  using yardstick = new Yardstick(LONGEST_PAUSE_MS);
   let seen: string | undefined;
   let since = performance.now();
   const rests = async (): Promise<boolean> => {
@@ -85,12 +100,15 @@ export async function staysTrue(
   durationMs: number,
   message: string,
 ): Promise<void> {
-  using yardstick = new Yardstick();
+  using yardstick = new Yardstick(LONGEST_PAUSE_MS);
   const from = performance.now();
   for (;;) {
-    const isLast = performance.now() > from + durationMs * Math.min(yardstick.stretch, LONGEST_STRETCH);
+    const lookedAt = performance.now();
+    const isLast = lookedAt > from + durationMs * Math.min(yardstick.stretch, LONGEST_STRETCH);
     if (!(await condition())) throw new Error(`${message}: no longer true`);
     if (isLast) return;
-    await new Promise((resolve) => setTimeout(resolve, STAYS_INTERVAL_MS));
+    const now = performance.now();
+    const pauseMs = pauseAfter(now - lookedAt, now - from, STAYS_INTERVAL_MS);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -16,7 +16,7 @@ const PIECE_MS = 7;
  */
 const PAUSE_MS = 80;
 const PAUSE_GROWTH = 1.2;
-const LONGEST_PAUSE_MS = 400;
+export const LONGEST_PAUSE_MS = 400;
 /** Runs after which the code is fully optimized. */
 const WARM_UP_RUNS = 3;
 
@@ -33,10 +33,11 @@ export class Yardstick implements Disposable {
   #tookMs = 0;
   #worstMs = 0;
 
-  constructor() {
+  /** @param firstPauseMs a longer one uses less processor time, for what needs no exact stretch */
+  constructor(firstPauseMs = PAUSE_MS) {
     warmUp();
+    pauseMs = inUse.size === 0 ? firstPauseMs : Math.min(pauseMs, firstPauseMs);
     inUse.add(this);
-    pauseMs = PAUSE_MS;
     measure(performance.now());
   }
 
