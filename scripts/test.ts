@@ -61,7 +61,7 @@ function needsServers(file: string): boolean {
 
 /** The servers that few tests start, and the files of these tests. They take minutes to build. */
 const MORE_SERVERS: readonly (readonly [RegExp, readonly ServerName[]])[] = [
-  [/\/(generator|demo)\b/, ['external-secrets']],
+  [/\/(generator|demo|chart)\b/, ['external-secrets']],
   [/\/monitoring\//, ['prometheus', 'promtool']],
   [/\/chart\//, ['helm', 'kustomize']],
   [/\/(migrate|docs)\//, ['helm', 'kubectl', 'kustomize']],

@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 
+import { findControllerCommand } from '../../../src/config/commands.ts';
 import { ensureServer } from '../../servers/ensure.ts';
 import { Reaper } from '../../servers/reaper.ts';
 import { type ControlPlane, startControlPlane } from '../../servers/control-plane.ts';
@@ -157,6 +158,32 @@ describe('the chart', () => {
     assert.deepEqual(metadata.annotations, { a: 'b' });
     assert.equal(spec.volumes[0].secret.secretName, 'link');
     assert.equal((await template({ installCRDs: false })).includes('kind: CustomResourceDefinition'), false);
+    const ofManager = { ...OFF, 'syncSecret.manager.enabled': true, 'kubelb.debug': true, 'metrics.port': 9443 };
+    const args = argsOf(one(objectsIn(await template(ofManager)), 'Deployment'));
+    assert.ok(args.includes('--log-level=debug') && args.includes('--status-address=:9443'), args.join(' '));
+  });
+
+  it('renders every combination of systems, with arguments that Keyferry accepts', async () => {
+    const switches = [
+      ['mirrors.enabled', 'mirrors'],
+      ['replicator.enabled', 'replicator'],
+      ['syncSecret.manager.enabled', 'syncsecret-manager'],
+      ['syncSecret.ccm.enabled', 'syncsecret-ccm'],
+      ['generator.enabled', 'generator'],
+    ] as const;
+    for (let bits = 1; bits < 2 ** switches.length; bits += 1) {
+      const isOn = (index: number): boolean => Math.floor(bits / 2 ** index) % 2 === 1;
+      const values = Object.fromEntries(switches.map(([key], index) => [key, isOn(index)]));
+      const objects = objectsIn(await template({ ...values, 'syncSecret.ccm.clusterName': 'primary' }));
+      const [command = '', ...flags] = argsOf(one(objects, 'Deployment'));
+      const config = findControllerCommand(command)?.configure(flags, { env: {}, hostname: 'h', uniqueId: 'u' });
+      assert.deepEqual(
+        config?.controllers,
+        switches.flatMap(([, name], index) => (isOn(index) ? [name] : [])),
+      );
+      const crds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition').length;
+      assert.equal(crds, Number(isOn(0)) + Number(isOn(2) || isOn(3)), JSON.stringify(values));
+    }
   });
 
   it('names the key of a value that it does not understand', async () => {

@@ -104,7 +104,7 @@ The rules of files for a Role: without those of cluster-wide kinds.
 {{- $systems := include "keyferry.systems" . | fromJson }}
 {{- $args := list "run" (printf "--controllers=%s" (join "," $systems.controllers)) }}
 {{- $args = append $args (printf "--status-address=:%d" (int .Values.metrics.port)) }}
-{{- $args = append $args (printf "--log-level=%s" (default .Values.logLevel (default dict .Values.kubelb).logLevel)) }}
+{{- $args = append $args (printf "--log-level=%s" (ternary "debug" (default .Values.logLevel (default dict .Values.kubelb).logLevel) (eq true (default dict .Values.kubelb).debug))) }}
 {{- if include "keyferry.leaderElection" . }}
 {{- $args = concat $args (list "--leader-elect" (printf "--leader-elect-lease-name=%s" (include "keyferry.fullname" .))) }}
 {{- end }}
