@@ -16,8 +16,8 @@ import type { VaultLocation } from './locations.ts';
 const MAX_LEASE_ID = 1024;
 /** Largest dynamic credentials, in bytes. A certificate with its key and chain takes a tenth of it. */
 const MAX_LEASED = 64 * 1024;
-/** How far the clock of a server may be behind ours, ms. */
-const CLOCK_SKEW_MS = 60_000;
+/** How far the clock of a server may be behind ours, ms. Synchronised clocks differ by less than a second. */
+const CLOCK_SKEW_MS = 10_000;
 const NONE = Object.freeze({});
 
 export function presentView(version: string, lease?: SourceLease): SourceView {

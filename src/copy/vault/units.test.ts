@@ -160,7 +160,7 @@ describe('a source in Vault', () => {
     const second = leaseOf(key);
     assert.notEqual(second, first);
     assert.notEqual(sources.fingerprint(key)?.digest, digest);
-    await settle(65_000);
+    await settle(15_000);
     assert.equal(leaseOf(key), second, 'the same content keeps its version');
     const before = [reads, looks] as const;
     await settle(POLL_MS);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { dictionary, oneof, sample, string, stringMatching } from 'fast-check';
 
+import { isOpenBao } from '../../servers/catalogue.ts';
 import type { Json } from '../../support/api.ts';
 import { readJsonLines } from '../../support/json-lines.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
@@ -122,8 +123,9 @@ describe('a copy from Secret to Vault to Secret', () => {
     );
     assert.equal(count(lines, /update/, /^auth\//), 0);
     assert.equal(writes, 1);
-    assert.equal(values, 0);
-    assert.ok(versions <= mirrorCount * reconciles);
+    // In the first seconds of an entry of OpenBao, its version does not show that it is unchanged.
+    if (!isOpenBao()) assert.equal(values, 0);
+    assert.ok(values + versions <= mirrorCount * reconciles);
   });
 });
 
