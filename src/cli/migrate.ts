@@ -71,7 +71,7 @@ class Migration {
     );
     const running = await runningPrograms(api, readers, signal);
     if (apply) refuseWhileRunning(running);
-    const writer = new Writer(api, apply, signal);
+    const writer = new Writer(api, apply, this.#context.progress, signal);
     const prepared = await this.#prepare(readers, writer);
     const before = await this.#firstSnapshot(prepared);
     const found = await this.#find(readers, before);

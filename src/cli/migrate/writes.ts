@@ -9,6 +9,7 @@ import type { Listed } from '../../kube/list-each.ts';
 import { nextVersion } from '../plan/changes.ts';
 import { errorText } from '../../observe/error-fields.ts';
 import type { Change, Step } from '../../controllers/common/migration.ts';
+import type { Progress } from '../progress.ts';
 import type { MigrationFinding } from './report.ts';
 
 /** Not that of the operator, which removes annotations of its own that it does not want any more. */
@@ -35,10 +36,12 @@ function annotated(there: Listed | undefined, key: ResourceKey, added: Readonly<
 export class Writer {
   readonly #api: KubeApi;
   readonly #isOn: boolean;
+  readonly #progress: Progress;
   readonly #signal: AbortSignal | undefined;
 
   /** @param isOn `--apply` was given; otherwise nothing is written */
-  constructor(api: KubeApi, isOn: boolean, signal: AbortSignal | undefined) {
+  constructor(api: KubeApi, isOn: boolean, progress: Progress, signal: AbortSignal | undefined) {
+    this.#progress = progress;
     this.#api = api;
     this.#isOn = isOn;
     this.#signal = signal;
@@ -72,6 +75,7 @@ export class Writer {
     const failed = new Set<ResourceKey>();
     for (const change of changes.toSorted((a, b) => Number(a.source !== undefined) - Number(b.source !== undefined))) {
       const { object: key, annotations, text, source } = change;
+      if (this.#isOn) this.#progress.show(() => `writing: ${findings.length} of ${changes.length} changes`);
       const { kind, namespace, name } = parseResourceKey(key);
       const object = { kind, namespace, name };
       const pairs = pairsOf(annotations);

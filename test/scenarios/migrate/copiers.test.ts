@@ -103,6 +103,8 @@ describe('reflector', () => {
     await secret('team-a/reflected', { a: '1' }, mirror('home/reflected'));
     const edited = await secret('team-b/reflected', { a: 'edited' }, mirror('home/reflected'));
     await secret('other/reflected', { a: '1' }, mirror('home/reflected'));
+    // A forged mark: an automatic mirror has the name of its source.
+    await secret('team-a/forged', { a: '1' }, mirror('home/reflected'));
     await secret('home/allowed', { b: '1' }, source({ [`${PREFIX}reflection-allowed-namespaces`]: 'team.a,other' }));
     await secret('team-a/mine', { b: '1' }, mirror('home/allowed', false));
     await secret('team-b/mine', { b: '1' }, mirror('home/allowed', false));
@@ -122,6 +124,7 @@ describe('reflector', () => {
       'change team-a/mine',
       'change team-a/reflected',
       'leftover other/reflected',
+      'leftover team-a/forged',
       'leftover team-b/mine',
       'manual home/both',
       'manual team-b/reflected',

@@ -117,7 +117,12 @@ class Analysis {
       return;
     }
     const known = source === undefined ? undefined : this.#sources.get(source);
-    if (source === undefined || !isListed(known?.pushesTo ?? [], parseResourceKey(key).namespace)) {
+    // A user can write any mark. The replicator pushes under the name of the source alone.
+    const isPushed =
+      source !== undefined &&
+      kindAndName(source) === kindAndName(key) &&
+      isListed(known?.pushesTo ?? [], parseResourceKey(key).namespace);
+    if (!isPushed) {
       const of = named === undefined ? '' : ` of ${named}`;
       const isOpen = known?.remarks?.some(({ verdict }) => verdict !== 'difference') === true;
       const next = isOpen
