@@ -1,7 +1,7 @@
 /**
  * Shared by the fault tests: a control plane, a proxy before it that injects faults, five rules that copy five sources into ten
  * namespaces, and Keyferry as a process behind the proxy. Users and observers bypass the proxy. The observers are a watch that
- * records the real events of every copy, and a request to the probes ten times a second.
+ * records the real events of every copy, and a request to the probes five times a second.
  */
 import assert from 'node:assert/strict';
 

@@ -247,10 +247,13 @@ it('a copy that loses its finalizers and is deleted is made again, and its old S
   assert.notEqual(renewed.copy.metadata.uid, chain.copy.metadata.uid);
 });
 
-describe('a namespace with 50 SyncSecrets', () => {
+/** More than a program deletes at the same time. */
+const FULL = 24;
+
+describe(`a namespace with ${FULL} SyncSecrets`, () => {
   const many = async (tenant: Tenant, namespace: string): Promise<Json[]> => {
     await scene.namespaces(namespace);
-    const names = Array.from({ length: 50 }, (_, index) => `n${index}`);
+    const names = Array.from({ length: FULL }, (_, index) => `n${index}`);
     const objects = await Promise.all(names.map((name) => scene.create(namespace, name, VALUES)));
     for (const object of objects) await scene.arrived(tenant, object, VALUES);
     return objects;
