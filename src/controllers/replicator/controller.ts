@@ -50,6 +50,7 @@ class ReplicatorController implements Controller {
       settings: { ...config, names: annotationNames(config.annotationsPrefix), patterns: new PatternCache('full') },
       kinds: this.#kinds,
       namespaces: cluster.namespaces,
+      served: cluster.served,
       observed: (kind, namespace, name) => cluster.store(kind).index.get(namespace, name),
       recordEvent: ({ kind: { apiVersion, kind }, namespace, name, uid }, event) => {
         const subject = { apiVersion, kind, namespace, name, uid };

@@ -29,9 +29,9 @@ import type { Place } from './permission.ts';
 import { PullShape } from './pull-shape.ts';
 import { leavingClaims } from '../../copy/model/leave-shape.ts';
 import { PushShape } from './push-shape.ts';
-import { eventsOf, type ReplicatorEvent } from './rule-events.ts';
+import { eventsOf, type ReplicatorEvent, unservedEvents } from './rule-events.ts';
 import { isRule, pushedBy, readRule, type RuleSettings, ruleVersion, unknownOn } from './rule.ts';
-import { namespacesOf, type Targets, targetsIn } from './targets.ts';
+import { namedIn, namespacesOf, type Targets, targetsIn } from './targets.ts';
 
 export const REPLICATOR_CONTROLLER = 'replicator';
 
@@ -54,6 +54,8 @@ export interface ReplicatorReconcilerOptions {
   readonly settings: RuleSettings;
   readonly kinds: readonly Kind[];
   readonly namespaces: Namespaces;
+  /** The only namespaces that copies can be in; `undefined`: all. */
+  readonly served?: readonly string[] | undefined;
   /** The object in the cache. */
   readonly observed: (kind: Kind, namespace: string, name: string) => Observed | undefined;
   readonly recordEvent: (subject: RuleObject, event: ReplicatorEvent) => void;
@@ -264,14 +266,23 @@ export class ReplicatorReconciler implements RuleReconciler {
       this.#recorded.delete(rule);
       return undefined;
     }
-    const events = eventsOf(this.#refusals.get(rule), entries);
-    if (events === undefined) return undefined;
+    const found = eventsOf(this.#refusals.get(rule), entries);
+    if (found === undefined) return undefined;
+    const events = [...found, ...this.#unserved(place, observed)];
     const text = JSON.stringify([observed.uid, events]);
     if (this.#recorded.get(rule) === text) return undefined;
     if (events.length === 0) this.#recorded.delete(rule);
     else this.#recorded.set(rule, text);
     for (const event of events) recordEvent({ kind, ...place, uid: observed.uid }, event);
     return undefined;
+  }
+
+  /** The event for targets in namespaces that are named but not served. */
+  #unserved(place: Place, { annotations }: Observed): readonly ReplicatorEvent[] {
+    const { settings, served } = this.#options;
+    if (served === undefined) return [];
+    const replication = readRule(settings, place, annotations);
+    return replication?.kind === 'push' ? unservedEvents(namedIn(replication.targets), served) : [];
   }
 
   #shapeOf(rule: RuleKey, place: Place): PushShape {

@@ -38,6 +38,14 @@ export function eventsOf(refusal: Refusal | undefined, entries: Iterable<Entry>)
   }));
 }
 
+/** @param named namespaces of targets @param served the only namespaces that copies can be in */
+export function unservedEvents(named: Iterable<string>, served: readonly string[]): readonly ReplicatorEvent[] {
+  const others = [...named].filter((namespace) => !served.includes(namespace));
+  if (others.length === 0) return [];
+  const message = about(others, 'not among the namespaces that Keyferry serves (--namespaces)');
+  return [{ type: 'Warning', reason: 'NotServed', message }];
+}
+
 function about(targets: readonly string[], message: string): string {
   const named = targets.filter((target) => target !== '').sort();
   if (named.length === 0) return message;

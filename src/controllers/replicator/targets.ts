@@ -115,3 +115,9 @@ export function namespacesOf({ namespaces, pinned, qualified }: Targets): readon
   const own = new Set(Array.from(pinned, (path) => path.slice(0, path.indexOf('/'))));
   return [namespaces, new NamespaceSet(own, [...qualified.values()].flat())];
 }
+
+/** The namespaces that the targets name, without those that only a pattern selects. */
+export function namedIn({ names, namespaces, pinned }: Targets): ReadonlySet<string> {
+  const own = Array.from(pinned, (path) => path.slice(0, path.indexOf('/')));
+  return new Set([...(names.length === 0 ? [] : namespaces.names), ...own]);
+}

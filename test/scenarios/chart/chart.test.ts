@@ -428,6 +428,7 @@ describe('a release for some namespaces', () => {
     await secret('team-b', 'pushed', { 'k8s-replicator/replicate-to-namespaces': '.*' });
     await secret('team-a', 'open', { 'k8s-replicator/replication-allowed': 'true' });
     await secret('team-b', 'pulls', { 'k8s-replicator/replicate-from': 'team-a/open' });
+    await secret('team-a', 'pushed-far', { 'k8s-replicator/replicate-to': 'other/x,team-b/near' });
     await secret('team-b', 'pulls-from-other', { 'k8s-replicator/replicate-from': 'other/open' });
     await there('team-b', 'mirrored');
     await there('team-b', 'everywhere');
@@ -461,14 +462,20 @@ describe('a release for some namespaces', () => {
       { message: 'the condition of the SecretMirror' },
     );
     assert.match(condition.message, /namespaces\[1\]: "other" is not one of the namespaces that Keyferry serves/);
-    const event = await waitFor(
-      async () =>
-        (await plane.api.list('/api/v1/namespaces/team-b/events')).find(
-          ({ involvedObject }) => involvedObject.name === 'pulls-from-other',
-        ),
-      { message: 'an event on the object that is filled from elsewhere' },
-    );
-    assert.match(event.message, /the namespace other is not one of those that Keyferry serves/);
+    const event = async (namespace: string, name: string): Promise<Json> =>
+      await waitFor(
+        async () =>
+          (await plane.api.list(`/api/v1/namespaces/${namespace}/events`)).find(
+            ({ involvedObject }) => involvedObject.name === name,
+          ),
+        { message: `an event on ${name}` },
+      );
+    const { message: ofPull } = await event('team-b', 'pulls-from-other');
+    assert.match(ofPull, /the namespace other is not one of those that Keyferry serves/);
+    const { reason, message: ofPush } = await event('team-a', 'pushed-far');
+    assert.equal(reason, 'NotServed');
+    assert.equal(ofPush, 'other: not among the namespaces that Keyferry serves (--namespaces)');
+    await there('team-b', 'near');
   });
 });
 
