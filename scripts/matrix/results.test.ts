@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 
 import { serverRecipe } from '../../test/servers/catalogue.ts';
-import { type MatrixResult, pageWith, withResult } from './results.ts';
+import { countsIn, type MatrixResult, pageWith, withResult } from './results.ts';
 
 const resultOf = (run: string, passed: number): MatrixResult => ({
   run,
@@ -13,6 +13,7 @@ const resultOf = (run: string, passed: number): MatrixResult => ({
   date: '2026-01-02',
   commit: 'c0ffee0123-dirty',
   passed,
+  repeated: 0,
   skipped: 0,
 });
 
@@ -20,6 +21,18 @@ it('a run replaces its own result, and no other', () => {
   const before = [resultOf('a', 1), resultOf('b', 2), resultOf('gone', 3)];
   assert.deepEqual(withResult(before, resultOf('a', 4), ['a', 'b']), [resultOf('a', 4), resultOf('b', 2)]);
   assert.deepEqual(withResult([resultOf('b', 2)], resultOf('a', 1), ['a', 'b']), [resultOf('a', 1), resultOf('b', 2)]);
+});
+
+it('the counts of a run name the file of each failed test', () => {
+  const failures = ['test at test/scenarios/a/b.test.ts:79:3', '✖ x (1ms)', '  at foo (file:///x.test.ts:1:2)'];
+  assert.deepEqual(countsIn([...failures, '', '10 passed, 1 failed, 2 skipped', ''].join('\n')), {
+    passed: 10,
+    failed: 1,
+    skipped: 2,
+    failedIn: ['test/scenarios/a/b.test.ts'],
+  });
+  assert.deepEqual(countsIn('3 passed, 0 failed\n'), { passed: 3, failed: 0, skipped: 0, failedIn: [] });
+  assert.equal(countsIn('3 passed, 0 failed\nkilled'), undefined);
 });
 
 it('the page has the table of the results', () => {

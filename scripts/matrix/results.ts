@@ -1,14 +1,34 @@
 /** The results of `npm run test:matrix`: scripts/matrix/results.json, which `keyferry version` prints, and the table in docs/versions.md. */
 import type { TestedVersions } from '../../src/cli/version.ts';
 
-/** One run without a failed test. */
+/** One run in which every test passed. */
 export interface MatrixResult extends TestedVersions {
   /** Its key in `RUNS` of scripts/matrix.ts. A later run with this key replaces it. */
   readonly run: string;
   /** The Git commit of the tested program. With `-dirty`, files differed from it. */
   readonly commit: string;
   readonly passed: number;
+  /** Those of `passed` that failed at first, and passed when their file ran again without the others. */
+  readonly repeated: number;
   readonly skipped: number;
+}
+
+/** What a run of scripts/test.ts ends with. */
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** The file of each failed test, where the output names it. */
+  readonly failedIn: readonly string[];
+}
+
+/** @param output of scripts/test.ts @returns `undefined` if it ended without counts */
+export function countsIn(output: string): Counts | undefined {
+  const counts = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(output);
+  if (counts === null) return undefined;
+  const [passed = 0, failed = 0, skipped = 0] = counts.slice(1).map((count) => Number(count ?? 0));
+  const failedIn = [...output.matchAll(/^test at (\S+\.test\.ts):\d+:\d+$/gm)].map(([, file = '']) => file);
+  return { passed, failed, skipped, failedIn };
 }
 
 const [BEGIN, END] = ['<!-- npm run test:matrix writes this table -->\n', '<!-- end of the table -->\n'];
@@ -28,12 +48,12 @@ export function pageWith(page: string, results: readonly MatrixResult[]): string
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < from) throw new Error(`docs/versions.md has not the lines ${BEGIN}and ${END}`);
   const rows = results.map(
-    ({ kubernetes, vault, externalSecrets, date, commit, passed, skipped }) =>
-      `| ${kubernetes} | ${vault} | ${externalSecrets} | ${date} | \`${commit.slice(0, 7)}\` | ${passed} | ${skipped} |\n`,
+    ({ kubernetes, vault, externalSecrets, date, commit, passed, repeated, skipped }) =>
+      `| ${kubernetes} | ${vault} | ${externalSecrets} | ${date} | \`${commit.slice(0, 7)}\` | ${passed} | ${repeated} | ${skipped} |\n`,
   );
   const head = [
-    '| Kubernetes | Vault | External Secrets Operator | date | commit | passed | skipped |',
-    '|---|---|---|---|---|---|---|',
+    '| Kubernetes | Vault | External Secrets Operator | date | commit | passed | of them when repeated | skipped |',
+    '|---|---|---|---|---|---|---|---|',
     '',
   ].join('\n');
   return page.slice(0, from + BEGIN.length) + head + rows.join('') + page.slice(to);

@@ -48,6 +48,11 @@ async function created(name: string, expected: readonly string[]): Promise<void>
   );
 }
 
+/** Waits for a line of the log, which may arrive after the condition. */
+async function logged(text: string): Promise<void> {
+  await waitFor(() => scene.operator.output.includes(text), { message: () => `${text} in the log\n${scene.tail()}` });
+}
+
 /** Settles when everything that happened before has been worked on. */
 async function marker(name: string): Promise<void> {
   await scene.externalSecret(name, [{ key: `app/${name}`, property: 'password' }]);
@@ -82,7 +87,7 @@ describe('the condition Created', () => {
     });
     const message = "The only accepted value for the annotation 'create' is 'true'.";
     await created('annotated', ['Created', 'False', 'ErrorAnnotation', message]);
-    assert.ok(scene.operator.output.includes("annotated: the only valid value for the annotation 'create' is 'true'."));
+    await logged("annotated: the only valid value for the annotation 'create' is 'true'.");
     await scene.api.patch(scene.path('annotated'), { metadata: { annotations: { create: 'true' } } });
     await created('annotated', SUCCESS);
   });
@@ -112,7 +117,7 @@ describe('the condition Created', () => {
     await scene.api.patch(scene.path('found'), { metadata: { annotations: { 'force-sync': 'now' } } });
     assert.deepEqual(await scene.synced('found'), { 'key-0': 'by hand' });
     await created('found', ['Created', 'True', 'Exists', 'The external-secrets operator has found the secret.']);
-    assert.ok(scene.operator.output.includes("found: turning condition 'Created' from False to True"));
+    await logged("found: turning condition 'Created' from False to True");
   });
 
   it('is Recreating between two values, if the entry was deleted', async () => {
