@@ -1,4 +1,4 @@
-/** Files, folders and headings that the documentation names exist. */
+/** Files, folders, headings, reasons and metrics that the documentation names exist. */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -48,6 +48,14 @@ function missingMembers(page: string): string[] {
     .map(([span]) => span);
 }
 
+/** Reasons of conditions, and metrics: what a reader looks for. `NoConfigMap` is made from a kind. */
+function missingWords(page: string, sources: string): string[] {
+  const spans = [...prose(read(page)).matchAll(/`((?:[A-Z][a-z]+){2,}|keyferry_[a-z_]+)[`{]/g)].map(
+    ([, word = '']) => word,
+  );
+  return spans.filter((word) => !new RegExp(`\\b(${word}|${word.replace(/^No/, '')})\\b`).test(sources));
+}
+
 describe('the documentation', () => {
   for (const page of globSync(['*.md', 'docs/*.md', 'docs/runbook/*.md'], { cwd: ROOT })) {
     it(`${page} names only files and headings that exist`, () => {
@@ -56,6 +64,16 @@ describe('the documentation', () => {
       assert.deepEqual([...missing, ...broken], []);
     });
   }
+
+  it('pages on problems name only reasons and metrics that exist', () => {
+    const sources = globSync(['src/**/*.ts', 'deploy/helm/keyferry/**/*.yaml'], { cwd: ROOT }).map(read).join('\n');
+    const pages = globSync(['docs/{troubleshooting,scaling,security-model}.md', 'docs/runbook/*.md'], { cwd: ROOT });
+    assert.deepEqual(
+      pages.flatMap((page) => missingWords(page, sources)),
+      [],
+    );
+    assert.ok(pages.length > 10);
+  });
 
   it('the page on the architecture names files', () => {
     assert.ok(pathsIn(ARCHITECTURE).length > 20);

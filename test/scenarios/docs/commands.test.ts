@@ -1,7 +1,7 @@
 /**
  * The command lines of README and docs, with the real kubectl, Helm and kustomize, on a cluster in which Keyferry runs. The test runs every `sh`
- * block, page by page. A command that cannot be run here is in a list, with the reason. The pages on other programs have a test of their own
- * (test/scenarios/migrate/pages.test.ts).
+ * block, page by page. The fence of a block names the reason why a command cannot be run here. The pages on other programs have a test of their
+ * own (test/scenarios/migrate/pages.test.ts).
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -31,18 +31,23 @@ const PAGES = [
 ].filter((page) => !page.includes('migrate-from-'));
 const TIMEOUT_MS = 60_000;
 
-/** Commands that do not run here, and why. Each must be on some page. */
-const NOT_RUN: readonly (readonly [RegExp, string])[] = [
-  [/^git clone|^npm ci$/, 'the checkout is there'],
-  [/^npx keyferry demo/, 'test/scenarios/demo.test.ts runs it'],
-  [/^npx keyferry (run|generator|syncsecret-)/, 'it runs until a signal; other tests start it'],
-  [/^keyferry status -w/, 'it runs until Ctrl-C; test/scenarios/cli/status.test.ts runs it'],
-  [/^kubectl (-n \S+ )?(logs|top|port-forward)|^kubectl port-forward/, 'no Pod runs in the cluster'],
-  [/^curl /, 'it needs the port-forward before it'],
-  [/^keyferry completion (zsh|fish)/, 'the shells are not installed everywhere; src/cli/completion tests the scripts'],
-  [/^vault status/, 'the program vault of the user'],
-  [/ POD\b/, 'no Pod runs in the cluster'],
-];
+/**
+ * Commands that cannot run here, by the reason that the fence of their block names: `sh norun=no-pods,endless`. The other commands of such a block run.
+ */
+const NOT_RUN: Readonly<Record<string, RegExp>> = {
+  /** The test is in the checkout. */
+  checkout: /^git clone|^npm ci$/,
+  /** It starts servers of its own: test/scenarios/demo.test.ts. */
+  demo: /^npx keyferry demo/,
+  /** They run until a signal; other tests start them. */
+  endless: /^npx keyferry (run|generator|syncsecret-)|^keyferry status -w/,
+  /** No Pod runs in the cluster, and a curl needs the port-forward before it. */
+  'no-pods': /^kubectl (-n \S+ )?(logs|top|port-forward)| POD\b|^curl /,
+  /** Not every machine has them; src/cli/completion tests the scripts. */
+  'no-shell': /^keyferry completion (zsh|fish)/,
+  /** Vault's own program, for a server of the reader. */
+  'no-vault': /^vault /,
+};
 /** What a reader replaces. */
 const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/TARGET-NAMESPACE\/NAME/g, 'team-a/mysecret'],
@@ -59,7 +64,6 @@ const OTHER_CODES: readonly (readonly [RegExp, number])[] = [
 ];
 
 const resources = new AsyncDisposableStack();
-const unused = new Set(NOT_RUN);
 let plane: ControlPlane;
 let folder: string;
 let env: NodeJS.ProcessEnv;
@@ -100,7 +104,7 @@ before(async () => {
 });
 after(() => resources.disposeAsync());
 
-/** The commands of a block, without those that are not run. Lines of one command stay together. */
+/** The commands of a block. Lines of one command stay together. */
 function commandsIn(block: string): string[] {
   const commands: string[] = [];
   for (const line of block.split('\n')) {
@@ -108,11 +112,29 @@ function commandsIn(block: string): string[] {
     if (isContinued && commands.length > 0) commands[commands.length - 1] += `\n${line}`;
     else commands.push(line);
   }
-  return joined(commands).filter((command) => {
-    const reason = NOT_RUN.find(([pattern]) => pattern.test(command));
-    if (reason !== undefined) unused.delete(reason);
-    return reason === undefined && command.trim() !== '';
-  });
+  return joined(commands).filter((command) => command.trim() !== '');
+}
+
+/**
+ * Those that can run.
+ * @throws Error for a reason that this test does not know, or that no command of the block needs
+ */
+function runnable(commands: readonly string[], mark: string): string[] {
+  if (mark === '') return [...commands];
+  assert.match(mark, /^norun=/, 'a block has no other mark');
+  const patterns = mark
+    .slice('norun='.length)
+    .split(',')
+    .map((reason) => {
+      const pattern = NOT_RUN[reason];
+      assert.ok(pattern, `"${reason}" is none of the reasons ${Object.keys(NOT_RUN).join(', ')}`);
+      assert.ok(
+        commands.some((command) => pattern.test(command)),
+        `no command of the block needs "${reason}"`,
+      );
+      return pattern;
+    });
+  return commands.filter((command) => !patterns.some((pattern) => pattern.test(command)));
 }
 
 /** A loop and its end are one command. */
@@ -150,9 +172,9 @@ for (const page of PAGES) {
   const blocks = codeBlocks(readFileSync(path.join(ROOT, page), 'utf8')).filter(({ language }) => language === 'sh');
   if (blocks.length === 0) continue;
   describe(page, () => {
-    for (const [index, { heading, text }] of blocks.entries()) {
+    for (const [index, { heading, mark, text }] of blocks.entries()) {
       it(`${heading}, block ${index + 1}`, async () => {
-        const commands = commandsIn(unindented(text));
+        const commands = runnable(commandsIn(unindented(text)), mark);
         // Variables of one command are used in the next one. A search that finds nothing must not end the others.
         const groups = text.includes('$(') ? [commands] : commands.map((command) => [command]);
         for (const group of groups) await run(group);
@@ -162,10 +184,3 @@ for (const page of PAGES) {
     }
   });
 }
-
-it('every command that is not run is on a page', () => {
-  assert.deepEqual(
-    [...unused].map(([pattern]) => pattern),
-    [],
-  );
-});
