@@ -151,11 +151,19 @@ async function run(commands: readonly string[]): Promise<void> {
   if (commands.length === 0) return;
   const script = REPLACED.reduce((text, [from, to]) => text.replaceAll(from, to), commands.join('\n'));
   try {
-    await promisify(execFile)('bash', ['-ec', script], { env, cwd: folder, timeout: TIMEOUT_MS });
+    await promisify(execFile)('bash', ['-ec', script], {
+      env,
+      cwd: folder,
+      timeout: TIMEOUT_MS,
+      // After SIGTERM Keyferry ends with 0, as if the command had ended by itself.
+      killSignal: 'SIGKILL',
+    });
   } catch (error) {
-    const { code, stdout, stderr } = error as { code: unknown; stdout: string; stderr: string };
+    const { code, signal, stdout, stderr } = error as Record<'code' | 'signal' | 'stdout' | 'stderr', unknown>;
     if (OTHER_CODES.some(([pattern, allowed]) => code === allowed && pattern.test(script))) return;
-    throw new Error(`${script}\nended with ${String(code)}:\n${stdout}${stderr}`, { cause: error });
+    throw new Error(`${script}\nended with ${String(code ?? signal)}:\n${String(stdout)}${String(stderr)}`, {
+      cause: error,
+    });
   }
 }
 
