@@ -43,7 +43,11 @@ after(() => resources.disposeAsync());
 /** Runs a block of a page. @returns what it printed. @throws Error for another exit code than 0 and 3 */
 async function run(script: string): Promise<string> {
   try {
-    const { stdout } = await promisify(execFile)('sh', ['-ec', script], { env, timeout: TIMEOUT_MS });
+    const { stdout } = await promisify(execFile)('sh', ['-ec', script], {
+      env,
+      timeout: TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
     return stdout;
   } catch (error) {
     const { code, stdout, stderr } = error as { code: unknown; stdout: string; stderr: string };
