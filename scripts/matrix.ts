@@ -19,7 +19,7 @@ const FOLDERS = [...SYSTEMS, ...SHARED].map((folder) => `test/scenarios/${folder
 
 /** The environment of each run. @see catalogue.ts */
 const RUNS: Readonly<Record<string, NodeJS.ProcessEnv>> = {
-  newest: {},
+  newest: { KEYFERRY_TEST_KUBERNETES: '', KEYFERRY_TEST_VAULT: '' },
   'oldest-openbao': { KEYFERRY_TEST_KUBERNETES: '1.34', KEYFERRY_TEST_VAULT: 'openbao' },
 };
 

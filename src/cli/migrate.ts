@@ -70,7 +70,7 @@ class Migration {
       ({ program }) => from === undefined || from === program,
     );
     const running = await runningPrograms(api, readers, signal);
-    if (apply) refuseWhileRunning(running);
+    if (apply) refuseWhileRunning(running, readers);
     const writer = new Writer(api, apply, this.#context.progress, signal);
     const prepared = await this.#prepare(readers, writer);
     const before = await this.#firstSnapshot(prepared);
@@ -100,7 +100,10 @@ class Migration {
       programs,
       targets: rows.map(({ row }) => row),
       unchanged: start.unchanged,
-      notes: running.note === undefined ? [] : [running.note],
+      notes: [
+        ...(running.refusal === undefined ? [] : [`which programs run is not known: ${running.refusal}`]),
+        ...[...found.values()].flatMap(({ notes = [] }) => notes),
+      ],
     };
   }
 

@@ -9,8 +9,8 @@ export interface RunningPrograms {
     /** `<namespace>/<name>` of a Deployment with replicas. */
     readonly deployment: string;
   }[];
-  /** Why it is not known. */
-  readonly note: string | undefined;
+  /** Why it is not known: the words of the server. */
+  readonly refusal: string | undefined;
 }
 
 interface Deployment extends KubeObject {
@@ -36,12 +36,21 @@ export async function runningPrograms(
     found.push({ reader, deployment: `${metadata.namespace ?? ''}/${metadata.name}` });
   };
   const reach = await listerOf(api)(collection, undefined, take, { signal });
-  const note = reach.extent === 'refused' ? `which programs run is not known: ${reach.message}` : undefined;
-  return { found, note };
+  return { found, refusal: reach.extent === 'refused' ? reach.message : undefined };
 }
 
-/** Two programs that write the same copies overwrite each other's marks. @throws Error */
-export function refuseWhileRunning({ found }: RunningPrograms): void {
+/**
+ * Two programs that write the same copies overwrite each other's marks.
+ * @param readers of the programs whose objects are to be changed
+ * @throws Error if one of them runs, or if that is not known
+ */
+export function refuseWhileRunning({ found, refusal }: RunningPrograms, readers: readonly ProgramReader[]): void {
+  const unknown = refusal === undefined ? undefined : readers.find(({ mustBeStopped }) => mustBeStopped);
+  if (unknown !== undefined) {
+    throw new Error(
+      `--apply needs the right to list Deployments, to see that ${unknown.program} does not run: ${refusal}`,
+    );
+  }
   const first = found.find(({ reader }) => reader.mustBeStopped);
   if (first === undefined) return;
   const [namespace = '', name = ''] = first.deployment.split('/');

@@ -53,6 +53,8 @@ export interface Found {
   readonly copies: number;
   readonly findings: readonly Finding[];
   readonly changes: readonly Change[];
+  /** What could not be read. */
+  readonly notes?: readonly string[];
 }
 
 export interface MigrationContext {

@@ -4,7 +4,7 @@ import { MIRROR_ANNOTATIONS, MIRRORS_CRD_NAME, SECRET_MIRROR_KIND, SECRET_MIRROR
 import { effectiveSpec } from './spec.ts';
 import { parseResourceKey } from '../../copy/model/keys.ts';
 import type { KubeApi, KubeObject } from '../../kube/api.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
 import { parseJson } from '../../kube/json.ts';
 import { listEach } from '../../kube/list-each.ts';
 import type { Finding, Found, MigrationContext, Place, ProgramReader, Step } from '../common/migration.ts';
@@ -34,7 +34,11 @@ interface Definition extends KubeObject {
  * @throws the errors of `api.request`
  */
 async function prepare(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Step[]> {
-  const crd = await definition(api, signal);
+  const crd = await definition(api, signal).catch((error: unknown) => {
+    // `find` tells it.
+    if (isForbidden(error)) return undefined;
+    throw error;
+  });
   if (crd?.spec?.conversion?.strategy !== 'Webhook') return [];
   const isOldStored = crd.status?.storedVersions?.includes('v1alpha1') === true;
   const store: Step = {
@@ -71,7 +75,17 @@ async function find({ api, config, objects, namespaces, signal }: MigrationConte
   for (const [key, { annotations }] of objects) {
     if (MIRROR_ANNOTATIONS.ownedBy in annotations && parseResourceKey(key).kind === 'Secret') copies += 1;
   }
-  return { rules, copies, findings, changes: [] };
+  return { rules, copies, findings, changes: [], notes: await crdNotes(api, signal) };
+}
+
+async function crdNotes(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly string[]> {
+  try {
+    await definition(api, signal);
+    return [];
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    return [`whether ${MIRRORS_CRD_NAME} has a conversion webhook is not known: ${error.message}`];
+  }
 }
 
 function findingsOn(mirror: SecretMirror, patterns: PatternCache, namespaces: readonly string[]): Finding[] {
@@ -134,7 +148,10 @@ async function storeAgain(api: KubeApi, signal: AbortSignal | undefined): Promis
 }
 
 async function withoutWebhook(api: KubeApi, signal: AbortSignal | undefined): Promise<void> {
-  const body = JSON.stringify([{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }]);
+  const body = JSON.stringify([
+    { op: 'test', path: '/spec/conversion/strategy', value: 'Webhook' },
+    { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
+  ]);
   const contentType = 'application/json-patch+json';
   await api.request({ method: 'PATCH', path: CRD_PATH, body, contentType, signal });
 }

@@ -52,7 +52,10 @@ export class ObjectWatches {
   /** Followed since this turn of the event loop. */
   readonly #followedNow = new Set<ResourceKey>();
   readonly #known = new Set<ResourceKey>();
-  /** Why objects are not known: the words of the server. The first ones, because they would name list and watch in turns. */
+  /**
+   * Why objects are not known: they are in a namespace that is not served, or the words of the server. Of these the first ones, because they would
+   * name list and watch in turns.
+   */
   readonly #refusals = new Map<ResourceKey, string>();
   readonly #singles = new Map<ResourceKey, Watcher>();
   /** Work that a stop waits for. */
@@ -119,7 +122,7 @@ export class ObjectWatches {
     return this.#known.has(key);
   }
 
-  /** The words of the server, if the permissions of the process do not allow to know the object. */
+  /** Why the process may not know the object, in words for its author; `undefined`: it may. */
   refusalOf(key: ResourceKey): string | undefined {
     return this.#refusals.get(key);
   }

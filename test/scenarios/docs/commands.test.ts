@@ -151,7 +151,7 @@ async function run(commands: readonly string[]): Promise<void> {
   if (commands.length === 0) return;
   const script = REPLACED.reduce((text, [from, to]) => text.replaceAll(from, to), commands.join('\n'));
   try {
-    await promisify(execFile)('bash', ['-ec', script], {
+    await promisify(execFile)('bash', ['-o', 'pipefail', '-ec', script], {
       env,
       cwd: folder,
       timeout: TIMEOUT_MS,
@@ -160,7 +160,8 @@ async function run(commands: readonly string[]): Promise<void> {
     });
   } catch (error) {
     const { code, signal, stdout, stderr } = error as Record<'code' | 'signal' | 'stdout' | 'stderr', unknown>;
-    if (OTHER_CODES.some(([pattern, allowed]) => code === allowed && pattern.test(script))) return;
+    if (commands.length === 1 && OTHER_CODES.some(([pattern, allowed]) => code === allowed && pattern.test(script)))
+      return;
     throw new Error(`${script}\nended with ${String(code ?? signal)}:\n${String(stdout)}${String(stderr)}`, {
       cause: error,
     });

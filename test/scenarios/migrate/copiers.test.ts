@@ -7,6 +7,7 @@ import { startControlPlane, type ControlPlane } from '../../servers/control-plan
 import type { Json } from '../../support/api.ts';
 import { Keyferry } from '../../support/keyferry.ts';
 import { failOnLeaks } from '../../support/leaks.ts';
+import { requestToken } from '../../support/service-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { runProgram } from '../cli/program.ts';
 
@@ -178,6 +179,53 @@ describe('reflector', () => {
     assert.match((await runProgram(args)).stdout, /^It runs as Deployment other\/reflector\.$/m);
     await plane.api.patch('/apis/apps/v1/namespaces/other/deployments/reflector', { spec: { replicas: 0 } });
     assert.doesNotMatch((await runProgram(args)).stdout, /It runs/);
+  });
+});
+
+describe('a user with few rights', () => {
+  it('gets notes on what could not be read, and writes nothing while it is not known what runs', async () => {
+    const rbac = 'rbac.authorization.k8s.io';
+    const account = { name: 'reader', namespace: 'other' };
+    const read = { verbs: ['get', 'list', 'patch'] };
+    await plane.api.apply([
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: account },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'ClusterRole',
+        metadata: { name: 'reader' },
+        rules: [
+          { apiGroups: [''], resources: ['secrets', 'configmaps', 'namespaces'], ...read },
+          { apiGroups: ['mirrors.kts.studio', 'kubelb.k8c.io'], resources: ['*'], ...read },
+        ],
+      },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'ClusterRoleBinding',
+        metadata: { name: 'reader' },
+        roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'reader' },
+        subjects: [{ kind: 'ServiceAccount', ...account }],
+      },
+    ]);
+    const token = await requestToken(plane.api, 'other', 'reader');
+    using own = plane.client({ token });
+    await waitFor(async () => (await own.raw('GET', '/api/v1/namespaces')).status === 200, { message: 'the rights' });
+    const kubeconfig = `--kubeconfig=${await plane.writeKubeconfig({ token })}`;
+    const all = await runProgram(['migrate', '-o', 'json', kubeconfig]);
+    assert.equal(all.stderr, '');
+    const { notes } = migrateSchema.parse(JSON.parse(all.stdout));
+    for (const part of [
+      'which programs run is not known',
+      'conversion webhook is not known',
+      'Roles are not included',
+    ]) {
+      assert.ok(
+        notes.some((note) => note.includes(part)),
+        `${part}\n${notes.join('\n')}`,
+      );
+    }
+    const written = await runProgram(['migrate', '--from', 'reflector', '--apply', kubeconfig]);
+    assert.equal(written.code, 1);
+    assert.match(written.stderr, /--apply needs the right to list Deployments, to see that reflector does not run: /);
   });
 });
 

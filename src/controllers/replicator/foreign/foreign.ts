@@ -131,7 +131,12 @@ class Analysis {
       this.#find(key, 'leftover', `a copy${of} that ${next}`);
       return;
     }
-    if (isMarkedCopy(names, observed)) return;
+    const marked = observed.annotations[names.by];
+    if (marked !== undefined) {
+      if (marked !== placeOf(source))
+        this.#find(key, 'manual', `${names.by} names another source than ${this.#foreign.program}`);
+      return;
+    }
     this.#change(key, { [names.by]: placeOf(source) }, `is a copy of ${placeOf(source)}`, source);
   }
 
@@ -188,10 +193,6 @@ class Analysis {
     if (namespace === '' || name === '' || more.length > 0) return undefined;
     return resourceKey(backendOf(beside), parseResourceKey(beside).kind, namespace, name);
   }
-}
-
-function isMarkedCopy(names: AnnotationNames, { annotations }: Observed): boolean {
-  return annotations[names.by] !== undefined;
 }
 
 function kindAndName(key: ResourceKey): string {

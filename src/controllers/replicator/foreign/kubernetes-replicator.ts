@@ -38,7 +38,8 @@ export const kubernetesReplicator: ProgramReader = {
   ...annotated,
   find: async (context) => {
     const found = await annotated.find(context);
-    return { ...found, findings: [...found.findings, ...(await otherKinds(context.api, context.signal))] };
+    const { findings, notes } = await otherKinds(context.api, context.signal);
+    return { ...found, findings: [...found.findings, ...findings], notes };
   },
 };
 

@@ -14,12 +14,16 @@ const COLLECTIONS = [
 /** The annotations of users. Those of copies are not counted: a copy is named by its source. */
 const REQUESTS = ['replicate-to', 'replicate-to-matching', 'replicate-from'].map((name) => `${PREFIX}${name}`);
 
-/** @throws the errors of `api.request`, except 403: what cannot be listed is left out */
-export async function otherKinds(api: KubeApi, signal: AbortSignal | undefined): Promise<readonly Finding[]> {
+/** @returns with notes on what could not be listed @throws the errors of `api.request`, except 403 */
+export async function otherKinds(
+  api: KubeApi,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly findings: readonly Finding[]; readonly notes: readonly string[] }> {
   const findings: Finding[] = [];
+  const notes: string[] = [];
   const lister = listerOf(api);
   for (const collection of COLLECTIONS) {
-    await lister(
+    const reach = await lister(
       collection,
       undefined,
       ({ metadata: { namespace = '', name, annotations = {} } }) => {
@@ -30,6 +34,7 @@ export async function otherKinds(api: KubeApi, signal: AbortSignal | undefined):
       },
       { metadataOnly: true, signal },
     );
+    if (reach.extent === 'refused') notes.push(`${collection.kind}s are not included: ${reach.message}`);
   }
-  return findings;
+  return { findings, notes };
 }
