@@ -17,13 +17,10 @@ const FIELD_MANAGER = 'keyferry-migrate';
 
 /** The objects as they would be with these changes. */
 export function assumed(changes: readonly Change[]): Changes {
-  return new Map(changes.map(({ object, annotations }) => [object, (there) => annotated(there, object, annotations)]));
+  return new Map(changes.map(({ object, annotations }) => [object, (there) => there && annotated(there, annotations)]));
 }
 
-/** @throws Error if the object is gone */
-function annotated(there: Listed | undefined, key: ResourceKey, added: Readonly<Record<string, string>>): Listed {
-  const { kind, namespace, name } = parseResourceKey(key);
-  if (there === undefined) throw new Error(`${kind} ${namespace}/${name} was deleted meanwhile; run the command again`);
+function annotated(there: Listed, added: Readonly<Record<string, string>>): Listed {
   const { annotations = {}, resourceVersion } = there.metadata;
   const metadata = {
     ...there.metadata,

@@ -163,6 +163,19 @@ describe('reflector', () => {
     });
   });
 
+  it('takes over many copies of one name, which are read together, also beside a running operator', async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `wide-${index}`);
+    await plane.api.createNamespaces(names);
+    await secret('home/wide', { a: '1' }, auto('wide-.*'));
+    for (const name of names) await secret(`${name}/wide`, { a: '1' }, mirror('home/wide'));
+    await withOperator(async () => {
+      const { lines } = await migrate('--from', 'reflector', '--apply');
+      assert.equal(lines.filter((line) => /^written .*\/wide$/.test(line)).length, names.length + 1, lines.join('\n'));
+      await change('home/wide', { a: '2' });
+      for (const name of names) await holds(`${name}/wide`, 'a', '2');
+    });
+  });
+
   it('refuses to write while it runs', async () => {
     const labels = { app: 'reflector' };
     const containers = [{ name: 'reflector', image: 'docker.io/emberstack/kubernetes-reflector:9.1.0' }];

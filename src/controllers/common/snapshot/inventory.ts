@@ -21,8 +21,8 @@ export const VAULT_NOT_READ = {
   message: 'this command does not read Vault',
 } as const satisfies SourceView;
 
-/** For each changed object: its state after the change, from its state on the server. */
-export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed>;
+/** For each changed object: its state after the change, from its state on the server. `undefined`: it does not exist, and the change does not create it. */
+export type Changes = ReadonlyMap<ResourceKey, (there: Listed | undefined) => Listed | undefined>;
 
 export class Inventory {
   readonly objects = new Map<ResourceKey, Observed>();
@@ -66,7 +66,8 @@ export class Inventory {
       this.reaches.set(kind, reach);
       if (reach.extent === 'refused') return;
       for (const [key, create] of changes) {
-        if (parseResourceKey(key).kind === kind && !listed.has(key)) take(create(undefined));
+        const created = parseResourceKey(key).kind === kind && !listed.has(key) ? create(undefined) : undefined;
+        if (created !== undefined) take(created);
       }
     };
     await Promise.all([
