@@ -117,6 +117,8 @@ describe('reflector', () => {
         [`${PREFIX}reflection-auto-namespaces-selector`]: 'app=x',
       },
     );
+    const many = Array.from({ length: 6000 }, (_, index) => `ns-${index}`).join(',');
+    await secret('home/long', { e: '1' }, auto(many));
     await secret('home/both', { d: '1' }, { ...auto('team-.*'), [`${PREFIX}reflection-allowed-namespaces`]: '.*-a' });
 
     const expected = [
@@ -128,6 +130,7 @@ describe('reflector', () => {
       'leftover team-a/forged',
       'leftover team-b/mine',
       'manual home/both',
+      'manual home/long',
       'manual team-b/reflected',
       'unsupported home/by-label',
     ];

@@ -6,7 +6,7 @@
  */
 import { type AnnotationNames, annotationNames, type Annotations } from '../annotations.ts';
 import { backendOf, parseResourceKey, type ResourceKey, resourceKey } from '../../../copy/model/keys.ts';
-import type { Observed } from '../../../copy/model/observed.ts';
+import { lengthProblem, type Observed } from '../../../copy/model/observed.ts';
 import type { Change, Finding, Found, MigrationContext, ProgramReader, Verdict } from '../../common/migration.ts';
 import { isListed } from './namespace-lists.ts';
 
@@ -69,8 +69,9 @@ class Analysis {
       const from = copy?.mode === 'pull' ? this.#keyOf(key, copy.source) : undefined;
       if (from !== undefined) this.#pulledFrom.add(from);
       // A copy may carry the annotations of its source.
-      const source = copy === undefined ? foreign.sourceOf(observed) : undefined;
-      if (source === undefined) continue;
+      const read = copy === undefined ? foreign.sourceOf(observed) : undefined;
+      if (read === undefined) continue;
+      const source = tooLong(observed) ?? read;
       this.#sources.set(key, source);
       if (source.pushesTo === undefined) continue;
       const name = kindAndName(key);
@@ -193,6 +194,15 @@ class Analysis {
     if (namespace === '' || name === '' || more.length > 0) return undefined;
     return resourceKey(backendOf(beside), parseResourceKey(beside).kind, namespace, name);
   }
+}
+
+/** The values of very long annotations are not known. @see lengthProblem */
+function tooLong({ annotations }: Observed): ForeignSource | undefined {
+  for (const [name, value] of Object.entries(annotations)) {
+    const problem = lengthProblem(value);
+    if (problem !== undefined) return { remarks: [{ verdict: 'manual', text: `${name}: ${problem}` }] };
+  }
+  return undefined;
 }
 
 function kindAndName(key: ResourceKey): string {
